@@ -1,6 +1,6 @@
-# Every target does its own set-up. All the work is done by the program `gke-inference`.
+# Every target sets up what it needs. The program `gke-inference` does the work.
 .DEFAULT_GOAL := help
-# bytecode is written even where a machine turns it off: without it each preview compiles the SDKs anew
+# always write bytecode; without it each preview compiles the SDKs again
 export PYTHONDONTWRITEBYTECODE :=
 STACK ?= local
 SCENARIO ?=
@@ -26,63 +26,63 @@ $(READY): requirements.lock pyproject.toml $(MEMBERS:=/pyproject.toml)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps $(addprefix -e ,$(MEMBERS)) -e .
 	@touch $@
 
-up: $(READY) ## deploy STACK (local) on the twin and ask a model; SCENARIO=tpu-stockout takes capacity away
+up: $(READY) ## deploy STACK (local) on the twin and ask a model; SCENARIO=tpu-stockout removes capacity
 	@$(RUN) up --stack $(STACK) --scenario '$(SCENARIO)' $(if $(OVER_QUOTA),--over-quota)
 
-down: $(READY) ## destroy what is on the twin, prove that nothing is left, stop it
+down: $(READY) ## destroy all stacks on the twin, check that nothing is left, stop the twin
 	@$(RUN) down
 
-status: $(READY) ## what runs where, on which rung, at what price
+status: $(READY) ## show the replicas of STACK: location, rung and price
 	@$(RUN) status --stack $(STACK)
 
 preview: $(READY) ## preview STACK with the policy pack, on the twin
 	@$(RUN) preview --stack $(STACK)
 
-render: $(READY) ## write every object and resource of STACK, and a page about it, to build/STACK/
+render: $(READY) ## write every object and resource of STACK, and a report, to build/STACK/
 	@$(RUN) render --stack $(STACK)
 
-test: test-unit test-running ## all tests, fast ones first
+test: test-unit test-running ## run all tests, fast ones first
 
-test-contract: $(READY) ## components, stacks and policies: what most changes need
+test-contract: $(READY) ## test components, stacks and policies; enough for most changes
 	@$(BIN)/pytest -q -n 2 --budget 30 -m 'not needs_tools' tests/contract
 
-test-unit: $(READY) ## every test that needs no tools
+test-unit: $(READY) ## run every test that needs no tools
 	@$(BIN)/pytest -q -n 2 --budget 90 -m 'not needs_tools'
 
-test-running: $(READY) ## tests with the real engine, control plane and gateway
+test-running: $(READY) ## run the tests with the real engine, control plane and gateway
 	@$(RUN) tools --with xla
 	@$(BIN)/pytest -q -n auto --dist loadgroup --reruns 1 --budget 1500 -m needs_tools
 
-soak: $(READY) ## the runs that are too long for make test; writes docs/soak.md
-	@$(RUN) tools
-	@$(BIN)/pytest -q --soak
+soak: $(READY) ## run the tests that are too long for make test, or TESTS of them; writes docs/soak.md
+	@$(RUN) tools --with xla
+	@$(BIN)/pytest -q --soak $(TESTS)
 
-lint: $(READY) ## formatting, ruff, pyright, layers
+lint: $(READY) ## check formatting, ruff, pyright and layers
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/pyright
 	@PYTHONPATH=.:components $(BIN)/lint-imports --no-logo
 
-format: $(READY) ## format and fix what can be fixed
+format: $(READY) ## format the code and apply automatic fixes
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(READY) ## measure; writes build/bench/*.json
+bench: $(READY) ## run all benchmarks; writes build/bench/*.json
 	@$(RUN) bench all
 
-docs: $(READY) ## regenerate what is generated from code
+docs: $(READY) ## regenerate the pages that are generated from code
 	@$(RUN) docs
 
-tools: $(READY) ## build what the twin runs
+tools: $(READY) ## obtain the tools of the twin
 	@$(RUN) tools
 
-lock: $(READY) ## resolve requirements.lock and requirements-uv.lock anew
+lock: $(READY) ## resolve requirements.lock and requirements-uv.lock again
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev $(addprefix --no-emit-package gke-inference-,$(MEMBERS)) --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
 	@mkdir -p build
 	@grep '^uv==' requirements.lock | sed 's/ .*//' > build/uv.in
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header build/uv.in -o requirements-uv.lock
 	@$(RUN) images lock
 
-clean: ## remove everything this checkout made; the twin must be down
+clean: ## remove all build outputs of this checkout; the twin must be down
 	@test ! -d build/twin || { echo "error: the twin is up; run make down first"; exit 2; }
 	rm -rf build .venv

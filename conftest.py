@@ -1,4 +1,4 @@
-"""What all tests need, before any of them imports a console, and the budget of a run."""
+"""Setup of all tests, before any of them imports a console, and the budget of a run."""
 
 import importlib.util
 import os
@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-# readline, which pytest loads, leaves a width to the workers: what is piped would be folded to it
+# readline, which pytest loads, sets a width for the workers, which would wrap piped output
 os.environ.pop("COLUMNS", None)
 
-# the SDKs have a module for each resource, and tests need a few: half the time to collect a tier;
-# the interpreter that has JAX has no SDKs
+# the SDKs have a module for each resource, but tests need few: this halves the collection time;
+# the interpreter with JAX has no SDKs
 if importlib.util.find_spec("pulumi"):
     importlib.import_module("twin.pulumi.speedups").speed_up_imports()
 
@@ -44,15 +44,15 @@ def _handle_error(self: socketserver.BaseServer, request: Any, client_address: A
         _printed(self, request, client_address)
 
 
-# clients that hang up on a server of a test would print tracebacks into the results; some hang up
-# when the interpreter ends, after every fixture
+# clients that disconnect from a test server would print tracebacks into the results; some
+# disconnect when the interpreter exits, after every fixture
 socketserver.BaseServer.handle_error = _handle_error
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Print what a run took beside its budget; a slow machine fails no test."""
+    """Print the duration of a run with its budget; a slow machine does not fail a test."""
     budget = config.getoption("--budget")
     if budget is None:
         return

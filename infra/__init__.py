@@ -1,1 +1,1 @@
-"""The program: it reads one stack and wires components and workloads into a platform."""
+"""The Pulumi program: reads one stack and wires components and workloads into a platform."""

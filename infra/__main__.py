@@ -1,4 +1,4 @@
-"""What `pulumi up` runs: the stack, read and checked, becomes a platform."""
+"""Entry point of `pulumi up`: loads and validates the stack and deploys the platform."""
 
 import gc
 import sys
@@ -19,7 +19,7 @@ reference = Reference()
 try:
     stack = load(reference.settings)
 except StackError as error:
-    # The engine shows this as it is, without a traceback, and nothing is registered.
+    # The engine prints this without a traceback, and registers nothing.
     file = f"Pulumi.{pulumi.get_stack()}.yaml"
     raise pulumi.RunError(
         "\n".join(f"{file}: {problem.sentence()}" for problem in error.problems)
@@ -28,7 +28,7 @@ if reference.shared is None:
     from infra.program import deploy
 
     deploy(stack)
-else:  # what makes clusters and networks takes longest to load, and a serving stack makes none
+else:  # cluster and network modules load slowest, and a serving stack needs none
     from infra.team_program import deploy_team
 
     wanted = pulumi.Config(PROJECT).get_bool(WITH_DELIVERED) or False

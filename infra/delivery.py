@@ -1,4 +1,4 @@
-"""Wires delivery from git: what reads the objects of models, and where from."""
+"""Wires delivery from git: the tool that applies the objects of models, and its source."""
 
 from collections.abc import Mapping
 
@@ -16,12 +16,12 @@ def sync_clusters(
     clusters: Mapping[str, pulumi.Input[str]],
     after: list[pulumi.Resource],
 ) -> None:
-    """Install what delivers, where the platform brings it.
+    """Install the delivery tool, if the platform provides it.
 
     Args:
         platform: The stack.
         clusters: Ids of its clusters, by region.
-        after: What must be there before, and go later.
+        after: Dependencies, deleted later.
     """
     args = assemble.config_sync_args(platform, clusters)
     if args is not None:
@@ -29,7 +29,7 @@ def sync_clusters(
 
 
 def deliver(platform: Platform, region: RegionPlan, opts: pulumi.ResourceOptions) -> bool:
-    """Have the models of a team in a region delivered, and return whether they are.
+    """Set up delivery of a team's models in a region. Return whether they are delivered from git.
 
     Args:
         platform: The stack, with the settings of its platform.

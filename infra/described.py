@@ -1,4 +1,4 @@
-"""What a stack tells of its models: how they are called, and where each may run at which price."""
+"""Descriptions of a stack's models: their names, and the placements and prices of each."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from infra.stack import Model, Platform
 
 
 def described(platform: Platform, name: str, model: Model) -> dict[str, Any]:
-    """Return what there is to know about a model before it is called."""
+    """Return the facts about a model that are known without calling it."""
     canary = model.canary
     return {
         "adapters": list(model.adapter_names(name)),
@@ -29,7 +29,7 @@ def described(platform: Platform, name: str, model: Model) -> dict[str, Any]:
 
 
 def placements(model: Iterable[ServedModel]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rungs a model may run on by region, in the order they are tried, with prices.
+    """Return the rungs a model may run on by region, in the order tried, with prices.
 
     Args:
         model: The model in each of its regions.
@@ -41,7 +41,7 @@ def placements(model: Iterable[ServedModel]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _placed(rung: Rung, region: str) -> dict[str, Any]:
-    """Return one rung with the price of a replica; no price where none is published."""
+    """Return one rung with the price of a replica, or no price if none is published."""
     placed: dict[str, Any] = {
         "machine_type": rung.machine_type,
         "rung": rung.label,

@@ -1,4 +1,4 @@
-"""What a platform gives to the outside: endpoints, clusters, models, and where each may run."""
+"""Outputs of a platform stack: endpoints, clusters, models, and the rungs that each may run on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,34 +9,44 @@ from gke_inference.front.routes import PATH_OF_MODELS
 from infra.described import described, placements
 from infra.plan import Plan
 from infra.plan.endpoint import endpoint
-from infra.plan.front import paths_of_models
+from infra.plan.front import has_fleet_gateway, paths_of_models, with_gateway
 from infra.platform_reference import OUTPUT, record
 from infra.region import BuiltRegion
 from infra.stack import Front, Layer
 
 
 def exports(
-    plan: Plan, built: Mapping[str, BuiltRegion], front: pulumi.Output[str] | None = None
+    plan: Plan,
+    built: Mapping[str, BuiltRegion],
+    front: pulumi.Output[str] | None = None,
+    fleet: pulumi.Output[dict[str, str]] | None = None,
 ) -> dict[str, Any]:
     """Return the stack's outputs by name.
 
     Args:
         plan: The stack, resolved.
-        built: What is built of each region.
-        front: The one address over all regions, where there is one.
+        built: Outputs of each region.
+        front: Global IP address of the front, if there is one.
+        fleet: Addresses by region of the gateway over all clusters, if there is one.
     """
     platform = plan.platform
-    endpoints = {
-        region: parts.gateway.address.apply(lambda address: endpoint(platform.gateway, address))
+    addresses = {
+        region: parts.gateway.address
         for region, parts in built.items()
         if parts.gateway is not None
     }
+    if fleet is not None:
+        addresses = {
+            region: fleet.apply(lambda found, region=region: found[region])
+            for region in with_gateway(platform)
+        }
+    endpoints = {
+        region: address.apply(lambda address: endpoint(platform.gateway, address))
+        for region, address in addresses.items()
+    }
+    first = next(iter(endpoints.values()), pulumi.Output.from_input(""))
     exported = {
-        "addresses": {
-            region: parts.gateway.address
-            for region, parts in built.items()
-            if parts.gateway is not None
-        },
+        "addresses": addresses,
         "clusters": {
             region: {
                 "endpoint": parts.cluster.endpoint,
@@ -45,12 +55,12 @@ def exports(
             }
             for region, parts in built.items()
         },
-        "endpoint": next(iter(endpoints.values()), pulumi.Output.from_input("")),
+        "endpoint": first,
         "endpoints": endpoints,
         "models": {
             name: described(platform, name, model) for name, model in platform.models.items()
         },
-        **_fronted(plan, built, front),
+        **_fronted(plan, built, first, front),
         "placements": {name: placements(plan.models[name]) for name in platform.models},
     }
     if platform.layer is Layer.PLATFORM:
@@ -69,9 +79,12 @@ def exports(
 
 
 def _fronted(
-    plan: Plan, built: Mapping[str, BuiltRegion], front: pulumi.Output[str] | None
+    plan: Plan,
+    built: Mapping[str, BuiltRegion],
+    first: pulumi.Output[str],
+    front: pulumi.Output[str] | None,
 ) -> dict[str, Any]:
-    """Return the outputs that only stacks with a front, or published gateways, have."""
+    """Return the outputs of stacks with a front or published gateways."""
     attachments = {
         region: parts.published.attachment
         for region, parts in built.items()
@@ -80,9 +93,13 @@ def _fronted(
     found: dict[str, Any] = {"attachments": attachments} if attachments else {}
     if front is not None:
         found["front"] = front
-    paths = paths_of_models(plan.platform)
-    if plan.platform.gateway.front is Front.GLOBAL and paths:
-        gateway = plan.platform.gateway
+    paths, gateway = paths_of_models(plan.platform), plan.platform.gateway
+    if has_fleet_gateway(gateway):
+        found["model_endpoints"] = {
+            name: first.apply(lambda base, name=name: f"{base}{PATH_OF_MODELS}{name}")
+            for name in plan.platform.models
+        }
+    elif gateway.front is Front.GLOBAL and paths:
         found["model_endpoints"] = {
             name: f"{endpoint(gateway, '')}{PATH_OF_MODELS}{name}" for name in paths
         }

@@ -1,16 +1,20 @@
-"""What leads clients to the regions: a record, records by health, or a global load balancer."""
+"""Routing of clients to regions: a DNS record, health-checked records, or a global front."""
 
 from collections.abc import Mapping
 
 import pulumi
 
 from gke_inference.front.dns_front import DnsFront
+from gke_inference.front.fleet import Fleet
+from gke_inference.front.fleet_gateway import FleetGateway
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFront
 from gke_inference.gateway.certificate import GatewayCertificate
 from gke_inference.gateway.record import GatewayRecord
+from infra.arguments.fleet import fleet_args, fleet_gateway_args
 from infra.arguments.front import dns_front_args, global_front_args
 from infra.arguments.hostname import certificate_args, record_args
 from infra.arguments.provisioning import RegionNetwork
+from infra.plan.front import config_region, has_fleet_gateway
 from infra.region import BuiltRegion
 from infra.stack import Front, Platform
 
@@ -21,7 +25,7 @@ def build_front(
     built: Mapping[str, BuiltRegion],
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[str] | None:
-    """Build what leads clients to the regions; return the one address, where there is one."""
+    """Build the routing of clients to the regions. Return the global IP address, if any."""
     addresses: dict[str, pulumi.Input[str]] = {
         region: parts.gateway.address
         for region, parts in built.items()
@@ -38,8 +42,33 @@ def build_front(
         address = _build_global(platform, networks, built, network, opts)
         _lead(platform, {} if address is None else {"front": address}, opts)
         return address
-    _lead(platform, addresses, opts)
+    if front is not Front.INTERNAL:
+        _lead(platform, addresses, opts)
     return None
+
+
+def build_fleet(
+    platform: Platform, built: Mapping[str, BuiltRegion], opts: pulumi.ResourceOptions
+) -> pulumi.Output[dict[str, str]] | None:
+    """Build the gateway over all clusters, if it is the front. Return its address by region."""
+    config = config_region(platform)
+    exported = {name: each.exported for name, each in built.items() if each.exported is not None}
+    if not has_fleet_gateway(platform.gateway) or config not in exported:
+        return None
+    ids = {name: built[name].cluster.cluster_id for name in exported}
+    clusters: list[pulumi.Resource] = [built[name].cluster for name in exported]
+    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=clusters))
+    fleet = Fleet("fleet", fleet_args(platform, ids), after)
+    models = {one["model_name"]: one for each in exported.values() for one in each.models}
+    pools: list[pulumi.Resource] = [each.pools for each in exported.values()]
+    gateway = FleetGateway(
+        "front",
+        fleet_gateway_args(platform, list(models.values())),
+        pulumi.ResourceOptions.merge(
+            exported[config].inside, pulumi.ResourceOptions(depends_on=[fleet, *pools])
+        ),
+    )
+    return gateway.addresses
 
 
 def _build_global(
@@ -49,7 +78,7 @@ def _build_global(
     network: pulumi.Input[str],
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[str] | None:
-    """Build the load balancer over all regions, and its certificate where the stack issues it."""
+    """Build the global load balancer, and its certificate if the stack issues it."""
     regions = {
         name: FrontRegionArgs(
             attachment=parts.published.attachment, subnetwork=networks[name].subnetwork
@@ -72,7 +101,7 @@ def _lead(
     addresses: Mapping[str, pulumi.Input[str]],
     opts: pulumi.ResourceOptions,
 ) -> None:
-    """Make the record of each host name, where the stack names a zone for it."""
+    """Create the record of each hostname, if the stack has a DNS zone for it."""
     args = record_args(platform, addresses)
     if args is None:
         return

@@ -1,4 +1,4 @@
-"""Wires images: a repository in each region, builds, attestations, and the pods that take them."""
+"""Wires images: a repository in each region, builds, attestations, and image replacement."""
 
 import pulumi
 
@@ -15,7 +15,7 @@ from infra.stack import Attestation, Images, Platform
 
 
 def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
-    """Build what delivers images, and return what must be there before a cluster runs one."""
+    """Build the image supply chain, and return the dependencies of clusters that run images."""
     platform = plan.platform
     images = platform.images
     if images is None:
@@ -47,7 +47,7 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
 def let_nodes_pull(
     platform: Platform, region: str, node_account: pulumi.Input[str], opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """Let nodes pull from an existing repository of another project: their own roles end there."""
+    """Allow nodes to pull from an existing repository in another project."""
     existing = platform.regions[region].existing.repository
     if existing is None or existing.split("/")[1] == platform.project:
         return []
@@ -128,7 +128,7 @@ def _build(
     for name in sorted(engines(plan) | {*built(plan)}):
         if not _is_pinned(name):
             pulumi.log.warn(
-                f"images.build: {name} is not built, as what it starts from has no digest:"
+                f"images.build: {name} is not built, because its base image has no digest:"
                 " run `gke-inference images pin`"
             )
     if attestor is not None:
@@ -138,6 +138,6 @@ def _build(
 
 
 def _is_pinned(name: str) -> bool:
-    """Return whether the base of our image has a digest: nothing is built from another."""
+    """Return whether the base of our image has a digest. Images are built only from such bases."""
     build = builds().get(name)
     return build is not None and bool(build.base.digest)

@@ -1,24 +1,31 @@
-"""The network of a platform, made or existing, as the regions take it."""
+"""The network of a platform, created or existing, for its regions."""
 
 from collections.abc import Mapping
 
 import pulumi
 
 from gke_inference.cluster.network import Network
+from gke_inference.cluster.private_services import PrivateServices
 from infra.arguments import provisioning as assemble
+from infra.arguments.folders import private_services_args
 from infra.arguments.provisioning import RegionNetwork
 from infra.stack import Platform
 
 
 def build_network(platform: Platform, opts: pulumi.ResourceOptions) -> Mapping[str, RegionNetwork]:
-    """Build the network, or take the one that is named; return it by region."""
+    """Build or reference the network. Return it by region."""
     args = assemble.network_args(platform)
     if args is None:
         return _existing(platform)
     network = Network("network", args, opts)
+    services = private_services_args(platform, network.network_id)
+    after: tuple[pulumi.Resource, ...] = (network,)
+    if services is not None:
+        behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[network]))
+        after = (network, PrivateServices("private-services", services, behind))
     return {
         name: RegionNetwork(
-            after=(network,),
+            after=after,
             network=network.network_id,
             pods_range=network.pods_range_name,
             published=None

@@ -1,4 +1,4 @@
-"""What watches the whole platform: dashboards, alerts and a budget, once a project."""
+"""Observability of the whole platform: dashboards, alerts and a budget, once per project."""
 
 import pulumi
 
@@ -12,7 +12,7 @@ from infra.stack.receivers import SECRET_KINDS, secret_key
 
 
 def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
-    """Make dashboards, alerts and budget; receivers' secrets come from the configuration."""
+    """Create dashboards, alerts and budget. Receiver secrets come from the configuration."""
     opts = pulumi.ResourceOptions(depends_on=after)
     dashboards = observed.dashboards_args(plan)
     if dashboards is not None:
@@ -31,7 +31,7 @@ def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
 def set_budget(
     plan: Plan, opts: pulumi.ResourceOptions, channels: pulumi.Output[list[str]] | None = None
 ) -> None:
-    """Make the budget, where the stack has one.
+    """Create the budget, if the stack has one.
 
     Args:
         plan: The stack.

@@ -1,7 +1,7 @@
-"""What a platform exports for its serving stacks, as one record, and how these read it.
+"""The record that a platform exports for its serving stacks, and how they read it.
 
-The record is the output `platform` of the platform's stack. Its settings are what names, capacity
-and rules follow from; what only the cloud knows is beside them, by region.
+The record is the output `platform` of the platform's stack. Names, capacity and rules follow from
+its settings; values known only after deployment are listed by region.
 """
 
 import json
@@ -24,34 +24,35 @@ from infra.stack.problems import StackError
 OUTPUT: Final = "platform"
 """Name of the output."""
 VERSION: Final = 1
-"""Version of the record: it grows when a serving stack needs what older records do not have."""
+"""Version of the record. Incremented when serving stacks need data that older records do not
+have."""
 
 
 @dataclass(frozen=True)
 class SharedRegion:
-    """A region of a platform, as only the cloud knows it."""
+    """Deployed values of a platform's region."""
 
     address: str
-    """Address of the gateway; empty where the platform is not up."""
+    """IP address of the gateway, empty if the platform is not deployed."""
     cluster: str
     """Name of the cluster."""
     endpoint: str
-    """DNS name of the cluster's control plane; empty where the platform is not up."""
+    """DNS name of the cluster's control plane, empty if the platform is not deployed."""
 
     @property
     def kubeconfig(self) -> str:
-        """The kubeconfig of the cluster; not known yet where the platform is not up."""
+        """Kubeconfig of the cluster, unknown if the platform is not deployed."""
         return kubeconfig(self.cluster, self.endpoint) if self.endpoint else UNKNOWN
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What a serving stack has from its platform."""
+    """What a serving stack reads from its platform."""
 
     settings: str
-    """As `infra.reading.layers.shared_settings` returns them."""
+    """The return value of `infra.reading.layers.shared_settings`."""
     regions: Mapping[str, SharedRegion]
-    """By name, in the order of the platform."""
+    """By name, in platform order."""
 
 
 def record(
@@ -71,12 +72,12 @@ def record(
 
 
 def planned(platform: Platform, clusters: Mapping[str, str], endpoint: str = "") -> dict[str, Any]:
-    """Return the output `platform` of a platform that is not up: without addresses and endpoints.
+    """Return the output `platform` of an undeployed platform, without addresses and endpoints.
 
     Args:
         platform: The platform's stack.
         clusters: Names of the clusters, by region.
-        endpoint: Of every control plane, where something stands for them.
+        endpoint: Endpoint of every control plane, if there is a substitute for them.
     """
     regions = {
         name: {"address": "", "cluster": cluster, "endpoint": endpoint}
@@ -86,11 +87,11 @@ def planned(platform: Platform, clusters: Mapping[str, str], endpoint: str = "")
 
 
 def shared(stack: str, value: Any) -> Shared:
-    """Return the record of an output.
+    """Return the record in an output.
 
     Args:
         stack: Name of the platform's stack.
-        value: The output `platform` of that stack; None where it has none.
+        value: The output `platform` of that stack; None if it has none.
 
     Raises:
         StackError: There is no record, or one of another version.
@@ -108,7 +109,7 @@ def shared(stack: str, value: Any) -> Shared:
         raise StackError([InputError("platform", message, version, note)])
     regions = cast("dict[str, dict[str, str]]", known["regions"])
     fields = ("address", "cluster", "endpoint")
-    # the engine keeps the fields of an output sorted, and the settings have the platform's order
+    # the engine sorts the fields of an output, but settings keep the platform's order
     order = cast("dict[str, Any]", json.loads(known["settings"]))["regions"]
     return Shared(
         str(known["settings"]),
@@ -120,7 +121,7 @@ def shared(stack: str, value: Any) -> Shared:
 
 
 def fetch(reference: str) -> Shared:
-    """Return the record of the platform that a serving stack names, at run time.
+    """Return the record of the platform that a serving stack references, at run time.
 
     Args:
         reference: Name of the platform's stack in this project, or ORGANIZATION/PROJECT/STACK.
@@ -140,13 +141,13 @@ def fetch(reference: str) -> Shared:
 
 
 class Reference:
-    """The platform of the stack that the engine runs, read when the stack turns out to have one."""
+    """The platform of the stack that the engine is running, read on first use."""
 
     shared: Shared | None = None
-    """What the platform exports; None until it is read."""
+    """The platform's record, or None until it is read."""
 
     def settings(self, name: str) -> str:
-        """Read the platform, and return the settings that it shares.
+        """Read the platform and return the settings that it shares.
 
         Raises:
             StackError: As of `fetch`.

@@ -1,4 +1,4 @@
-"""The whole platform: project, network, regions, and what the stack gives to the outside."""
+"""The whole platform: project, network, regions and outputs."""
 
 import pulumi
 
@@ -9,19 +9,19 @@ from infra.edge.backends import let_relays_call
 from infra.edge.clients import keep_keys
 from infra.edge.guardrails import prepare_armor
 from infra.exports import exports
-from infra.front import build_front
+from infra.front import build_fleet, build_front
 from infra.images import build_images
 from infra.network import build_network
 from infra.observe import observe, set_budget
 from infra.options.protection import protect_stateful
 from infra.plan import resolve
-from infra.project import enable_services, let_adapters_read
+from infra.project import build_archives, enable_services, let_adapters_read
 from infra.region import build_region
 from infra.stack import Layer, Platform
 
 
 def deploy(platform: Platform) -> None:
-    """Register every resource of a platform, and its outputs; `team_program` is for a team's."""
+    """Register all resources and outputs of a platform. For a team, see `team_program`."""
     plan = resolve(platform)
     protect_stateful(platform)
     services = enable_services(platform)
@@ -30,17 +30,18 @@ def deploy(platform: Platform) -> None:
     image_args = assemble.image_cache_args(platform)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
     guards = build_images(plan, ready)
+    archives = build_archives(platform, ready)
     built = {
         name: build_region(
             platform,
             region,
             networks[name],
             None if image is None else image.disk_image,
-            [*services, *guards],
+            [*services, *guards, *archives],
         )
         for name, region in plan.regions.items()
     }
-    # The project has no workload pool, and so no principals, before it has a cluster.
+    # A project has no workload pool, and therefore no principals, before its first cluster.
     clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
     let_adapters_read(platform, clusters)
     keep_keys(platform, clusters)
@@ -53,5 +54,6 @@ def deploy(platform: Platform) -> None:
         observe(plan, services)
     else:
         set_budget(plan, ready)
-    for name, value in exports(plan, built, front).items():
+    fleet = build_fleet(platform, built, ready)
+    for name, value in exports(plan, built, front, fleet).items():
         pulumi.export(name, value)

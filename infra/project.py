@@ -1,4 +1,4 @@
-"""What the whole project gets: APIs before anything else, and a role once clusters are there."""
+"""Project-level resources: APIs before anything else, and one role once clusters exist."""
 
 from typing import Final
 
@@ -6,10 +6,13 @@ import pulumi
 from pulumi_gcp import projects
 
 from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
+from gke_inference.storage.archive_bucket import ArchiveBucket
+from infra.arguments.archives import archive_args
 from infra.plan.backends import kinds_of
 from infra.plan.clients import cached, has_counters
 from infra.plan.delivery import has_config_sync
-from infra.plan.filestore import has_filestore
+from infra.plan.folders import has_filestore, lustre_regions
+from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_topics
 from infra.stack import BackendKind, Platform
@@ -29,12 +32,12 @@ SERVICES: Final = (
     "secretmanager.googleapis.com",
     "storage.googleapis.com",
 )
-"""APIs that the platform calls, itself or through GKE: image streaming is `containerfilesystem`,
-names inside a cluster and records `dns`, the security posture `containersecurity`, the add-on for
-secrets `secretmanager`."""
+"""APIs that the platform calls directly or through GKE: `containerfilesystem` for image streaming,
+`dns` for cluster DNS and records, `containersecurity` for the security posture, `secretmanager` for
+the Secret Manager add-on."""
 
 TRACE_SERVICES: Final = ("cloudtrace.googleapis.com", "telemetry.googleapis.com")
-"""APIs that take spans, where the stack has traces."""
+"""APIs that receive spans, if the stack has traces."""
 
 
 IMAGE_SERVICES: Final = (
@@ -42,42 +45,59 @@ IMAGE_SERVICES: Final = (
     "containeranalysis.googleapis.com",
     "containerscanning.googleapis.com",
 )
-"""APIs of a repository whose images are scanned, where the stack has one."""
+"""APIs of a repository with image scanning, if the stack has one."""
 
 BUDGET_SERVICES: Final = ("billingbudgets.googleapis.com",)
-"""API of budgets, where the stack has one."""
+"""API of budgets, if the stack has one."""
 
 BUILD_SERVICES: Final = ("cloudbuild.googleapis.com", "ondemandscanning.googleapis.com")
-"""APIs of builds, where the stack has them."""
+"""APIs of image builds, if the stack has them."""
 
 CLIENT_SERVICES: Final = ("memorystore.googleapis.com", "networkconnectivity.googleapis.com")
-"""APIs of the stores of clients: counters that replicas share, and answers."""
+"""APIs of the client stores: shared counters and cached answers."""
 
 ARMOR_SERVICES: Final = ("modelarmor.googleapis.com",)
-"""API of Model Armor, where a guardrail is of this kind."""
+"""API of Model Armor, if a guardrail uses it."""
 
 VERTEX_SERVICES: Final = ("aiplatform.googleapis.com",)
-"""API of backends at Vertex AI, in the stack's own project."""
+"""API of Vertex AI backends in the stack's own project."""
 
 ID_TOKEN_SERVICES: Final = ("iamcredentials.googleapis.com",)
-"""API of the tokens that Cloud Run asks for."""
+"""API of the ID tokens that Cloud Run requires."""
+
+PERSONAL_SERVICES: Final = (
+    "iamcredentials.googleapis.com",
+    "pubsub.googleapis.com",
+    "run.googleapis.com",
+)
+"""APIs of personalized images: signatures, messages and the service."""
 
 STREAM_SERVICES: Final = ("pubsub.googleapis.com",)
-"""API of topics and subscriptions, where the stack has streams of them."""
+"""API of Pub/Sub, if a stream uses it."""
 
 FILESTORE_SERVICES: Final = ("file.googleapis.com",)
-"""API of Filestore, where adapters are on it."""
+"""API of Filestore, if it stores adapters."""
+LUSTRE_SERVICES: Final = ("lustre.googleapis.com", "servicenetworking.googleapis.com")
+"""APIs of Managed Lustre and of the peering that connects it, if it stores adapters."""
 DELIVERY_SERVICES: Final = ("anthosconfigmanagement.googleapis.com", "gkehub.googleapis.com")
-"""APIs of the fleet and of Config Sync, where it delivers models."""
+"""APIs of the fleet and of Config Sync, if it delivers models."""
+FLEET_SERVICES: Final = (
+    "autoscaling.googleapis.com",
+    "gkehub.googleapis.com",
+    "multiclusteringress.googleapis.com",
+    "multiclusterservicediscovery.googleapis.com",
+    "trafficdirector.googleapis.com",
+)
+"""APIs of a gateway over all clusters, if it is the front."""
 
 ATTESTATION_SERVICES: Final = ("binaryauthorization.googleapis.com", "cloudkms.googleapis.com")
-"""APIs of attestations, where the stack looks for them."""
+"""APIs of attestations, if the stack uses them."""
 
 
 def services_of(platform: Platform) -> tuple[str, ...]:
-    """Return the APIs that a platform calls, each once."""
+    """Return the APIs that a platform calls, without duplicates."""
     images = platform.images
-    return (
+    found = (
         *SERVICES,
         *(TRACE_SERVICES if platform.monitoring.traces else ()),
         *(BUDGET_SERVICES if platform.budget is not None else ()),
@@ -87,15 +107,19 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds_of(platform) else ()),
         *(STREAM_SERVICES if has_topics(platform) else ()),
         *(FILESTORE_SERVICES if has_filestore(platform) else ()),
+        *(LUSTRE_SERVICES if lustre_regions(platform) else ()),
         *(DELIVERY_SERVICES if has_config_sync(platform) else ()),
+        *(FLEET_SERVICES if has_fleet_gateway(platform.gateway) else ()),
         *(IMAGE_SERVICES if images is not None else ()),
         *(BUILD_SERVICES if images is not None and images.build is not None else ()),
         *(ATTESTATION_SERVICES if images is not None and images.is_attested else ()),
+        *(PERSONAL_SERVICES if platform.personal_images is not None else ()),
     )
+    return tuple(dict.fromkeys(found))
 
 
 def enable_services(platform: Platform) -> list[pulumi.Resource]:
-    """Switch the APIs on; they stay on when the platform goes, as others may use them."""
+    """Enable the APIs. They stay enabled after a destroy, as others may use them."""
     return [
         projects.Service(
             f"api-{name.split('.')[0]}",
@@ -107,8 +131,16 @@ def enable_services(platform: Platform) -> list[pulumi.Resource]:
     ]
 
 
+def build_archives(platform: Platform, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Build the buckets for answers that are kept for long."""
+    return [
+        ArchiveBucket(f"archive-{name}", archive_args(platform, name), opts)
+        for name in platform.storage.archives
+    ]
+
+
 def let_adapters_read(platform: Platform, after: list[pulumi.Resource]) -> None:
-    """Let autoscalers read metrics: one grant, as all clusters' adapters are one principal."""
+    """Allow autoscalers to read metrics. All metrics adapters are one principal."""
     if platform.monitoring.metrics_adapter:
         projects.IAMMember(
             "metrics-adapter",

@@ -1,6 +1,7 @@
 """Wires one region: cluster, buckets, capacity, models and the gateway in front of them."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import pulumi
 
@@ -8,28 +9,35 @@ from gke_inference.capacity.accelerator_pool import AcceleratorPool
 from gke_inference.capacity.compute_class import ComputeClass
 from gke_inference.cluster.cluster import InferenceCluster
 from gke_inference.cluster.existing_cluster import ExistingCluster
+from gke_inference.front.exported_pools import ExportedPools
 from gke_inference.front.published_gateway import PublishedGateway
 from gke_inference.gateway.certificate import GatewayCertificate
-from gke_inference.gateway.inference_gateway import InferenceGateway
+from gke_inference.gateway.inference_gateway import InferenceGateway, RoutedModelArgs
 from gke_inference.namespace.serving_namespace import ServingNamespace
+from gke_inference.operators.cluster_kinds import ClusterKinds, ClusterKindsArgs
 from gke_inference.operators.group_operator import (
     LeaderWorkerSetOperator,
     LeaderWorkerSetOperatorArgs,
 )
 from gke_inference.operators.metrics_adapter import MetricsAdapter
+from gke_inference.storage.fuse_volume import FuseVolume
+from gke_inference.storage.lustre_folder import LustreFolder
 from gke_inference.storage.model_bucket import ModelBucket
 from gke_inference.storage.shared_folder import SharedFolder
 from infra.arguments import front as assemble_front
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
-from infra.arguments.filestore import shared_folder_args
+from infra.arguments.fleet import exported_args
+from infra.arguments.folders import lustre_folder_args, shared_folder_args, weights_volume_args
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import RegionNetwork, Site
 from infra.arguments.sharing import route_sources
+from infra.devices import drive_devices
 from infra.edge.backends import relay_backends
 from infra.edge.batches import answer_batches
 from infra.edge.clients import admit_clients
 from infra.edge.guardrails import guard_region
+from infra.edge.personal import personalize_images
 from infra.edge.streams import stream_to_models
 from infra.images import let_nodes_pull
 from infra.jobs.queues import build_queues
@@ -41,17 +49,42 @@ from infra.sharing import share
 from infra.stack import ClusterMode, Platform
 
 Cluster = InferenceCluster | ExistingCluster
-"""A cluster, made or existing: both have the same outputs."""
+"""A cluster, created or existing; both have the same outputs."""
+
+
+_KINDS: Final = ("compute_class", "pod_monitoring", "rules")
+_GATEWAY_KINDS: Final = (
+    "gateway",
+    "gateway_backend_policy",
+    "gateway_health_check",
+    "gateway_routing_extension",
+    "gateway_traffic_extension",
+    "http_route",
+    "inference_pool",
+)
+"""GKE's own kinds, those of a gateway apart."""
+
+
+@dataclass(frozen=True)
+class ExportedModels:
+    """Models of a region, for the gateway over all clusters."""
+
+    pools: ExportedPools
+    models: list[RoutedModelArgs]
+    inside: pulumi.ResourceOptions
+    """Options of objects in the region's cluster."""
 
 
 @dataclass(frozen=True)
 class BuiltRegion:
-    """What a region gives to the outside."""
+    """Outputs of a region."""
 
     cluster: Cluster
     gateway: InferenceGateway | None
+    exported: ExportedModels | None = None
+    """Models that the gateway over all clusters imports, instead of a gateway of the region."""
     published: PublishedGateway | None = None
-    """What other networks, and a global front, connect to."""
+    """The service attachment that other networks and a global front connect to."""
 
 
 def build_region(
@@ -68,7 +101,7 @@ def build_region(
         region: The region, resolved.
         network: The network as the region takes it.
         image_cache: Disk image for the nodes of capacity that asks for it.
-        after: What must be there before, and go later.
+        after: Dependencies, deleted later.
     """
     opts = pulumi.ResourceOptions(depends_on=after)
     cluster = _build_cluster(platform, region, network, opts)
@@ -85,33 +118,33 @@ def build_region(
         platform=platform,
         region=region,
     )
+    inside = _after_kinds(region, inside)
     adapter = assemble.adapter_args(platform)
     if adapter is not None and region.has_gateway:
-        made = MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
-        if region.settings.mode is ClusterMode.AUTOPILOT:
-            # A new Autopilot cluster has none of GKE's own kinds at first, and the provider asks a
-            # few times only. The adapter's pod is waited for, and needs GKE's first node.
-            behind = pulumi.ResourceOptions(depends_on=[made])
-            inside = pulumi.ResourceOptions.merge(inside, behind)
+        MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
     capacity = _build_capacity(site, cluster, inside)
     capacity += let_nodes_pull(platform, region.name, cluster.node_service_account, opts)
-    if region.has_groups:  # models come behind it, and go before it
+    if region.has_groups:  # models are created after it, and deleted before it
         operator = LeaderWorkerSetOperatorArgs()
         capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
-    build_queues(region, inside, capacity)
-    gateway = _build_serving(
+    capacity += drive_devices(platform, region, inside)  # as groups
+    teams = build_queues(region, inside, capacity)
+    serving = _build_serving(
         platform,
         region,
         buckets,
         network,
         capacity,
         _build_certificate(platform, region, opts),
+        teams,
         inside,
     )
+    if isinstance(serving, ExportedModels):
+        return BuiltRegion(cluster=cluster, gateway=None, exported=serving)
     return BuiltRegion(
         cluster=cluster,
-        gateway=gateway,
-        published=_publish(platform, region, network, gateway, inside),
+        gateway=serving,
+        published=_publish(platform, region, network, serving, inside),
     )
 
 
@@ -121,7 +154,7 @@ def _build_cluster(
     network: RegionNetwork,
     opts: pulumi.ResourceOptions,
 ) -> Cluster:
-    """Build the cluster of a region, or take the one that is named."""
+    """Build the cluster of a region, or reference the existing one."""
     existing = assemble.existing_cluster_args(platform, region)
     if existing is not None:
         return ExistingCluster(region.name, existing, opts)
@@ -139,10 +172,24 @@ def _build_cluster(
     return InferenceCluster(region.name, args, pulumi.ResourceOptions.merge(opts, behind))
 
 
+def _after_kinds(region: RegionPlan, inside: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+    """Return options for objects that are created once a new cluster has GKE's own kinds.
+
+    On a standard cluster, GKE installs them while it creates the first node pool.
+    """
+    is_new = region.settings.existing.cluster is None
+    if region.settings.mode is not ClusterMode.AUTOPILOT or not is_new:
+        return inside
+    args = ClusterKindsArgs(kinds=[*_KINDS, *(_GATEWAY_KINDS if region.has_gateway else ())])
+    made = ClusterKinds(f"{region.name}-kinds", args, inside)
+    behind = pulumi.ResourceOptions(depends_on=[made])
+    return pulumi.ResourceOptions.merge(inside, behind)
+
+
 def _build_certificate(
     platform: Platform, region: RegionPlan, opts: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """Build the certificate of the region's gateway, where the stack issues one."""
+    """Build the certificate of the region's gateway, if the stack issues one."""
     args = certificate_args(platform, region.name)
     if args is None or not region.has_gateway:
         return []
@@ -156,7 +203,7 @@ def _publish(
     gateway: InferenceGateway | None,
     inside: pulumi.ResourceOptions,
 ) -> PublishedGateway | None:
-    """Publish the region's gateway, where the stack asks for it."""
+    """Publish the region's gateway, if configured."""
     if gateway is None:
         return None
     args = assemble_front.published_args(
@@ -172,7 +219,7 @@ def _publish(
 def _build_capacity(
     site: Site, cluster: Cluster, inside: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """Build the compute classes, and first the pools they name."""
+    """Build the node pools and compute classes."""
     classes: list[pulumi.Resource] = []
     for capacity in site.region.used_capacity:
         pools: list[pulumi.Resource] = [
@@ -190,6 +237,23 @@ def _build_capacity(
     return classes
 
 
+def _build_folders(
+    platform: Platform,
+    region: RegionPlan,
+    network: RegionNetwork,
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """Build the folder of the region's live adapters, on Filestore or Lustre, if it has one."""
+    made: list[pulumi.Resource] = []
+    filestore = shared_folder_args(platform, region, network.network)
+    if filestore is not None:
+        made.append(SharedFolder(f"{region.name}-shared-folder", filestore, opts))
+    lustre = lustre_folder_args(platform, region, network.network)
+    if lustre is not None:
+        made.append(LustreFolder(f"{region.name}-lustre-folder", lustre, opts))
+    return made
+
+
 def _build_serving(
     platform: Platform,
     region: RegionPlan,
@@ -197,11 +261,12 @@ def _build_serving(
     network: RegionNetwork,
     capacity: list[pulumi.Resource],
     certificates: list[pulumi.Resource],
+    teams: list[pulumi.Resource],
     inside: pulumi.ResourceOptions,
-) -> InferenceGateway | None:
-    """Build the namespace, every model in it, and the gateway; nothing where no model runs.
+) -> InferenceGateway | ExportedModels | None:
+    """Build the namespace, its models and the gateway, if any model runs in the region.
 
-    Where serving stacks bring the models, the namespaces of their teams stand in their place.
+    If serving stacks deploy the models, build the namespaces of their teams instead.
     """
     if not region.has_gateway:
         return None
@@ -210,10 +275,13 @@ def _build_serving(
     )
     after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
     needed: list[pulumi.Resource] = [namespace, *capacity]
-    folder = shared_folder_args(platform, region, network.network)
-    if folder is not None:
+    after_teams = pulumi.ResourceOptions(depends_on=[namespace, *teams, *network.after])
+    folders = pulumi.ResourceOptions.merge(inside, after_teams)
+    needed += _build_folders(platform, region, network, folders)
+    volume = weights_volume_args(platform, region, buckets["models"])
+    if volume is not None:
         opts = pulumi.ResourceOptions.merge(inside, after_namespace)
-        needed.append(SharedFolder(f"{region.name}-shared-folder", folder, opts))
+        needed.append(FuseVolume(f"{region.name}-model-bucket", volume, opts))
     behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=needed))
     if region.is_shared:
         share(platform, region, buckets, inside)
@@ -223,6 +291,11 @@ def _build_serving(
     servers = {
         served.name: serve(platform, region, served, buckets, behind) for served in region.served
     }
+    if region.is_exported:
+        exported = exported_args(platform, region, servers)
+        opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        pools = ExportedPools(f"{region.name}-pools", exported, opts)
+        return ExportedModels(pools, exported["models"], inside)
     args = assemble_models.gateway_args(platform, region, servers, network.subnetwork)
     if sources := route_sources(platform):
         args["route_sources"] = sources
@@ -238,4 +311,6 @@ def _build_serving(
     relay_backends(platform, region, inside, gateway)
     stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
     answer_batches(platform, region, gateway.address, inside, [namespace, gateway])
+    after = [gateway, *needed]
+    personalize_images(platform, region, buckets["models"], gateway.address, inside, after)
     return gateway

@@ -1,4 +1,4 @@
-"""Wires models into a region: identity, disk, servers, autoscalers, scraping, and their gate."""
+"""Wires models into a region: identity, disk, servers, autoscalers, scraping and weights gate."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ def serve(
         region: Region to serve it in.
         served: The model.
         buckets: Names of the region's buckets, by role.
-        opts: The cluster's Kubernetes provider, and what must be there before.
+        opts: Options with the cluster's Kubernetes provider and dependencies.
     """
     logical = f"{region.name}-{served.object_name}"
     identity = WorkloadIdentity(
@@ -60,11 +60,12 @@ def serve(
 def _serve_prefill(
     platform: Platform, prefill: ServedModel, opts: pulumi.ResourceOptions
 ) -> ModelServer:
-    """Serve the prompts of a model on replicas of their own."""
+    """Deploy the prefill replicas of a model."""
     args = assemble_models.server_args(platform, prefill)
     server = ModelServer(f"{prefill.region}-{prefill.object_name}-prefill", args, opts)
     behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[server]))
-    for deployment, scaled in assemble_models.prefill_scaling_args(prefill).items():
+    scaling = assemble_models.prefill_scaling_args(prefill, server.target_kinds)
+    for deployment, scaled in scaling.items():
         Autoscaling(f"{prefill.region}-{deployment}-scaling", scaled, behind)
     return server
 
@@ -75,13 +76,13 @@ def open_models(
     buckets: Mapping[str, pulumi.Input[str]],
     opts: pulumi.ResourceOptions,
 ) -> None:
-    """Build what starts the models of a region once their weights are there.
+    """Build the gate that starts a region's models once their weights are uploaded.
 
     Args:
         platform: The stack.
         region: The region.
         buckets: Names of the region's buckets, by role.
-        opts: The cluster's Kubernetes provider, and what must be there before.
+        opts: Options with the cluster's Kubernetes provider and dependencies.
     """
     account = WorkloadIdentity(
         f"{region.name}-weights-gate-identity",

@@ -1,4 +1,4 @@
-"""Wires what teams share in a region: a namespace and a share of the cluster for each."""
+"""Wires what teams share in a region: a namespace and a quota of the cluster for each team."""
 
 from collections.abc import Mapping
 

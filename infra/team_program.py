@@ -1,4 +1,4 @@
-"""The models of a team on a platform of another stack; no SDK of clusters is loaded for them."""
+"""Deploys a team's models on the platform of another stack, without loading cluster SDKs."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from infra.team_region import build_team_region
 
 
 def deploy_team(platform: Platform, shared: Shared, *, with_delivered: bool = False) -> None:
-    """Register the models of a serving stack, what watches them, and its outputs.
+    """Register the models of a serving stack, their monitoring, and the outputs.
 
     Args:
         platform: The stack, with the settings of its platform.
-        shared: What the platform exports.
-        with_delivered: Also register the objects that come from git, so that a preview shows them.
+        shared: Record of the platform.
+        with_delivered: Whether to also register objects delivered from git, for previews.
     """
     plan = resolve(platform)
     protect_stateful(platform)

@@ -1,4 +1,4 @@
-"""Wires the models of a team in one region of a platform that another stack makes."""
+"""Wires a team's models in one region of a platform that another stack deploys."""
 
 import pulumi
 
@@ -22,13 +22,13 @@ def build_team_region(
     *,
     with_delivered: bool = False,
 ) -> None:
-    """Build the models of a team in a region, and their routes to the gateway that is there.
+    """Build a team's models in a region, and their routes to the existing gateway.
 
     Args:
         platform: The stack, with the settings of its platform.
         region: The region, resolved.
-        shared: What the platform exports of the region.
-        with_delivered: Also build what comes from git.
+        shared: The region in the platform's record.
+        with_delivered: Whether to also build objects delivered from git.
     """
     if not region.served:
         return

@@ -1,4 +1,4 @@
-"""Amounts of money, each with what is not in it because no price of it is published."""
+"""Amounts of money, each with the items that it excludes for lack of a published price."""
 
 import math
 from collections.abc import Iterable
@@ -24,14 +24,14 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True)
 class Amount:
-    """Dollars, without what has no price.
+    """An amount in dollars, with the items that have no price.
 
-    Sums and maxima of amounts miss what any of their parts misses; none of nothing misses nothing.
+    Sums and maxima exclude every item that one of their parts excludes.
     """
 
     value: float
     missing: tuple[Missing, ...] = ()
-    """What is not in the value: each once, in alphabetical order."""
+    """Excluded items, each once, in alphabetical order."""
 
     def __add__(self, other: "Amount") -> "Amount":
         """Return the sum of both."""
@@ -79,19 +79,19 @@ class AmountRange:
 
 
 def total(amounts: Iterable[Amount]) -> Amount:
-    """Return the sum of some amounts; nothing where there are none."""
+    """Return the sum of amounts; 0 if there are none."""
     return sum(amounts, start=NOTHING)
 
 
 def largest(amounts: Iterable[Amount]) -> Amount:
-    """Return the largest of some amounts; what has no price may be larger, and is missing."""
+    """Return the largest amount; unpriced items could be larger and are listed as missing."""
     every = list(amounts)
     most = max((each.value for each in every), default=0.0)
     return Amount(most, _both(*(each.missing for each in every)))
 
 
 def without_price(what: str, region: str) -> Amount:
-    """Return the amount of what has no published price."""
+    """Return the amount for an item without a published price."""
     return Amount(0.0, (Missing(what, region),))
 
 
@@ -99,9 +99,9 @@ def amount_of(price: Price | None, what: str, region: str) -> Amount:
     """Return an hour's price as an amount.
 
     Args:
-        price: None: none is published.
-        what: It is of.
-        region: Where.
+        price: Price; None if none is published.
+        what: Item.
+        region: Region of the item.
     """
     if price is None:
         return without_price(what, region)
@@ -110,7 +110,7 @@ def amount_of(price: Price | None, what: str, region: str) -> Amount:
 
 
 def missing_lines(missing: Iterable[Missing]) -> list[str]:
-    """Return one line for everything that has no price, with the regions where it has none."""
+    """Return one line for each item without a price, with its regions."""
     regions: dict[str, list[str]] = {}
     for one in sorted(set(missing)):
         regions.setdefault(one.what, []).append(one.region)

@@ -1,1 +1,1 @@
-"""Rules: the policy pack and the invariants, with what runs them."""
+"""Rules: the policy pack, the invariants, and their runners."""

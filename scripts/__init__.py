@@ -1,1 +1,1 @@
-"""The operators' program `gke-inference`: one file a subcommand, thin over tested modules."""
+"""The command line `gke-inference`: one file per command, with the logic in other modules."""

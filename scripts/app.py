@@ -1,4 +1,4 @@
-"""The commands of `gke-inference`, grouped by purpose, and the Typer app made of them."""
+"""The commands of `gke-inference`, grouped by purpose, and their Typer app."""
 
 import ast
 import importlib
@@ -40,7 +40,7 @@ PURPOSES = {
     "Operate": "Prepare and operate a platform, on the twin or in Google Cloud.",
     "Develop": "Work on the blueprint itself.",
 }
-"""What each group is for."""
+"""Description of each group."""
 
 _FOLDERS = ("operate", "plan", "check", "develop")
 

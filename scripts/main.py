@@ -16,7 +16,7 @@ from twin.toolchain import ToolError
 from twin.wire.kube import KubeError
 
 _USER_FIXES = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROFS)
-"""Errors of the machine that the user fixes, and that no traceback explains better."""
+"""Errors of the machine that users can fix without a traceback."""
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
         _discard_output()
     except (KeyboardInterrupt, typer.Abort):
         code = ExitCode.INTERRUPTED
-    except SystemExit:  # only where the reader of a pipe has ended: no command exits by itself
+    except SystemExit:  # only if the reader of a pipe has ended: commands do not exit by themselves
         code = ExitCode.BROKEN_PIPE
         _discard_output()
     if code == ExitCode.INTERRUPTED:
@@ -48,7 +48,7 @@ def _report(message: str, code: ExitCode = ExitCode.ERROR) -> ExitCode:
 
 
 def _discard_output() -> None:
-    """Send what is still to be written nowhere: it would fail again."""
+    """Discard pending output, which would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -66,7 +66,7 @@ def _run(arguments: list[str]) -> int:
         from infra.stack.problems import one_of  # noqa: PLC0415 - as below
 
         raise CommandError(str(one_of("COMMAND", asked, COMMANDS)))
-    gc.disable()  # what is loaded stays: a collection would find nothing and take a tenth
+    gc.disable()  # loaded modules stay: a collection would take a tenth of the time
     app = app_for(arguments)
     gc.freeze()
     gc.enable()

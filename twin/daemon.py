@@ -1,7 +1,7 @@
 """The twin's daemon: both resource providers, in one process per checkout.
 
-`python -m twin.daemon` serves until SIGTERM. It starts nothing else until a program asks for it, so
-a preview needs no control plane. After a crash the next daemon finds clusters and state again.
+`python -m twin.daemon` serves until SIGTERM. It starts other processes only on request, so a
+preview needs no control plane. After a crash, the next daemon recovers clusters and state.
 """
 
 import functools
@@ -17,15 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from twin.cluster import lifecycle as clusters
-from twin.elsewhere import server as elsewhere
 from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
+from twin.model_providers import server as model_providers
 from twin.providers.gcp.armor import server as armor
 from twin.providers.gcp.effects import gcs, pubsub, secret_manager, valkey
+from twin.providers.gcp.signed import server as signed_urls
 from twin.pulumi.environment import process_environment
+from twin.pulumi.speedups import speed_up_imports
 from twin.pulumi.wrappers import write_wrappers
 from twin.world.rules import DEFAULT_SPEED
 
@@ -34,11 +36,11 @@ _START_SECONDS = 60
 
 
 def prepare(paths: TwinPaths, speed: float | None = None) -> None:
-    """Make the twin's folders, keys and settings.
+    """Create the twin's folders, keys and settings.
 
     Args:
-        paths: of the twin.
-        speed: how much faster than Google's its clock runs; a running twin keeps the one it has.
+        paths: paths of the twin.
+        speed: speed of its clock relative to Google's; a running twin keeps its speed.
     """
     paths.create()
     with _lock(paths):
@@ -49,12 +51,12 @@ def prepare(paths: TwinPaths, speed: float | None = None) -> None:
 
 
 def _lock(paths: TwinPaths) -> AbstractContextManager[None]:
-    """Keep two commands from preparing, or starting, the same twin at once."""
+    """Prevent two commands from preparing or starting the same twin at the same time."""
     return exclusive(paths.root / "daemon.lock")
 
 
 def _code() -> str:
-    """Return a digest of the twin's code as it is on disk: a daemon of other code is replaced."""
+    """Return a digest of the twin's code on disk; a daemon with other code is replaced."""
     folder = Path(__file__).parent
     facts = sorted(
         (str(file), file.stat().st_mtime_ns, file.stat().st_size)
@@ -65,7 +67,7 @@ def _code() -> str:
 
 
 def ports(paths: TwinPaths) -> dict[str, int] | None:
-    """Return the ports of the running daemon by provider; None if none of this code runs."""
+    """Return the running daemon's ports by provider; None if no daemon with this code runs."""
     if processes.pid_of(paths, NAME) is None:
         return None
     try:
@@ -78,10 +80,10 @@ def ports(paths: TwinPaths) -> dict[str, int] | None:
 
 
 def ensure(paths: TwinPaths, speed: float | None = None) -> dict[str, int]:
-    """Return the daemon's ports, started if it does not run.
+    """Return the daemon's ports, after starting it if needed.
 
     Raises:
-        processes.ProcessError: it did not start; its log is named.
+        processes.ProcessError: the daemon did not start; the message names its log.
     """
     prepare(paths, speed)
     with _lock(paths):
@@ -102,19 +104,20 @@ def ensure(paths: TwinPaths, speed: float | None = None) -> dict[str, int]:
 
 
 def repair(paths: TwinPaths) -> list[str]:
-    """Start what a crash or a restart of the machine ended, with the data it had.
+    """Restart what a crash or a reboot of the machine ended, with its data.
 
     Returns:
-        Names of the clusters that were started again.
+        Names of the restarted clusters.
 
     Raises:
-        processes.ProcessError: a process did not come up.
+        processes.ProcessError: a process did not start.
     """
     gcs.repair(paths)  # before the pods that read from them
     pubsub.repair(paths)
     secret_manager.repair(paths)
+    signed_urls.repair(paths)
     armor.repair(paths)
-    elsewhere.repair(paths)
+    model_providers.repair(paths)
     valkey.repair(paths)
     down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
     for folder in down:
@@ -123,7 +126,7 @@ def repair(paths: TwinPaths) -> list[str]:
 
 
 def shut_down(paths: TwinPaths) -> None:
-    """End every process of the twin."""
+    """Stop every process of the twin."""
     from twin.front import process as front  # noqa: PLC0415 - not needed to find a daemon
 
     processes.stop(paths, NAME)
@@ -141,6 +144,7 @@ def _serve(paths: TwinPaths) -> None:
     from twin.providers.kubernetes import server as kubernetes  # noqa: PLC0415
 
     code = _code()
+    speed_up_imports()  # the providers look up types of few resources
     os.environ.update(process_environment(paths))
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())

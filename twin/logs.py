@@ -1,4 +1,4 @@
-"""Keeps what a twin writes about itself from growing for as long as it runs."""
+"""Size limits for a twin's own logs."""
 
 import threading
 from collections.abc import Iterable
@@ -14,13 +14,13 @@ _PERIOD_SECONDS = 20.0
 
 
 def cap(file: Path, limit: int = LIMIT_BYTES, kept: int = _KEPT_BYTES) -> bool:
-    """Empty a log larger than `limit` bytes, its last `kept` bytes put aside as NAME.1.
+    """Truncate a log larger than `limit` bytes, and save its last `kept` bytes as NAME.1.
 
-    Every program of a twin appends to its log (`O_APPEND`), so it goes on at the new end; lines
-    written in the moment between reading and emptying are lost.
+    Every program of a twin appends to its log (`O_APPEND`), so it continues at the new end. Lines
+    written between reading and truncating are lost.
 
     Returns:
-        Whether the file was emptied.
+        Whether the file was truncated.
     """
     with suppress(FileNotFoundError), file.open("r+b") as log:
         size = log.seek(0, 2)
@@ -34,7 +34,7 @@ def cap(file: Path, limit: int = LIMIT_BYTES, kept: int = _KEPT_BYTES) -> bool:
 
 
 def logs_of(paths: TwinPaths) -> Iterable[Path]:
-    """Yield every file that a process of the twin appends to."""
+    """Yield every file to which a process of the twin appends."""
     yield from paths.logs.glob("*.log")
     yield from paths.logs.glob("*.jsonl")
     for folder in paths.clusters.glob("*/logs"):
@@ -43,7 +43,7 @@ def logs_of(paths: TwinPaths) -> Iterable[Path]:
 
 
 def keep_short(paths: TwinPaths, stop: threading.Event) -> None:
-    """Cap the logs and the timeline now and then until `stop` is set; the daemon runs it."""
+    """Limit the logs and the timeline periodically until `stop` is set; the daemon runs it."""
     events = Events(paths.events_file)
     while not stop.wait(_PERIOD_SECONDS):
         with suppress(OSError):  # a folder that goes while it is read; the next round sees the rest

@@ -1,1 +1,1 @@
-"""What runs inside containers: the launcher, the image server, its kernels."""
+"""Programs that run inside containers: the launcher, the image server, its kernels."""

@@ -1,8 +1,8 @@
 """Pulumi components for AI inference on Google Kubernetes Engine.
 
-The components and the words of their inputs are here, loaded when they are first used: the cloud
-SDKs behind them take seconds, and the data does not need them. Rules and data are in submodules:
-`accelerators` (what exists), `prices`, `rungs`, `names`, `fuse`.
+This package exports the components and the types of their arguments. They are loaded on first use,
+since the cloud SDKs behind them take seconds to import and the data does not need them. Rules and
+data are in submodules: `accelerators` (what exists), `prices`, `rungs`, `names`, `fuse`.
 """
 
 from importlib import import_module
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from .batches.batch_bucket import BatchBucket, BatchBucketArgs
     from .batches.batch_service import BatchService
     from .batches.settings import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
-    from .capacity.accelerator_pool import AcceleratorPool, AcceleratorPoolArgs
+    from .capacity.accelerator_pool import AcceleratorPool
     from .capacity.compute_class import ComputeClass, ComputeClassArgs
     from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
+    from .capacity.pool_settings import AcceleratorPoolArgs
     from .catalogue.input_error import InputError
     from .catalogue.rungs import Rung, RungArgs, check_rung
     from .clients.client_gate import ClientGate
@@ -33,14 +34,18 @@ if TYPE_CHECKING:
         TokenIssuerArgs,
         TokenPriceArgs,
     )
-    from .cluster.cluster import InferenceCluster, InferenceClusterArgs
+    from .cluster.cluster import InferenceCluster
     from .cluster.existing_cluster import ExistingCluster, ExistingClusterArgs
     from .cluster.network import Network, NetworkArgs, RegionRangesArgs
-    from .cluster.settings import MaintenanceArgs, SystemPoolArgs
+    from .cluster.private_services import PrivateServices, PrivateServicesArgs
+    from .cluster.settings import InferenceClusterArgs, MaintenanceArgs, SystemPoolArgs
     from .cluster.workload_identity import BucketAccessArgs, WorkloadIdentity, WorkloadIdentityArgs
     from .delivery.config_sync import ConfigSync, ConfigSyncArgs, SyncedClusterArgs
     from .delivery.model_delivery import ModelDelivery, ModelDeliveryArgs
     from .front.dns_front import DnsFront, DnsFrontArgs
+    from .front.exported_pools import ExportedPools, ExportedPoolsArgs
+    from .front.fleet import Fleet, FleetArgs, FleetClusterArgs
+    from .front.fleet_gateway import FleetGateway, FleetGatewayArgs
     from .front.global_front import FrontRegionArgs, GlobalFront, GlobalFrontArgs
     from .front.published_gateway import PublishedGateway, PublishedGatewayArgs
     from .gateway.certificate import GatewayCertificate, GatewayCertificateArgs
@@ -72,15 +77,21 @@ if TYPE_CHECKING:
     from .observability.budget import Budget, BudgetArgs
     from .observability.dashboards import Dashboards, DashboardsArgs, ObservedModelArgs
     from .observability.monitoring import Monitoring, MonitoringArgs
+    from .operators.cluster_kinds import ClusterKinds, ClusterKindsArgs
+    from .operators.device_drivers import DeviceDrivers, DeviceDriversArgs
     from .operators.group_operator import LeaderWorkerSetOperator, LeaderWorkerSetOperatorArgs
     from .operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
     from .operators.queue_operator import QueueOperator, QueueOperatorArgs
+    from .personal.personal_front import PersonalFront, PersonalFrontArgs
+    from .personal.personal_worker import PersonalWorker, PersonalWorkerArgs
     from .queues.job_namespace import JobNamespace, JobNamespaceArgs
     from .queues.job_queue import JobQueue, JobQueueArgs, QueueFlavorArgs, QueueTeamArgs
     from .serving.autoscaling import Autoscaling, AutoscalingArgs
     from .serving.model_server import ModelServer
     from .serving.weights_gate import WeightsGate, WeightsGateArgs
+    from .storage.archive_bucket import ArchiveBucket, ArchiveBucketArgs
     from .storage.fuse_volume import FuseVolume, FuseVolumeArgs
+    from .storage.lustre_folder import LustreFolder, LustreFolderArgs
     from .storage.model_bucket import ModelBucket, ModelBucketArgs
     from .storage.model_disk import ModelDisk, ModelDiskArgs
     from .storage.shared_folder import SharedFolder, SharedFolderArgs
@@ -96,6 +107,8 @@ __all__ = [
     "AllowedIngressArgs",
     "AnswerCacheArgs",
     "AnswerStore",
+    "ArchiveBucket",
+    "ArchiveBucketArgs",
     "ArmorCallArgs",
     "ArmorFiltersArgs",
     "Autoscaling",
@@ -120,6 +133,8 @@ __all__ = [
     "ClientKeysArgs",
     "ClientModelArgs",
     "ClientTeamArgs",
+    "ClusterKinds",
+    "ClusterKindsArgs",
     "ComputeClass",
     "ComputeClassArgs",
     "ConfigSync",
@@ -130,12 +145,21 @@ __all__ = [
     "CounterStoreArgs",
     "Dashboards",
     "DashboardsArgs",
+    "DeviceDrivers",
+    "DeviceDriversArgs",
     "DnsFront",
     "DnsFrontArgs",
     "EngineRepository",
     "EngineRepositoryArgs",
     "ExistingCluster",
     "ExistingClusterArgs",
+    "ExportedPools",
+    "ExportedPoolsArgs",
+    "Fleet",
+    "FleetArgs",
+    "FleetClusterArgs",
+    "FleetGateway",
+    "FleetGatewayArgs",
     "FrontRegionArgs",
     "FuseVolume",
     "FuseVolumeArgs",
@@ -165,6 +189,8 @@ __all__ = [
     "LeaderWorkerSetOperator",
     "LeaderWorkerSetOperatorArgs",
     "LiveAdaptersArgs",
+    "LustreFolder",
+    "LustreFolderArgs",
     "MaintenanceArgs",
     "MetricsAdapter",
     "MetricsAdapterArgs",
@@ -195,8 +221,14 @@ __all__ = [
     "NodeImageCache",
     "NodeImageCacheArgs",
     "ObservedModelArgs",
+    "PersonalFront",
+    "PersonalFrontArgs",
+    "PersonalWorker",
+    "PersonalWorkerArgs",
     "PoolFallback",
     "PoolFallbackArgs",
+    "PrivateServices",
+    "PrivateServicesArgs",
     "PublishedGateway",
     "PublishedGatewayArgs",
     "QueueFlavorArgs",
@@ -236,120 +268,90 @@ __all__ = [
     "check_rung",
 ]
 
+# Where each public name is; an `…Args` that is not listed is beside its component.
 _HOMES = {
     "AcceleratorPool": "capacity.accelerator_pool",
-    "AcceleratorPoolArgs": "capacity.accelerator_pool",
+    "AcceleratorPoolArgs": "capacity.pool_settings",
     "Alerts": "observability.alerts",
-    "AlertsArgs": "observability.alerts",
     "AllowedIngressArgs": "namespace.network_policies",
     "AnswerCacheArgs": "clients.settings",
     "AnswerStore": "clients.counter_store",
+    "ArchiveBucket": "storage.archive_bucket",
     "ArmorCallArgs": "guardrails.armor_calls",
     "ArmorFiltersArgs": "guardrails.model_armor",
     "Autoscaling": "serving.autoscaling",
-    "AutoscalingArgs": "serving.autoscaling",
     "BackendAccess": "backends.backend_access",
-    "BackendAccessArgs": "backends.backend_access",
     "BackendArgs": "backends.settings",
     "BackendTargetArgs": "backends.settings",
     "BucketAccessArgs": "cluster.workload_identity",
     "BatchBucket": "batches.batch_bucket",
-    "BatchBucketArgs": "batches.batch_bucket",
     "BatchCallersArgs": "batches.settings",
     "BatchModelArgs": "batches.settings",
     "BatchService": "batches.batch_service",
     "BatchServiceArgs": "batches.settings",
     "Budget": "observability.budget",
-    "BudgetArgs": "observability.budget",
     "ClientGate": "clients.client_gate",
     "ClientGateArgs": "clients.settings",
     "ClientGuardArgs": "clients.settings",
     "ClientKeys": "clients.client_keys",
-    "ClientKeysArgs": "clients.client_keys",
     "ClientModelArgs": "clients.settings",
     "ClientTeamArgs": "clients.settings",
+    "ClusterKinds": "operators.cluster_kinds",
     "ComputeClass": "capacity.compute_class",
-    "ComputeClassArgs": "capacity.compute_class",
     "ConfigSync": "delivery.config_sync",
-    "ConfigSyncArgs": "delivery.config_sync",
     "ConnectedModels": "namespace.connected_models",
-    "ConnectedModelsArgs": "namespace.connected_models",
     "CounterStore": "clients.counter_store",
-    "CounterStoreArgs": "clients.counter_store",
     "Dashboards": "observability.dashboards",
-    "DashboardsArgs": "observability.dashboards",
+    "DeviceDrivers": "operators.device_drivers",
     "DnsFront": "front.dns_front",
-    "DnsFrontArgs": "front.dns_front",
     "EngineRepository": "images.repository",
-    "EngineRepositoryArgs": "images.repository",
     "ExistingCluster": "cluster.existing_cluster",
-    "ExistingClusterArgs": "cluster.existing_cluster",
+    "ExportedPools": "front.exported_pools",
+    "Fleet": "front.fleet",
+    "FleetClusterArgs": "front.fleet",
+    "FleetGateway": "front.fleet_gateway",
     "FrontRegionArgs": "front.global_front",
     "FuseVolume": "storage.fuse_volume",
-    "FuseVolumeArgs": "storage.fuse_volume",
     "GatewayCertificate": "gateway.certificate",
-    "GatewayCertificateArgs": "gateway.certificate",
     "GatewayRecord": "gateway.record",
-    "GatewayRecordArgs": "gateway.record",
     "GlobalFront": "front.global_front",
-    "GlobalFrontArgs": "front.global_front",
     "ImageAdmission": "images.admission",
-    "ImageAdmissionArgs": "images.admission",
     "ImageAttestor": "images.attestor",
-    "ImageAttestorArgs": "images.attestor",
     "ImageBuild": "images.build",
-    "ImageBuildArgs": "images.build",
     "ImageBuilder": "images.builder",
-    "ImageBuilderArgs": "images.builder",
     "InferenceCluster": "cluster.cluster",
-    "InferenceClusterArgs": "cluster.cluster",
+    "InferenceClusterArgs": "cluster.settings",
     "InferenceGateway": "gateway.inference_gateway",
-    "InferenceGatewayArgs": "gateway.inference_gateway",
     "InputError": "catalogue.input_error",
     "JobNamespace": "queues.job_namespace",
-    "JobNamespaceArgs": "queues.job_namespace",
     "JobQueue": "queues.job_queue",
-    "JobQueueArgs": "queues.job_queue",
     "LeaderWorkerSetOperator": "operators.group_operator",
-    "LeaderWorkerSetOperatorArgs": "operators.group_operator",
     "LiveAdaptersArgs": "intent.intent",
+    "LustreFolder": "storage.lustre_folder",
     "MaintenanceArgs": "cluster.settings",
     "MetricsAdapter": "operators.metrics_adapter",
-    "MetricsAdapterArgs": "operators.metrics_adapter",
     "ModelArmor": "guardrails.model_armor",
-    "ModelArmorArgs": "guardrails.model_armor",
     "ModelArmorGate": "guardrails.model_armor_gate",
-    "ModelArmorGateArgs": "guardrails.model_armor_gate",
     "ModelArmorProject": "guardrails.model_armor_project",
-    "ModelArmorProjectArgs": "guardrails.model_armor_project",
     "ModelBackends": "backends.model_backends",
-    "ModelBackendsArgs": "backends.model_backends",
     "ModelBucket": "storage.model_bucket",
-    "ModelBucketArgs": "storage.model_bucket",
     "ModelDelivery": "delivery.model_delivery",
-    "ModelDeliveryArgs": "delivery.model_delivery",
     "ModelDisk": "storage.model_disk",
-    "ModelDiskArgs": "storage.model_disk",
     "ModelRoutes": "gateway.model_routes",
-    "ModelRoutesArgs": "gateway.model_routes",
     "ModelServer": "serving.model_server",
     "ModelServerArgs": "intent.intent",
     "Monitoring": "observability.monitoring",
-    "MonitoringArgs": "observability.monitoring",
     "NemoGuardrails": "guardrails.nemo_guardrails",
-    "NemoGuardrailsArgs": "guardrails.nemo_guardrails",
     "Network": "cluster.network",
-    "NetworkArgs": "cluster.network",
     "NodeImageCache": "capacity.node_image_cache",
-    "NodeImageCacheArgs": "capacity.node_image_cache",
     "ObservedModelArgs": "observability.dashboards",
+    "PersonalFront": "personal.personal_front",
+    "PersonalWorker": "personal.personal_worker",
     "PoolFallback": "backends.pool_fallback",
-    "PoolFallbackArgs": "backends.pool_fallback",
+    "PrivateServices": "cluster.private_services",
     "PublishedGateway": "front.published_gateway",
-    "PublishedGatewayArgs": "front.published_gateway",
     "QueueFlavorArgs": "queues.job_queue",
     "QueueOperator": "operators.queue_operator",
-    "QueueOperatorArgs": "operators.queue_operator",
     "QueueTeamArgs": "queues.job_queue",
     "ReceiverArgs": "observability.alerts",
     "RegionRangesArgs": "cluster.network",
@@ -358,42 +360,34 @@ _HOMES = {
     "RoutedCanaryArgs": "gateway.inference_gateway",
     "RoutedModelArgs": "gateway.inference_gateway",
     "Rung": "catalogue.rungs",
-    "RungArgs": "catalogue.rungs",
     "ServingNamespace": "namespace.serving_namespace",
-    "ServingNamespaceArgs": "namespace.serving_namespace",
     "SharedFolder": "storage.shared_folder",
-    "SharedFolderArgs": "storage.shared_folder",
     "SpeculativeArgs": "intent.intent",
     "StreamTopics": "streams.stream_topics",
-    "StreamTopicsArgs": "streams.stream_topics",
     "StreamWorker": "streams.stream_worker",
-    "StreamWorkerArgs": "streams.stream_worker",
     "SyncedClusterArgs": "delivery.config_sync",
     "SystemPoolArgs": "cluster.settings",
     "TeamShare": "namespace.team_share",
-    "TeamShareArgs": "namespace.team_share",
     "TokenIssuerArgs": "clients.settings",
     "TokenPriceArgs": "clients.settings",
     "WeightsDiskArgs": "storage.weights_job",
     "WeightsGate": "serving.weights_gate",
-    "WeightsGateArgs": "serving.weights_gate",
     "WeightsJob": "storage.weights_job",
-    "WeightsJobArgs": "storage.weights_job",
     "WorkloadIdentity": "cluster.workload_identity",
-    "WorkloadIdentityArgs": "cluster.workload_identity",
     "check_rung": "catalogue.rungs",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a public name from the module it is in."""
-    if name not in _HOMES:
+    """Load a public name from its module."""
+    home = _HOMES.get(name) or _HOMES.get(name.removesuffix("Args"))
+    if home is None or name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    """Returns what there is, loaded or not."""
+    """Return all public names, loaded or not."""
     return sorted({*globals(), *__all__})

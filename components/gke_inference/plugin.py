@@ -1,4 +1,4 @@
-"""What the Pulumi plugin offers to programs in other languages."""
+"""Entry point of the Pulumi plugin, for programs in other languages."""
 
 import pulumi
 
@@ -16,10 +16,14 @@ from .clients.counter_store import CounterStore
 from .cluster.cluster import InferenceCluster
 from .cluster.existing_cluster import ExistingCluster
 from .cluster.network import Network
+from .cluster.private_services import PrivateServices
 from .cluster.workload_identity import WorkloadIdentity
 from .delivery.config_sync import ConfigSync
 from .delivery.model_delivery import ModelDelivery
 from .front.dns_front import DnsFront
+from .front.exported_pools import ExportedPools
+from .front.fleet import Fleet
+from .front.fleet_gateway import FleetGateway
 from .front.global_front import GlobalFront
 from .front.published_gateway import PublishedGateway
 from .gateway.certificate import GatewayCertificate
@@ -42,15 +46,21 @@ from .observability.alerts import Alerts
 from .observability.budget import Budget
 from .observability.dashboards import Dashboards
 from .observability.monitoring import Monitoring
+from .operators.cluster_kinds import ClusterKinds
+from .operators.device_drivers import DeviceDrivers
 from .operators.group_operator import LeaderWorkerSetOperator
 from .operators.metrics_adapter import MetricsAdapter
 from .operators.queue_operator import QueueOperator
+from .personal.personal_front import PersonalFront
+from .personal.personal_worker import PersonalWorker
 from .queues.job_namespace import JobNamespace
 from .queues.job_queue import JobQueue
 from .serving.autoscaling import Autoscaling
 from .serving.model_server import ModelServer
 from .serving.weights_gate import WeightsGate
+from .storage.archive_bucket import ArchiveBucket
 from .storage.fuse_volume import FuseVolume
+from .storage.lustre_folder import LustreFolder
 from .storage.model_bucket import ModelBucket
 from .storage.model_disk import ModelDisk
 from .storage.shared_folder import SharedFolder
@@ -63,6 +73,7 @@ VERSION = "0.1.0"
 COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     AcceleratorPool,
     Alerts,
+    ArchiveBucket,
     Autoscaling,
     BackendAccess,
     BatchBucket,
@@ -70,14 +81,19 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Budget,
     ClientGate,
     ClientKeys,
+    ClusterKinds,
     ComputeClass,
     ConfigSync,
     ConnectedModels,
     CounterStore,
     Dashboards,
+    DeviceDrivers,
     DnsFront,
     EngineRepository,
     ExistingCluster,
+    ExportedPools,
+    Fleet,
+    FleetGateway,
     FuseVolume,
     GatewayCertificate,
     GatewayRecord,
@@ -91,6 +107,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     JobNamespace,
     JobQueue,
     LeaderWorkerSetOperator,
+    LustreFolder,
     MetricsAdapter,
     ModelArmor,
     ModelArmorGate,
@@ -105,7 +122,10 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     NemoGuardrails,
     Network,
     NodeImageCache,
+    PersonalFront,
+    PersonalWorker,
     PoolFallback,
+    PrivateServices,
     PublishedGateway,
     QueueOperator,
     ServingNamespace,

@@ -1,1 +1,1 @@
-"""Translates a stack into the arguments of components; nothing else does."""
+"""The only translation from a stack to the arguments of components."""

@@ -1,4 +1,4 @@
-"""The translator of backends: what a relay may call, where it listens, and pools that need it."""
+"""Arguments for backends: permissions and endpoints of relays, and pools with fallbacks."""
 
 import pulumi
 
@@ -17,7 +17,7 @@ from infra.stack import Backend, BackendKind, BackendTarget, ClusterMode, Exposu
 
 
 def access_args(platform: Platform, principal: pulumi.Input[str]) -> BackendAccessArgs:
-    """Return the arguments of what relays may call, which all regions share."""
+    """Return the arguments of the relays' permissions, which all regions share."""
     names = Names(platform)
     places = [place for backend in platform.backends.values() for place in backend.places]
     args = BackendAccessArgs(
@@ -41,7 +41,7 @@ def access_args(platform: Platform, principal: pulumi.Input[str]) -> BackendAcce
 
 
 def relay_identity_args(platform: Platform) -> WorkloadIdentityArgs:
-    """Return the arguments of the relay's identity; `BackendAccess` grants what it may do."""
+    """Return the arguments of the relay's identity. `BackendAccess` grants its permissions."""
     return WorkloadIdentityArgs(
         namespace=Names(platform).namespace(),
         project=platform.project,
@@ -75,7 +75,7 @@ def backends_args(platform: Platform, region: RegionPlan) -> ModelBackendsArgs:
 def fallback_args(
     platform: Platform, region: RegionPlan, served: ServedModel
 ) -> PoolFallbackArgs | None:
-    """Return the arguments of the fallback of a model in a region, where it has one."""
+    """Return the arguments of a model's fallback in a region, if it has one."""
     fallback = fallback_of(served)
     if fallback is None or platform.clients is None:
         return None
@@ -100,7 +100,7 @@ def fallback_args(
 
 
 def pool_selector(served: ServedModel, labels: dict[str, str]) -> dict[str, str]:
-    """Return the labels by which a pool finds its replicas: a fallback's share one with engines."""
+    """Return the label selector of a pool's replicas. With a fallback, the relay shares it."""
     return labels if fallback_of(served) is None else {NAME_LABEL: served.object_name}
 
 

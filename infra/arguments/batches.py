@@ -1,4 +1,4 @@
-"""The translator of batches: the bucket, the identity of the pods, service and workers."""
+"""Arguments for batches: bucket, service, workers and their identity."""
 
 import pulumi
 
@@ -21,7 +21,7 @@ _ANONYMOUS = "anonymous"
 def bucket_args(
     platform: Platform, batches: BatchPlan, region: RegionPlan
 ) -> BatchBucketArgs | None:
-    """Return the arguments of the bucket; none where it exists."""
+    """Return the arguments of the bucket, or None if it exists."""
     if batches.settings.bucket is not None:
         return None
     args = BatchBucketArgs(
@@ -38,7 +38,7 @@ def bucket_args(
 
 
 def identity_args(platform: Platform, bucket: pulumi.Input[str]) -> WorkloadIdentityArgs:
-    """Return the arguments of the identity of service and workers: the bucket, and nothing else."""
+    """Return the arguments of the batch identity, with access only to the bucket."""
     return WorkloadIdentityArgs(
         bucket_roles={"batches": BucketAccessArgs(access="write", bucket=bucket)},
         namespace=Names(platform).namespace(),
@@ -59,9 +59,9 @@ def service_args(
 
     Args:
         platform: The stack.
-        batches: Its batches.
+        batches: Its batch settings.
         region: Their region.
-        address: Of the region's gateway.
+        address: Address of the region's gateway.
         bucket: Name of the bucket.
     """
     settings, gateway = batches.settings, platform.gateway

@@ -1,4 +1,4 @@
-"""The translator of clients: keys, counters, and the gate of each region."""
+"""Arguments for clients: keys, counters, and the gate of each region."""
 
 from typing import TypedDict
 
@@ -25,6 +25,7 @@ from infra.plan.clients import (
     cached_names,
     gate_replicas,
     has_counters,
+    limits_in,
     store_nodes,
 )
 from infra.plan.names import Names
@@ -42,7 +43,7 @@ from infra.stack import (
 def keys_args(
     platform: Platform, clients: Clients, readers: list[pulumi.Input[str]]
 ) -> ClientKeysArgs:
-    """Return the arguments of the secret of the keys, which all regions share."""
+    """Return the arguments of the secret with the client keys, which all regions share."""
     args = ClientKeysArgs(
         labels={"env": platform.environment},
         project=platform.project,
@@ -55,7 +56,7 @@ def keys_args(
 
 
 def gate_identity_args(platform: Platform) -> WorkloadIdentityArgs:
-    """Return the arguments of the gate's identity; the secret, which is global, lets it read."""
+    """Return the arguments of the gate's identity. The global secret grants it read access."""
     return WorkloadIdentityArgs(
         namespace=Names(platform).gateway_namespace(),
         project=platform.project,
@@ -71,7 +72,7 @@ def store_args(
     network: pulumi.Input[str],
     subnetwork: pulumi.Input[str],
 ) -> CounterStoreArgs | None:
-    """Return the arguments of a region's counters, where replicas share them."""
+    """Return the arguments of a region's counter store, if replicas share counters."""
     if clients.counters is Counters.LOCAL:
         return None
     return CounterStoreArgs(
@@ -90,9 +91,10 @@ def answers_args(
     network: pulumi.Input[str],
     subnetwork: pulumi.Input[str],
 ) -> CounterStoreArgs:
-    """Return the arguments of a region's store of answers.
+    """Return the arguments of a region's answer store.
 
-    Counters make the network's connection policy, of which there is one; without them it does.
+    The network has one connection policy. The counter store creates it; without one, the answer
+    store does.
     """
     clients = platform.clients
     has_policy = clients is None or not clients.store.make_connection_policy
@@ -106,7 +108,7 @@ def answers_args(
 
 
 class _Placed(TypedDict):
-    """Where a store is, the same for each of a region."""
+    """The location of a store, the same for all stores of a region."""
 
     labels: dict[str, str]
     location: str
@@ -163,7 +165,7 @@ def gate_args(
         region=region.name,
         replicas=gate_replicas(platform, clients),
         service_account=GATE,
-        teams={name: _team(team) for name, team in clients.teams.items()},
+        teams={name: _team(team, region.name) for name, team in clients.teams.items()},
     )
     if store is not None:
         args["store"] = store.address
@@ -184,11 +186,11 @@ def gate_args(
 def _cache_args(
     platform: Platform, cache: AnswerCache, region: RegionPlan, answers: AnswerStore
 ) -> AnswerCacheArgs:
-    """Return the arguments of the cache of a region."""
+    """Return the arguments of a region's answer cache."""
     (model,) = [one for one in region.served if one.name == cache.embeddings]
     return AnswerCacheArgs(
         embeddings_model=cache.embeddings,
-        # a model without a picker has a Service in the pool's place
+        # a model without a picker has a Service instead of a pool
         embeddings_url=f"http://{model.object_name}.{model.namespace}.svc:{ENGINE_PORT}",
         models=cached_names(platform, cache),
         store=answers.address,
@@ -199,7 +201,7 @@ def _cache_args(
 
 
 def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
-    """Return the models of a region that have objectives: a picker reads prompts only."""
+    """Return the models of a region that have objectives. Pickers read only prompts."""
     return {
         served.name: ClientModelArgs(
             adapters=list(served.settings.adapter_names(served.name)), pool_name=served.object_name
@@ -209,7 +211,8 @@ def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
     }
 
 
-def _team(team: ClientTeam) -> ClientTeamArgs:
+def _team(team: ClientTeam, region: str) -> ClientTeamArgs:
+    limits = limits_in(team, region)
     args = ClientTeamArgs(priority=team.priority.value)
     if team.cached_answers:
         args["cached_answers"] = True
@@ -217,14 +220,14 @@ def _team(team: ClientTeam) -> ClientTeamArgs:
         args["guards"] = list(team.guardrails)
     if team.models is not None:
         args["models"] = list(team.models)
-    if team.monthly_usd is not None:
-        args["monthly_usd"] = team.monthly_usd
-    if team.requests_per_minute is not None:
-        args["requests_per_minute"] = team.requests_per_minute
-    if team.tokens_per_minute is not None:
-        args["tokens_per_minute"] = team.tokens_per_minute
-    if team.tokens_per_month is not None:
-        args["tokens_per_month"] = team.tokens_per_month
+    if limits.monthly_usd is not None:
+        args["monthly_usd"] = limits.monthly_usd
+    if limits.requests_per_minute is not None:
+        args["requests_per_minute"] = limits.requests_per_minute
+    if limits.tokens_per_minute is not None:
+        args["tokens_per_minute"] = limits.tokens_per_minute
+    if limits.tokens_per_month is not None:
+        args["tokens_per_month"] = limits.tokens_per_month
     return args
 
 

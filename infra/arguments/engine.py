@@ -1,21 +1,21 @@
-"""The translator of engines: what a stack's model means to serve, in the words of `ModelServer`."""
+"""Arguments for engines: a stack's model as `ModelServer` arguments."""
 
 from collections.abc import Callable
 from typing import Any
 
-from infra.plan.filestore import CLAIM, is_on_filestore, path_of
-from infra.plan.names import object_name
+from infra.plan.folders import CLAIM, is_on_folder, path_of, tier_on_filestore
+from infra.plan.names import claim_name, object_name
 from infra.stack import EngineSettings, Model, Pictures, Task
-from workloads.engine.weights_manifest import split
+from workloads.engine.weights_manifest import adapter_folder, split
 
 
 def intent_words(
     name: str, model: Model, *, weights: Callable[[str], str], served_name: str | None = None
 ) -> dict[str, Any]:
-    """Return what a model means to serve: the same in each region, except where files are.
+    """Return the intent of a model, identical in all regions except for file locations.
 
     Args:
-        name: Of the model in the stack.
+        name: Name of the model in the stack.
         model: The model.
         weights: Returns where a path of weights is read from.
         served_name: The name that clients ask for. Default: the model's.
@@ -23,7 +23,7 @@ def intent_words(
     uri = weights(model.weights)
     folder, _ = split(uri)
     words = {
-        "adapters": {adapter: f"{folder}/adapters/{adapter}" for adapter in model.adapters},
+        "adapters": {adapter: adapter_folder(folder, adapter) for adapter in model.adapters},
         "context_tokens": model.context,
         "engine": model.engine.value,
         "longest_request_seconds": model.timeout_seconds,
@@ -42,8 +42,12 @@ def intent_words(
             "slots": model.live_adapters.slots,
             "source": f"{folder}/{model.live_adapters.folder}",
         }
-        if is_on_filestore(model):
+        if is_on_folder(model):
             words["live_adapters"] |= {"claim": CLAIM, "source": path_of(name, model)}
+    if model.disk is not None:
+        words["weights_claim"] = claim_name(name)
+    if model.experts is not None:
+        words["experts"] = model.experts.model_dump(mode="json", exclude_none=True)
     if model.spanning is not None:
         words["spanning"] = model.spanning.value
     if model.disaggregated is not None:
@@ -52,8 +56,13 @@ def intent_words(
 
 
 def _settings(settings: EngineSettings, weights: Callable[[str], str]) -> dict[str, Any]:
-    """Return the settings that are set: they have one name in a stack and in `ModelServer`."""
+    """Return the settings that are set, whose names are the same in `ModelServer`."""
     words = settings.model_dump(mode="json", exclude_defaults=True)
+    offload: dict[str, Any] = words.get("kv_offload") or {}
+    tier = tier_on_filestore(settings)
+    if tier is not None:
+        del offload["shared"]
+        offload |= {"shared_claim": CLAIM, "shared_gib": tier.gib}
     guess: dict[str, Any] = words.get("speculative") or {}
     if guess.get("weights") is not None:
         guess["weights"] = weights(guess["weights"])
@@ -61,11 +70,15 @@ def _settings(settings: EngineSettings, weights: Callable[[str], str]) -> dict[s
 
 
 def _pictures(model: Model) -> dict[str, Any]:
-    """Return what a model that makes images offers its clients; nothing of another model."""
+    """Return the image settings of an image model, or nothing for other models."""
     if model.task is not Task.IMAGE:
         return {}
     pictures = Pictures() if model.pictures is None else model.pictures
     words: dict[str, Any] = {"image_queue": pictures.queue, "image_sizes": list(pictures.sizes)}
     if pictures.steps is not None:
         words["image_steps"] = pictures.steps
+    if pictures.sigmas is not None:
+        words["image_sigmas"] = list(pictures.sigmas)
+    if pictures.step_cache is not None:
+        words["image_step_cache"] = pictures.step_cache
     return words

@@ -1,4 +1,4 @@
-"""The translator of the front: what is published of each region, and what leads to the regions."""
+"""Arguments for the front: published gateways, and routing of clients to the regions."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from infra.plan.names import Names
 from infra.stack import Front, Platform
 
 _OWN_CONNECTIONS = 10
-"""Endpoints of the platform's own project: the front has one in each region."""
+"""Endpoints for the platform's own project: the front has one in each region."""
 
 
 def published_args(
@@ -22,7 +22,7 @@ def published_args(
     gateway_id: pulumi.Input[str],
     nat_subnetwork: pulumi.Input[str] | None,
 ) -> PublishedGatewayArgs | None:
-    """Return the arguments of what publishes a region's gateway, where it is published."""
+    """Return the arguments that publish a region's gateway, if it is published."""
     gateway = platform.gateway
     if not is_published(gateway) or nat_subnetwork is None:
         return None
@@ -43,7 +43,7 @@ def global_front_args(
     regions: Mapping[str, FrontRegionArgs],
     network: pulumi.Input[str],
 ) -> GlobalFrontArgs | None:
-    """Return the arguments of the global load balancer, where it is the front.
+    """Return the arguments of the global load balancer, if it is the front.
 
     Args:
         platform: The stack.
@@ -78,7 +78,7 @@ def global_front_args(
 def dns_front_args(
     platform: Platform, addresses: Mapping[str, pulumi.Input[str]], network: pulumi.Input[str]
 ) -> DnsFrontArgs | None:
-    """Return the arguments of the records over all regions, where they are the front.
+    """Return the arguments of the DNS records for all regions, if they are the front.
 
     Args:
         platform: The stack.
@@ -105,6 +105,6 @@ def dns_front_args(
 
 
 def hostnames(platform: Platform) -> list[str]:
-    """Return the gateway's host name and those of teams."""
+    """Return the hostnames of the gateway and of teams."""
     named = [platform.gateway.hostname, *(team.hostname for team in platform.teams.values())]
     return [name for name in named if name is not None]

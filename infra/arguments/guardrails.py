@@ -1,4 +1,4 @@
-"""The translator of guardrails: templates and calls of Model Armor, and guards in the cluster."""
+"""Arguments for guardrails: Model Armor templates and calls, and guards in the cluster."""
 
 from typing import Final
 
@@ -22,11 +22,11 @@ from infra.plan.names import Names
 from infra.stack import ArmorFilters, Failure, Guardrail, GuardrailKind, Platform
 
 GATE: Final = "guardrails"
-"""Name of the extension of a gateway that tells no clients apart."""
+"""Name of the gateway extension on a gateway without client teams."""
 
 
 def project_args(platform: Platform) -> ModelArmorProjectArgs | None:
-    """Return what the project needs for Model Armor, where it is called or has a floor."""
+    """Return the project setup for Model Armor, if it is used or has a floor."""
     floor = floor_of(platform)
     if not has_armor(platform) and floor is None:
         return None
@@ -47,7 +47,7 @@ def template_args(platform: Platform, region: str) -> dict[str, ModelArmorArgs]:
 
 
 def armor_calls(platform: Platform, region: RegionPlan) -> list[ArmorCallArgs]:
-    """Return the calls of Model Armor by a region's gateway: one for each setting of `failure`."""
+    """Return the Model Armor calls of a region's gateway, one for each value of `failure`."""
     used = used_guardrails(platform, GuardrailKind.MODEL_ARMOR)
     found: list[ArmorCallArgs] = []
     for failure in Failure:
@@ -73,7 +73,7 @@ def armor_calls(platform: Platform, region: RegionPlan) -> list[ArmorCallArgs]:
 
 
 def armor_gate_args(platform: Platform, region: RegionPlan) -> ModelArmorGateArgs | None:
-    """Return the arguments of the extension of a gateway without clients, if it calls anything."""
+    """Return the arguments of the extension on a gateway without clients, if it calls any."""
     calls = armor_calls(platform, region)
     if not calls:
         return None
@@ -101,7 +101,7 @@ def nemo_args(platform: Platform) -> dict[str, NemoGuardrailsArgs]:
 
 
 def guards(platform: Platform) -> dict[str, ClientGuardArgs]:
-    """Return the guards that the gate asks, by name."""
+    """Return the guards that the gate calls, by name."""
     namespace = Names(platform).gateway_namespace()
     return {
         name: ClientGuardArgs(
@@ -115,7 +115,7 @@ def guards(platform: Platform) -> dict[str, ClientGuardArgs]:
 
 
 def guarded_models(platform: Platform, region: RegionPlan) -> dict[str, list[str]]:
-    """Return the guards of each model and adapter of a region that has some."""
+    """Return the guards of each guarded model and adapter in a region."""
     known = used_guardrails(platform, GuardrailKind.NEMO)
     found = {
         model: [name for name in names if name in known]
@@ -125,7 +125,7 @@ def guarded_models(platform: Platform, region: RegionPlan) -> dict[str, list[str
 
 
 def _by_model(platform: Platform, region: RegionPlan) -> dict[str, tuple[str, ...]]:
-    """Return the guardrails of each name that clients may ask for in a region."""
+    """Return the guardrails of each name that clients may request in a region."""
     return {
         name: model.guardrails
         for served, model in platform.models_in(region.name).items()

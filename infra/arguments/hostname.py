@@ -1,4 +1,4 @@
-"""The translator of the gateway's host name: its certificates and its record."""
+"""Arguments for the gateway's hostname: its certificates and DNS record."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from infra.stack import Platform
 
 
 def certificate_args(platform: Platform, location: str) -> GatewayCertificateArgs | None:
-    """Return the arguments of a certificate of a region or `global`, where the stack issues it."""
+    """Return the arguments of a regional or `global` certificate, if the stack issues it."""
     gateway = platform.gateway
     if not gateway.issue_certificate or gateway.dns is None:
         return None
@@ -31,7 +31,7 @@ def certificate_args(platform: Platform, location: str) -> GatewayCertificateArg
 def record_args(
     platform: Platform, addresses: Mapping[str, pulumi.Input[str]]
 ) -> GatewayRecordArgs | None:
-    """Return the arguments of the host name's record, where the stack makes it.
+    """Return the arguments of the hostname's DNS record, if the stack creates it.
 
     Args:
         platform: The stack.

@@ -1,4 +1,4 @@
-"""The translator of who may reach the pods that serve: ranges, collectors, and models as peers."""
+"""Arguments for ingress to serving pods: ranges, metrics collectors and peer models."""
 
 from gke_inference.namespace.network_policies import AllowedIngressArgs
 from infra.plan import RegionPlan
@@ -12,18 +12,22 @@ from infra.stack import ClusterMode, Platform
 def ingress_args(
     platform: Platform, region: RegionPlan, *, has_gateway: bool = True
 ) -> AllowedIngressArgs:
-    """Return who may reach the pods of a namespace.
+    """Return the allowed ingress of the pods in a namespace.
 
     Args:
         platform: The stack.
         region: Region of the cluster.
-        has_gateway: Whether the Gateway is in the namespace, and so is what it calls.
+        has_gateway: Whether the Gateway and the services that it calls are in the namespace.
     """
     settings = region.settings
     args = AllowedIngressArgs(
         metrics_namespace=collectors_namespace(settings.mode),
         proxies_cidr=settings.proxies,
     )
+    if region.is_exported:
+        args["other_proxies"] = [
+            other.proxies for name, other in platform.regions.items() if name != region.name
+        ]
     if models := connected(region):
         args["connected_models"] = models
     if has_gateway and gated(platform) is not None:
@@ -40,12 +44,12 @@ def ingress_args(
 
 
 def collectors_namespace(mode: ClusterMode) -> str:
-    """Return the namespace of Managed Prometheus' collectors in a cluster."""
+    """Return the namespace of the Managed Prometheus collectors in a cluster."""
     return "gke-gmp-system" if mode is ClusterMode.AUTOPILOT else "gmp-system"
 
 
 def connected(region: RegionPlan) -> list[str]:
-    """Return the models whose replicas talk to each other, by the names of their objects."""
+    """Return the models whose replicas communicate with each other, by object name."""
     return [
         served.object_name
         for served in region.served

@@ -1,6 +1,7 @@
-"""The translator of models: from a stack to the arguments that serve one in a region.
+"""Arguments for models: everything needed to serve one in a region.
 
-Every function is pure: a part of a stack, and what other components gave, in; arguments out.
+Every function is pure: it takes a part of a stack and the outputs of other components, and returns
+arguments.
 """
 
 from collections.abc import Mapping
@@ -29,6 +30,7 @@ from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import has_backends
 from infra.plan.batches import batches_in
 from infra.plan.clients import gated
+from infra.plan.folders import BUCKET_CLAIM, is_tuned
 from infra.plan.front import has_internal_gateways, is_published
 from infra.plan.names import Names, claim_name
 from infra.stack import ClusterMode, Engine, Exposure, Form, Front, Layer, Platform, Task
@@ -41,13 +43,13 @@ def identity_args(
 ) -> WorkloadIdentityArgs:
     """Return the arguments of a model's identity in a region.
 
-    A principal is the same in every cluster of a project, so a bucket that all regions share is
-    granted by the model's first region only.
+    A principal is the same in every cluster of a project, so only the model's first region grants
+    access to a bucket that all regions share.
     """
     weights = served.settings.weights
     access: dict[str, BucketAccessArgs] = {}
     if platform.layer is Layer.SERVING:
-        pass  # the platform grants its buckets to the whole namespace
+        pass  # the platform grants the whole namespace access to its buckets
     elif not weights.startswith("gs://"):
         access["models"] = {"access": "read", "bucket": buckets["models"]}
     elif served.is_first:
@@ -66,13 +68,14 @@ def identity_args(
 def gate_identity_args(
     platform: Platform, region: RegionPlan, buckets: Mapping[str, pulumi.Input[str]]
 ) -> WorkloadIdentityArgs:
-    """Return the arguments of the identity that looks for weights in a region's buckets.
+    """Return the arguments of the identity that checks for weights in a region's buckets.
 
-    As that of a model, it is the same in every cluster, so the first region grants what all share.
+    Like a model's identity, it is the same in every cluster, so the first region grants access to
+    shared buckets.
     """
     access = {"models": BucketAccessArgs(access="read", bucket=buckets["models"])}
     if platform.layer is Layer.SERVING:
-        access = {}  # as of a model
+        access = {}  # like a model's
     used = {name for model in platform.models.values() for name in platform.regions_of(model)}
     is_first = next(name for name in platform.regions if name in used) == region.name
     if is_first and platform.layer is Layer.ALL:
@@ -88,7 +91,7 @@ def gate_identity_args(
 
 
 def _own_buckets(platform: Platform) -> set[str]:
-    """Return the buckets of weights that are not the platform's."""
+    """Return the buckets for weights that do not belong to the platform."""
     found: set[str] = set()
     for model in platform.models.values():
         guess = model.settings.speculative
@@ -102,7 +105,7 @@ def _own_buckets(platform: Platform) -> set[str]:
 
 
 def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
-    """Return the arguments of a model's disks in a region, where it has them."""
+    """Return the arguments of a model's disks in a region, if it has any."""
     disk = served.settings.disk
     if disk is None:
         return None
@@ -124,7 +127,7 @@ def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
 
 
 def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
-    """Return the arguments of the servers of a model, or of one role of it, in one region."""
+    """Return the arguments of a model's servers, or of one role, in one region."""
     model = served.settings
     words = intent_words(
         served.name,
@@ -145,17 +148,19 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
         longest = min(model.timeout_seconds, LONGEST_ON_AUTOPILOT_SECONDS)
         args["longest_request_seconds"] = longest
     args["cache_bucket"] = Names(platform).bucket("caches", served.region)
-    # a disk is a claim: a pod without its files starts nowhere
+    # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None
     if gated(platform) is not None and model.engine is Engine.VLLM and model.task is Task.GENERATE:
-        # what a stream used is known by its last event, which the gate takes out again
+        # the last event of a stream contains its usage; the gate removes the event
         args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
+    if served.buffer:
+        args["buffer_replicas"] = served.buffer
     if served.form is Form.PAIRED:
         args["standby_replicas"] = served.standby
     if platform.monitoring.traces is not None:
         args["trace_percent"] = platform.monitoring.traces.sample_percent
-    if model.disk is not None:
-        args["weights_claim"] = claim_name(served.name)
+    if is_tuned(platform, served):
+        args["weights_bucket_claim"] = BUCKET_CLAIM
     if model.disaggregated is not None:
         args["role"] = served.role
     return args
@@ -164,12 +169,15 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
 def scaling_args(
     region: RegionPlan, served: ServedModel, target_kinds: Mapping[str, str] | None = None
 ) -> dict[str, AutoscalingArgs]:
-    """Return the arguments of a model's autoscalers, by the name of what each one scales.
+    """Return the arguments of a model's autoscalers, by scale target name.
 
-    `target_kinds` says, by kind of hardware, what is no Deployment.
+    `target_kinds` names the kind of targets that are not Deployments, by hardware kind. Ray
+    clusters have no autoscaler.
     """
     model = served.settings
     made: dict[str, AutoscalingArgs] = {}
+    if served.is_on_kuberay:
+        return made
     for kind, deployment in served.deployments.items():
         fills = served.form is Form.PAIRED and kind == "gpu"
         made[deployment] = AutoscalingArgs(
@@ -195,8 +203,10 @@ def scaling_args(
     return made
 
 
-def prefill_scaling_args(served: ServedModel) -> dict[str, AutoscalingArgs]:
-    """Return the arguments of the autoscalers of prefill replicas: prompts wait in their queue."""
+def prefill_scaling_args(
+    served: ServedModel, target_kinds: Mapping[str, str] | None = None
+) -> dict[str, AutoscalingArgs]:
+    """Return the arguments of the prefill autoscalers, which follow the queue of prompts."""
     model = served.settings
     return {
         deployment: AutoscalingArgs(
@@ -208,16 +218,17 @@ def prefill_scaling_args(served: ServedModel) -> dict[str, AutoscalingArgs]:
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],
+            target_kind=(target_kinds or {}).get(kind, "Deployment"),
             target_name=deployment,
         )
-        for deployment in served.deployments.values()
+        for kind, deployment in served.deployments.items()
     }
 
 
 def monitoring_args(
     platform: Platform, served: ServedModel, server: ModelServer, *others: ModelServer
 ) -> MonitoringArgs:
-    """Return the arguments of a model's scraping and series, over all its servers."""
+    """Return the arguments of a model's scraping and recorded series, for all its servers."""
     args = MonitoringArgs(
         deployments=[
             deployment for each in (server, *others) for deployment in each.deployments.values()
@@ -229,8 +240,12 @@ def monitoring_args(
         selector=server.labels,
         target_port=server.port,
     )
-    kinds = server.target_kinds
-    groups = [of for kind, of in server.deployments.items() if kinds[kind] == "LeaderWorkerSet"]
+    groups = [
+        of
+        for each in (server, *others)
+        for kind, of in each.deployments.items()
+        if each.target_kinds[kind] == "LeaderWorkerSet"
+    ]
     if groups:
         args["groups"] = groups
     if served.settings.disaggregated is not None:
@@ -246,7 +261,7 @@ def gateway_args(
     servers: Mapping[str, ModelServer],
     subnetwork: pulumi.Input[str],
 ) -> InferenceGatewayArgs:
-    """Return the arguments of a region's gateway, with the models that run there."""
+    """Return the arguments of a region's gateway, with the models of the region."""
     gateway, is_internal = platform.gateway, has_internal_gateways(platform.gateway)
     args = InferenceGatewayArgs(
         address_name=Names(platform).address(),
@@ -255,7 +270,7 @@ def gateway_args(
         log_percent=gateway.log_percent,
         models=routed_models(region, servers),
         namespace=Names(platform).namespace(),
-        picker_replicas=gateway.picker_replicas or (2 if platform.protection else 1),
+        picker_replicas=picker_replicas(platform),
         project=platform.project,
         region=region.name,
         router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
@@ -267,6 +282,8 @@ def gateway_args(
         args["has_batches"] = True
     if gateway.certificate is not None:
         args["certificate"] = gateway.certificate
+    if gateway.fairness is not None:
+        args["fairness_wait_seconds"] = gateway.fairness.max_wait_seconds
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
     if is_published(gateway):
@@ -280,8 +297,13 @@ def gateway_args(
     return args
 
 
+def picker_replicas(platform: Platform) -> int:
+    """Return the number of pickers per model."""
+    return platform.gateway.picker_replicas or (2 if platform.protection else 1)
+
+
 def routed_models(region: RegionPlan, servers: Mapping[str, ModelServer]) -> list[RoutedModelArgs]:
-    """Return the models of a region as a gateway knows them, each with its canary."""
+    """Return the models of a region for the gateway, each with its canary."""
     canaries = {other.version.of: other for other in region.served if other.version is not None}
     return [
         _routed(served, canaries.get(served.name), servers)

@@ -1,4 +1,4 @@
-"""The translator of what is watched: models as dashboards and alerts know them, and receivers."""
+"""Arguments for observability: models in dashboards and alerts, and receivers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ from infra.stack import Covers, Layer, Platform, Receiver, Task
 
 
 def observed_models(plan: Plan) -> list[ObservedModelArgs]:
-    """Return every model and every canary as dashboards and alerts know it."""
+    """Return all models and canaries, for dashboards and alerts."""
     return [_observed(plan, every) for every in plan.models.values()]
 
 
@@ -29,7 +29,9 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     roles = [role for served in every for role in served.roles]
     args = ObservedModelArgs(
         clusters=[plan.regions[served.region].cluster_name for served in every],
-        deployments=sorted({name for role in roles for name in role.deployments.values()}),
+        deployments=sorted(
+            {name for role in roles for kind in role.deployments for name in role.controllers(kind)}
+        ),
         has_picker=model.task is Task.GENERATE,
         job=first.object_name,
         prices=_prices(first),
@@ -46,20 +48,21 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
 
 
 def _prices(served: ServedModel) -> dict[str, float]:
-    """Return the price of a replica by Deployment: its first rung with a known one."""
+    """Return the price of a replica by Deployment: that of its first rung with a known price."""
     found: dict[str, float] = {}
     for role in served.roles:
-        for kind, deployment in role.deployments.items():
+        for kind in role.deployments:
             rungs = role.rungs if kind == "any" else role.capacity.of_kind(kind)
             prices = (rung_price(rung, role.region, allow_partial=True) for rung in rungs.values())
             price = next((price for price in prices if price is not None), None)
             if price is not None:
-                found[deployment] = round(price.usd_per_hour, 4)
+                for name in role.controllers(kind):
+                    found[name] = round(price.usd_per_hour, 4)
     return found
 
 
 def dashboards_args(plan: Plan) -> DashboardsArgs | None:
-    """Return the arguments of the dashboards, where the stack wants them."""
+    """Return the arguments of the dashboards, if the stack creates them."""
     platform = plan.platform
     if not platform.monitoring.dashboards:
         return None
@@ -73,7 +76,7 @@ def dashboards_args(plan: Plan) -> DashboardsArgs | None:
 
 
 def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsArgs | None:
-    """Return the arguments of the alerts, where the stack wants them.
+    """Return the arguments of the alerts, if the stack creates them.
 
     Args:
         plan: The stack.
@@ -104,6 +107,8 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         args["batches"] = True
     if found := [each.physical for each in streams(platform) if not each.is_kafka]:
         args["subscriptions"] = found
+    if found := [each.name for each in streams(platform) if each.is_kafka]:
+        args["kafka_streams"] = found
     if settings.cost_limit_usd_per_hour is not None:
         args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
     if platform.gateway.hostname is not None:
@@ -114,7 +119,7 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
 
 
 def budget_args(platform: Platform, channels: pulumi.Output[list[str]] | None) -> BudgetArgs | None:
-    """Return the arguments of the budget, where the stack has one.
+    """Return the arguments of the budget, if the stack has one.
 
     Args:
         platform: The stack.
@@ -160,7 +165,7 @@ def _receiver(
 
 
 def scope(plan: Plan) -> Scope:
-    """Return what the dashboards and alerts of a platform are about."""
+    """Return the scope of a platform's dashboards and alerts."""
     settings = alerts_args(plan, {}) or {"exposure": plan.platform.gateway.exposure.value}
     namespace = Names(plan.platform).namespace()
     return scope_of(observed_models(plan), namespace, settings, "models")

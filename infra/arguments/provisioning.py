@@ -1,27 +1,28 @@
-"""The only translator from a stack to the arguments of components and workloads.
+"""Arguments for provisioning: network, clusters, capacity and buckets.
 
-Every function is pure: a part of a stack, and what other components gave, in; arguments out.
+Every function is pure: it takes a part of a stack and the outputs of other components, and returns
+arguments.
 """
 
 from dataclasses import dataclass
 
 import pulumi
 
-from gke_inference.capacity.accelerator_pool import AcceleratorPoolArgs
 from gke_inference.capacity.compute_class import ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
+from gke_inference.capacity.pool_settings import AcceleratorPoolArgs
 from gke_inference.catalogue.labels import TEAM_LABEL
-from gke_inference.cluster.cluster import InferenceClusterArgs
 from gke_inference.cluster.existing_cluster import ExistingClusterArgs
 from gke_inference.cluster.network import NetworkArgs, RegionRangesArgs
-from gke_inference.cluster.settings import SystemPoolArgs
+from gke_inference.cluster.settings import InferenceClusterArgs, SystemPoolArgs
 from gke_inference.namespace.serving_namespace import ServingNamespaceArgs
 from gke_inference.operators.metrics_adapter import MetricsAdapterArgs
 from gke_inference.storage.model_bucket import ModelBucketArgs
 from infra.arguments.ingress import ingress_args
 from infra.arguments.rungs import rungs
 from infra.plan import RegionCapacity, RegionPlan
-from infra.plan.filestore import filestore_of
+from infra.plan.folders import filestore_of, lustre_of
+from infra.plan.front import has_fleet_gateway
 from infra.plan.gke_version import asked
 from infra.plan.names import Names, pool_name
 from infra.plan.queue_places import queued_capacity
@@ -30,7 +31,7 @@ from infra.stack import Form, Platform, Ranges
 
 @dataclass(frozen=True)
 class Site:
-    """One region of a platform, and what its cluster gave."""
+    """One region of a platform, with the outputs of its cluster."""
 
     platform: Platform
     region: RegionPlan
@@ -41,24 +42,24 @@ class Site:
 
 @dataclass(frozen=True)
 class RegionNetwork:
-    """The network as the cluster and the gateway of one region take it."""
+    """The network of one region, for its cluster and gateway."""
 
     network: pulumi.Input[str]
     """Path of the VPC."""
     subnetwork: pulumi.Input[str]
-    """Subnet of the nodes: a name, or the path of one that exists."""
+    """Subnet of the nodes: a name, or the path of an existing subnet."""
     pods_range: pulumi.Input[str] | None
-    """Name of the secondary range for pods; None where the cluster exists and has one."""
+    """Name of the secondary range for pods, or None for an existing cluster."""
     services_range: pulumi.Input[str] | None
-    """Name of the secondary range for services; None as that for pods."""
+    """Name of the secondary range for services, or None for an existing cluster."""
     published: pulumi.Input[str] | None = None
-    """Subnet that published connections come from; None where nothing is published."""
+    """Private Service Connect subnet, or None if nothing is published."""
     after: tuple[pulumi.Resource, ...] = ()
-    """What has to be there before the cluster."""
+    """Dependencies of the cluster."""
 
 
 def network_args(platform: Platform) -> NetworkArgs | None:
-    """Return the arguments of the one network, where the stack makes it."""
+    """Return the arguments of the network, if the stack creates it."""
     if platform.existing.network is not None:
         return None
     args = NetworkArgs(
@@ -72,6 +73,8 @@ def network_args(platform: Platform) -> NetworkArgs | None:
     )
     if platform.mtu is not None:
         args["mtu"] = platform.mtu
+    if has_fleet_gateway(platform.gateway):
+        args["proxies"] = "global"
     return args
 
 
@@ -108,6 +111,10 @@ def cluster_args(
         args["traces"] = True
     if filestore_of(platform, region.name) is not None:
         args["shared_folders"] = True
+    if lustre_of(platform, region.name) is not None:
+        args["lustre"] = True
+    if region.has_ray_clusters:
+        args["ray_operator"] = True
     if platform.images is not None and platform.images.is_attested:
         args["image_admission"] = True
     if settings.auto_provisioning_limits is not None:
@@ -138,11 +145,11 @@ def cluster_args(
 
 
 def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassArgs]:
-    """Return the arguments of a capacity's compute classes, by the name of the class."""
+    """Return the arguments of a capacity's compute classes, by class name."""
     settings = capacity.settings
     made: dict[str, ComputeClassArgs] = {}
     if capacity.name in queued_capacity(site.platform):
-        return made  # its nodes come for a request, and never for a pod
+        return made  # its nodes are created for a ProvisioningRequest, never for a pod
     for kind, name in capacity.classes.items():
         args = ComputeClassArgs(
             class_name=name,
@@ -159,7 +166,7 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
 
 
 def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPoolArgs]:
-    """Return the arguments of the pools made beforehand for a capacity, by the name of the pool."""
+    """Return the arguments of a capacity's node pools, by pool name."""
     settings = capacity.settings
     if settings.node_pools is None:
         return {}
@@ -180,6 +187,8 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             project=site.platform.project,
             rung=rung,
         )
+        if capacity.name in site.platform.claimed_capacity():
+            args["device_claims"] = True
         if capacity.name in queued_capacity(site.platform):
             del args["compute_class"]
             args["queued"] = True
@@ -192,9 +201,9 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
 
 
 def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucketArgs]:
-    """Return the arguments of the buckets a region makes: `models`, and `caches` where one runs.
+    """Return the arguments of the buckets that a region creates: `models`, and `caches` if needed.
 
-    A bucket of weights that exists is not among them.
+    An existing bucket for weights is not included.
     """
     names = Names(platform)
     storage = platform.storage
@@ -211,6 +220,8 @@ def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucket
     zones = [zone for zone in storage.cache_zones if zone in region.settings.zones]
     if zones:
         models["cache_zones"] = zones
+        models["cache_days"] = storage.cache_days
+        models["cache_on_write"] = storage.cache_on_write
     made = {"models": models} if region.settings.existing.bucket is None else {}
     if region.served:
         made["caches"] = _caches_args(platform, region, None)
@@ -223,11 +234,11 @@ def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucket
 
 
 def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> ModelBucketArgs:
-    """Return the arguments of the bucket of compiled programs, which no two teams share."""
+    """Return the arguments of the bucket for compiled programs, which teams never share."""
     labels = {"env": platform.environment}
     return ModelBucketArgs(
         bucket_name=Names(platform).bucket("caches", region.name, team),
-        force_destroy=True,  # what is lost is compiled again
+        force_destroy=True,  # lost files are compiled again
         labels=labels if team is None else labels | {TEAM_LABEL: team},
         location=region.name,
         project=platform.project,
@@ -236,7 +247,7 @@ def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> Mo
 
 
 def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
-    """Return the arguments of the disk image for new nodes, where the stack has one."""
+    """Return the arguments of the disk image for new nodes, if the stack has one."""
     cache = platform.storage.image_cache
     if cache is None:
         return None
@@ -247,11 +258,15 @@ def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
 
 
 def namespace_args(platform: Platform, region: RegionPlan) -> ServingNamespaceArgs:
-    """Return the arguments of the namespace; dual-container pods are privileged."""
+    """Return the arguments of the namespace.
+
+    Dual-container pods are privileged, and RDMA locks more memory than `baseline` allows.
+    """
     forms = {platform.form_of(served.settings) for served in region.served}
     args = ServingNamespaceArgs(namespace=Names(platform).namespace())
     if platform.existing.namespace is None:
-        level = "privileged" if Form.DUAL_CONTAINER in forms else "baseline"
+        is_privileged = Form.DUAL_CONTAINER in forms or region.has_rdma
+        level = "privileged" if is_privileged else "baseline"
         args["pod_security"] = level
     else:
         args["existing"] = True
@@ -261,7 +276,7 @@ def namespace_args(platform: Platform, region: RegionPlan) -> ServingNamespaceAr
 
 
 def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:
-    """Return the arguments of a cluster's metrics adapter, where the stack wants one."""
+    """Return the arguments of a cluster's metrics adapter, if the stack installs it."""
     if not platform.monitoring.metrics_adapter:
         return None
     return MetricsAdapterArgs(
@@ -272,7 +287,7 @@ def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:
 
 
 def existing_cluster_args(platform: Platform, region: RegionPlan) -> ExistingClusterArgs | None:
-    """Return the arguments of a region's cluster, where it exists."""
+    """Return the arguments of a region's existing cluster."""
     cluster = region.settings.existing.cluster
     if cluster is None:
         return None

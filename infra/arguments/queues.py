@@ -1,4 +1,4 @@
-"""The translator of queues: chips, shares, and the namespaces of teams."""
+"""Arguments for queues: chips, quotas, and the namespaces of teams."""
 
 from gke_inference.queues.job_namespace import JobNamespaceArgs
 from gke_inference.queues.job_queue import (
@@ -23,7 +23,7 @@ def queue_args(queue: QueuePlan) -> JobQueueArgs:
 
 
 def namespace_args(region: RegionPlan) -> dict[str, JobNamespaceArgs]:
-    """Return the arguments of the namespaces of jobs in a region, by the name of the team."""
+    """Return the arguments of a region's job namespaces, by team name."""
     teams = dict.fromkeys(team for queue in region.queues for team in queue.settings.teams)
     return {
         team: JobNamespaceArgs(

@@ -1,4 +1,4 @@
-"""The translator of rungs, which both capacity and the servers on it have."""
+"""Arguments for rungs, shared by capacity and model servers."""
 
 from gke_inference.catalogue.rungs import RungArgs
 from infra.plan import RegionCapacity

@@ -1,4 +1,4 @@
-"""The translator of what teams share: namespaces, quotas, buckets, and routes to one gateway."""
+"""Arguments for what teams share: namespaces, quotas, buckets, and routes to one gateway."""
 
 from collections.abc import Mapping
 
@@ -64,12 +64,12 @@ def team_share_args(
 
 
 def caches_role(team: str) -> str:
-    """Return the role of a team's bucket of caches among a region's buckets."""
+    """Return the role of a team's cache bucket among a region's buckets."""
     return f"caches-{team}"
 
 
 def route_sources(platform: Platform) -> list[RouteSourceArgs]:
-    """Return the namespaces whose routes the gateway takes."""
+    """Return the namespaces whose routes may attach to the gateway."""
     found: list[RouteSourceArgs] = []
     for name, team in platform.teams.items():
         source = RouteSourceArgs(namespace=name)
@@ -95,6 +95,8 @@ def model_routes_args(
         picker_replicas=gateway.picker_replicas or (2 if platform.protection else 1),
         router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
     )
+    if gateway.fairness is not None:
+        args["fairness_wait_seconds"] = gateway.fairness.max_wait_seconds
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
     return args
@@ -103,7 +105,7 @@ def model_routes_args(
 def config_sync_args(
     platform: Platform, clusters: Mapping[str, pulumi.Input[str]]
 ) -> ConfigSyncArgs | None:
-    """Return the arguments of Config Sync; None where it delivers nothing.
+    """Return the arguments of Config Sync, or None if it delivers nothing.
 
     Args:
         platform: The stack.
@@ -125,7 +127,7 @@ def config_sync_args(
 
 
 def delivery_args(platform: Platform, region: RegionPlan) -> ModelDeliveryArgs | None:
-    """Return where the models of a team in a region come from; None where Pulumi applies them."""
+    """Return the source of a team's models in a region, or None if Pulumi applies them."""
     delivery, source = platform.delivery, platform.delivery.source
     if delivery.kind is not DeliveryKind.GITOPS or source is None or delivery.tool is None:
         return None

@@ -1,4 +1,4 @@
-"""The translator of streams: topics, the identity of the workers, and the workers."""
+"""Arguments for streams: topics, workers and the identity of the workers."""
 
 import pulumi
 
@@ -15,14 +15,14 @@ from infra.stack import Platform, ResultsKind
 
 
 def identity_args(platform: Platform, stream: StreamPlan) -> WorkloadIdentityArgs:
-    """Return the arguments of the workers' identity: what they may write of a bucket."""
+    """Return the arguments of the workers' identity, with its bucket permissions."""
     args = WorkloadIdentityArgs(
         namespace=Names(platform).namespace(),
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=stream.worker,
     )
-    bucket = stream.settings.results.bucket
+    bucket = stream.bucket
     if bucket is not None:
         args["bucket_roles"] = {"results": BucketAccessArgs(access="write", bucket=bucket)}
     return args
@@ -31,7 +31,7 @@ def identity_args(platform: Platform, stream: StreamPlan) -> WorkloadIdentityArg
 def topics_args(
     platform: Platform, stream: StreamPlan, worker: pulumi.Input[str]
 ) -> StreamTopicsArgs | None:
-    """Return the arguments of a stream's topics; none where Kafka has them."""
+    """Return the arguments of a stream's Pub/Sub topics, or None for Kafka."""
     if stream.is_kafka:
         return None
     results = stream.settings.results
@@ -63,9 +63,9 @@ def worker_args(
     Args:
         platform: The stack.
         stream: The stream.
-        region: Its region.
-        address: Of the region's gateway.
-        topics: Its topics, where they are Pub/Sub's.
+        region: Region of the stream.
+        address: Address of the region's gateway.
+        topics: Pub/Sub topics of the stream, if any.
     """
     settings, namespace = stream.settings, region.namespace
     model = platform.models[settings.model]
@@ -114,8 +114,8 @@ def worker_args(
 def _results(stream: StreamPlan) -> dict[str, str]:
     results = stream.settings.results
     found = {"kind": results.kind.value}
-    if results.bucket is not None:
-        found |= {"bucket": results.bucket, "prefix": results.prefix}
+    if stream.bucket is not None:
+        found |= {"bucket": stream.bucket, "prefix": results.prefix}
     if results.table is not None:
         found["table"] = results.table
     if stream.is_kafka and results.kind is ResultsKind.TOPIC:

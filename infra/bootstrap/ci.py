@@ -1,4 +1,4 @@
-"""The identities of CI jobs: they act without keys, by workload identity federation."""
+"""Identities of CI jobs, which use Workload Identity Federation instead of keys."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -10,11 +10,13 @@ from infra.bootstrap.roles import (
     ARMOR_ROLES,
     BACKEND_ROLES,
     CLIENT_ROLES,
-    DELIVERY_ROLES,
     DEPLOY_ROLES,
     FILESTORE_ROLES,
+    FLEET_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
+    LUSTRE_ROLES,
+    PERSONAL_ROLES,
     PLATFORM_ROLES,
     PREVIEW_ROLES,
     SERVING_PREVIEW_ROLES,
@@ -34,7 +36,7 @@ def add_ci(
     keys: dict[str, kms.CryptoKey],
     apis: Sequence[pulumi.Resource],
 ) -> None:
-    """Declare the identity pool and the accounts of each stack that names a repository.
+    """Declare the identity pool, and the service accounts of each stack with a repository.
 
     Args:
         project: Project and its stacks.
@@ -62,7 +64,7 @@ def add_ci(
         trusted = project.principals("repository_ref", ci.deploying_reference)
         deploy = _Account(project, settings, "deploy", providers[ci.system])
         deploy.add(deploy_roles(settings), trusted, keys[settings.stack])
-        # A preview of any branch locks the state; elsewhere it must not write.
+        # Previews of any branch lock the state, but must not write anything else.
         trusted = project.principals("repository", ci.repository)
         preview = _Account(project, settings, "preview", providers[ci.system])
         is_serving = settings.layer == "serving"
@@ -78,27 +80,30 @@ def add_ci(
 
 
 def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
-    """Return the roles on the project of the identity that deploys a stack: those of its layer."""
+    """Return the project roles of the identity that deploys a stack, by its layer."""
     if settings.layer == "serving":
         return SERVING_ROLES
-    return (
+    roles = (
         *(PLATFORM_ROLES if settings.layer == "platform" else DEPLOY_ROLES),
         *(IMAGE_ROLES if settings.has_images else ()),
         *(HOSTNAME_ROLES if settings.has_records else ()),
         *(CLIENT_ROLES if settings.has_clients else ()),
-        *(DELIVERY_ROLES if settings.has_config_sync else ()),
+        *(FLEET_ROLES if settings.has_fleet else ()),
         *(ARMOR_ROLES if settings.has_armor else ()),
         *(BACKEND_ROLES if settings.has_backends else ()),
+        *(PERSONAL_ROLES if settings.has_personal_images else ()),
         *(STREAM_ROLES if settings.has_streams else ()),
         *(TABLE_ROLES if settings.has_tables else ()),
         *(FILESTORE_ROLES if settings.has_filestore else ()),
+        *(LUSTRE_ROLES if settings.has_lustre else ()),
     )
+    return tuple(dict.fromkeys(roles))  # each grant is one resource
 
 
 def _add_provider(
     project: Project, pool: iam.WorkloadIdentityPool, repositories: Sequence[Ci]
 ) -> pulumi.Resource:
-    """Declare the provider of a CI system; it takes tokens of these repositories only."""
+    """Declare the provider of a CI system, which accepts tokens of these repositories only."""
     issuer = ISSUERS[repositories[0].system]
     names = sorted({ci.repository for ci in repositories})
     return iam.WorkloadIdentityPoolProvider(
@@ -114,7 +119,7 @@ def _add_provider(
 
 
 class _Account:
-    """A service account of a stack's CI, with its grants."""
+    """A service account of a stack's CI, with its role bindings."""
 
     def __init__(
         self, project: Project, settings: StackSettings, role: str, after: pulumi.Resource
@@ -132,7 +137,7 @@ class _Account:
         )
 
     def add(self, roles: Sequence[str], trusted: str, key: kms.CryptoKey) -> None:
-        """Grant roles on the project and the key, and let CI jobs act as the account."""
+        """Grant roles on the project and key, and let CI jobs impersonate the account."""
         for role in roles:
             projects.IAMMember(
                 self._name(role), project=self._project.id, role=role, member=self._account.member
@@ -147,16 +152,16 @@ class _Account:
         )
 
     def let_lock(self, bucket: storage.Bucket) -> None:
-        """Let the account write in the state bucket."""
+        """Let the account write to the state bucket."""
         role = "roles/storage.objectUser"
         storage.BucketIAMMember(
             self._name(role), bucket=bucket.name, role=role, member=self._account.member
         )
 
     def let_keep_own_state(self, bucket: storage.Bucket) -> None:
-        """Let the account read every state, as references do, and write that of its stack alone.
+        """Let the account read every state, for references, and write only that of its stack.
 
-        A condition on names cannot hold for lists, so reading has none.
+        Name conditions do not apply to list requests, so read access has none.
         """
         role = "roles/storage.objectViewer"
         storage.BucketIAMMember(
@@ -175,7 +180,7 @@ class _Account:
         )
 
     def let_read_secrets(self, key: kms.CryptoKey) -> None:
-        """Let the account open the state of a platform, whose key encrypts it."""
+        """Let the account decrypt a platform's state."""
         role = "roles/cloudkms.cryptoKeyDecrypter"
         kms.CryptoKeyIAMMember(
             self._name(role), crypto_key_id=key.id, role=role, member=self._account.member
@@ -186,7 +191,7 @@ class _Account:
 
 
 def own_state(bucket: str, stack: str) -> str:
-    """Return the condition of an object that belongs to the state of a stack.
+    """Return the IAM condition for objects that belong to the state of a stack.
 
     Folders: github.com/pulumi/pulumi, pkg/backend/diy (v3.250.0).
     """

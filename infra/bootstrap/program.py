@@ -1,4 +1,4 @@
-"""The resources of a prepared project: APIs, state bucket, keys, and CI identities."""
+"""Resources of a prepared project: APIs, state bucket, keys and CI identities."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,7 +13,7 @@ from infra.bootstrap.settings import KEY_RING, Project
 BUCKET: Final = "state-bucket"
 """Name of the state bucket in the program."""
 PREPARED: Final = "prepared"
-"""Output with the settings of each stack, from which the next run goes on."""
+"""Output with the settings of each stack, which the next run extends."""
 
 _BUCKET_KEEPS: Final = (
     "autoclass",
@@ -43,7 +43,7 @@ _KEY_KEEPS: Final = (
     "skipInitialVersionCreation",
     "versionTemplate",
 )
-"""Settings that an existing bucket or key keeps."""
+"""Settings that cannot change on an existing bucket or key."""
 
 
 def prepare(project: Project, *, is_undone: bool = False) -> None:
@@ -74,7 +74,7 @@ def prepare(project: Project, *, is_undone: bool = False) -> None:
 
 
 def _enable_services(project: Project) -> Sequence[pulumi.Resource]:
-    """Switch the APIs on; they stay on when everything else goes, as others may use them."""
+    """Enable the APIs. They stay enabled after a destroy, as others may use them."""
     return [
         projects.Service(
             f"api {name.split('.')[0]}",
@@ -87,7 +87,7 @@ def _enable_services(project: Project) -> Sequence[pulumi.Resource]:
 
 
 def _add_keys(project: Project, apis: Sequence[pulumi.Resource]) -> dict[str, kms.CryptoKey]:
-    """Return the key of each stack. Google keeps key rings for ever, so they and keys stay."""
+    """Return the key of each stack. Google never deletes key rings, so they and the keys stay."""
     rings: dict[str, kms.KeyRing] = {}
     for location in dict.fromkeys(each.location for each in project.stacks):
         rings[location] = kms.KeyRing(

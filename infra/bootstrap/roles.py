@@ -1,4 +1,4 @@
-"""The APIs that are switched on, and the roles of the CI identities."""
+"""APIs to enable, and roles of the CI identities."""
 
 from typing import Final
 
@@ -24,7 +24,7 @@ SERVICES: Final = (
     "storage.googleapis.com",
     "sts.googleapis.com",
 )
-"""APIs that the platform's program, and the check before it, need before the first run."""
+"""APIs that the platform's program, and the preflight check, need before the first run."""
 
 DEPLOY_ROLES: Final = (
     "roles/cloudkms.viewer",
@@ -38,7 +38,7 @@ DEPLOY_ROLES: Final = (
     "roles/storage.admin",
     "roles/viewer",
 )
-"""Roles of the identity that deploys, on the project; the last is for the check before an `up`."""
+"""Project roles of the deploying identity. The last one is for the check before an `up`."""
 
 IMAGE_ROLES: Final = (
     "roles/artifactregistry.admin",
@@ -48,48 +48,57 @@ IMAGE_ROLES: Final = (
     "roles/cloudkms.admin",
     "roles/containeranalysis.admin",
 )
-"""Roles beside those, where the stack builds container images."""
+"""Additional roles if the stack builds container images."""
 
 HOSTNAME_ROLES: Final = (
     "roles/certificatemanager.editor",
     "roles/dns.admin",
 )
-"""Roles beside those, where the stack makes the records of its host name."""
+"""Additional roles if the stack creates the DNS records of its hostname."""
 
 CLIENT_ROLES: Final = (
     "roles/memorystore.admin",
     "roles/networkconnectivity.consumerNetworkAdmin",
     "roles/secretmanager.admin",
 )
-"""Roles beside those, where the stack has clients with keys and counters."""
+"""Additional roles if the stack has clients with keys and counters."""
 
 ARMOR_ROLES: Final = ("roles/modelarmor.admin", "roles/modelarmor.floorSettingsAdmin")
-"""Roles beside those, where a guardrail of the stack is Model Armor."""
+"""Additional roles if a guardrail of the stack uses Model Armor."""
 BACKEND_ROLES: Final = (
     "roles/run.admin",
     "roles/secretmanager.admin",
 )
-"""Roles beside those, where models of the stack run elsewhere: services of Cloud Run let its relay
-call, and API keys have secrets."""
+"""Additional roles if the stack has backends: Cloud Run services grant access to its relay, and API
+keys are stored in secrets."""
+PERSONAL_ROLES: Final = (
+    "roles/pubsub.admin",
+    "roles/run.admin",
+)
+"""Additional roles if the stack has personalized images: it creates a Cloud Run service, topics and
+subscriptions, and grants access to each. `roles/run.developer` and `roles/pubsub.editor` cannot set
+policies (docs.cloud.google.com/run/docs/securing/managing-access)."""
 STREAM_ROLES: Final = ("roles/pubsub.admin",)
-"""Roles beside those, where the stack has streams of Pub/Sub."""
+"""Additional roles if the stack has Pub/Sub streams."""
 TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
-"""Roles beside those, where answers of a stream are rows: its worker is let into the table."""
+"""Additional roles if a stream writes answers to BigQuery: its worker gets access to the table."""
 
 FILESTORE_ROLES: Final = ("roles/file.editor",)
-"""Roles beside those, where adapters of the stack are on Filestore."""
-DELIVERY_ROLES: Final = ("roles/gkehub.admin",)
-"""Roles beside those, where Config Sync delivers models: clusters join the fleet."""
+"""Additional roles if the stack stores adapters on Filestore."""
+LUSTRE_ROLES: Final = ("roles/lustre.admin", "roles/servicenetworking.networksAdmin")
+"""Additional roles if the stack stores adapters on Managed Lustre, which a peering connects."""
+FLEET_ROLES: Final = ("roles/gkehub.admin",)
+"""Additional roles if clusters join the fleet, for Config Sync or a gateway over them."""
 
 PLATFORM_ROLES: Final = tuple(role for role in DEPLOY_ROLES if role != "roles/monitoring.editor")
-"""Roles of the identity that deploys a platform: serving stacks watch their models themselves."""
+"""Roles of the identity that deploys a platform. Serving stacks monitor their own models."""
 
 SERVING_ROLES: Final = (
     "roles/container.clusterViewer",
     "roles/monitoring.editor",
 )
-"""Roles of the identity that deploys a serving stack. What it may do in a cluster is a role in its
-team's namespace, which the platform gives to `teams.NAME.deployers`."""
+"""Roles of the identity that deploys a serving stack. Its cluster permissions are a role in its
+team's namespace, which the platform grants to `teams.NAME.deployers`."""
 
 SERVING_PREVIEW_ROLES: Final = (
     "roles/container.viewer",
@@ -102,4 +111,4 @@ PREVIEW_ROLES: Final = (
     "roles/iam.securityReviewer",
     "roles/viewer",
 )
-"""Roles of the identity that previews, on the project."""
+"""Project roles of the previewing identity."""

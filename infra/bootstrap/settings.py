@@ -1,4 +1,4 @@
-"""What is prepared in a project: names of the shared resources, and the settings of each stack."""
+"""Settings of a prepared project: names of shared resources, and the needs of each stack."""
 
 import re
 from collections.abc import Mapping
@@ -11,12 +11,12 @@ _LONGEST_ACCOUNT: Final = 30
 
 
 class SettingsError(ValueError):
-    """A setting that cannot be used: field, rule and value in one line."""
+    """An invalid setting: field, rule and value in one line."""
 
 
 @dataclass(frozen=True)
 class Issuer:
-    """The signer of a CI system's tokens, and the names of its claims."""
+    """The token issuer of a CI system, and the names of its claims."""
 
     name: str
     uri: str
@@ -26,7 +26,7 @@ class Issuer:
 
     @property
     def mapping(self) -> dict[str, str]:
-        """Attributes of an identity provider, as expressions over the claims of a token."""
+        """Attribute mapping of an identity provider: expressions over token claims."""
         return {
             "google.subject": "assertion.sub",
             "attribute.repository": self.repository,
@@ -54,7 +54,7 @@ ISSUERS: Final = {
 
 @dataclass(frozen=True)
 class Ci:
-    """The repository whose jobs may act without a key."""
+    """The repository whose jobs may authenticate without a key."""
 
     system: str
     """Key of `ISSUERS`."""
@@ -78,51 +78,55 @@ class Ci:
 
     @property
     def issuer(self) -> Issuer:
-        """The signer of the repository's tokens."""
+        """The token issuer of the repository's CI system."""
         return ISSUERS[self.system]
 
     @property
     def deploying_reference(self) -> str:
-        """Repository and branch, as the attribute `repository_ref` of a token has them."""
+        """Repository and branch, as in the token attribute `repository_ref`."""
         return f"{self.repository}@{self.issuer.main.format(branch=self.branch)}"
 
 
 @dataclass(frozen=True)
 class StackSettings:
-    """What one stack needs of its project."""
+    """Needs of one stack in its project."""
 
     stack: str
     prefix: str
     location: str
-    """Region of the stack's key; the state bucket is in that of the first stack."""
+    """Region of the stack's key. The first stack's region is also that of the state bucket."""
     ci: Ci | None = None
     has_armor: bool = False
     """Whether the stack calls Model Armor, or sets its floor."""
     has_backends: bool = False
-    """Whether models of the stack run elsewhere."""
+    """Whether the stack has backends."""
     has_clients: bool = False
-    """Whether the stack tells clients apart, by keys."""
+    """Whether the stack has client teams."""
     has_filestore: bool = False
-    """Whether adapters of the stack are on Filestore."""
-    has_config_sync: bool = False
-    """Whether clusters of the stack join the fleet, for Config Sync."""
+    """Whether the stack stores adapters on Filestore."""
+    has_lustre: bool = False
+    """Whether the stack stores adapters on Managed Lustre."""
+    has_fleet: bool = False
+    """Whether clusters of the stack join the fleet, for Config Sync or a gateway over them."""
     has_images: bool = False
-    """Whether the stack builds and delivers container images of its own."""
+    """Whether the stack has image repositories or builds."""
+    has_personal_images: bool = False
+    """Whether the stack has personalized images."""
     has_records: bool = False
-    """Whether the stack makes the records of its host name."""
+    """Whether the stack creates the DNS records of its hostname."""
     has_streams: bool = False
-    """Whether the stack has streams of Pub/Sub."""
+    """Whether the stack has Pub/Sub streams."""
     has_tables: bool = False
-    """Whether answers of a stream are rows of BigQuery."""
+    """Whether a stream writes answers to BigQuery."""
     layer: str = "all"
     """`all`, `platform` or `serving`."""
     platform: str = ""
-    """Of a serving stack, the platform's `stack`, if that is prepared in the same project."""
+    """For a serving stack, the `stack` of its platform, if prepared in the same project."""
     pulumi_stack: str = ""
-    """Of a serving stack, its name for Pulumi: its identities write no other stack's state."""
+    """For a serving stack, its Pulumi name: its identities write no other stack's state."""
 
     def account_id(self, role: str) -> str:
-        """Return the id of a CI service account: `deploy` or `preview`.
+        """Return the ID of a CI service account: `deploy` or `preview`.
 
         Raises:
             SettingsError: The id is longer than Google allows.
@@ -136,12 +140,12 @@ class StackSettings:
         return name
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the settings as an output of the program keeps them."""
+        """Return the settings for the program's output."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "StackSettings":
-        """Return the settings that `as_dict` wrote."""
+        """Return the settings from `as_dict` output."""
         ci = None if values["ci"] is None else Ci(**values["ci"])
         others = {key: value for key, value in values.items() if key != "ci"}
         return cls(**others, ci=ci)
@@ -149,7 +153,7 @@ class StackSettings:
 
 @dataclass(frozen=True)
 class Project:
-    """A project, the names in it, and the stacks that it is prepared for."""
+    """A project, its names, and the stacks that it is prepared for."""
 
     id: str
     number: int
@@ -178,11 +182,11 @@ class Project:
         return f"{self.pool}/providers/{ci.system}"
 
     def provider_for_jobs(self, ci: Ci) -> str:
-        """Return the name by which a CI job refers to its provider: it has the project's number."""
+        """Return the provider's name for CI jobs, which contains the project number."""
         return self.provider(ci).replace(self.id, str(self.number), 1)
 
     def principals(self, attribute: str, value: str) -> str:
-        """Return the member of an IAM policy for the pool's identities with an attribute."""
+        """Return the IAM member for the pool's identities with an attribute."""
         pool = self.pool.replace(self.id, str(self.number), 1)
         return f"principalSet://iam.googleapis.com/{pool}/attribute.{attribute}/{value}"
 

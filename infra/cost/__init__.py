@@ -1,1 +1,1 @@
-"""What a stack costs by hour, month and unit of work."""
+"""Costs of a stack by hour, month and unit of work."""

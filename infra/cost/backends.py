@@ -1,4 +1,4 @@
-"""What models that run elsewhere cost: providers charge for tokens, which nobody knows here."""
+"""Costs of backends: providers bill tokens, whose number is not known in advance."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from infra.stack import Platform
 
 
 def backend_parts(platform: Platform) -> Iterator[Part]:
-    """Yield the tokens of backends as a part without a price: they are in no total."""
+    """Yield backend tokens as a part without a price, which no total includes."""
     if has_backends(platform):
         what, count = "Tokens of backends, charged by their providers", len(platform.backends)
         yield part(CLUSTER, what, "", None, always(count), unit="backends")

@@ -1,4 +1,4 @@
-"""What it costs to have batches: their bucket; service and workers run on the system nodes."""
+"""Costs of batches: the bucket. Service and workers run on the system nodes."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,6 +11,6 @@ _WHAT: Final = "Cloud Storage of batches, by what is kept and by operation"
 
 
 def batch_parts(platform: Platform, region: str) -> Iterator[Part]:
-    """Yield what the batches of a region cost; how much is kept nobody knows beforehand."""
+    """Yield the costs of a region's batches, whose storage is not known in advance."""
     if batches_in(platform, region) is not None:
         yield part(CLUSTER, _WHAT, region, None, always(1), unit="buckets")

@@ -1,4 +1,4 @@
-"""What it costs to tell clients apart: counters, answers, and a secret that gates read often."""
+"""Costs of client teams: counters, cached answers, and reads of the key secret."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -9,13 +9,14 @@ from infra.stack import Platform
 from planner.choice.cost import HOURS_PER_MONTH
 
 _SECONDS_BETWEEN_READS: Final = 2
-"""Of the secret of the keys by each replica (workloads/callout)."""
+"""Interval at which each replica reads the key secret (workloads/callout)."""
 _PRICED_READS: Final = 10_000
-"""Reads that Secret Manager has one price for (cloud.google.com/secret-manager/pricing)."""
+"""Number of reads that one Secret Manager price covers
+(cloud.google.com/secret-manager/pricing)."""
 
 
 def client_parts(platform: Platform, region: str) -> Iterator[Part]:
-    """Yield what the clients of a region cost; nothing where they are not told apart."""
+    """Yield the costs of a region's client teams, if the stack has any."""
     clients = gated(platform)
     if clients is None:
         return

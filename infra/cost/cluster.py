@@ -1,4 +1,4 @@
-"""What clusters and nodes without accelerators cost."""
+"""Costs of clusters and nodes without accelerators."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from infra.plan import Plan
 
 
 def cluster_parts(plan: Plan, mean_share: float) -> Iterator[Part]:
-    """Yield the fee and the system nodes of each cluster that the stack makes."""
+    """Yield the management fee and system nodes of each cluster that the stack creates."""
     for region in plan.regions.values():
         if region.settings.existing.cluster is not None:
             continue

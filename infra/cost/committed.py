@@ -1,4 +1,4 @@
-"""What the machines that a stack always keeps would cost, committed for one or three years."""
+"""Costs of a stack's always-on VMs with commitments for one or three years."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,52 +18,52 @@ from planner.choice.cost import Bill, Line
 
 @dataclass(frozen=True)
 class Commitment:
-    """Machines of one kind that always run in a region; dollars an hour."""
+    """Always-on VMs of one kind in a region, with costs in US dollars per hour."""
 
     what: str
     region: str
     count: int
-    """Replicas, or nodes."""
+    """Number of replicas or nodes."""
     on_demand: Amount
     by_years: Mapping[int, Amount]
 
     @property
     def is_published(self) -> bool:
-        """Whether all of its prices are published, so that they can be compared."""
+        """Whether all of its prices are published, which a comparison needs."""
         return not any(each.missing for each in (self.on_demand, *self.by_years.values()))
 
 
 @dataclass(frozen=True)
 class Commitments:
-    """What of a stack's minimum commitments discount."""
+    """Commitment discounts on a stack's minimum."""
 
     each: tuple[Commitment, ...]
 
     @property
     def on_demand(self) -> Amount:
-        """Dollars an hour on demand of the machines whose commitments have prices."""
+        """On-demand cost in US dollars per hour of the VMs with published commitment prices."""
         return total(one.on_demand if one.is_published else NOTHING for one in self.each)
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """What has no published price, so that its machines are in none of the totals."""
+        """Items without a published price, excluded from all totals."""
         return total(
             amount for one in self.each for amount in (one.on_demand, *one.by_years.values())
         ).missing
 
     def committed(self, years: int) -> Amount:
-        """Return dollars an hour of the same machines with a commitment."""
+        """Return the cost in US dollars per hour of the same VMs with a commitment."""
         return total(one.by_years[years] if one.is_published else NOTHING for one in self.each)
 
 
 def commitments(plan: Plan, bill: Bill) -> Commitments:
-    """Return what the machines of a stack's minimum cost on demand and committed.
+    """Return the costs of a stack's minimum VMs, on demand and committed.
 
-    Spot and flex-start machines are no part of it, nor are disks, networks or buckets.
+    Excludes Spot and flex-start VMs, disks, networks and buckets.
 
     Args:
-        plan: Of the stack.
-        bill: Of the same stack.
+        plan: The resolved stack.
+        bill: Bill of the same stack.
     """
     found: dict[tuple[str, str], Commitment] = {}
     for one in (*map(_of_line, bill.lines), *_of_system_nodes(plan)):

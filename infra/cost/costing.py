@@ -1,20 +1,21 @@
-"""What the models of a stack cost and how long they take to start, as the planner estimates it."""
+"""Costs and start-up times of a stack's models, as the planner estimates them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, ServedModel
+from infra.plan.folders import is_tuned
 from infra.stack import Engine, Form, Platform
-from planner.choice.coldstart import ColdStart, cold_start
-from planner.choice.cost import Served
+from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
+from planner.choice.cost import BUFFER, Served
 
 _GB_PER_MIB = 2**20 / 1e9
 _KEPT_ON_GPU = (Engine.SGLANG, Engine.VLLM)
 
 
 def served(plan: Plan) -> list[Served]:
-    """Return every model, canaries included, in each of its regions."""
+    """Return every model, including canaries, in each of its regions."""
     return [
         line
         for every in plan.models.values()
@@ -34,25 +35,35 @@ def _lines(one: ServedModel) -> Iterator[Served]:
     else:
         role = "prefill" if one.role == "prefill" else "serve"
         yield Served(one.name, one.region, rungs, one.minimum, one.maximum, role)
+    if one.buffer:  # refilled after use, so it costs the same at any load
+        kept = tuple(one.buffer_rungs.values())
+        yield Served(one.name, one.region, kept, one.buffer, one.buffer, BUFFER)
 
 
 @dataclass(frozen=True)
 class Start:
-    """How long a replica of a model takes to start on one rung."""
+    """Start-up time of a model's replica on one rung."""
 
     model: str
     region: str
     rung: str
     start: ColdStart
-    """With the compile cache warm."""
+    """With a warm compile cache."""
     first: ColdStart
-    """The very first start of this model on this hardware."""
+    """The first start of this model on this hardware."""
     limit: float | None
-    """The stack's promise, in seconds."""
+    """Limit that the stack sets, in seconds."""
+    kept: int = 0
+    """Replicas for which `replicas.buffer` keeps nodes; these start without waiting for one."""
+
+    @property
+    def kept_seconds(self) -> float:
+        """Time to the first answer on a node that exists, with a warm compile cache."""
+        return sum(each.seconds for each in self.start.stages if each.name not in NODE_STAGES)
 
     @property
     def is_late(self) -> bool:
-        """Whether it takes longer than the stack promises."""
+        """Whether it exceeds the stack's limit."""
         return self.limit is not None and self.start.seconds > self.limit
 
 
@@ -71,7 +82,9 @@ def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
     model, region = served.settings, served.region
     cached = any(zone.startswith(f"{region}-") for zone in platform.storage.cache_zones)
     rate = None
-    source = "bucket-cached" if cached else "bucket"
+    # a profile tunes reads of mounts; engines that stream have none
+    tuned = rung.kind == "tpu" and is_tuned(platform, served)
+    source = "bucket-cached" if cached or tuned else "bucket"
     if model.disk is not None:
         source = "disk"
         rate = model.disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
@@ -92,4 +105,5 @@ def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
     # the same as serving.weights: on GPU one launcher keeps what one server compiled
     is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
     later, first = at(is_compiled=is_kept), at(is_compiled=False)
-    return Start(served.name, region, rung.label, later, first, limit)
+    kept = served.buffer if rung in served.buffer_rungs.values() else 0
+    return Start(served.name, region, rung.label, later, first, limit, kept)

@@ -1,4 +1,4 @@
-"""What a model of a stack weighs, as its engine loads it."""
+"""Memory footprint of a stack's model, as its engine loads it."""
 
 from gke_inference.sizing.memory import Loaded, loaded
 from infra.stack import Model
@@ -8,8 +8,8 @@ def loaded_model(name: str, model: Model) -> Loaded:
     """Return a model as its engine loads it.
 
     Args:
-        name: Of the model in the stack.
-        model: That makes no images.
+        name: Name of the model in the stack.
+        model: Any model except an image model.
     """
     dtype = model.settings.kv_cache_dtype
     return loaded(

@@ -1,4 +1,4 @@
-"""What guardrails cost: Model Armor is paid for by the tokens that it reads."""
+"""Costs of guardrails: Model Armor is billed by the tokens that it reads."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ from infra.stack import Platform
 
 
 def guardrail_parts(platform: Platform, region: str) -> Iterator[Part]:
-    """Yield what the guardrails of a region cost.
+    """Yield the costs of a region's guardrails.
 
-    Guards in the cluster run on its system nodes, which are counted as they are.
+    Guards in the cluster run on its system nodes, which are already counted.
     """
     if has_armor(platform):
         unit = "region, by tokens of prompts and answers"

@@ -1,4 +1,4 @@
-"""How many nodes a region has: what boot disks, NAT gateways and logs are counted by."""
+"""Node counts of a region, which determine the cost of boot disks, NAT gateways and logs."""
 
 import math
 from collections.abc import Iterator
@@ -13,21 +13,21 @@ from planner.choice.cost import Bill
 
 @dataclass(frozen=True)
 class Nodes:
-    """Nodes of one make in a region."""
+    """Nodes of one type in a region."""
 
     machine_type: str
     disk_type: str
-    """Of the boot disk."""
+    """Boot disk type."""
     disk_gib: int
     count: Count
 
 
 def system_nodes(region: RegionPlan, mean_share: float) -> Nodes | None:
-    """Return the nodes without accelerators; None where the stack makes none.
+    """Return the nodes without accelerators, or None if the stack creates none.
 
     Args:
-        region: Of the plan.
-        mean_share: Mean over peak of the traffic, as of `planner.choice.cost.bill`.
+        region: A region of the plan.
+        mean_share: Mean over peak traffic, as in `planner.choice.cost.bill`.
     """
     nodes = region.system_nodes
     if nodes is None:
@@ -38,7 +38,7 @@ def system_nodes(region: RegionPlan, mean_share: float) -> Nodes | None:
 
 
 def accelerator_nodes(region: RegionPlan, bill: Bill) -> Iterator[Nodes]:
-    """Yield the nodes of each line of a bill in a region, on the rung of its price."""
+    """Yield the nodes of each bill line in a region, on the rung of its price."""
     for line in bill.lines:
         rung = line.rung
         if line.served.region != region.name or rung is None:

@@ -1,4 +1,4 @@
-"""What logs and metrics of a platform cost."""
+"""Costs of logs and metrics."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -14,14 +14,14 @@ _MILLION: Final = 1e6
 def observability_parts(
     region: str, bill: Bill, nodes: Iterable[Nodes], usage: Usage, scrape_seconds: int
 ) -> Iterator[Part]:
-    """Yield what is observed in a region.
+    """Yield the observability costs of a region.
 
     Args:
-        region: Its name.
-        bill: Of the stack, for its replicas.
+        region: Name of the region.
+        bill: Bill of the stack, for its replicas.
         nodes: All nodes of the region.
-        usage: What is assumed.
-        scrape_seconds: Time between two samples of a time series.
+        usage: Usage assumptions.
+        scrape_seconds: Scrape interval.
     """
     every = sum((one.count for one in nodes), start=always(0))
     logs = every * usage.logs_gib_per_node

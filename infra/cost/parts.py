@@ -1,4 +1,4 @@
-"""Parts of a platform's cost beside the accelerators, each from one price and three quantities."""
+"""Cost parts other than accelerators: each has one price and three quantities."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,22 +13,22 @@ NETWORK: Final = "network"
 STORAGE: Final = "storage"
 OBSERVABILITY: Final = "observability"
 GROUPS: Final = (ACCELERATORS, CLUSTER, NETWORK, STORAGE, OBSERVABILITY)
-"""The groups of a stack's cost, in the order in which they are shown."""
+"""Cost groups of a stack, in display order."""
 
 LABELLED: Final = (ACCELERATORS, CLUSTER, STORAGE)
-"""The groups that carry the labels of a stack in a bill."""
+"""Groups that carry the labels of a stack in a bill."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """How much of something there is at minimum, expected, and at maximum."""
+    """A quantity at minimum, expected and maximum load."""
 
     minimum: float
     expected: float
     maximum: float
 
     def __add__(self, other: "Count") -> "Count":
-        """Return both together."""
+        """Return the sum."""
         return Count(
             self.minimum + other.minimum,
             self.expected + other.expected,
@@ -36,41 +36,41 @@ class Count:
         )
 
     def __mul__(self, factor: float) -> "Count":
-        """Return as much `factor` times."""
+        """Return the product with `factor`."""
         return Count(self.minimum * factor, self.expected * factor, self.maximum * factor)
 
     def __str__(self) -> str:
-        """Return it as text: `3/5/12`, or `3` where all are one."""
+        """Return the text `3/5/12`, or `3` if all are equal."""
         numbers = [f"{one:,.4g}" for one in (self.minimum, self.expected, self.maximum)]
         return numbers[0] if len(set(numbers)) == 1 else "/".join(numbers)
 
 
 def always(quantity: float) -> Count:
-    """Return a quantity that does not follow the load."""
+    """Return a quantity that is independent of load."""
     return Count(quantity, quantity, quantity)
 
 
 def replicas(line: Line) -> Count:
-    """Return the replicas that a line of a bill is for."""
+    """Return the replicas of a bill line."""
     return Count(line.served.minimum, line.expected_replicas, line.served.maximum)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the cost; dollars an hour."""
+    """One cost part, in US dollars per hour."""
 
     group: str
-    """One of `GROUPS`, never the accelerators."""
+    """One of `GROUPS`, except the accelerators."""
     what: str
     region: str
-    """Empty: of the whole project."""
+    """Empty for the whole project."""
     quantity: str
-    """How much is paid for, with its unit."""
+    """Billed quantity, with its unit."""
     minimum: Amount
     expected: Amount
     maximum: Amount
     source: tuple[str, str] | None
-    """Of the price, with its date; None where none is published."""
+    """Source of the price, with its date, or None if no price is published."""
 
 
 def part(
@@ -80,11 +80,11 @@ def part(
 
     Args:
         group: One of `GROUPS`.
-        what: It is of, as people say it.
-        region: Where it is paid for; empty: in the whole project.
-        price: Of an hour, or of a month, of one; None: none is published.
-        count: How many there are; of what is paid for by the month, how many a month.
-        unit: Of the quantity, where it is shown.
+        what: Description of the item.
+        region: Region that it is billed in, or empty for the whole project.
+        price: Hourly or monthly price of one item, or None if not published.
+        count: Number of items; for monthly prices, per month.
+        unit: Unit of the displayed quantity.
     """
     each = without_price(what, region) if price is None else Amount(_per_hour(price))
     return Part(
@@ -100,13 +100,13 @@ def part(
 
 
 def hourly(item: str, region: str, what: str) -> Amount:
-    """Return an hour of an item of `gke_inference.catalogue.platform_prices`."""
+    """Return the hourly price of an item of `gke_inference.catalogue.platform_prices`."""
     price = unit_price(item, region)
     return without_price(what, region) if price is None else Amount(_per_hour(price))
 
 
 def listed(group: str, what: str, region: str, item: str, count: Count, *, unit: str = "") -> Part:
-    """Return a part at the price of an item of `gke_inference.catalogue.platform_prices`."""
+    """Return a part with the price of an item of `gke_inference.catalogue.platform_prices`."""
     return part(group, what, region, unit_price(item, region), count, unit=unit)
 
 

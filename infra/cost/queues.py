@@ -1,4 +1,4 @@
-"""What the chips of queues cost: nothing while no job runs, and at most all of them."""
+"""Costs of queue chips: nothing while no job runs, at most all chips."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from infra.plan import RegionPlan
 
 
 def queue_parts(region: RegionPlan) -> Iterator[Part]:
-    """Yield the nodes of a region's queues, at the price of the first rung of each capacity.
+    """Yield the nodes of a region's queues, at the price of each capacity's first rung.
 
-    How many hours jobs run nobody knows beforehand, so none is expected.
+    Job hours are not known in advance, so the expected cost is zero.
     """
     for queue in region.queues:
         for flavor in queue.flavors:

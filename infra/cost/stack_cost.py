@@ -1,4 +1,4 @@
-"""What a whole stack costs: accelerator machines, and everything around them."""
+"""Cost of a whole stack: accelerator VMs and everything else."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from infra.cost.network import front_parts, network_parts
 from infra.cost.nodes import accelerator_nodes, system_nodes
 from infra.cost.observability import observability_parts
 from infra.cost.parts import ACCELERATORS, GROUPS, LABELLED, Part
+from infra.cost.personal import personal_parts
 from infra.cost.queues import queue_parts
 from infra.cost.storage import project_parts, storage_parts
 from infra.cost.streams import stream_parts
@@ -27,7 +28,7 @@ from planner.choice.cost import FIELDS, MEAN_SHARE, Bill, bill, outdated
 
 @dataclass(frozen=True)
 class GroupCost:
-    """One group of a stack's cost; dollars an hour."""
+    """One cost group of a stack, in US dollars per hour."""
 
     name: str
     """One of `infra.cost.parts.GROUPS`."""
@@ -36,49 +37,49 @@ class GroupCost:
     maximum: Amount
 
     def total(self, field: str) -> Amount:
-        """Return `minimum`, `expected` or `maximum`, dollars an hour."""
+        """Return the `minimum`, `expected` or `maximum`, in US dollars per hour."""
         return {"minimum": self.minimum, "expected": self.expected, "maximum": self.maximum}[field]
 
 
 @dataclass(frozen=True)
 class StackCost:
-    """The cost of a stack."""
+    """Cost of a stack."""
 
     bill: Bill
-    """Of the accelerator machines."""
+    """Bill of the accelerator VMs."""
     parts: tuple[Part, ...]
     """Everything else, in the order of `GROUPS`."""
     commitments: Commitments
     usage: Usage
-    """What was assumed."""
+    """Usage assumptions."""
 
     def total(self, field: str) -> Amount:
-        """Return the sum of `minimum`, `expected` or `maximum`, dollars an hour."""
+        """Return the total `minimum`, `expected` or `maximum`, in US dollars per hour."""
         return total((self.bill.total(field), *(getattr(part, field) for part in self.parts)))
 
     def counted(self, covers: Covers, field: str) -> Amount:
-        """Return what a budget counts of `minimum`, `expected` or `maximum`, dollars an hour."""
+        """Return the `minimum`, `expected` or `maximum` that the budget covers, per hour."""
         if covers is Covers.PROJECT:
             return self.total(field)
         return total(group.total(field) for group in self.groups if group.name in LABELLED)
 
     @property
     def groups(self) -> tuple[GroupCost, ...]:
-        """The groups of the cost, all of them."""
+        """All cost groups."""
         return tuple(self._group(name) for name in GROUPS)
 
     @property
     def by_group(self) -> dict[str, GroupCost]:
-        """The groups by name."""
+        """Cost groups by name."""
         return {group.name: group for group in self.groups}
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """What has no published price and is in no total."""
+        """Items without a published price, excluded from all totals."""
         return total(self.total(field) for field in FIELDS).missing
 
     def outdated(self, today: date) -> dict[str, list[str]]:
-        """Return the sources of prices that are `stale` or `undated`, with their dates."""
+        """Return price sources that are `stale` or `undated`, with their dates."""
         machines = self.bill.sources
         return outdated((*machines, *(part.source for part in self.parts if part.source)), today)
 
@@ -92,12 +93,12 @@ class StackCost:
 def stack_cost(
     plan: Plan, mean_share: float = MEAN_SHARE, usage: Usage = DEFAULT_USAGE
 ) -> StackCost:
-    """Return what a stack costs: a platform without models, a team's models without the platform.
+    """Return the cost of a stack: for a platform without models, for a team only its models.
 
     Args:
-        plan: Of the stack.
-        mean_share: Mean over peak of the traffic, as of `planner.choice.cost.bill`.
-        usage: What is assumed.
+        plan: The resolved stack.
+        mean_share: Mean over peak traffic, as in `planner.choice.cost.bill`.
+        usage: Usage assumptions.
 
     Raises:
         gke_inference.catalogue.input_error.InputError: The share is not above 0 and at most 1.
@@ -122,6 +123,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from stream_parts(plan.platform, name)
             yield from queue_parts(region)
             yield from batch_parts(plan.platform, name)
+            yield from personal_parts(plan.platform, name)
         yield from storage_parts(plan, region, nodes)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)

@@ -1,23 +1,27 @@
-"""What buckets of weights, disks and images of a platform cost."""
+"""Costs of storage: weight buckets, disks and images."""
 
 from collections.abc import Iterable, Iterator
 
+from gke_inference.catalogue.files.buckets import place_of
 from infra.cost.nodes import Nodes
 from infra.cost.parts import STORAGE, Count, Part, always, listed, part
 from infra.plan import Plan, RegionPlan
-from infra.plan.filestore import filestore_of
+from infra.plan.archives import steps
+from infra.plan.folders import filestore_of, lustre_of
 from infra.stack import Layer
 
 _BYTES_PER_GIB = 2**30
 _GIB = "GiB"
+_MONTH_DAYS = 365 / 12
+_YEAR_DAYS = 365
 
 
 def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Iterator[Part]:
-    """Yield what is stored in a region.
+    """Yield the storage costs of a region.
 
     Args:
-        plan: Of the stack.
-        region: Of the plan.
+        plan: The resolved stack.
+        region: A region of the plan.
         nodes: All nodes of the region, for their boot disks.
     """
     name = region.name
@@ -26,12 +30,19 @@ def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Ite
     has_shared = plan.platform.layer is not Layer.SERVING
     for zone in plan.platform.storage.cache_zones if has_shared else ():
         if zone.rpartition("-")[0] == name:
-            yield part(STORAGE, "Anywhere Cache", zone, None, always(1))
+            # what is read in the zone, which is at most all weights of the region
+            what = f"Anywhere Cache {zone}, at most"
+            yield listed(STORAGE, what, name, "anywhere-cache", weights, unit=_GIB)
     yield from _disks(plan, region)
     filestore = filestore_of(plan.platform, name)
     if filestore is not None:
         tier, size = filestore.tier.value, always(filestore.capacity_gib)
         yield listed(STORAGE, f"Filestore {tier}", name, f"filestore-{tier}", size, unit=_GIB)
+    lustre = lustre_of(plan.platform, name)
+    if lustre is not None:
+        tier, size = f"lustre-{lustre.mb_per_second_per_tib}", always(lustre.capacity_gib)
+        what = f"Managed Lustre {lustre.mb_per_second_per_tib} MB/s per TiB"
+        yield listed(STORAGE, what, name, tier, size, unit=_GIB)
     by_type: dict[str, Count] = {}
     for one in nodes:
         gib = one.count * one.disk_gib
@@ -43,14 +54,37 @@ def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Ite
 
 
 def project_parts(plan: Plan) -> Iterator[Part]:
-    """Yield what is stored once for the whole project."""
+    """Yield the project-wide storage costs."""
     cache = plan.platform.storage.image_cache
     if cache is not None and cache.project in (None, plan.platform.project):
         yield part(STORAGE, f"disk image {cache.name}", "", None, always(1))
+    yield from _archives(plan)
+
+
+def _archives(plan: Plan) -> Iterator[Part]:
+    """Yield the costs of archives once they have been filled for a year, or until deletion.
+
+    Operations, retrieval and replication are left out, and so is data whose amount nobody stated.
+    """
+    for name, archive in plan.platform.storage.archives.items():
+        place = place_of(archive.location)
+        what, gib = f"archive {name}", archive.expected_gib_per_month
+        if place is None or gib is None:
+            yield part(STORAGE, what, "", None, always(1), unit="buckets")
+            continue
+        kind = {"dual-region": "dual-", "multi-region": "multi-"}.get(place.kind, "")
+        found = steps(archive)
+        last = archive.delete_after_days or max(_YEAR_DAYS, found[-1][1])
+        ends = [*(age for _, age in found[1:]), last]
+        for (cold, start), end in zip(found, ends, strict=True):
+            size = always(round(gib * max(0, min(end, last) - start) / _MONTH_DAYS, 1))
+            item = f"gcs-{kind}{cold}"
+            for region in place.regions or (place.location,):
+                yield listed(STORAGE, f"{what}: {cold}", region, item, size, unit=_GIB)
 
 
 def _weights_gib(region: RegionPlan) -> float:
-    """Return the size of all weights in a region's bucket, once where models share them."""
+    """Return the size of all weights in a region's bucket. Shared weights count once."""
     sizes = {
         served.weights: served.settings.size.parameters_billion * served.settings.size.bits / 8
         for served in region.served
@@ -59,7 +93,7 @@ def _weights_gib(region: RegionPlan) -> float:
 
 
 def _disks(plan: Plan, region: RegionPlan) -> Iterator[Part]:
-    """Yield the disks of weights, one in each of their zones, and the snapshots of the project."""
+    """Yield the weight disks, one per zone, and the project's snapshots."""
     for served in region.served:
         disk, zones = served.settings.disk, served.disk_zones
         if disk is None or not zones:
@@ -78,5 +112,5 @@ def _disks(plan: Plan, region: RegionPlan) -> Iterator[Part]:
 
 
 def _is_own(snapshot: str, project: str) -> bool:
-    """Return whether a snapshot is paid for by a project: a name alone is of the project."""
+    """Return whether a project pays for a snapshot. A name without a path is the project's."""
     return "/" not in snapshot or snapshot.startswith(f"projects/{project}/")

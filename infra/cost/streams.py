@@ -1,4 +1,4 @@
-"""What it costs to have streams: the throughput of Pub/Sub; workers run on the system nodes."""
+"""Costs of streams: Pub/Sub throughput. Workers run on the system nodes."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,7 +11,7 @@ _WHAT: Final = "Pub/Sub, throughput beyond 10 GiB a month"
 
 
 def stream_parts(platform: Platform, region: str) -> Iterator[Part]:
-    """Yield what the streams of a region cost; how much they carry nobody knows beforehand."""
+    """Yield the costs of a region's streams, whose throughput is not known in advance."""
     found = [each for each in streams(platform) if each.region == region and not each.is_kafka]
     if found:
         yield part(CLUSTER, _WHAT, region, None, always(len(found)), unit="streams")

@@ -1,4 +1,4 @@
-"""What a million tokens, or a thousand pictures, of each model of a stack cost."""
+"""Cost per million tokens, or per thousand images, of each model of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from infra.cost.fitting import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task
 from planner.amount import AmountRange
-from planner.choice.cost import Bill, Line
+from planner.choice.cost import BUFFER, Bill, Line
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
@@ -20,6 +20,7 @@ from planner.unit_cost.unit_cost import (
     Speed,
     Traffic,
     UnitCost,
+    batch_speed,
     blended,
     picture_speed,
     token_speed,
@@ -34,12 +35,12 @@ _UNITS = {
 
 
 def unit_costs(plan: Plan, bill: Bill, traffic: Traffic = DEFAULT_TRAFFIC) -> tuple[UnitCost, ...]:
-    """Return what a unit costs on each line of a bill, in its order.
+    """Return the unit cost of each bill line, in bill order.
 
     Args:
-        plan: of the stack that the bill is of.
-        bill: of `planner.choice.cost.bill` over `infra.cost.costing.served`.
-        traffic: what requests are taken to be.
+        plan: The resolved stack of the bill.
+        bill: Result of `planner.choice.cost.bill` for `infra.cost.costing.served`.
+        traffic: Assumed requests.
     """
     return tuple(
         _unit_cost(plan.models[line.served.model][0].settings, line, traffic) for line in bill.lines
@@ -48,24 +49,24 @@ def unit_costs(plan: Plan, bill: Bill, traffic: Traffic = DEFAULT_TRAFFIC) -> tu
 
 @dataclass(frozen=True)
 class ModelCost:
-    """What a unit of one model costs over its regions."""
+    """Unit cost of one model across its regions."""
 
     unit: str
     usd: AmountRange | None
-    """Dollars; None where `reason` says why."""
+    """US dollars, or None for the given `reason`."""
     is_slow: bool
-    """Whether some line keeps the promise on latency with no batch."""
+    """Whether some line cannot meet the latency promise at any batch size."""
     reason: str
 
 
 def by_model(costs: Sequence[UnitCost]) -> dict[str, ModelCost]:
-    """Return the cost of a unit by model, in the order of the stack."""
+    """Return the unit cost by model, in stack order."""
     names = dict.fromkeys(one.model for one in costs)
     return {name: _of_model([one for one in costs if one.model == name]) for name in names}
 
 
 def _of_model(lines: Sequence[UnitCost]) -> ModelCost:
-    unknown = [one.speed.basis for one in lines if one.usd is None]
+    unknown = [one.speed.basis for one in lines if one.usd is None and one.role != BUFFER]
     return ModelCost(
         lines[0].speed.unit,
         blended(lines),
@@ -84,10 +85,15 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         ),
         None,
     )
-    if rung is None:
+    if one.role == BUFFER:
+        speed = Speed(_UNITS[model.task], None, "its nodes are empty")
+    elif rung is None:
         speed = Speed(_UNITS[model.task], None, "no rung has a price")
     else:
         speed = _speed(one.model, model, one.role, rung, traffic)
+    batched = None
+    if rung is not None and speed.per_second is not None and _has_batches(model, one.role):
+        batched = _speed(one.model, model, one.role, rung, traffic, is_batch=True)
     return UnitCost(
         one.model,
         one.region,
@@ -97,10 +103,18 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         traffic.utilisation,
         line.replica,
         line.expected_replicas,
+        batched,
     )
 
 
-def _speed(name: str, model: Model, role: str, rung: Rung, traffic: Traffic) -> Speed:
+def _has_batches(model: Model, role: str) -> bool:
+    """Return whether a line answers batch requests as a whole."""
+    return model.task is Task.GENERATE and model.disaggregated is None and role != PREFILL
+
+
+def _speed(
+    name: str, model: Model, role: str, rung: Rung, traffic: Traffic, *, is_batch: bool = False
+) -> Speed:
     unit = _UNITS[model.task]
     architecture = find_model(model.weights, name)
     if architecture is None:
@@ -122,16 +136,18 @@ def _speed(name: str, model: Model, role: str, rung: Rung, traffic: Traffic) -> 
         slo.ttft_p95_ms if slo else None,
         slo.tpot_p95_ms if slo else None,
         loaded_model(name, model).kv_bits,
+        model.experts is not None,
+        model.experts.redundant if model.experts else 0,
     )
     if model.task is Task.EMBED:
         return embed_speed(asked, rung, traffic)
     if model.disaggregated is None:
-        return token_speed(asked, rung, traffic)
+        return (batch_speed if is_batch else token_speed)(asked, rung, traffic)
     return _of_half(asked, rung, traffic, role, model.disaggregated.threshold_tokens)
 
 
 def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: int) -> Speed:
-    """Return the speed of a role where prompts that are long enough are computed elsewhere."""
+    """Return the speed of a role of a disaggregated model."""
     computed = traffic.given * (1 - traffic.prefix_share)
     if computed >= threshold:
         half = prefill_speed if role == PREFILL else decode_speed

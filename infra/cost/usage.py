@@ -1,4 +1,4 @@
-"""How much a platform is used: what the cost of a stack assumes, as no stack says it."""
+"""Assumed usage of a platform, for cost estimates. No stack defines it."""
 
 from dataclasses import dataclass
 
@@ -7,17 +7,18 @@ from gke_inference.catalogue.input_error import InputError
 
 @dataclass(frozen=True)
 class Usage:
-    """What is assumed, and printed with the cost."""
+    """Assumptions, which are printed with the cost."""
 
     traffic_gib: float = 0.0
-    """GiB a month that clients get through each region's gateway; as much is taken to come in."""
+    """GiB per month sent to clients through each region's gateway. Inbound traffic is assumed to be
+    equal."""
     logs_gib_per_node: float = 2.0
-    """GiB of logs a month of each node and its pods."""
+    """GiB of logs per month for each node and its pods."""
     series_per_replica: int = 500
-    """Time series that a replica of a model exports to Managed Prometheus."""
+    """Time series that each model replica exports to Managed Prometheus."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Reject negative values.
 
         Raises:
             InputError: a number is negative.
@@ -27,7 +28,7 @@ class Usage:
                 raise InputError(field, "must be 0 or more", getattr(self, field))
 
     def __str__(self) -> str:
-        """Return it in words."""
+        """Return the assumptions as a sentence."""
         return (
             f"{self.traffic_gib:g} GiB of answers a month in each region, "
             f"{self.logs_gib_per_node:g} GiB of logs a month and node, "
@@ -41,4 +42,5 @@ NOT_DEDUCTED = (
     "cloud.google.com/kubernetes-engine/pricing) and 50 GiB of logs a month and project "
     "(cloud.google.com/stackdriver/pricing)"
 )
-"""Free tiers, which other projects and clusters of the account may use up; read 2026-11-22."""
+"""Free tiers, not deducted since other projects and clusters of the account may use them up; read
+2026-11-22."""

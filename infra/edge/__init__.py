@@ -1,1 +1,1 @@
-"""Wires what stands around the models of a region: clients, guards, other runtimes, batches."""
+"""Wires the services around the models of a region: clients, guardrails, backends, batches."""

@@ -1,4 +1,4 @@
-"""Wires backends: what relays may call, and the relay and the fallbacks of each region."""
+"""Wires backends: permissions of the relays, and the relay and fallbacks of each region."""
 
 import pulumi
 
@@ -14,7 +14,7 @@ from infra.stack import Platform
 
 
 def let_relays_call(platform: Platform, after: list[pulumi.Resource]) -> None:
-    """Build the secrets of API keys and the roles of relays, where a stack has backends.
+    """Build the API key secrets and the roles of relays, if the stack has backends.
 
     Args:
         platform: The stack.
@@ -43,7 +43,7 @@ def relay_backends(
     Args:
         platform: The stack.
         region: The region.
-        inside: The cluster's Kubernetes provider, and what must be there before.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
         gateway: The region's gateway, which routes and policies name.
     """
     if not has_backends(platform):

@@ -1,4 +1,4 @@
-"""Wires batches: the bucket, the service behind the gateway, and its workers, in one region."""
+"""Wires batches: the bucket, the service behind the gateway and its workers, in one region."""
 
 import pulumi
 
@@ -18,14 +18,14 @@ def answer_batches(
     inside: pulumi.ResourceOptions,
     after: list[pulumi.Resource],
 ) -> None:
-    """Build the batches of a stack, where they are those of the region.
+    """Build the batch service, if the stack has one in the region.
 
     Args:
         platform: The stack.
         region: The region.
-        address: Of the region's gateway.
-        inside: The cluster's Kubernetes provider, and what must be there before.
-        after: What the service comes behind: the namespace and the gateway.
+        address: Address of the region's gateway.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
+        after: Dependencies of the service: the namespace and the gateway.
     """
     batches = batches_in(platform, region.name)
     if batches is None:

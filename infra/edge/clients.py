@@ -1,4 +1,4 @@
-"""Wires clients: the keys that all regions share, and the gate of each region with its stores."""
+"""Wires clients: the keys that all regions share, and the gate and stores of each region."""
 
 import pulumi
 
@@ -15,7 +15,7 @@ from infra.stack import Platform
 
 
 def keep_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
-    """Build the secret of the keys, where clients are told apart.
+    """Build the secret with the client keys, if the stack has client teams.
 
     Args:
         platform: The stack.
@@ -45,13 +45,13 @@ def admit_clients(
     gateway: pulumi.Resource,
     guards: list[pulumi.Resource],
 ) -> None:
-    """Build the gate in front of a region's models, where clients are told apart.
+    """Build the gate in front of a region's models, if the stack has client teams.
 
     Args:
         platform: The stack.
         region: The region.
         network: The network, as the region takes it.
-        inside: The cluster's Kubernetes provider, and what must be there before.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
         gateway: The region's gateway, which an extension names.
         guards: Guardrails, which the gate names.
     """

@@ -1,4 +1,4 @@
-"""Wires guardrails: the project's part of Model Armor, and the templates and guards of a region."""
+"""Wires guardrails: the project setup of Model Armor, and the templates and guards of a region."""
 
 import pulumi
 
@@ -13,7 +13,7 @@ from infra.stack import Platform
 
 
 def prepare_armor(platform: Platform, after: list[pulumi.Resource]) -> None:
-    """Let Google's agent call Model Armor, where the stack does, and set the project's floor."""
+    """Allow Google's agent to call Model Armor, and set the project's floor, if configured."""
     args = assemble.project_args(platform)
     if args is not None:
         ModelArmorProject("model-armor", args, pulumi.ResourceOptions(depends_on=after))
@@ -26,14 +26,14 @@ def guard_region(
     gateway: pulumi.Resource,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Build the guardrails of a region, and return what the gate needs before it names them.
+    """Build the guardrails of a region, and return the resources that the gate depends on.
 
     Args:
         platform: The stack.
         region: The region.
-        inside: The cluster's Kubernetes provider, and what must be there before.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
         gateway: The region's gateway.
-        opts: What must be there before any of them.
+        opts: Options with their dependencies.
     """
     behind = pulumi.ResourceOptions.merge(inside, opts)
     made: list[pulumi.Resource] = [

@@ -23,9 +23,9 @@ def stream_to_models(
     Args:
         platform: The stack.
         region: The region.
-        address: Of the region's gateway.
-        inside: The cluster's Kubernetes provider, and what must be there before.
-        after: What the workers come behind: the namespace and the gateway.
+        address: Address of the region's gateway.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
+        after: Dependencies of the workers: the namespace and the gateway.
     """
     behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
     for stream in streams(platform):
@@ -36,7 +36,7 @@ def stream_to_models(
             f"{logical}-identity", assemble.identity_args(platform, stream), behind
         )
         args = assemble.topics_args(platform, stream, identity.principal)
-        # The project has no workload pool, and so no principals, before it has a cluster.
+        # A project has no workload pool, and therefore no principals, before its first cluster.
         known = pulumi.ResourceOptions(depends_on=[identity])
         topics = None if args is None else StreamTopics(f"{logical}-topics", args, known)
         StreamWorker(

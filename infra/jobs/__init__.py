@@ -1,1 +1,1 @@
-"""Wires jobs, and the queues that they wait in."""
+"""Wires job queues."""

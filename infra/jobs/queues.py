@@ -11,16 +11,16 @@ from infra.plan import RegionPlan
 
 def build_queues(
     region: RegionPlan, inside: pulumi.ResourceOptions, after: list[pulumi.Resource]
-) -> None:
-    """Build what the jobs of a region wait in; nothing where the stack has no queue there.
+) -> list[pulumi.Resource]:
+    """Build the job queues of a region, and return the namespaces of its teams.
 
     Args:
         region: The region.
-        inside: The cluster's Kubernetes provider, and what must be there before.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
         after: Compute classes of the chips.
     """
     if not region.queues:
-        return
+        return []
     operator = QueueOperator(f"{region.name}-kueue", QueueOperatorArgs(), inside)
     behind = pulumi.ResourceOptions.merge(
         inside, pulumi.ResourceOptions(depends_on=[operator, *after])
@@ -30,5 +30,7 @@ def build_queues(
         for queue in region.queues
     ]
     last = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=made))
-    for team, args in assemble.namespace_args(region).items():
+    return [
         JobNamespace(f"{region.name}-jobs-{team}", args, last)
+        for team, args in assemble.namespace_args(region).items()
+    ]

@@ -1,1 +1,1 @@
-"""What the resources of a stack are registered with: providers, owners of fields, protection."""
+"""Resource options of a stack: providers, field managers and protection."""

@@ -1,4 +1,4 @@
-"""How the objects of a cluster are registered: by which provider, whose they are, which images."""
+"""Options of the objects in a cluster: provider, field manager and image replacement."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -15,17 +15,17 @@ def inside(
     kubeconfig: pulumi.Input[str],
     after: list[pulumi.Resource] | None = None,
 ) -> pulumi.ResourceOptions:
-    """Return the options of objects in a cluster: their provider, owner and images.
+    """Return the options of objects in a cluster: provider, field manager and images.
 
     Args:
         platform: The stack.
         region: Region of the cluster.
-        kubeconfig: Of the cluster.
-        after: What must be there before, and go later: where the stack makes it, the cluster.
+        kubeconfig: Kubeconfig of the cluster.
+        after: Dependencies, deleted later: the cluster, if the stack creates it.
     """
     # A new kubeconfig replaces nothing. Where the stack has no cluster, it is found by this name.
     found_by = region.cluster_name if platform.layer is Layer.SERVING else region.name
-    # Objects go before the pools that run them, and a cluster goes last.
+    # Objects are deleted before the node pools that run them, and a cluster last.
     provider = kubernetes.Provider(
         region.name,
         cluster_identifier=f"{platform.project}/{found_by}",
@@ -44,7 +44,7 @@ def inside(
 def taken_from_repository(
     platform: Platform, region: str
 ) -> list[pulumi.ResourceTransformation] | None:
-    """Return what makes every pod of a region take its images from the region's repository."""
+    """Return the transform that makes pods pull images from the region's repository."""
     references = replacements(platform, region)
     if not references:
         return None

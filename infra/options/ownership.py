@@ -1,4 +1,4 @@
-"""Whose the objects of a cluster are: one field manager for a stack, and labels for a team."""
+"""Ownership of a cluster's objects: one field manager per stack, and labels per team."""
 
 from typing import Any, Final, cast
 
@@ -14,11 +14,11 @@ _TEMPLATES: Final = ("template", "leaderTemplate", "workerTemplate")
 
 
 def owned(platform: Platform) -> pulumi.ResourceTransformation:
-    """Return what gives every object of a cluster the same field manager in every run.
+    """Return the transform that gives all objects of a cluster the same field manager in every run.
 
-    By default an object has a random one, which is only in the state: objects that an interrupted
-    run left would have two owners, and the first change of a field they share would be refused.
-    What a team has is labeled with it, its pods as well.
+    By default, each object has a random field manager that only the state records. Objects left by
+    an interrupted run would then have two managers, and the first change of a shared field would
+    fail with a conflict. Objects of a team, and their pods, are also labeled with the team.
     """
     manager, team = Names(platform).field_manager(), platform.team
 
@@ -38,7 +38,7 @@ def owned(platform: Platform) -> pulumi.ResourceTransformation:
 
 
 def labeled(props: dict[str, Any], team: str) -> dict[str, Any]:
-    """Return an object with the label of a team, also on the pods that it makes."""
+    """Return an object with the label of a team, including its pod templates."""
     spec: Any = props.get("spec")
     made = _with_label(props, team)
     if not isinstance(spec, dict):
@@ -53,7 +53,7 @@ def _with_label(value: dict[str, Any], team: str) -> dict[str, Any]:
 
 
 def _templates(spec: dict[str, Any], team: str) -> dict[str, Any]:
-    """Return a spec whose pod templates have the label: a Deployment's, or those of a group."""
+    """Return a spec whose pod templates have the label: of a Deployment or of a group."""
     made: dict[str, Any] = {}
     for key, value in spec.items():
         if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The stack, resolved once into frozen records that everything else iterates over."""
+"""The stack, resolved once into immutable records."""
 
 from infra.plan.capacity import (
     CapacityByRegion,

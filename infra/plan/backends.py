@@ -1,4 +1,4 @@
-"""Which backends a platform has, and what stands for them."""
+"""Backends of a platform and their relay."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -7,7 +7,7 @@ from infra.plan.served import ServedModel
 from infra.stack import Backend, BackendKind, Fallback, Layer, Platform
 
 RELAY: Final = "relay"
-"""Name of the relay's objects and of its service account, the same in every cluster."""
+"""Name of the relay's objects and service account, the same in every cluster."""
 
 
 def has_backends(platform: Platform) -> bool:
@@ -21,11 +21,11 @@ def kinds_of(platform: Platform) -> set[BackendKind]:
 
 
 def secrets_of(backends: Mapping[str, Backend]) -> list[str]:
-    """Return the secrets that some backends name, sorted."""
+    """Return the secret names that backends reference, sorted."""
     places = [place for backend in backends.values() for place in backend.places]
     return sorted({place.secret for place in places if place.secret is not None})
 
 
 def fallback_of(served: ServedModel) -> Fallback | None:
-    """Return the fallback of a model in a region; a canary has none of its own."""
+    """Return the fallback of a model in a region. A canary has none of its own."""
     return served.settings.fallback if served.version is None else None

@@ -1,4 +1,4 @@
-"""What batches become: their region, their bucket, and the models that answer."""
+"""The resolved batch service: region, bucket, and the models that answer."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,39 +7,39 @@ from infra.plan.names import Names, object_name
 from infra.stack import Batches, Model, Platform, Task
 
 SERVICE: Final = "batch"
-"""Name of the objects of the service and of its account."""
+"""Name of the service's objects and service account."""
 WORKER: Final = "batch-worker"
 """Name of the objects of the workers."""
 _ENDPOINTS: Final = {
     Task.EMBED: ("/v1/embeddings",),
     Task.GENERATE: ("/v1/chat/completions", "/v1/completions"),
 }
-"""What models answer; `/v1/responses` reaches none, as pickers cannot read it."""
+"""Endpoints that batches support. `/v1/responses` is not offered."""
 
 
 @dataclass(frozen=True)
 class BatchModel:
-    """A name that requests of batches may have in `model`."""
+    """A model name that batch requests may use."""
 
     name: str
     endpoints: tuple[str, ...]
     pool: str | None
-    """Name of the pool whose picker chooses its replicas; None where there is no picker."""
+    """Name of the pool whose picker chooses replicas, or None if there is no picker."""
 
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """Batches, resolved."""
+    """The resolved batch service."""
 
     settings: Batches
     region: str
     models: tuple[BatchModel, ...]
     bucket: str
-    """Name of the bucket, made or existing."""
+    """Name of the bucket, created or existing."""
 
 
 def batches(platform: Platform) -> BatchPlan | None:
-    """Return the batches of a platform, where it has some."""
+    """Return the batch settings of a platform, if it has any."""
     settings = platform.batches
     if settings is None:
         return None
@@ -61,18 +61,18 @@ def batches(platform: Platform) -> BatchPlan | None:
 
 
 def batches_in(platform: Platform, region: str) -> BatchPlan | None:
-    """Return the batches of a region, where it has some."""
+    """Return the batch service of a region, if it has one."""
     found = batches(platform)
     return found if found is not None and found.region == region else None
 
 
 def region_of(platform: Platform, settings: Batches) -> str:
-    """Return the region of batches."""
+    """Return the region of the batch service."""
     return settings.region or next(iter(platform.regions))
 
 
 def answering(platform: Platform, settings: Batches) -> dict[str, Model]:
-    """Return the models that answer requests of batches, in the order of the stack."""
+    """Return the models that answer batch requests, in stack order."""
     region = region_of(platform, settings)
     return {
         name: model

@@ -1,9 +1,9 @@
-"""A capacity as one region has it: checked rungs, the zones of their machines, compute classes."""
+"""A capacity in one region: validated rungs, the zones of their VMs, and compute classes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gke_inference.catalogue.accelerators import zones_of
+from gke_inference.catalogue.accelerators import rdma_accelerators, zones_of
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
 from infra import stack
@@ -19,24 +19,24 @@ class RegionCapacity:
     name: str
     region: str
     settings: Capacity
-    """What the stack says of it, for all regions."""
+    """The stack's settings, for all regions."""
     is_used: bool
-    """Whether a model or a queue is for it in the region, or may be: where serving stacks bring
-    the models, every capacity is."""
+    """Whether a model or queue uses it in the region, or may use it: if serving stacks deploy the
+    models, every capacity counts as used."""
     arguments: Mapping[int, RungArgs]
-    """Rungs that the region has, in the words of components, by their place in the stack."""
+    """Rungs of the region as component arguments, by index in the stack."""
     rungs: Mapping[int, Rung]
-    """The same, checked; empty where one of them breaks a rule."""
+    """The validated rungs, empty if one of them breaks a rule."""
     problems: Mapping[int, InputError]
-    """The first rule that each rung breaks, by its place in the stack."""
+    """The first rule that each rung breaks, by index in the stack."""
     listed_zones: Mapping[int, tuple[str, ...]]
-    """Zones of the cluster that are known to have a rung's machines; empty where none has them, or
-    none is listed."""
+    """Zones of the cluster that are known to have a rung's VMs. Empty if none has them or no zones
+    are listed."""
     zones: Mapping[int, tuple[str, ...]]
-    """Zones where machines of a rung may stand: all of the cluster's, where none is listed."""
+    """Zones that a rung's VMs may be in: all zones of the cluster if none are listed."""
     classes: Mapping[str, str]
-    """Compute classes by kind of hardware: `tpu` and `gpu`, or only `any` where pools are made
-    beforehand, as these may hold both kinds in one class."""
+    """Compute classes by hardware kind: `tpu` and `gpu`, or only `any` where the stack creates the
+    node pools, since one class may then contain both kinds."""
 
     @property
     def has_tpu(self) -> bool:
@@ -48,17 +48,27 @@ class RegionCapacity:
         """Whether a replica on one of its rungs spans several hosts."""
         return any(rung.is_multi_host for rung in self.rungs.values())
 
+    @property
+    def rdma_rungs(self) -> tuple[int, ...]:
+        """Places in the stack of the rungs whose pods claim RDMA interfaces."""
+        return tuple(at for at, rung in self.rungs.items() if rung.network == "rdma")
+
+    @property
+    def has_rdma(self) -> bool:
+        """Whether pods on one of its rungs claim RDMA interfaces."""
+        return bool(self.rdma_rungs)
+
     def of_kind(self, kind: str) -> dict[int, Rung]:
-        """Return the rungs of `tpu` or `gpu`, by their place in the stack."""
+        """Return the rungs of `tpu` or `gpu`, by index in the stack."""
         return {at: rung for at, rung in self.rungs.items() if rung.kind == kind}
 
 
 CapacityByRegion = Mapping[str, Mapping[str, RegionCapacity]]
-"""By the name of the capacity, and then by region."""
+"""Capacity name to region name to capacity."""
 
 
 def capacity_by_region(platform: Platform) -> CapacityByRegion:
-    """Return every capacity in every region. A broken rung is among the problems of its place."""
+    """Return every capacity in every region. Broken rungs are listed in `problems`."""
     used = {
         region: {
             name
@@ -83,8 +93,32 @@ def capacity_by_region(platform: Platform) -> CapacityByRegion:
     }
 
 
+def _connect(arguments: Mapping[int, RungArgs]) -> None:
+    """Set RDMA, over which KV cache is transferred, on rungs if all of them support it."""
+    able = rdma_accelerators()
+    if all(rung["accelerator"] in able for rung in arguments.values()):
+        for rung in arguments.values():
+            rung.setdefault("network", "rdma")
+
+
+def _between_roles(platform: Platform) -> set[str]:
+    """Return the names of the capacities whose nodes send KV cache to each other.
+
+    Where a platform's models are in other stacks, it cannot know them: its rungs say the network.
+    """
+    if platform.layer is not Layer.ALL:
+        return set()
+    return {
+        name
+        for model in platform.models.values()
+        if model.disaggregated is not None
+        for name in (model.capacity, prefill_capacity(model))
+        if name is not None
+    }
+
+
 def prefill_capacity(model: Model) -> str | None:
-    """Return the name of the capacity of a model's prefill replicas, where it has them."""
+    """Return the capacity name of a model's prefill replicas, if it has them."""
     if model.disaggregated is None:
         return None
     return model.disaggregated.prefill.capacity or model.capacity
@@ -94,9 +128,15 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
     capacity = platform.capacity[name]
     own = capacity.rungs_in(region)
     arguments = {at: _arguments(rung, region, platform.project) for at, rung in own.items()}
+    if name in _between_roles(platform):
+        _connect(arguments)
     rungs, problems = checked_rungs(name, region, arguments)
     cluster = platform.regions[region].zones
     listed = {at: _listed_zones(rung, region, cluster) for at, rung in rungs.items()}
+    for at, rung in rungs.items():
+        if rung.network == "rdma" and not (rung.zones or rung.reservation) and len(listed[at]) == 1:
+            arguments[at]["zones"] = list(listed[at])
+            rungs[at] = replace(rung, zones=listed[at])
     return RegionCapacity(
         name=name,
         region=region,
@@ -114,9 +154,9 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
 def checked_rungs(
     capacity: str, region: str, arguments: Mapping[int, RungArgs]
 ) -> tuple[dict[int, Rung], dict[int, InputError]]:
-    """Return the checked rungs of a capacity in a region, and what is wrong with the others.
+    """Return the validated rungs of a capacity in a region, and the problems of the others.
 
-    No rung is returned where one breaks a rule: what follows from the others alone would be wrong.
+    Returns no rungs if any rung breaks a rule, since a partial list would give wrong results.
     """
     rungs: dict[int, Rung] = {}
     problems: dict[int, InputError] = {}
@@ -129,9 +169,9 @@ def checked_rungs(
 
 
 def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
-    """Return a rung as a component takes it, with the zones of one region only.
+    """Return a rung as a component argument, with the zones of one region only.
 
-    A reservation belongs to the project of the platform unless the rung names another one.
+    A reservation belongs to the platform's project unless the rung names another project.
     """
     args = RungArgs(accelerator=rung.accelerator.value, provisioning=rung.provisioning.value)
     if rung.topology is not None:
@@ -140,6 +180,8 @@ def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
         args["count"] = rung.count
     if rung.hosts is not None:
         args["hosts"] = rung.hosts
+    if rung.network is not None:
+        args["network"] = rung.network.value
     if rung.machine_type is not None:
         args["machine_type"] = rung.machine_type
     if rung.reservation is not None:

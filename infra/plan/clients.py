@@ -1,17 +1,35 @@
-"""Whether clients are told apart, and by how much of what."""
+"""Client settings of a platform, resolved: gate, counters and cache."""
 
 from typing import Final
 
-from infra.stack import AnswerCache, Clients, Counters, Platform, StoreNodes, Task
+from infra.stack import (
+    AnswerCache,
+    Clients,
+    ClientTeam,
+    Counters,
+    Platform,
+    StoreNodes,
+    Task,
+    TeamLimits,
+)
 
 GATE: Final = "client-gate"
-"""Name of the gate's objects and of its service account, the same in every cluster."""
+"""Name of the gate's objects and service account, the same in every cluster."""
 
 
 def gated(platform: Platform) -> Clients | None:
-    """Return the clients of a platform, where there is a team that has to be told from others."""
+    """Return the clients of a platform, if it has client teams."""
     clients = platform.clients
     return clients if clients is not None and clients.teams else None
+
+
+def limits_in(team: ClientTeam, region: str) -> TeamLimits:
+    """Return the limits of a team in a region."""
+    found = {name: getattr(team, name) for name in TeamLimits.model_fields}
+    own = team.regional.get(region)
+    if own is not None:
+        found |= {name: getattr(own, name) for name in own.model_fields_set}
+    return TeamLimits(**found)
 
 
 def has_counters(platform: Platform) -> bool:
@@ -21,13 +39,13 @@ def has_counters(platform: Platform) -> bool:
 
 
 def cached(platform: Platform) -> AnswerCache | None:
-    """Return the cache of answers, where a team has one."""
+    """Return the answer cache, if a team uses it."""
     clients = gated(platform)
     return clients.cache if clients is not None else None
 
 
 def cached_in(platform: Platform, region: str) -> AnswerCache | None:
-    """Return the cache of answers of a region: where its model of embeddings is."""
+    """Return the answer cache of a region, which must have its embedding model."""
     cache = cached(platform)
     if cache is None or region not in platform.regions_of(platform.models[cache.embeddings]):
         return None
@@ -35,7 +53,7 @@ def cached_in(platform: Platform, region: str) -> AnswerCache | None:
 
 
 def cached_names(platform: Platform, cache: AnswerCache) -> list[str]:
-    """Return the names, as clients use them, whose answers are kept."""
+    """Return the names of models and adapters whose answers are cached."""
     if cache.models is not None:
         return sorted(cache.models)
     return sorted(
@@ -47,11 +65,11 @@ def cached_names(platform: Platform, cache: AnswerCache) -> list[str]:
 
 
 def gate_replicas(platform: Platform, clients: Clients) -> int:
-    """Return how many replicas of the gate a region has."""
+    """Return the number of gate replicas per region."""
     return clients.replicas or (3 if platform.protection else 2)
 
 
 def store_nodes(platform: Platform, clients: Clients) -> StoreNodes:
-    """Return the type of the nodes of the counters: with an agreement where protection is on."""
+    """Return the node type of the counter store, one with an SLA where protection is on."""
     usual = StoreNodes.SMALL if platform.protection else StoreNodes.NANO
     return clients.store.node_type or usual

@@ -1,10 +1,10 @@
-"""Which platforms bring what applies models from git."""
+"""Delivery tools that platforms install."""
 
 from infra.stack import DeliveryKind, DeliveryTool, Layer, Platform
 
 
 def has_config_sync(platform: Platform) -> bool:
-    """Return whether a platform installs Config Sync; its serving stacks only use it."""
+    """Return whether a platform installs Config Sync. Its serving stacks only use it."""
     delivery = platform.delivery
     return (
         platform.layer is Layer.PLATFORM

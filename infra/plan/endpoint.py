@@ -1,18 +1,18 @@
-"""Where clients find a platform, known before a gateway is there but for its address."""
+"""Endpoints of a platform, known before deployment except for the gateway's IP address."""
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.stack import Gateway, Platform
 
 
 def endpoint(gateway: Gateway, address: str) -> str:
-    """Return the URL of a gateway, without the port where the scheme says it."""
+    """Return the URL of a gateway, without the port if it is the scheme's default."""
     scheme = "http" if gateway.certificate is None else "https"
     port = "" if gateway.port in (None, _usual(gateway)) else f":{gateway.port}"
     return f"{scheme}://{gateway.hostname or address}{port}"
 
 
 def port_of(gateway: Gateway) -> int:
-    """Return the port of a gateway, and of the front before it."""
+    """Return the port of a gateway, and of the front."""
     return gateway.port or _usual(gateway)
 
 
@@ -21,7 +21,7 @@ def _usual(gateway: Gateway) -> int:
 
 
 def catalogue_path(platform: Platform) -> str:
-    """Return the path on which a stack's models are listed: a team's own where a host is shared."""
+    """Return the path that lists a stack's models, a team's own where it shares a hostname."""
     team = platform.teams.get(platform.team or "")
     if team is None or team.hostname is not None:
         return CATALOGUE_PATH

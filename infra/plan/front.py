@@ -1,44 +1,62 @@
-"""Which regions the front of a platform leads to, for every model and for each alone.
+"""Regions that the front of a platform routes to, for all models and for each model.
 
-A front cannot read the model out of a request's body, so whoever uses its plain URL must be able to
-reach every model: only regions that serve all of them answer there. A model that some regions lack
-has a path of its own as well, which all regions that serve it answer.
+A front cannot read the model from a request's body, so the plain URL must reach every model: only
+regions that serve all models answer there. A model that some regions do not serve also has a path
+of its own, which every region that serves it answers.
 """
 
 from collections.abc import Iterable, Mapping
 
-from infra.stack import Exposure, Front, Gateway, Layer, Platform
+from infra.stack import Exposure, Fleet, Front, Gateway, Layer, Platform
 
 
 def has_internal_gateways(gateway: Gateway) -> bool:
-    """Return whether only networks reach the gateways of the regions."""
+    """Return whether the regional gateways are reachable from networks only."""
     return gateway.exposure is Exposure.INTERNAL or gateway.front is Front.GLOBAL
 
 
 def is_published(gateway: Gateway) -> bool:
-    """Return whether Private Service Connect leads to the gateways of the regions."""
+    """Return whether the regional gateways are published with Private Service Connect."""
     return gateway.front is Front.GLOBAL or gateway.publish is not None
 
 
+def has_fleet_gateway(gateway: Gateway) -> bool:
+    """Return whether one gateway for all clusters replaces the gateways of regions."""
+    return gateway.front is Front.INTERNAL
+
+
+def config_region(platform: Platform) -> str | None:
+    """Return the region of the fleet's config cluster; None if no region has models."""
+    fleet = platform.gateway.fleet
+    if fleet is not None and fleet.config_region is not None:
+        return fleet.config_region
+    return min(with_gateway(platform), default=None)  # the engine does not keep their order
+
+
+def target_utilization_percent(gateway: Gateway) -> int:
+    """Return the KV cache use above which requests overflow to the next region."""
+    return (gateway.fleet or Fleet()).target_utilization_percent
+
+
 def with_gateway(platform: Platform) -> tuple[str, ...]:
-    """Return the regions that have a gateway, in the order of the stack."""
+    """Return the regions that have a gateway, in stack order."""
     if platform.layer is not Layer.ALL:
         return tuple(platform.regions)
     return tuple(name for name in platform.regions if platform.models_in(name))
 
 
 def in_front(platform: Platform) -> tuple[str, ...]:
-    """Return the regions that take part in the front: all with a gateway but drained ones."""
+    """Return the regions of the front: all with a gateway except drained ones."""
     return tuple(name for name in with_gateway(platform) if name not in platform.gateway.drain)
 
 
 def answering(platform: Platform) -> tuple[str, ...]:
-    """Return the regions that the plain URL leads to: those that serve every model."""
+    """Return the regions behind the plain URL: those that serve every model."""
     return _serving(platform, platform.models)
 
 
 def paths_of_models(platform: Platform) -> Mapping[str, tuple[str, ...]]:
-    """Return the regions of each model that some region of the front lacks, by its name."""
+    """Return the regions of each model that some region of the front does not serve, by name."""
     everywhere = in_front(platform)
     regions = {name: _serving(platform, (name,)) for name in platform.models}
     return {name: found for name, found in regions.items() if found and found != everywhere}

@@ -1,23 +1,24 @@
-"""Which GKE a region needs, and which it asks for.
+"""The GKE version that a region needs, and the version that it requests.
 
-A cluster is made with a minor version, which GKE reads as the newest patch of it that the channel
-has: the oldest version with every feature of the stack may be in no channel any more.
+A cluster is created with a minor version, which GKE resolves to the channel's newest patch: the
+oldest version with all required features may no longer be in any channel.
 """
 
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, version_key
+from infra.plan.folders import is_on
 from infra.plan.resolve import RegionPlan
 from infra.plan.served import ServedModel
-from infra.stack import ClusterMode, Form
+from infra.stack import AdapterPlace, ClusterMode, Form
 
 FROM_ZERO = "hpa-scale-to-zero"
-"""The feature that `standby: 0` takes."""
+"""The feature that `standby: 0` requires."""
 
 
 def needed(region: RegionPlan) -> tuple[str, str]:
-    """Return the oldest GKE that has all that a region uses, and what asks for it."""
+    """Return the oldest GKE version with all features that a region uses, and what requires it."""
     found = dict(_features(region))
     if not found:
         return "", "nothing"
@@ -26,10 +27,10 @@ def needed(region: RegionPlan) -> tuple[str, str]:
 
 
 def asked(region: RegionPlan) -> str:
-    """Return the version that the cluster of a region is made with at least.
+    """Return the minimum version with which the cluster of a region is created.
 
-    It is never older than what the channel gives to new clusters: a cluster that leaves its minor
-    version alone would stay there until Google takes it away.
+    It is never older than the channel's default for new clusters: a cluster with held upgrades
+    would stay on it until its end of support.
     """
     settings = region.settings
     if settings.version is not None:
@@ -39,17 +40,19 @@ def asked(region: RegionPlan) -> str:
 
 
 def known_limit(region: RegionPlan) -> str:
-    """Return the newest GKE that the region's clusters are known to get."""
+    """Return the newest GKE version that the region's clusters are known to reach."""
     settings = region.settings
     return settings.version or channel(settings.release_channel.value).newest
 
 
 def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
-    """Yield (oldest GKE, what needs it) of each feature that the region uses."""
+    """Yield (minimum GKE version, feature) for each feature that the region uses."""
     settings = region.settings
     is_standard = settings.mode is ClusterMode.STANDARD
     if region.has_gateway:
         yield gke_minimum("inference-pool-crd"), "InferencePool"
+        if region.is_exported:
+            yield gke_minimum("multi-cluster-inference"), "gateway.front: internal"
         yield gke_minimum("fuse-metadata-prefetch"), "weights read ahead by GCS FUSE"
     by_class = any(each.settings.node_pools is None for each in region.used_capacity)
     if by_class and is_standard and settings.auto_provisioning_limits is None:
@@ -59,6 +62,8 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
         )
     for served in region.served:
         yield from _of_model(served)
+    if region.has_fuse_profile:
+        yield gke_minimum("fuse-profiles"), "storage.fuse_profile"
     for name in region.idle_streams:
         yield gke_minimum(FROM_ZERO), f"workers.min: 0 of stream {name}"
     if region.has_idle_batches:
@@ -67,10 +72,19 @@ def _features(region: RegionPlan) -> Iterator[tuple[str, str]]:
         for rung in capacity.rungs.values():
             if least := accelerator(rung.accelerator).gke_minimum.get(settings.mode.value):
                 yield least, rung.accelerator
+            if rung.network == "rdma":
+                feature = "network-claims" if is_standard else "network-claims-autopilot"
+                yield gke_minimum(feature), f"RDMA of {rung.accelerator}"
 
 
 def _of_model(served: ServedModel) -> Iterator[tuple[str, str]]:
     if served.form is Form.DUAL_CONTAINER:
         yield gke_minimum("compute-class-dual-container"), f"{served.name} in two containers"
+    if is_on(served.settings, AdapterPlace.LUSTRE):
+        yield gke_minimum("lustre"), f"adapters of {served.name} on Managed Lustre"
+    if served.form is Form.DRA:
+        yield gke_minimum("device-claims"), f"{served.name} in form dra"
+    if served.buffer:
+        yield gke_minimum("capacity-buffers"), f"replicas.buffer of {served.name}"
     if served.form is Form.PAIRED and served.standby == 0:
         yield gke_minimum(FROM_ZERO), f"standby: 0 of {served.name}"

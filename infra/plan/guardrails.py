@@ -1,4 +1,4 @@
-"""Which guardrails a platform has at work, and the files of those with rails of their own."""
+"""Guardrails in use on a platform, and the files of those with a custom configuration."""
 
 from pathlib import Path
 from typing import Final
@@ -7,13 +7,13 @@ from infra.plan.clients import gated
 from infra.stack import Guardrail, GuardrailKind, Platform
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-"""Of the repository: `guardrails.NAME.config` begins here."""
+"""Root of the repository, to which `guardrails.NAME.config` is relative."""
 _ARMOR_TIMEOUT_MS: Final = 1000
 _NEMO_TIMEOUT_MS: Final = 2000
 
 
 def used_guardrails(platform: Platform, kind: GuardrailKind) -> dict[str, Guardrail]:
-    """Return the guardrails of a kind that a model or a team names, in the order of the stack."""
+    """Return the guardrails of a kind that a model or team references, in stack order."""
     named = {name for model in platform.models.values() for name in model.guardrails}
     clients = gated(platform)
     if clients is not None:
@@ -36,23 +36,23 @@ def has_armor(platform: Platform) -> bool:
 
 
 def floor_of(platform: Platform) -> Guardrail | None:
-    """Return the guardrail whose filters are the floor of the project."""
+    """Return the guardrail whose filters are the project's floor."""
     return next((each for each in platform.guardrails.values() if each.floor), None)
 
 
 def guard_replicas(platform: Platform, guardrail: Guardrail) -> int:
-    """Return how many replicas of a guard a region has."""
+    """Return the number of replicas of a guard per region."""
     return guardrail.replicas or (3 if platform.protection else 2)
 
 
 def timeout_ms(guardrail: Guardrail) -> int:
-    """Return how long a verdict of a guardrail is waited for."""
+    """Return the maximum time to wait for a guardrail's verdict, in milliseconds."""
     is_armor = guardrail.kind is GuardrailKind.MODEL_ARMOR
     return guardrail.timeout_ms or (_ARMOR_TIMEOUT_MS if is_armor else _NEMO_TIMEOUT_MS)
 
 
 def rails_of(guardrail: Guardrail) -> dict[str, str]:
-    """Return the files of a guardrail of kind nemo by name; none where the image has them.
+    """Return the files of a NeMo guardrail by name, or nothing if it uses the image's defaults.
 
     Raises:
         ValueError: Its folder is not one of files; the message has the rule and the value.

@@ -1,4 +1,4 @@
-"""Which images a platform runs, their names in its repository, and what stands for them."""
+"""Images that a platform runs, their names in its repository, and their replacements."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,19 +12,22 @@ from infra.stack import Engine, Layer, Platform
 
 
 def repository_names() -> dict[str, str]:
-    """Return the name in a repository of each image of the lock: ours by folder, others as theirs.
+    """Return the repository name of each image in the lock: ours by folder, others as upstream.
 
-    The last word stays what it was upstream, since that is how people know it.
+    The last path segment stays as it is upstream, so that people recognize the image, except for
+    underscores, which keys of `images.digests` cannot have.
     """
     ours = builds()
     return {
-        name: ours[name].folder if name in ours else image.repository.rpartition("/")[2]
+        name: ours[name].folder
+        if name in ours
+        else image.repository.rpartition("/")[2].replace("_", "-")
         for name, image in images().items()
     }
 
 
 def repository_url(platform: Platform, region: str) -> str:
-    """Return what references to the repository that a region takes images from begin with.
+    """Return the prefix of image references to the repository of a region.
 
     Raises:
         ValueError: It has none, which the rules of a stack refuse where there are images.
@@ -41,7 +44,7 @@ def repository_url(platform: Platform, region: str) -> str:
 def engines(plan: Plan) -> set[str]:
     """Return the engine images that the models of a platform may run in.
 
-    Where serving stacks bring the models, these are the engines of every accelerator that it has.
+    If serving stacks deploy the models, these are the engines of all its accelerators.
     """
     if plan.platform.layer is Layer.PLATFORM:
         kinds = {
@@ -59,7 +62,7 @@ def engines(plan: Plan) -> set[str]:
 
 
 def built(plan: Plan) -> list[str]:
-    """Return the images of ours that a platform runs, by their names in the lock, sorted."""
+    """Return the images that we build and the platform runs, by their names in the lock, sorted."""
     return sorted(name for name in needed(plan) if name in builds())
 
 
@@ -79,6 +82,8 @@ def needed(plan: Plan) -> list[str]:
         found.add("relay")
     if plan.platform.batches is not None:
         found.add("batch")
+    if plan.platform.personal_images is not None:
+        found.add("personal")
     if plan.platform.streams:
         found.add("stream")
     if plan.platform.queues:
@@ -87,11 +92,13 @@ def needed(plan: Plan) -> list[str]:
         found.add("metrics_adapter")
     if any(region.has_groups for region in plan.regions.values()):
         found.add("group_operator")
+    if plan.platform.claimed_capacity():  # what else their pods run has its digest in the lock
+        found |= {"dra_driver_gpu", "dra_driver_tpu"}
     return sorted(found)
 
 
 def replacements(platform: Platform, region: str) -> dict[str, str]:
-    """Return what stands for each image reference in a region: only where its digest is known."""
+    """Return the replacement of each image reference in a region, if its digest is known."""
     if platform.images is None:
         return {}
     url = repository_url(platform, region)
@@ -106,7 +113,7 @@ def replacements(platform: Platform, region: str) -> dict[str, str]:
 def replaced(value: Any, references: dict[str, str]) -> Any:
     """Return a value with every image reference replaced, at any depth.
 
-    What is not known before an `up` (an output) stays as it is: no image is one.
+    Outputs that are unknown before an `up` are unchanged: none of them is an image.
     """
     if isinstance(value, str):
         return references.get(value, value)
@@ -118,7 +125,7 @@ def replaced(value: Any, references: dict[str, str]) -> Any:
 
 
 def in_use(value: Any) -> Iterator[str]:
-    """Yield every `image` of the containers in a value, at any depth."""
+    """Yield the `image` of every container in a value, at any depth."""
     if isinstance(value, dict):
         for key, item in value.items():  # pyright: ignore
             if key == "image" and isinstance(item, str):

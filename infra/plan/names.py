@@ -1,4 +1,4 @@
-"""What the things of a platform are called in the cloud and in the cluster."""
+"""Names of the platform's resources in the cloud and in clusters."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ from infra.stack import Layer, Platform
 from workloads.engine.weights_manifest import split
 
 NAMESPACE = "models"
-"""Namespace that a platform makes."""
+"""Namespace that a platform creates."""
 GATEWAY_NAMESPACE = "inference-gateway"
 """Namespace of the gateway that teams share."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """The physical names of one platform. Each raises ValueError when it breaks Google's rules."""
+    """Physical names of one platform. Each raises ValueError if it breaks Google's naming rules."""
 
     platform: Platform
 
@@ -27,14 +27,14 @@ class Names:
         return self._name("cluster", region)
 
     def node_account(self, region: str) -> str:
-        """Return the account id of a region's nodes."""
+        """Return the service account ID of a region's nodes."""
         return self._name("service_account", region)
 
     def namespace(self) -> str:
-        """Return the namespace of gateway, pools and servers: a pool selects in its own only.
+        """Return the namespace of gateway, pools and servers. A pool selects only pods in its own.
 
-        It is the same in every cluster, and so are the principals of its service accounts. Models
-        of a team are in the team's own, and the gateway that they share in another.
+        It is the same in every cluster, and so are the principals of its service accounts. A team's
+        models are in the team's own namespace, and their shared gateway is in another.
         """
         if self.platform.layer is Layer.PLATFORM:
             return GATEWAY_NAMESPACE
@@ -47,11 +47,11 @@ class Names:
         return self.namespace() if self.platform.layer is Layer.ALL else GATEWAY_NAMESPACE
 
     def field_manager(self) -> str:
-        """Return the manager that owns the fields of the stack's objects in every cluster."""
+        """Return the field manager of the stack's objects in every cluster."""
         return "-".join(("gke-inference", *self._parts))
 
     def title(self) -> str:
-        """Return what dashboards and alerts call the stack."""
+        """Return the name of the stack in dashboards and alerts."""
         return " ".join(self._parts)
 
     @property
@@ -67,9 +67,9 @@ class Names:
         """Return the global name of a region's bucket: role `models` or `caches`.
 
         Args:
-            role: What it holds.
-            region: Where.
-            team: Whose caches. Default: the stack's own team.
+            role: Content of the bucket.
+            region: Region of the bucket.
+            team: Team that owns the caches. Default: the stack's own team.
         """
         existing = self.platform.regions[region].existing.bucket
         if role == "models" and existing is not None:
@@ -78,23 +78,35 @@ class Names:
         return self._name("bucket", "-".join(filter(None, (role, region, owner))))
 
     def batches(self, region: str) -> str:
-        """Return the global name of the bucket of batches."""
+        """Return the global name of the batch bucket."""
         return self._name("bucket", f"batches-{region}")
+
+    def personal(self) -> str:
+        """Return the name of the service for personalized images, and of its topic."""
+        return self._name("compute", "personal")
+
+    def personal_account(self) -> str:
+        """Return the service account ID of that service."""
+        return self._name("service_account", "personal")
+
+    def personal_bucket(self, region: str) -> str:
+        """Return the global name of the bucket of its users' data."""
+        return self._name("bucket", f"personal-{region}")
 
     def guardrail(self, name: str) -> str:
         """Return the name of a guardrail's template, the same in every region."""
         return self._name("compute", name)
 
     def address(self) -> str:
-        """Return the name of the gateway's address, the same in every region."""
+        """Return the name of the gateway's IP address, the same in every region."""
         return self._name("compute", "gateway")
 
     def front(self) -> str:
-        """Return the name of the front over all regions, and the first part of its parts' names."""
+        """Return the name of the front, which is also the prefix of its parts' names."""
         return self._name("compute", "front")
 
     def front_of(self, model: str) -> str:
-        """Return the name of the front's backends of one model."""
+        """Return the name of the front's backends for one model."""
         return self._name("compute", f"front-{object_name(model)}")
 
     def disk(self, model: str, region: str) -> str:
@@ -105,6 +117,14 @@ class Names:
         """Return the name of a region's Filestore instance."""
         return self._name("compute", f"shared-{region}")
 
+    def archive(self, name: str) -> str:
+        """Return the global name of an archive's bucket."""
+        return self._name("bucket", f"archive-{name}")
+
+    def lustre(self, region: str) -> str:
+        """Return the name of a region's Managed Lustre instance."""
+        return self._name("compute", f"lustre-{region}")
+
     def weights(self, path: str, region: str) -> str:
         """Return `gs://BUCKET/PATH` of weights as a region reads them, with `@VERSION` if named."""
         folder, version = split(path)
@@ -114,35 +134,35 @@ class Names:
         return found if version is None else f"{found}@{version}"
 
     def client_keys(self) -> str:
-        """Return the name of the secret that has the hashes of clients' keys."""
+        """Return the name of the secret with the hashes of client keys."""
         return self._name("compute", "client-keys")
 
     def backend_secret(self, secret: str) -> str:
-        """Return the name of the secret of an API key."""
+        """Return the name of the secret with an API key."""
         return self._name("compute", secret)
 
     def backend_caller(self) -> str:
-        """Return the account id of what calls backends on Cloud Run."""
+        """Return the service account ID that calls backends on Cloud Run."""
         return self._name("service_account", "relay")
 
     def counters(self) -> str:
-        """Return the name of the store of clients' counters, the same in every region."""
+        """Return the name of the counter store, the same in every region."""
         return self._name("compute", "counters")
 
     def answers(self) -> str:
-        """Return the name of the store of answers, the same in every region."""
+        """Return the name of the answer store, the same in every region."""
         return self._name("compute", "answers")
 
     def stream(self, name: str) -> str:
-        """Return the name of a stream's topic and subscription, and first part of the others."""
+        """Return the name of a stream's topic and subscription, and prefix of related names."""
         return self._name("compute", f"stream-{name}")
 
     def image_builder(self) -> str:
-        """Return the account id of the builds of images."""
+        """Return the service account ID of image builds."""
         return self._name("service_account", "images")
 
     def attestor(self) -> str:
-        """Return the name of the attestor of images, and of its note."""
+        """Return the name of the image attestor and its note."""
         return self._name("compute", "images")
 
     def _name(self, kind: str, role: str) -> str:
@@ -150,20 +170,20 @@ class Names:
 
 
 def object_name(model: str) -> str:
-    """Return a model's name as Kubernetes objects carry it: `llama-3-1-8b` for `llama-3.1-8b`."""
+    """Return a model's name in Kubernetes objects: `llama-3-1-8b` for `llama-3.1-8b`."""
     return model.replace(".", "-").replace("_", "-")
 
 
 def version_name(name: str, version: str) -> str:
-    """Return what the second version of a model is called: `NAME-VERSION`."""
+    """Return the name of a model's second version: `NAME-VERSION`."""
     return f"{name}-{version}"
 
 
 def claim_name(model: str) -> str:
-    """Return the claim of a model's disks."""
+    """Return the name of the claim for a model's disks."""
     return f"{object_name(model)}-weights"
 
 
 def pool_name(capacity: str, at: int) -> str:
-    """Return the name of the node pool of a capacity's rung, numbered as in the stack."""
+    """Return the node pool name of a capacity's rung, numbered as in the stack."""
     return f"{capacity}-{at}"

@@ -1,10 +1,10 @@
-"""Where queues are: the region of each, and the capacity that their jobs have there."""
+"""Regions of queues, and the capacity that they use there."""
 
 from infra.stack import Platform, Queue
 
 
 def queue_region(platform: Platform, queue: Queue) -> str | None:
-    """Return the region of a queue's jobs; None where none has rungs of every capacity."""
+    """Return the region of a queue's jobs, or None if no region has rungs of every capacity."""
     if queue.region is not None:
         return queue.region
     wanted = [platform.capacity.get(flavor.capacity) for flavor in queue.flavors]
@@ -15,7 +15,7 @@ def queue_region(platform: Platform, queue: Queue) -> str | None:
 
 
 def capacity_of_queues(platform: Platform, region: str) -> set[str]:
-    """Return the names of the capacities whose chips queues of a region have."""
+    """Return the names of the capacities that queues in a region use."""
     return {
         flavor.capacity
         for queue in platform.queues.values()
@@ -25,7 +25,7 @@ def capacity_of_queues(platform: Platform, region: str) -> set[str]:
 
 
 def queued_capacity(platform: Platform) -> set[str]:
-    """Return the names of the capacities whose pools have queued provisioning."""
+    """Return the names of the capacities whose node pools use queued provisioning."""
     return {
         flavor.capacity
         for queue in platform.queues.values()
@@ -35,5 +35,5 @@ def queued_capacity(platform: Platform) -> set[str]:
 
 
 def team_namespace(team: str) -> str:
-    """Return the namespace of a team's jobs, in whichever queue."""
+    """Return the namespace of a team's jobs, the same for all queues."""
     return f"jobs-{team}"

@@ -1,4 +1,4 @@
-"""What a queue becomes: its compute classes, and the namespaces of its teams."""
+"""Resolved queues: compute classes, and the namespaces of teams."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from infra.stack import Platform, Queue
 
 @dataclass(frozen=True)
 class QueueFlavorPlan:
-    """Chips of a queue, as its region has them."""
+    """Chips of a queue in its region."""
 
     capacity: RegionCapacity
     chips: int
     queued: bool = False
-    """Whether all nodes of a job come together, of a pool of their own."""
+    """Whether GKE provisions all nodes of a job together, in a separate node pool."""
 
     @property
     def kind(self) -> str:
@@ -25,19 +25,19 @@ class QueueFlavorPlan:
 
     @property
     def compute_class(self) -> str:
-        """Name of the compute class of its nodes, and of the flavor."""
+        """Name of the compute class of its nodes, and of the Kueue flavor."""
         return self.capacity.classes[self.kind]
 
     @property
     def node_pool(self) -> str | None:
-        """Name of the pool with queued provisioning; None where the class has its nodes."""
+        """Name of the node pool with queued provisioning, or None if a class provides the nodes."""
         return (
             pool_name(self.capacity.name, next(iter(self.capacity.rungs))) if self.queued else None
         )
 
     @property
     def nodes(self) -> int:
-        """Nodes that have all the chips; all rungs of a capacity have nodes of one shape."""
+        """Number of nodes with all chips. All rungs of a capacity have the same node shape."""
         first = next(iter(self.capacity.rungs.values()))
         return self.chips // first.chips_per_node
 
@@ -53,14 +53,14 @@ class QueuePlan:
 
     @property
     def namespaces(self) -> dict[str, str]:
-        """Namespaces of the jobs of its teams, by the name of the team."""
+        """Job namespaces of its teams, by team name."""
         return {team: team_namespace(team) for team in self.settings.teams}
 
 
 def queues_in(
     platform: Platform, region: str, capacity: Mapping[str, RegionCapacity]
 ) -> tuple[QueuePlan, ...]:
-    """Return the queues of a region in the order of the stack.
+    """Return the queues of a region, in stack order.
 
     Args:
         platform: The stack.

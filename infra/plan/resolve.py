@@ -1,4 +1,4 @@
-"""Resolves a checked stack once, into records that wiring, quota, cost and reports iterate over."""
+"""Resolves a valid stack once, into records for wiring, quota, cost and reports."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +12,7 @@ from infra.plan.capacity import (
     capacity_by_region,
     prefill_capacity,
 )
+from infra.plan.front import has_fleet_gateway
 from infra.plan.names import Names, object_name, version_name
 from infra.plan.queues import QueuePlan, queues_in
 from infra.plan.served import CanaryVersion, ServedModel
@@ -29,70 +30,86 @@ from infra.stack import (
 )
 
 _STANDBY = 1
-"""Warm GPU replicas of a paired model, where the stack does not say."""
+"""Default number of warm GPU replicas of a paired model."""
 
 
 @dataclass(frozen=True)
 class RegionPlan:
-    """One region: its cluster, its capacity and what it serves."""
+    """One region: its cluster, capacity and models."""
 
     name: str
     settings: Region
     location: str
-    """Where the cluster stands: the region, or the first zone of a zonal cluster."""
+    """Location of the cluster: the region, or the first zone for a zonal cluster."""
     cluster_name: str
     namespace: str
     """Namespace of the models."""
     system_nodes: SystemNodes | None
-    """None where the stack makes none: the cluster has its own, or Autopilot makes them."""
+    """None if the stack creates none: for an existing cluster, or in Autopilot."""
     capacity: Mapping[str, RegionCapacity]
-    """Every capacity of the stack as the region has it, by name."""
+    """Every capacity of the stack in this region, by name."""
     served: tuple[ServedModel, ...]
-    """Every model, a canary right behind its model, in the order of the stack."""
+    """Every model in stack order, each followed by its canary."""
     is_shared: bool = False
-    """Whether serving stacks bring the models."""
+    """Whether serving stacks deploy the models."""
+    is_exported: bool = False
+    """Whether one gateway for all clusters imports its pools, and it has none of its own."""
     idle_streams: tuple[str, ...] = ()
-    """Streams of the region that may have no worker."""
+    """Streams of the region that may scale to zero workers."""
     queues: tuple[QueuePlan, ...] = ()
     """Queues whose jobs run in the region."""
+    has_fuse_profile: bool = False
+    """Whether GKE tunes the mounts of its model bucket."""
     has_idle_batches: bool = False
-    """Whether the region has batches that may have no worker."""
+    """Whether the region has a batch service that may scale to zero workers."""
 
     @property
     def has_gateway(self) -> bool:
-        """Whether there is something to serve, now or from other stacks."""
+        """Whether the region serves models, from this or other stacks."""
         return self.is_shared or bool(self.served)
 
     @property
     def used_capacity(self) -> tuple[RegionCapacity, ...]:
-        """The capacity that a model runs on in the region."""
+        """Capacity that a model of the region runs on."""
         return tuple(capacity for capacity in self.capacity.values() if capacity.is_used)
 
     @property
     def has_groups(self) -> bool:
-        """Whether a replica of some model may span several hosts."""
+        """Whether replicas of some model may be groups that the LeaderWorkerSet operator makes."""
         if self.is_shared:
             return any(capacity.spans_hosts for capacity in self.used_capacity)
-        return any(served.capacity.spans_hosts for served in self.served)
+        return any(
+            served.capacity.spans_hosts and not served.is_on_kuberay for served in self.served
+        )
+
+    @property
+    def has_rdma(self) -> bool:
+        """Whether replicas of some model claim RDMA interfaces."""
+        return any(role.capacity.has_rdma for served in self.served for role in served.roles)
+
+    @property
+    def has_ray_clusters(self) -> bool:
+        """Whether replicas of some model are Ray clusters, which GKE's Ray operator makes."""
+        return any(served.is_on_kuberay for served in self.served)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A stack, resolved."""
+    """A resolved stack."""
 
     platform: Platform
-    """The stack itself, for what needs no resolving."""
+    """The stack itself, for values that need no resolving."""
     regions: Mapping[str, RegionPlan]
-    """In the order of the stack."""
+    """Regions, in stack order."""
     models: Mapping[str, tuple[ServedModel, ...]]
-    """Every model, a canary right behind its model, in each of its regions."""
+    """Every model in each of its regions, each followed by its canary."""
 
 
 def resolve(platform: Platform) -> Plan:
-    """Return everything that follows from a stack.
+    """Return the resolved form of a stack.
 
     Args:
-        platform: A stack that keeps all rules, as `infra.reading.load` returns it.
+        platform: A valid stack, as returned by `infra.reading.load`.
     """
     capacity = capacity_by_region(platform)
     regions: dict[str, list[ServedModel]] = {name: [] for name in platform.regions}
@@ -132,6 +149,8 @@ def _region(
             platform, name, {each: by_region[name] for each, by_region in capacity.items()}
         ),
         is_shared=platform.layer is Layer.PLATFORM,
+        is_exported=has_fleet_gateway(platform.gateway),
+        has_fuse_profile=platform.storage.fuse_profile is not None,
         has_idle_batches=_has_idle_batches(platform, name),
         idle_streams=tuple(
             stream.name
@@ -147,7 +166,7 @@ def _has_idle_batches(platform: Platform, region: str) -> bool:
 
 
 def _cluster(platform: Platform, region: str) -> tuple[str, str]:
-    """Return where the cluster of a region stands, and its name."""
+    """Return the location and name of a region's cluster."""
     settings = platform.regions[region]
     if settings.existing.cluster is not None:
         _, _, _, location, _, name = settings.existing.cluster.split("/")
@@ -157,7 +176,7 @@ def _cluster(platform: Platform, region: str) -> tuple[str, str]:
 
 
 def _versions(platform: Platform) -> Iterator[tuple[str, Model, CanaryVersion | None]]:
-    """Yield every model and, right behind it, its canary as a model of its own."""
+    """Yield every model, followed by its canary as a separate model."""
     for name, model in platform.models.items():
         yield name, model, None
         canary = model.canary
@@ -167,7 +186,7 @@ def _versions(platform: Platform) -> Iterator[tuple[str, Model, CanaryVersion | 
 
 
 def canary_model(model: Model, canary: Canary) -> Model:
-    """Return the second version of a model as a model of its own."""
+    """Return the second version of a model as a separate model."""
     engine = canary.engine or model.engine
     settings = canary.settings
     if settings is None:
@@ -177,7 +196,8 @@ def canary_model(model: Model, canary: Canary) -> Model:
             "canary": None,
             "disk": None,  # a disk holds one version
             "engine": engine,
-            "replicas": canary.replicas or model.replicas,
+            # by default, nodes are kept for the model only: the canary can use them as well
+            "replicas": canary.replicas or model.replicas.model_copy(update={"buffer": 0}),
             "settings": settings,
             "weights": canary.weights,
         }
@@ -208,6 +228,7 @@ def _served(
         minimum=model.replicas.min,
         maximum=model.replicas.max,
         standby=_standby(model) if form is Form.PAIRED else 0,
+        buffer=model.replicas.buffer,
         namespace=Names(platform).namespace(),
         object_name=object_name(name),
         deployments=_deployments(name, form, None, here),
@@ -219,7 +240,7 @@ def _served(
 
 
 def _disaggregated(served: ServedModel, capacity: CapacityByRegion) -> ServedModel:
-    """Return the replicas that answer, with those that compute prompts for them."""
+    """Return the decode replicas, with the prefill replicas that serve them."""
     model = served.settings
     if model.disaggregated is None:
         return served
@@ -228,6 +249,7 @@ def _disaggregated(served: ServedModel, capacity: CapacityByRegion) -> ServedMod
     replicas = model.disaggregated.prefill.replicas
     computes = replace(
         served,
+        buffer=0,
         capacity=own,
         deployments=_deployments(served.name, served.form, prefill, own),
         maximum=replicas.max,

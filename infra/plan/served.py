@@ -1,4 +1,4 @@
-"""A model as one region serves it: every fact about it that more than one reader needs."""
+"""A model as served in one region: all facts that several readers need."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.rungs import Rung
 from infra.plan.capacity import RegionCapacity
-from infra.stack import Form, Model
+from infra.stack import Form, Model, Spanning
 
 
 @dataclass(frozen=True)
 class CanaryVersion:
-    """What makes a served model the second version of another one."""
+    """Marks a served model as the second version of another model."""
 
     of: str
-    """Name of the model, which clients ask for."""
+    """Name of the model, which clients request."""
     name: str
     """Name of the version."""
     percent: int
@@ -26,64 +26,83 @@ class ServedModel:
     """A model, or one role of it, in one region.
 
     A canary is a model of its own: identity, servers, autoscalers, scraping and alerts are the same
-    for both versions, and only the gateway knows that the two answer to one name.
+    for both versions. Only the gateway knows that both answer to one name.
     """
 
     name: str
-    """In the stack; `NAME-VERSION` of a canary."""
+    """Name in the stack, or `NAME-VERSION` for a canary."""
     region: str
     settings: Model
-    """What the stack says of it; of a canary, with the weights and replicas of the version."""
+    """Settings in the stack; for a canary, with its own weights and replicas."""
     version: CanaryVersion | None
-    """None: it is no canary."""
+    """None if it is not a canary."""
     role: str
     """`serve`, or `decode` and `prefill` where prefill and decode are disaggregated."""
     capacity: RegionCapacity
-    """What its replicas run on."""
+    """Capacity that its replicas run on."""
     form: Form
-    """Single where the region has rungs of one kind only, whatever the stack says."""
+    """`single` if the region has rungs of one kind only, regardless of the stack."""
     minimum: int
-    """Replicas that always run."""
+    """Minimum number of replicas."""
     maximum: int
-    """Replicas that the autoscaler may reach."""
+    """Maximum number of replicas."""
     standby: int
-    """Warm GPU replicas of a paired model; 0 in every other form."""
+    """Warm GPU replicas of a paired model, 0 in other forms."""
+    buffer: int
+    """Replicas for which empty nodes are kept for its first Deployment, TPU before GPU."""
     namespace: str
     """Namespace of its pods."""
     object_name: str
-    """Its name in Kubernetes, also of the service account that its pods run as."""
+    """Name of its Kubernetes objects, including its service account."""
     deployments: Mapping[str, str]
-    """Names of its Deployments by kind of hardware, or one under `any`."""
+    """Names of its Deployments by hardware kind, or one under `any`."""
     weights: str
-    """`gs://BUCKET/PATH` as the region reads them."""
+    """`gs://BUCKET/PATH`, as read in the region."""
     disk_zones: tuple[str, ...] | None
-    """Zones of the region with a disk of its weights; None: it has no disk."""
+    """Zones of the region with a disk of its weights, or None if it has no disk."""
     is_first: bool
-    """Whether the region is the first one that the model runs in."""
+    """Whether the region is the model's first region."""
     prefill: "ServedModel | None" = None
-    """The replicas that compute its prompts, where these are others."""
+    """Its prefill replicas, if it is disaggregated."""
+
+    @property
+    def buffer_rungs(self) -> Mapping[int, Rung]:
+        """The rungs that may hold its buffer: those of TPUs if it is paired."""
+        return self.capacity.of_kind("tpu") if self.form is Form.PAIRED else self.rungs
 
     @property
     def rungs(self) -> Mapping[int, Rung]:
-        """The checked rungs it may run on, by their place in the stack."""
+        """The validated rungs that it may run on, by index in the stack."""
         return self.capacity.rungs
 
     @property
     def served_name(self) -> str:
-        """The name that clients ask for: a version answers to its model's."""
+        """Name that clients request. A canary answers to its model's name."""
         return self.name if self.version is None else self.version.of
 
     @property
     def roles(self) -> Iterator["ServedModel"]:
-        """Itself, and the replicas that compute its prompts where there are some."""
+        """The model itself, and its prefill replicas if any."""
         yield self
         if self.prefill is not None:
             yield self.prefill
 
-    def zones(self, at: int) -> tuple[str, ...] | None:
-        """Return the zones where it can stand on a rung; None where nobody lists the rung's.
+    @property
+    def is_on_kuberay(self) -> bool:
+        """Whether each replica is a Ray cluster, which nothing scales."""
+        return self.settings.spanning is Spanning.KUBERAY
 
-        A disk with its weights keeps a model to the zones that have one.
+    def controllers(self, kind: str) -> list[str]:
+        """Return the names of what makes its pods on a kind of hardware; Ray clusters are many."""
+        name = self.deployments[kind]
+        if not self.is_on_kuberay:
+            return [name]
+        return [f"{name}-{number}" for number in range(self.minimum)]
+
+    def zones(self, at: int) -> tuple[str, ...] | None:
+        """Return the zones it can run in on a rung, or None if the rung's are not listed.
+
+        A disk with its weights restricts a model to the zones that have one.
 
         Args:
             at: Place of the rung in the stack.

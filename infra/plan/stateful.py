@@ -1,7 +1,7 @@
-"""Resources that a stack cannot lose without losing data, or everything that runs on them."""
+"""Stateful resources: losing one loses data or all workloads on it."""
 
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final, cast
 
 from gke_inference.catalogue.versions import api
 
@@ -23,11 +23,28 @@ STATEFUL: Final = frozenset(
         ),
     ]
 )
-"""Types of these resources. What delivers models takes all of them with it when it goes."""
+"""Types of these resources. They include the resources that deliver models from git, whose deletion
+deletes all models."""
+
+
+_NAMES: Final = ("name", "instanceId", "instance_id", "repositoryId", "repository_id")
+"""Inputs with the name of a resource: Lustre instances and repositories have an ID."""
+
+
+def name_in_cloud(inputs: Mapping[str, Any]) -> str:
+    """Return the name of a resource in the cloud or cluster, empty if it is not known.
+
+    Args:
+        inputs: Inputs of the resource, in camelCase or snake_case.
+    """
+    metadata: Any = inputs.get("metadata")
+    inner = cast("dict[str, Any]", metadata if isinstance(metadata, Mapping) else {})
+    found = [inputs.get(key) for key in _NAMES]
+    return next((each for each in (*found, inner.get("name")) if isinstance(each, str)), "")
 
 
 def may_be_lost(allowed: Collection[str], *names: str) -> bool:
-    """Return whether a stack allows the loss of a resource.
+    """Return whether a stack allows the replacement or deletion of a resource.
 
     Args:
         allowed: `allow_replace` of the stack.

@@ -1,4 +1,4 @@
-"""What a stream becomes: its region, its names, and the pool that answers."""
+"""Resolved streams: region, names, and the pool that answers."""
 
 from dataclasses import dataclass
 
@@ -14,11 +14,13 @@ class StreamPlan:
     settings: Stream
     region: str
     physical: str
-    """Name of its topic and subscription, and first part of the others."""
+    """Name of its topic and subscription, and prefix of related names."""
     worker: str
-    """Name of its workers' objects and of their account."""
+    """Name of its workers' objects and service account."""
     pool: str
     """Name of the model's pool."""
+    bucket: str | None
+    """Bucket for its answers: an existing one, or that of an archive."""
 
     @property
     def is_kafka(self) -> bool:
@@ -27,7 +29,7 @@ class StreamPlan:
 
 
 def streams(platform: Platform) -> tuple[StreamPlan, ...]:
-    """Return the streams of a platform in the order of the stack."""
+    """Return the streams of a platform, in stack order."""
     return tuple(
         StreamPlan(
             name=name,
@@ -36,9 +38,15 @@ def streams(platform: Platform) -> tuple[StreamPlan, ...]:
             physical=Names(platform).stream(name),
             worker=f"stream-{name}",
             pool=object_name(stream.model),
+            bucket=_bucket(platform, stream),
         )
         for name, stream in platform.streams.items()
     )
+
+
+def _bucket(platform: Platform, stream: Stream) -> str | None:
+    archive = stream.results.archive
+    return stream.results.bucket if archive is None else Names(platform).archive(archive)
 
 
 def region_of(platform: Platform, stream: Stream) -> str:
@@ -54,5 +62,5 @@ def has_topics(platform: Platform) -> bool:
 
 
 def has_tables(platform: Platform) -> bool:
-    """Return whether answers of a stream are rows of BigQuery."""
+    """Return whether a stream writes answers to BigQuery."""
     return any(stream.results.kind is ResultsKind.BIGQUERY for stream in platform.streams.values())

@@ -1,4 +1,4 @@
-"""The nodes without accelerators of a cluster that a stack makes."""
+"""Nodes without accelerators in clusters that the stack creates."""
 
 from dataclasses import dataclass
 
@@ -9,23 +9,23 @@ from infra.stack import ClusterMode, Region
 
 @dataclass(frozen=True)
 class SystemNodes:
-    """The nodes that pods without accelerators run on, all zones together."""
+    """Nodes for pods without accelerators, across all zones."""
 
     machine_type: str
     fallback: tuple[str, ...]
-    """Machine types of other families, for when the first is out of stock."""
+    """Machine types of other families, used when the first is out of stock."""
     disk_type: str
-    """Of the boot disk."""
+    """Type of the boot disk."""
     disk_gib: int
     minimum: int
     maximum: int
 
 
 def system_nodes(region: Region) -> SystemNodes | None:
-    """Return the system nodes that a region's cluster is made with.
+    """Return the system nodes of a region's cluster.
 
-    None in Autopilot, where GKE makes nodes as pods need them, and in a cluster that exists, which
-    has its own.
+    None for Autopilot, where GKE creates nodes as pods need them, and for an existing cluster,
+    which has its own.
     """
     if region.mode is ClusterMode.AUTOPILOT or region.existing.cluster is not None:
         return None

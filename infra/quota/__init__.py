@@ -1,1 +1,1 @@
-"""What a stack can ask of Google's quotas at most."""
+"""The maximum quota needs of a stack."""

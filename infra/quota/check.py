@@ -1,4 +1,4 @@
-"""Compares what a stack can ask with what is allowed, and says what to ask Google for."""
+"""Compares a stack's maximum quota needs with the limits, and composes requests for increases."""
 
 import shlex
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ _NOBODY: Final = "EMAIL"
 
 
 class State(StrEnum):
-    """How an ask stands against its limit."""
+    """Result of comparing a need with its limit."""
 
     ENOUGH = "enough"
     TIGHT = "tight"
@@ -25,34 +25,34 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Limit:
-    """What a project may have of one quota."""
+    """The limit of one quota in a project."""
 
     value: int | None
-    """None where nothing limits it."""
+    """None if the quota is unlimited."""
     used: int | None = None
-    """What is in use already, by whomever; None where that is not known."""
+    """Current usage by anyone, or None if unknown."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One need against its limit."""
+    """One need compared with its limit."""
 
     need: Need
     limit: Limit | None
-    """None where it is not known."""
+    """None if unknown."""
     wanted: int
-    """What the limit would have to be."""
+    """The limit that the need requires."""
 
     @property
     def short_by(self) -> int:
-        """What is missing, in the quota's unit; 0 where nothing is, or the limit is not known."""
+        """Missing amount in the quota's unit; 0 if nothing is missing or the limit is unknown."""
         if self.limit is None or self.limit.value is None:
             return 0
         return max(0, self.wanted - self.limit.value)
 
     @property
     def state(self) -> State:
-        """Whether it is short; tight is short only if what is in use belongs to others."""
+        """Whether quota is insufficient; `tight` only if current usage is by others."""
         if self.limit is None:
             return State.UNKNOWN
         if self.limit.value is None:
@@ -66,17 +66,17 @@ class Standing:
 
 @dataclass(frozen=True)
 class Request:
-    """What to send to Google for a higher limit."""
+    """A request to Google for a higher limit."""
 
     command: str
-    """For a shell with the Google Cloud CLI."""
+    """Command for the Google Cloud CLI."""
     url: str
-    """For a POST to the Cloud Quotas API."""
+    """URL of the POST request to the Cloud Quotas API."""
     body: dict[str, Any]
 
 
 def in_use_by_others(need: Need, limit: Limit) -> int:
-    """Return what others may use: not what reservations hold, which this stack draws on."""
+    """Return the usage by others, without reservations, which this stack consumes."""
     return 0 if need.is_reserved else limit.used or 0
 
 
@@ -86,11 +86,11 @@ def standings(
     *,
     beside_others: bool = False,
 ) -> list[Standing]:
-    """Return how each need stands.
+    """Return each need compared with its limit.
 
     Args:
         needs: what a stack can ask for.
-        limit_of: the limit of a need's quota; None where it is not known.
+        limit_of: the limit of a need's quota; None if it is not known.
         beside_others: whether what is in use belongs to others, so that both must fit. What
             reservations hold is the stack's own in any case.
     """
@@ -103,11 +103,11 @@ def standings(
 
 
 def request(standing: Standing, project: str, email: str | None = None) -> Request:
-    """Return the request that would raise a limit to what is wanted.
+    """Return the request that raises a limit to the required value.
 
     Commands and fields: cloud.google.com/sdk/gcloud/reference/beta/quotas/preferences/create and
     docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.quotaPreferences. Google
-    wants an e-mail address with every increase.
+    requires an email address with every increase.
     """
     need, service = standing.need, quotas_service()
     email = email or _NOBODY

@@ -1,6 +1,6 @@
-"""Who wants how many nodes of which rungs at most: models, their roles and their updates."""
+"""The maximum number of nodes per rung that models, their roles and updates need."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
@@ -13,22 +13,23 @@ _UPGRADED_IN_PLACE = ("on-demand", "spot")
 
 @dataclass(frozen=True)
 class Claim:
-    """The replicas of one model, or of one role or kind of it, in one region."""
+    """The replicas of one model, role or hardware kind in one region."""
 
     who: str
     capacity: RegionCapacity
-    """Pools that are made beforehand for it stop growing at their maximum."""
+    """Its capacity. Node pools that the stack creates stop growing at their maximum."""
     rungs: Mapping[int, Rung]
-    """By their place in the stack; each may have to take all replicas."""
+    """Rungs by index in the stack. Any of them may have to run all replicas."""
     replicas: int
-    """At most, with the one that an update adds."""
+    """Maximum replicas, including those that an update adds and those that a buffer is for."""
     zones: int
     """Zones of the region's cluster."""
     disk_zones: tuple[str, ...] | None = None
-    """Zones with a disk of the model's weights, which it does not leave; None: it has no disk."""
+    """Zones with a disk of the model's weights, to which it is restricted, or None if it has no
+    disk."""
 
     def nodes(self, at: int) -> int:
-        """Return the nodes that it can ask of one rung at most."""
+        """Return the maximum number of nodes that it can request of one rung."""
         rung = self.rungs[at]
         wanted = self.replicas * rung.hosts
         pools = self.capacity.settings.node_pools
@@ -36,15 +37,20 @@ class Claim:
             return wanted
         per_zone = rung.kind == "tpu" or rung.provisioning == "flex-start"
         zones = len(rung.reservation_zones or rung.zones) or self.zones
-        times = zones if per_zone else 1  # limits of such pools are of each zone
+        times = zones if per_zone else 1  # limits of such pools apply per zone
         return max(min(wanted, pools.max_nodes * times), pools.min_nodes * times)
 
 
-def claims(region: RegionPlan) -> Iterator[Claim]:
-    """Yield what every model, canaries included, can ask for in a region."""
+def claims(region: RegionPlan, without: Collection[str] = ()) -> Iterator[Claim]:
+    """Yield the maximum needs of every model in a region, canaries included.
+
+    Args:
+        region: Region.
+        without: Names of models to leave out.
+    """
     zones = len(region.settings.zones)
     for served in region.served:
-        for role in served.roles:
+        for role in served.roles if served.name not in without else ():
             yield from _claims(role, zones)
     for queue in region.queues:
         for flavor in queue.flavors:
@@ -57,25 +63,39 @@ def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:
     added, _ = update_steps(served.minimum + served.standby)
     replicas = served.maximum + added
     if served.form is Form.PAIRED:
-        for kind in ("tpu", "gpu"):  # either side may have to serve alone
+        # either Deployment may have to serve alone; a buffer is for the first
+        for kind, buffer in (("tpu", served.buffer), ("gpu", 0)):
             of_kind = capacity.of_kind(kind)
-            yield Claim(served.name, capacity, of_kind, replicas, zones, kept)
+            yield Claim(served.name, capacity, of_kind, replicas + buffer, zones, kept)
     else:
         who = f"{served.name} prefill" if served.role == "prefill" else served.name
-        yield Claim(who, capacity, capacity.rungs, replicas, zones, kept)
+        yield Claim(who, capacity, capacity.rungs, replicas + served.buffer, zones, kept)
 
 
-def upgrades(region: RegionPlan) -> Iterator[tuple[RegionCapacity, int]]:
-    """Yield capacities and places of rungs whose pools GKE upgrades by adding a node first.
+def upgrades(
+    region: RegionPlan, without: Collection[str] = ()
+) -> Iterator[tuple[RegionCapacity, int]]:
+    """Yield the capacity and index of rungs whose node pools use surge upgrades.
 
-    Pools made beforehand and those of a cluster with auto-provisioning limits add none; what is
-    reserved has no spare, a flex-start node is not upgraded, and a slice is re-created.
+    Node pools that the stack creates, and those of a cluster with auto-provisioning limits, add no
+    nodes. Reservations have no spare VMs, flex-start nodes are not upgraded, and slices are
+    re-created.
+
+    Args:
+        region: Region.
+        without: Names of models to leave out, with the capacity that only they use.
     """
     if region.settings.auto_provisioning_limits is not None:
         return
+    kept = {claim.capacity.name for claim in claims(region, without)}
     for capacity in region.used_capacity:
-        if capacity.settings.node_pools is not None:
+        if capacity.settings.node_pools is not None or (without and capacity.name not in kept):
             continue
         for at, rung in capacity.rungs.items():
-            if rung.provisioning in _UPGRADED_IN_PLACE and not rung.is_slice:
+            if has_surge(rung.provisioning, is_slice=rung.is_slice):
                 yield capacity, at
+
+
+def has_surge(provisioning: str, *, is_slice: bool) -> bool:
+    """Return whether an upgrade of a rung's node pool adds a node first."""
+    return provisioning in _UPGRADED_IN_PLACE and not is_slice

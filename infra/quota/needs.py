@@ -1,11 +1,11 @@
-"""What a stack can ask of Google's quotas at most, before anything is created.
+"""The maximum quota needs of a stack, before anything is created.
 
-Every rung may have to take all replicas of its model, so each quota is asked for the whole of what
-its rungs can ask; rungs of one model that draw on the same quota ask for the largest of them, not
-for the sum. Names and numbers of Google's are in `gke_inference.catalogue.quotas`.
+Any rung may have to run all replicas of its model, so each quota must cover the full need of its
+rungs. Rungs of one model that use the same quota need the largest amount among them, not the sum.
+Google's names and numbers are in `gke_inference.catalogue.quotas`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,69 +26,69 @@ from infra.quota.nodes import system_asks
 from infra.quota.parts import Ask
 from infra.stack import Layer
 
-__all__ = ["Need", "Part", "needs"]
+__all__ = ["Need", "Part", "model_asks", "needs", "upgrade_asks"]
 
 _KINDS: Final = ("accelerator", "machine", "disk", "address", "network")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One reason to ask."""
+    """One contribution to a need."""
 
     who: str
-    """Such as a model, or `system nodes`."""
+    """Name of the requester, such as a model, or `system nodes`."""
     amount: int
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a stack can ask of one quota at most."""
+    """The maximum amount of one quota that a stack can request."""
 
     metric: Metric
     region: str | None
-    """None for a quota of the whole project."""
+    """None for a project-wide quota."""
     kind: str
     """`accelerator`, `machine`, `disk`, `address` or `network`."""
     parts: tuple[Part, ...]
     accelerator: str | None = None
-    """The user's word for it, where the quota is of one accelerator."""
+    """Accelerator name in stack terms, if the quota is for one accelerator."""
     provisioning: tuple[str, ...] = ()
-    """Ways to buy that draw on it, in the words of a stack."""
+    """Provisioning models that use the quota, in stack terms."""
     zones: tuple[str, ...] = ()
-    """Zones where its machines may stand."""
+    """Zones that its VMs may be in."""
     most: int | None = None
-    """Where node auto-provisioning stops, in the quota's unit."""
+    """Limit of node auto-provisioning, in the quota's unit."""
 
     @property
     def amount(self) -> int:
-        """How much is asked for at most, in the quota's unit."""
+        """Maximum amount, in the quota's unit."""
         asked = sum(part.amount for part in self.parts)
         return asked if self.most is None else min(asked, self.most)
 
     @property
     def is_reserved(self) -> bool:
-        """Whether only reservations draw on it: they hold their quota from when they are made."""
+        """Whether only reservations use the quota. They consume it from their creation."""
         return self.provisioning == ("reservation",)
 
     @property
     def dimensions(self) -> dict[str, str]:
-        """What selects the quota's value: the region, and what else it has."""
+        """Dimensions that select the quota's value: the region and others."""
         where = {} if self.region is None else {"region": self.region}
         return {**where, **dict(self.metric.dimensions)}
 
 
 def needs(plan: Plan) -> list[Need]:
-    """Return what a stack can ask of each quota, by region in the order of the stack.
+    """Return the maximum need of each quota, by region in stack order.
 
-    Quotas of the whole project come last.
+    Project-wide quotas come last.
     """
     found = _Sums()
     has_clusters = plan.platform.layer is not Layer.SERVING
     for region in plan.regions.values():
         for claim in claims(region):
-            found.add(_claim_asks(region, claim))
+            found.add(model_asks(region, claim))
         if has_clusters:
-            found.add(_upgrade_asks(region))
+            found.add(upgrade_asks(region))
             found.add(system_asks(region))
     if has_clusters:
         found.add(network_asks(plan))
@@ -102,7 +102,7 @@ def needs(plan: Plan) -> list[Need]:
 
 @dataclass
 class _Sum:
-    """What is asked of one quota so far."""
+    """Running total of one quota."""
 
     first: Ask
     parts: dict[str, int] = field(default_factory=dict[str, int])
@@ -110,7 +110,7 @@ class _Sum:
     zones: dict[str, None] = field(default_factory=dict[str, None])
 
     def need(self) -> Need:
-        """Return it as a need."""
+        """Return the total as a need."""
         return Need(
             accelerator=self.first.accelerator,
             kind=self.first.kind,
@@ -124,13 +124,13 @@ class _Sum:
 
 
 class _Sums:
-    """Asks, summed by quota and region."""
+    """Running totals by quota and region."""
 
     def __init__(self) -> None:
         self.by_key: dict[tuple[Metric, str | None], _Sum] = {}
 
     def add(self, asks: Iterable[Ask]) -> None:
-        """Add asks; those of one asker are added up."""
+        """Add asks, summing those of the same requester."""
         for ask in asks:
             sums = self.by_key.setdefault((ask.metric, ask.region), _Sum(ask))
             sums.parts[ask.who] = sums.parts.get(ask.who, 0) + ask.amount
@@ -138,8 +138,8 @@ class _Sums:
             sums.zones.update(dict.fromkeys(ask.zones))
 
 
-def _claim_asks(region: RegionPlan, claim: Claim) -> Iterator[Ask]:
-    """Yield what one model asks: of each quota the most that any of its rungs does."""
+def model_asks(region: RegionPlan, claim: Claim) -> Iterator[Ask]:
+    """Yield the quota needs of one model: for each quota, the maximum over its rungs."""
     largest: dict[tuple[Metric, str | None], Ask] = {}
     for at in claim.rungs:
         nodes = claim.nodes(at)
@@ -154,12 +154,17 @@ def _claim_asks(region: RegionPlan, claim: Claim) -> Iterator[Ask]:
     yield from largest.values()
 
 
-def _upgrade_asks(region: RegionPlan) -> Iterator[Ask]:
-    """Yield the node that GKE adds to a pool while it upgrades it, one pool after another."""
+def upgrade_asks(region: RegionPlan, without: Collection[str] = ()) -> Iterator[Ask]:
+    """Yield the surge node of node pool upgrades. Node pools are upgraded one after another.
+
+    Args:
+        region: Region.
+        without: Names of models to leave out.
+    """
     extra = made_by_google("surge_nodes_per_upgrade")
     largest: dict[tuple[Metric, str | None], Ask] = {}
-    for capacity, at in upgrades(region):
-        # it stands where the others of its pool do
+    for capacity, at in upgrades(region, without):
+        # in the same zones as the other nodes of its pool
         for ask in _node_asks(region, capacity, at, extra, "a node more in an upgrade", ()):
             key = (ask.metric, ask.region)
             if key not in largest or largest[key].amount < ask.amount:
@@ -175,7 +180,7 @@ def _node_asks(
     who: str,
     disk_zones: tuple[str, ...] | None = None,
 ) -> Iterator[Ask]:
-    """Yield what some nodes of a rung ask for; in the zones of the disks, where there are some."""
+    """Yield the quota needs of some nodes of a rung, in the zones of the disks if any."""
     rung, zones, where = capacity.rungs[at], capacity.zones[at], region.name
     if disk_zones is not None:
         zones = tuple(zone for zone in zones if zone in disk_zones)
@@ -203,6 +208,6 @@ def _node_asks(
 
 
 def _most(region: RegionPlan, rung: Rung) -> int | None:
-    """Return the chips at which node auto-provisioning stops, where the stack says so."""
+    """Return the chip limit of node auto-provisioning, if the stack sets one."""
     limits = region.settings.auto_provisioning_limits or {}
     return limits.get(accelerator(rung.accelerator).gke_type)

@@ -1,4 +1,4 @@
-"""What the network, the clusters and the gateways ask of quotas."""
+"""Quota needs of the network, clusters and gateways."""
 
 import math
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE, made_by_google, metric
 from infra.plan import Plan, RegionPlan
 from infra.plan.endpoint import port_of
+from infra.plan.folders import services_range
 from infra.plan.front import has_internal_gateways, is_published, with_gateway
 from infra.quota.claims import claims
 from infra.quota.nodes import system_nodes
@@ -13,35 +14,39 @@ from infra.quota.parts import Ask
 from infra.stack import Front, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
-_SHARED_BACKENDS = 2  # the body-based router and the catalogue of models
-_OWN_BACKENDS = 1  # the catalogue of a team's models
+_SHARED_BACKENDS = 2  # the body-based router and the model catalog
+_OWN_BACKENDS = 1  # the catalog of a team's models
 _SYSTEM_POOLS = 1
 
 
 def network_asks(plan: Plan) -> Iterator[Ask]:
-    """Yield what networks, clusters and gateways ask for."""
+    """Yield the quota needs of networks, clusters and gateways."""
     is_made = plan.platform.existing.network is None
     if is_made:
         yield from _network(len(plan.regions), is_published(plan.platform.gateway))
+        if services_range(plan.platform) is not None:
+            yield Ask(metric("FIREWALLS"), None, "network", "Managed Lustre", 1)
     yield from _firewalls(plan)
     for region in plan.regions.values():
         yield from _groups(region)
         if is_made:
             yield from _nat(region)
-        if region.has_gateway:
+        if region.is_exported:
+            yield from _exported(region)
+        elif region.has_gateway:
             yield from _gateway(plan.platform.gateway, region)
     yield from _front(plan)
 
 
 def backend_asks(plan: Plan) -> Iterator[Ask]:
-    """Yield what the models of a team ask for behind a gateway that is there."""
+    """Yield the quota needs of a team's models behind an existing gateway."""
     for region in plan.regions.values():
         if region.served:
             yield from _backends(plan.platform.gateway, region, _OWN_BACKENDS)
 
 
 def _network(regions: int, published: bool) -> Iterator[Ask]:
-    """Yield what a network that is made asks for."""
+    """Yield the quota needs of a created network."""
     who = "nodes, proxies and published connections" if published else "nodes and proxies"
     subnetworks = (_SUBNETWORKS + published) * regions
     for name, what, amount in (
@@ -54,17 +59,17 @@ def _network(regions: int, published: bool) -> Iterator[Ask]:
 
 
 def _firewalls(plan: Plan) -> Iterator[Ask]:
-    """Yield the rules that GKE makes with a cluster, in the project of its network."""
+    """Yield the firewall rules that GKE creates with a cluster, in the network's project."""
     network = plan.platform.existing.network
     if network is not None and network.split("/")[1] != plan.platform.project:
-        return  # of the host project's quota
+        return  # counts against the host project's quota
     clusters = sum(1 for each in plan.regions.values() if each.settings.existing.cluster is None)
     amount = made_by_google("firewalls_per_cluster") * clusters
     yield Ask(metric("FIREWALLS"), None, "network", "made by GKE", amount)
 
 
 def _groups(region: RegionPlan) -> Iterator[Ask]:
-    """Yield a managed instance group for each pool and zone."""
+    """Yield one managed instance group per node pool and zone."""
     pools = 0 if region.system_nodes is None else _SYSTEM_POOLS
     groups = pools * len(region.settings.zones)
     groups += sum(
@@ -76,14 +81,14 @@ def _groups(region: RegionPlan) -> Iterator[Ask]:
 
 
 def _slices(region: RegionPlan) -> Iterator[int]:
-    """Yield the pools that slices take beside the first: each replica is one."""
+    """Yield the additional node pools of TPU slices: each replica is a node pool."""
     for claim in claims(region):
         if any(rung.is_slice for rung in claim.rungs.values()):
             yield claim.replicas - 1
 
 
 def _nat(region: RegionPlan) -> Iterator[Ask]:
-    """Yield the addresses that Cloud NAT takes when every node opens all the ports it may."""
+    """Yield the IP addresses that Cloud NAT uses if all nodes use their maximum number of ports."""
     nodes = sum(max(map(claim.nodes, claim.rungs), default=0) for claim in claims(region))
     nodes += system_nodes(region)
     addresses = math.ceil(nodes * NAT_PORTS_PER_NODE / made_by_google("ports_per_nat_address"))
@@ -92,7 +97,7 @@ def _nat(region: RegionPlan) -> Iterator[Ask]:
 
 
 def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
-    """Yield what a region's gateway asks for: address, rule, proxy, map and its backends."""
+    """Yield the quota needs of a region's gateway: address, rule, proxy, URL map and backends."""
     name = region.name
     is_external = not has_internal_gateways(gateway)
     kind = "EXTERNAL" if is_external else "INTERNAL"
@@ -108,16 +113,28 @@ def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
     yield Ask(metric(proxy), None, "network", where, 1)
 
 
-def _front(plan: Plan) -> Iterator[Ask]:
-    """Yield what a front over all regions asks for beside the gateways, as far as quotas are known.
+def _exported(region: RegionPlan) -> Iterator[Ask]:
+    """Yield the groups of a region's pools and pickers, for a gateway over all clusters."""
+    groups = 2 * len(region.served) * len(region.settings.zones)
+    what = "exported models and pickers, by zone"
+    yield Ask(metric("NETWORK_ENDPOINT_GROUPS"), region.name, "network", what, groups)
 
-    Addresses, forwarding rules and backend services of global load balancers have quotas of their
-    own, which the catalogue does not list.
+
+def _front(plan: Plan) -> Iterator[Ask]:
+    """Yield the quota needs of a front in addition to the gateways, as far as quotas are known.
+
+    Addresses, forwarding rules and backend services of global load balancers have separate quotas,
+    which the catalog does not list.
     """
     platform = plan.platform
     who = "the front over all regions"
     if platform.gateway.front is Front.DNS and not has_internal_gateways(platform.gateway):
         yield Ask(metric("HEALTH_CHECKS"), None, "network", who, 1)
+    if platform.gateway.front is Front.INTERNAL:
+        yield Ask(metric("URL_MAPS"), None, "network", who, 1)
+        proxy = "HTTP" if platform.gateway.certificate is None else "HTTPS"
+        yield Ask(metric(f"TARGET_{proxy}_PROXIES"), None, "network", who, 1)
+        yield Ask(metric("HEALTH_CHECKS"), None, "network", who, len(platform.models))
     if platform.gateway.front is not Front.GLOBAL:
         return
     redirects = 1 if port_of(platform.gateway) == 443 else 0
@@ -130,7 +147,7 @@ def _front(plan: Plan) -> Iterator[Ask]:
 
 
 def _backends(gateway: Gateway, region: RegionPlan, beside: int) -> Iterator[Ask]:
-    """Yield what the backends of a region ask for: models, pickers, and some beside them."""
+    """Yield the backend services of a region: models, pickers and shared services."""
     name = region.name
     kind = "INTERNAL" if has_internal_gateways(gateway) else "EXTERNAL"
     pickers = sum(1 for served in region.served if served.settings.task is Task.GENERATE)

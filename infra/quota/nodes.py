@@ -1,4 +1,4 @@
-"""What nodes without accelerators, and weights on disks, ask of quotas."""
+"""Quota needs of nodes without accelerators and of weight disks."""
 
 from collections.abc import Iterator
 
@@ -16,16 +16,16 @@ from infra.quota.parts import Ask
 
 
 def system_nodes(region: RegionPlan) -> int:
-    """Return the system nodes of a region at most, with what an upgrade adds.
+    """Return the maximum number of system nodes in a region, including upgrade surge.
 
-    0 in Autopilot: how many nodes GKE makes for what needs no accelerator is not known beforehand;
-    and 0 in a cluster that exists, which has its own.
+    0 for Autopilot, where the number of nodes is not known in advance, and for an existing cluster,
+    which has its own nodes.
     """
     return 0 if region.system_nodes is None else region.system_nodes.maximum + SURGE_NODES
 
 
 def system_asks(region: RegionPlan) -> Iterator[Ask]:
-    """Yield what system nodes, auto-provisioned ones and disks of weights ask for in a region."""
+    """Yield the quota needs of a region's system nodes, auto-provisioned nodes and weight disks."""
     name = region.name
     settings = region.settings
     pool = region.system_nodes
@@ -48,7 +48,7 @@ def system_asks(region: RegionPlan) -> Iterator[Ask]:
 
 
 def _fallback(pool: SystemNodes, region: str, nodes: int) -> Iterator[Ask]:
-    """Yield what the system nodes ask of another family's quota where the first has no machines."""
+    """Yield the quota needs of the system nodes' fallback machine families."""
     for machine in pool.fallback:
         counted = cpu_metric(family_of(machine))
         if counted is not None:
@@ -62,7 +62,7 @@ def _cpus(counted: Metric, region: str, who: str, vcpus: int) -> Iterator[Ask]:
 
 
 def _weights(region: RegionPlan) -> Iterator[Ask]:
-    """Yield the disks of weights, one in each of their zones."""
+    """Yield the quota needs of weight disks, one disk per zone."""
     for served in region.served:
         disk, zones = served.settings.disk, served.disk_zones
         if disk is None or zones is None:

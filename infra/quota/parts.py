@@ -1,4 +1,4 @@
-"""One ask of one quota, the unit that needs are summed from."""
+"""The smallest unit of a quota need: one amount of one quota."""
 
 from dataclasses import dataclass, replace
 
@@ -7,11 +7,11 @@ from gke_inference.catalogue.quotas import Metric
 
 @dataclass(frozen=True)
 class Ask:
-    """What one part of a stack can ask of one quota at most."""
+    """The maximum amount of one quota that one part of a stack can request."""
 
     metric: Metric
     region: str | None
-    """None for a quota of the whole project."""
+    """None for a project-wide quota."""
     kind: str
     """`accelerator`, `machine`, `disk`, `address` or `network`."""
     who: str
@@ -20,14 +20,14 @@ class Ask:
     provisioning: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
     most: int | None = None
-    """Where node auto-provisioning stops."""
+    """Limit of node auto-provisioning."""
 
     def of(self, amount: int) -> "Ask":
-        """Return the same ask with another amount."""
+        """Return the same ask with a different amount."""
         return replace(self, amount=amount)
 
     def joined(self, other: "Ask") -> "Ask":
-        """Return the other ask, with the ways to buy and the zones of both."""
+        """Return the other ask, with the provisioning models and zones of both."""
         return replace(
             other,
             provisioning=tuple(dict.fromkeys((*other.provisioning, *self.provisioning))),

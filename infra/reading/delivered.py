@@ -1,4 +1,4 @@
-"""Stack files whose previews also have the objects that come from git."""
+"""Stack files whose previews include the objects delivered from git."""
 
 import json
 from typing import Any
@@ -10,9 +10,9 @@ from infra.stack import DeliveryKind
 
 
 def with_delivered(text: str) -> str:
-    """Return a stack file whose program also registers what is delivered from git.
+    """Return a stack file whose program also registers objects delivered from git.
 
-    A file of a stack that Pulumi delivers, or one that cannot be read, is returned as it is.
+    Return the file unchanged if Pulumi delivers the stack or the file cannot be read.
     """
     if DeliveryKind.GITOPS.value not in text:
         return text
@@ -21,7 +21,7 @@ def with_delivered(text: str) -> str:
         config: dict[str, Any] = document["config"]
         kind = config[f"{PROJECT}:{KEY}"]["delivery"]["kind"]
     except (yaml.YAMLError, TypeError, KeyError):
-        return text  # whoever reads it next says what is wrong
+        return text  # the next reader reports the problem
     if kind != DeliveryKind.GITOPS.value:
         return text
     config[f"{PROJECT}:{WITH_DELIVERED}"] = "true"

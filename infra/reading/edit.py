@@ -1,79 +1,157 @@
-"""Puts a planned model into a stack file: comments kept, checked by the stack's reader first."""
+"""Writes a planned model into a stack file. Keeps comments, and validates the result first."""
 
 import io
 import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml as pyyaml
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
-from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.input_error import Bare, InputError
 from infra.reading.load import KEY, PROJECT, STACKS, parse, platform_of
-from infra.stack.problems import StackError
+from infra.stack import Engine, Layer
+from infra.stack.problems import StackError, join
+
+_WHOLE_BITS = 16
+_HARDWARE = ("min", "max", "standby")
+"""Fields of a model's replicas that depend on its hardware."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """What a plan says of a model, in the words of a stack."""
+    """The placement of a model, in stack terms."""
 
     accelerator: str
     provisioning: tuple[str, ...]
-    """In the order in which they are tried."""
+    """Provisioning models, in the order in which they are tried."""
     topology: str | None
     count: int | None
     hosts: int | None
+    network: str | None
+    """`tcp` where the hosts have no RDMA, which a stack must say."""
     region: str
     tensor_parallel: int | None
-    """Devices of one copy, where a replica holds several."""
+    """Devices per copy, if a replica holds several copies."""
     parameters_billion: float
     bits: int
     checkpoint_bits: int
     context: int
     replicas: int
     most_replicas: int
+    kv_cache_dtype: str | None
+    """Number format of the KV cache, or None for the engine's default."""
     slo_ms: tuple[int, int]
-    """To the first token, and between tokens."""
+    """Time to first token and time per output token, in milliseconds."""
+    fallback: "Placement | None" = None
+    """GPUs that replace the TPUs of a paired model, after the rungs of this placement."""
+    prefill_replicas: tuple[int, int] | None = None
+    """Fewest and most prefill replicas, if prefill and decode are disaggregated."""
+    experts: bool = False
+    """Whether the experts are spread over all chips."""
+    is_move: bool = False
+    """Whether only the hardware of an existing model changes: its size, context, precision, regions
+    and latency targets stay as they are."""
+    weights: str | None = None
+    """Weights of a model that is not in the stack; None for its name."""
+    engine: str = Engine.VLLM.value
+    """Engine that the estimates are for."""
 
 
 def write_model(stack: str, name: str, placement: Placement, folder: Path = STACKS) -> Path:
     """Add a model and its capacity to a stack file, or replace its hardware there.
 
-    A model that the stack has keeps its other words; its capacity is then `NAME-plan`.
+    An existing model keeps its other settings; its capacity becomes `NAME-plan`.
 
     Raises:
         StackError: The file cannot be used, or could not be with the model; it is left as it was.
     """
+    return write_models(stack, {name: placement}, folder)
+
+
+def write_models(stack: str, placements: Mapping[str, Placement], folder: Path = STACKS) -> Path:
+    """Add several models to a stack file, or replace their hardware; see `write_model`.
+
+    Raises:
+        StackError: The file cannot be used, or could not be with the models; it is left as it was.
+    """
     file = folder / f"Pulumi.{stack}.yaml"
-    platform_of(file)  # what is wrong with the file is said as for every other command
+    before = platform_of(file)  # report file errors as every other command does
+    text = file.read_text(encoding="utf-8")
+    if problems := list(_unwritable(file.name, before, text)):
+        raise StackError(problems)
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 120
-    # the indentation of the stacks: lists two in, dashes and all
+    # indentation of the stack files: lists are indented by two
     yaml.indent(mapping=2, sequence=4, offset=2)  # pyright: ignore[reportUnknownMemberType]
-    document: Any = yaml.load(file.read_text(encoding="utf-8"))  # pyright: ignore[reportUnknownMemberType]
+    document: Any = yaml.load(text)  # pyright: ignore[reportUnknownMemberType]
     platform: Any = document["config"][f"{PROJECT}:{KEY}"]
+    for name, placement in placements.items():
+        put(platform, name, placement)
+    parse(json.dumps(platform))
+    made = io.StringIO()
+    yaml.dump(document, made)  # pyright: ignore[reportUnknownMemberType]
+    file.write_text(made.getvalue(), encoding="utf-8")
+    return file
+
+
+def _unwritable(file: str, platform: Any, text: str) -> Iterator[InputError]:
+    """Yield why models cannot be written to a stack file."""
+    layer = platform.get("layer", Layer.ALL.value)
+    if layer != Layer.ALL.value:
+        rule = "must be all: models and their capacity are in different files otherwise"
+        yield InputError("layer", rule, layer)
+    for token in pyyaml.scan(text):
+        if isinstance(token, pyyaml.AnchorToken):
+            rule = "must be without YAML anchors, which could also change what refers to them"
+            line = token.start_mark.line + 1
+            yield InputError(file, rule, Bare(f"&{token.value} in line {line}"))
+            return
+
+
+def put(platform: Any, name: str, placement: Placement) -> None:
+    """Put a model and its capacity into the document of a stack.
+
+    Raises:
+        StackError: The document does not have the placement's region, or its model cannot move.
+    """
     if placement.region not in platform["regions"]:
         known = ", ".join(platform["regions"])
         raise StackError(
             [InputError("regions", f"must have {placement.region} for this choice, has {known}")]
         )
     capacity = f"{_plain(name)}-plan"
-    platform["capacity"][capacity] = _capacity(placement)
-    models: Any = platform["models"]
-    entry: Any = models.get(name) or CommentedMap({"weights": name})
-    entry.update(_model(placement, capacity, models.get(name)))
+    models: Any = platform.setdefault("models", CommentedMap())
+    existing: Any = models.get(name)
+    if existing and (problems := list(_immovable(name, existing, placement))):
+        raise StackError(problems)
+    before: Any = platform["capacity"].get(existing["capacity"], {}) if existing else {}
+    platform["capacity"][capacity] = _capacity(placement, before)
+    entry: Any = existing or CommentedMap({"weights": placement.weights or name})
+    if not placement.experts:
+        entry.pop("experts", None)  # from the previous hardware
+    entry.update(_model(placement, capacity, existing))
     models[name] = entry
-    parse(json.dumps(platform))
-    text = io.StringIO()
-    yaml.dump(document, text)  # pyright: ignore[reportUnknownMemberType]
-    file.write_text(text.getvalue(), encoding="utf-8")
-    return file
+
+
+def _immovable(name: str, existing: Any, placement: Placement) -> Iterator[InputError]:
+    """Yield what the estimates of a placement do not cover."""
+    engine = existing.get("engine", Engine.VLLM.value)
+    if engine != placement.engine:
+        rule = f"must be {placement.engine}, the engine that the choice is for"
+        yield InputError(join("models", name, "engine"), rule, engine)
+    if existing.get("disaggregated") and placement.prefill_replicas is None:
+        rule = "must be removed first: replicas of this choice compute prompts and answers"
+        yield InputError(join("models", name, "disaggregated"), rule)
 
 
 def _plain(name: str) -> str:
-    """Return a model's name as part of a capacity's, which has no dots."""
+    """Return a model's name for use in a capacity name, which has no dots."""
     return "m-" * (not name[0].isalpha()) + name.replace(".", "-").replace("_", "-")
 
 
@@ -83,38 +161,78 @@ def _flow(values: dict[str, Any]) -> CommentedMap:
     return made
 
 
-def _capacity(placement: Placement) -> CommentedMap:
+def _capacity(placement: Placement, before: Any) -> CommentedMap:
+    """Return the capacity of a placement; it keeps the other settings of the one before."""
+    # copied, as the same object twice would become an anchor
+    kept = {key: deepcopy(value) for key, value in before.items() if key != "rungs"}
+    placements = [placement, *([placement.fallback] if placement.fallback else [])]
+    old: Any = before.get("rungs", ())
+    rungs = [
+        rung for one in placements for way in one.provisioning for rung in _rungs(one, way, old)
+    ]
+    return CommentedMap({**kept, "rungs": rungs})
+
+
+def _rungs(placement: Placement, way: str, old: Any) -> list[CommentedMap]:
+    """Return the rungs of one way to buy; reservations of the same hardware stay as they are."""
     rung: dict[str, Any] = {"accelerator": placement.accelerator}
-    for field in ("topology", "count", "hosts"):
+    for field in ("topology", "count", "hosts", "network"):
         if getattr(placement, field) is not None:
             rung[field] = getattr(placement, field)
-    return CommentedMap(
-        {"rungs": [_flow({**rung, "provisioning": way}) for way in placement.provisioning]}
-    )
+    kept = [one for one in old if way == "reservation" and _is_like(one, rung)]
+    if any(one.get("provisioning") == way for one in kept):
+        return [deepcopy(one) for one in kept if one.get("provisioning") == way]
+    return [_flow({**rung, "provisioning": way})]
+
+
+def _is_like(one: Any, rung: dict[str, Any]) -> bool:
+    """Return whether two rungs are of the same hardware."""
+    fields = ("accelerator", "topology", "count")
+    hosts = [each.get("hosts") or 1 for each in (one, rung)]
+    return hosts[0] == hosts[1] and all(one.get(key) == rung.get(key) for key in fields)
 
 
 def _model(placement: Placement, capacity: str, existing: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"capacity": capacity}
+    before: dict[str, Any] = dict(existing.get("replicas", {})) if existing else {}
+    counts: dict[str, Any] = {"min": placement.replicas, "max": placement.most_replicas}
+    if placement.fallback is not None:
+        counts["standby"] = placement.fallback.replicas
+    made["replicas"] = _flow({**{k: v for k, v in before.items() if k not in _HARDWARE}, **counts})
+    if placement.experts:
+        made["experts"] = (existing.get("experts") if existing else None) or CommentedMap()
+    if placement.prefill_replicas is not None:
+        few, most = placement.prefill_replicas
+        made["disaggregated"] = {"prefill": {"replicas": _flow({"min": few, "max": most})}}
+    settings: dict[str, Any] = dict(existing.get("settings", {})) if existing else {}
+    settings.pop("tensor_parallel", None)  # from the previous hardware
+    if placement.tensor_parallel is not None:
+        settings["tensor_parallel"] = placement.tensor_parallel
+    if not placement.is_move:
+        _answer(made, settings, placement, existing)
+    if settings or (existing and "settings" in existing):
+        made["settings"] = _flow(settings)
+    return made
+
+
+def _answer(
+    made: dict[str, Any], settings: dict[str, Any], placement: Placement, existing: Any
+) -> None:
+    """Write what a plan of one model decides in addition: precision, lengths, targets, region."""
     ttft, tpot = placement.slo_ms
     size: dict[str, Any] = {"parameters_billion": placement.parameters_billion}
-    if placement.bits != 16:
+    if placement.bits != _WHOLE_BITS:
         size["bits"] = placement.bits
-    made: dict[str, Any] = {
-        "capacity": capacity,
-        "size": _flow(size),
-        "context": placement.context,
-        "replicas": _flow({"min": placement.replicas, "max": placement.most_replicas}),
-        "slo": _flow({"ttft_p95_ms": ttft, "tpot_p95_ms": tpot}),
-    }
-    settings: dict[str, Any] = dict(existing.get("settings", {})) if existing else {}
-    settings.pop("tensor_parallel", None)  # of the hardware before
-    if placement.bits == 16:
+    kept: dict[str, Any] = dict(existing.get("slo", {})) if existing else {}
+    made["size"] = _flow(size)
+    made["context"] = placement.context
+    made["slo"] = _flow({**kept, "ttft_p95_ms": ttft, "tpot_p95_ms": tpot})
+    if existing is None or "regions" in existing:
+        made["regions"] = [placement.region]
+    if placement.bits == _WHOLE_BITS:
         settings.pop("quantization", None)
     if placement.bits == 8 and placement.checkpoint_bits > 8:
         settings["quantization"] = "fp8"
-    if placement.tensor_parallel is not None:
-        settings["tensor_parallel"] = placement.tensor_parallel
-    if settings or (existing and "settings" in existing):
-        made["settings"] = _flow(settings)
-    if existing is None or "regions" in existing:
-        made["regions"] = [placement.region]
-    return made
+    settings.pop("kv_cache_dtype", None)
+    if placement.kv_cache_dtype is not None:
+        settings["kv_cache_dtype"] = placement.kv_cache_dtype

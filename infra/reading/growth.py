@@ -1,4 +1,4 @@
-"""Stacks of any size, to measure how the time of a preview grows."""
+"""Stacks of any size, to measure how preview time grows."""
 
 import copy
 from typing import Any
@@ -9,7 +9,7 @@ _MOST_MODELS = 999
 
 
 def stack_with_models(count: int, base: str = "local") -> dict[str, Any]:
-    """Return the configuration of a stack that serves a number of models, all alike.
+    """Return the configuration of a stack with a number of identical models.
 
     Args:
         count: Models, 1 to 999.

@@ -1,7 +1,7 @@
-"""Joins a serving stack to its platform: the settings of both become one stack.
+"""Combines a serving stack with the settings of its platform.
 
-A serving stack sets `platform`, `team`, `models`, `delivery`, `monitoring` and `allow_replace`;
-everything else it has from the platform. So rules, plan, cost and quota read it as they read any
+A serving stack sets `platform`, `team`, `models`, `delivery`, `monitoring` and `allow_replace`, and
+inherits everything else from the platform. Rules, plan, cost and quota therefore read it like any
 other stack.
 """
 
@@ -16,22 +16,22 @@ from infra.stack import DeliveryKind, DeliveryTool, Layer, Monitoring, Platform,
 from infra.stack.problems import StackError, join, problems_of
 
 SettingsOf = Callable[[str], str]
-"""Returns the settings that a platform shares, as `shared_settings` makes them, by its name."""
+"""Returns the settings that a platform shares (see `shared_settings`), by its name."""
 
 OWN: Final = frozenset(Serving.model_fields)
-"""Fields of a serving stack."""
+"""Fields that a serving stack sets."""
 OF_THE_PLATFORM: Final = frozenset({"metrics_adapter", "traces"})
-"""Fields of `monitoring` that are about clusters and so the platform's; others are not."""
+"""Fields of `monitoring` that concern clusters and therefore belong to the platform."""
 _KEPT_BACK: Final = {"allow_replace", "budget", "layer", "models", "monitoring"}
 
 
 def is_serving(document: Any) -> bool:
-    """Return whether a stack, as it is written, is a serving stack."""
+    """Return whether a raw stack document is a serving stack."""
     return isinstance(document, dict) and document.get("layer") == Layer.SERVING.value  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 def platform_name(reference: str) -> str:
-    """Return the name of the stack that a reference names, without organization and project."""
+    """Return the stack name in a reference, without organization and project."""
     return reference.rpartition("/")[2]
 
 
@@ -50,11 +50,11 @@ def combined(document: dict[str, Any], settings_of: SettingsOf) -> Platform:
     """Return a serving stack with the settings of its platform.
 
     Args:
-        document: The serving stack, as it is written.
+        document: The raw serving stack.
         settings_of: Returns the platform's settings.
 
     Raises:
-        StackError: The stack sets what is the platform's, or the platform's settings cannot be
+        StackError: The stack sets fields of the platform, or the platform's settings cannot be
             read.
     """
     problems = list(_out_of_place(document))
@@ -82,7 +82,7 @@ def combined(document: dict[str, Any], settings_of: SettingsOf) -> Platform:
 
 
 def of_its_layer(platform: Platform, problem: InputError) -> InputError:
-    """Return a problem of a stack, with the platform before the path of a field that it has."""
+    """Return a problem of a stack, with the platform in the path if the field is the platform's."""
     field = problem.path.partition(".")[0].partition("[")[0]
     if platform.layer is not Layer.SERVING or field in OWN:
         return problem
@@ -92,21 +92,21 @@ def of_its_layer(platform: Platform, problem: InputError) -> InputError:
 def _out_of_place(document: dict[str, Any]) -> Iterator[InputError]:
     for field, value in document.items():
         if field in Platform.model_fields and field not in OWN:
-            message = "must be left out where layer is serving: the platform has it"
+            message = "must not be set when layer is serving: the platform's stack sets it"
             yield InputError(field, message, _brief(value))
     delivery: Any = document.get("delivery")
     if isinstance(delivery, dict) and "with" in delivery:
-        message = "must be left out where layer is serving: the platform has it"
+        message = "must not be set when layer is serving: the platform's stack sets it"
         yield InputError("delivery.with", message, _brief(delivery["with"]))  # pyright: ignore[reportUnknownArgumentType]
     monitoring: Any = document.get("monitoring")
     for field in monitoring if isinstance(monitoring, dict) else ():  # pyright: ignore[reportUnknownVariableType]
         if field in OF_THE_PLATFORM and field in Monitoring.model_fields:
-            message = "must be left out where layer is serving: it is about the platform's clusters"
+            message = "must not be set when layer is serving: it applies to the platform's clusters"
             yield InputError(join("monitoring", str(field)), message, _brief(monitoring[field]))  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _delivered_with(delivery: dict[str, Any]) -> str | None:
-    """Return what applies the objects of models on a platform; None where Pulumi alone does."""
+    """Return the tool that applies the objects of models, or None if only Pulumi does."""
     if delivery.get("kind") != DeliveryKind.GITOPS.value:
         return None
     return str(delivery.get("with", DeliveryTool.CONFIG_SYNC.value))

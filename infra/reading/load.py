@@ -1,4 +1,4 @@
-"""Reads a stack: from the engine's configuration, or from its file when no engine runs."""
+"""Loads a stack from the engine's configuration, or from its file when no engine is running."""
 
 import json
 import re
@@ -30,16 +30,16 @@ from infra.stack.receivers import SECRET_KINDS, secret_key
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"
 WITH_DELIVERED: Final = "with-delivered"
-"""Setting with which a preview, or a verdict, also has the objects of models that come from git. No
-stack file has it."""
+"""Setting that makes a preview or verdict include the objects of models delivered from git. No
+stack file contains it."""
 STACKS: Final = Path(__file__).resolve().parents[2] / "stacks"
 
 
 def load(settings_of: SettingsOf | None = None) -> Platform:
-    """Return the platform of the stack that the engine runs.
+    """Return the platform of the stack that the engine is running.
 
     Args:
-        settings_of: Returns what the platform of a serving stack shares.
+        settings_of: Returns the settings that the platform of a serving stack shares.
 
     Raises:
         StackError: The stack has no platform, one that cannot be used, or not the secrets for it.
@@ -58,16 +58,16 @@ def load(settings_of: SettingsOf | None = None) -> Platform:
 
 
 def missing_secrets(platform: Platform) -> Iterator[InputError]:
-    """Yield a problem for each receiver whose secret the engine's configuration does not have.
+    """Yield a problem for each receiver without a secret in the engine's configuration.
 
-    Only the engine has secrets, so a stack that is read from its file is not asked for them.
+    Only the engine has secrets, so a stack read from its file is not checked.
     """
     config = pulumi.Config(PROJECT)
     for name, receiver in platform.monitoring.notify.items():
         if receiver.kind in SECRET_KINDS and config.get_secret(secret_key(name)) is None:
             yield InputError(
                 join("monitoring", "notify", name),
-                f"must have a secret where kind is {receiver.kind.value}",
+                f"must have a secret when kind is {receiver.kind.value}",
                 None,
                 f": pulumi config set --secret {PROJECT}:{secret_key(name)}",
             )
@@ -77,9 +77,9 @@ def parse(text: str, settings_of: SettingsOf | None = None) -> Platform:
     """Return the platform that a JSON text describes.
 
     Args:
-        text: What stands under `gke-inference:platform`.
-        settings_of: Returns what the platform of a serving stack shares; without it a serving stack
-            is refused.
+        text: Value of `gke-inference:platform`.
+        settings_of: Returns the settings that the platform of a serving stack shares. Without it,
+            serving stacks are rejected.
 
     Raises:
         StackError: The text is not a usable platform; it lists every problem found.
@@ -102,18 +102,18 @@ def parse(text: str, settings_of: SettingsOf | None = None) -> Platform:
 
 
 def _serving(text: str) -> dict[str, Any] | None:
-    """Return the document of a serving stack; None for another one, or for what cannot be read."""
+    """Return the document if it is a serving stack; None if it is not or cannot be read."""
     if f'"{Layer.SERVING.value}"' not in text:
         return None
     try:
         document = json.loads(text)
     except ValueError:
-        return None  # the parser says what is wrong
+        return None  # the parser describes the problem
     return document if is_serving(document) else None
 
 
 def stack_names(folder: Path = STACKS) -> list[str]:
-    """Return the stacks that have a file, in the order of their names."""
+    """Return the names of all stacks with a file, sorted."""
     files = (file.name for file in folder.glob("Pulumi.*.yaml") if file.exists())
     return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in files)
 
@@ -121,8 +121,8 @@ def stack_names(folder: Path = STACKS) -> list[str]:
 def read(name: str, folder: Path = STACKS) -> Platform:
     """Return the platform of `Pulumi.NAME.yaml`, read as the engine would.
 
-    A serving stack is joined to the file of its platform in the same folder, where the engine reads
-    what the platform exports.
+    A serving stack is combined with the file of its platform in the same folder; the engine uses
+    the platform's outputs instead.
 
     Raises:
         StackError: There is no such file, or its platform cannot be used.
@@ -135,7 +135,7 @@ def read(name: str, folder: Path = STACKS) -> Platform:
 
 
 def refuse_collisions(name: str, platform: Platform, folder: Path) -> None:
-    """Refuse a serving stack that has what another one with a file in the folder has already.
+    """Raise if a serving stack conflicts with another one in the folder.
 
     Raises:
         StackError: Names what both have.
@@ -150,7 +150,7 @@ def refuse_collisions(name: str, platform: Platform, folder: Path) -> None:
 
 
 def serving_documents(folder: Path = STACKS) -> dict[str, Mapping[str, Any]]:
-    """Return the serving stacks of a folder as they are written, by name; broken files are none."""
+    """Return the raw serving stacks of a folder, by name. Skips files that cannot be read."""
     found: dict[str, Mapping[str, Any]] = {}
     for name in stack_names(folder):
         file = folder / f"Pulumi.{name}.yaml"
@@ -164,7 +164,7 @@ def serving_documents(folder: Path = STACKS) -> dict[str, Mapping[str, Any]]:
 
 
 def teams_of(name: str, folder: Path = STACKS) -> dict[str, str]:
-    """Return the serving stacks of a platform with a file in a folder: team by name of stack."""
+    """Return the teams of a platform's serving stacks in a folder, by stack name."""
     return {
         stack: str(document.get("team"))
         for stack, document in serving_documents(folder).items()
@@ -173,7 +173,7 @@ def teams_of(name: str, folder: Path = STACKS) -> dict[str, str]:
 
 
 def settings_in(folder: Path, reference: str) -> str:
-    """Return what a platform shares, from its file.
+    """Return the settings that a platform shares, from its file.
 
     Raises:
         StackError: There is no such file, or it is no platform stack that can be used.
@@ -196,11 +196,11 @@ def settings_in(folder: Path, reference: str) -> str:
 
 
 _SERVING_LINE: Final = re.compile(r"^\s*[\"']?layer[\"']?\s*:\s*[\"']?serving\b", re.MULTILINE)
-"""A line of a serving stack, so that no other file is parsed to find them."""
+"""Line that marks a serving stack, so that other files need not be parsed."""
 
 
 def platform_of(path: Path) -> Any:
-    """Return what a stack file says under `gke-inference:platform`, not checked.
+    """Return the unvalidated value of `gke-inference:platform` in a stack file.
 
     Raises:
         StackError: The file cannot be read, is no YAML, or has no such entry.
@@ -221,10 +221,10 @@ def platform_of(path: Path) -> Any:
 
 
 class EngineLoader(yaml.SafeLoader):
-    """Reads YAML as the engine does: `yes`, `on` and dates are text. No key may come twice."""
+    """Parses YAML as the engine does: `yes`, `on` and dates are text. Rejects duplicate keys."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """Return a mapping as it is written, before `<<` brings keys of others into it.
+        """Return a mapping as written, before `<<` merges other keys into it.
 
         Raises:
             yaml.constructor.ConstructorError: a key is written twice, which hides what it says

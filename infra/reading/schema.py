@@ -1,4 +1,4 @@
-"""The JSON schema of a stack file, for editors: completion, hover text and red lines."""
+"""The JSON schema of a stack file, for completion, hover text and validation in editors."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def schema_text() -> str:
 
 
 def stack_schema() -> dict[str, Any]:
-    """Return the schema of a whole stack file; what the engine itself writes there is allowed."""
+    """Return the schema of a whole stack file, including keys that Pulumi itself writes."""
     platform = Platform.model_json_schema()
     serving = Serving.model_json_schema()
     definitions: dict[str, Any] = platform.pop("$defs") | serving.pop("$defs")
@@ -45,11 +45,11 @@ def stack_schema() -> dict[str, Any]:
 
 
 def _when(layer: str, then: dict[str, Any], otherwise: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a schema that depends on the layer of the stack."""
+    """Return the part of the schema that depends on the layer."""
     chosen = {"properties": {"layer": {"const": layer}}, "required": ["layer"]}
     return {"if": chosen, "then": then, "else": otherwise}
 
 
 def is_current(file: Path = SCHEMA_FILE) -> bool:
-    """Return whether the schema file is what the models say."""
+    """Return whether the schema file matches the models."""
     return file.exists() and file.read_text(encoding="utf-8") == schema_text()

@@ -1,4 +1,4 @@
-"""What serving stacks of one platform must not have in common, where their files are at hand."""
+"""Names that serving stacks of one platform must not share."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
@@ -12,14 +12,14 @@ from infra.stack.problems import join
 def collisions(
     name: str, platform: Platform, others: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[InputError]:
-    """Yield what a serving stack has that another one has already: its team, or a name of a model.
+    """Yield conflicts of a serving stack with others: the same team or model name.
 
-    Teams on one host need names of their own, since the gateway routes by them.
+    Teams that share a hostname need unique names, since the gateway routes by name.
 
     Args:
-        name: Of the stack.
+        name: Name of the stack.
         platform: The stack, with the settings of its platform.
-        others: Serving stacks of the same platform as they are written, by name.
+        others: Raw serving stacks of the same platform, by name.
     """
     mine = _names(platform.models)
     for other, document in others.items():
@@ -27,7 +27,9 @@ def collisions(
         if other == name:
             continue
         if team == platform.team:
-            yield InputError("team", "must be of one stack", team, f", the team of {other}, too")
+            yield InputError(
+                "team", "must be set in only one stack", team, f", the team of {other}, too"
+            )
             continue
         if _host(platform, team) != _host(platform, str(platform.team)):
             continue
@@ -36,7 +38,7 @@ def collisions(
         host = platform.gateway.hostname or "the gateway's address"
         for served, where in mine.items():
             if served in theirs:
-                message = f"must be a name that no other team has on {host}"
+                message = f"must be a name that no other team uses on {host}"
                 yield InputError(where, message, served, f", that of {theirs[served]} in {other}")
 
 
@@ -45,7 +47,7 @@ def _host(platform: Platform, team: str) -> str | None:
 
 
 def _names(models: Mapping[str, Any]) -> dict[str, str]:
-    """Return where each name that clients may ask for is."""
+    """Return the location of each name that clients may request."""
     found: dict[str, str] = {}
     for name, model in models.items():
         found[name] = join("models", name)
@@ -67,7 +69,7 @@ def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _adapter_name(written: Any) -> str:
-    """Return how requests name adapters with the engine of a file that nobody checked yet."""
+    """Return the pattern of adapter names for the engine of a file that is not yet checked."""
     try:
         return engine(str(written or Engine.VLLM.value)).adapter_name
     except ValueError:

@@ -1,4 +1,4 @@
-"""Rules between the parts of a stack. What one field may hold alone, its type says."""
+"""Rules across the parts of a stack. Rules on single fields are in their types."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -9,8 +9,11 @@ from infra.rules.backends import check_backends
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.clients import check_clients
+from infra.rules.devices.claims import check_claims
+from infra.rules.devices.networks import check_networks
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.edge.batches import check_batches
+from infra.rules.edge.personal import check_personal
 from infra.rules.engines import check_engines
 from infra.rules.existing import check_existing
 from infra.rules.front import check_front
@@ -33,7 +36,7 @@ __all__ = ["check"]
 
 
 def check(platform: Platform) -> Iterator[InputError]:
-    """Yield every problem between the parts of a platform, in the order of a stack file."""
+    """Yield all problems across the parts of a platform, in stack order."""
     by_region = capacity_by_region(platform)
     checks = (
         check_layer(platform),
@@ -41,9 +44,11 @@ def check(platform: Platform) -> Iterator[InputError]:
         check_existing(platform),
         check_capacity(platform, by_region),
         check_models(platform, by_region),
+        check_claims(platform, by_region),
         check_engines(platform, by_region),
         check_pictures(platform),
         check_disaggregation(platform, by_region),
+        check_networks(platform, by_region),
         check_gateway(platform),
         check_front(platform),
         check_backends(platform),
@@ -55,6 +60,7 @@ def check(platform: Platform) -> Iterator[InputError]:
         check_streams(platform),
         check_queues(platform, by_region),
         check_batches(platform),
+        check_personal(platform),
         check_budget(platform),
         check_names(platform),
     )

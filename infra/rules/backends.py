@@ -1,4 +1,4 @@
-"""Rules about backends: fields of their kind, names of their own, and fallbacks that can work."""
+"""Rules about backends: fields of their kind, unique names, and usable fallbacks."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ _OF_ONE = ("kind", "model", *FIELDS)
 
 
 def check_backends(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the backends of a platform, and with fallbacks to them."""
+    """Yield the problems of a platform's backends and fallbacks."""
     if platform.layer is not Layer.ALL and platform.backends:
-        rule = f"must be left out where layer is {platform.layer.value}"
+        rule = f"must not be set when layer is {platform.layer.value}"
         yield InputError("backends", rule)
         return
     for name, backend in platform.backends.items():
@@ -31,14 +31,14 @@ def _check_name(platform: Platform, name: str) -> Iterator[InputError]:
     }
     if name in taken:
         where = join("backends", name)
-        yield InputError(where, "must have a name that no model or adapter has", name)
+        yield InputError(where, "must have a name that no model or adapter uses", name)
 
 
 def _check_places(where: str, backend: Backend) -> Iterator[InputError]:
     if backend.targets:
         for field in _OF_ONE:
             if getattr(backend, field) is not None:
-                yield InputError(join(where, field), "must be left out beside 'targets'")
+                yield InputError(join(where, field), "must not be set together with 'targets'")
                 return
         for at, target in enumerate(backend.targets):
             yield from _check_target(join(where, "targets", at), target)
@@ -69,7 +69,7 @@ def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[Inp
         if known:
             yield one_of(join(where, "backend"), fallback.backend, known)
         else:
-            rule = "must be one of 'backends', of which there are none"
+            rule = "must be one of 'backends', which is empty"
             yield InputError(join(where, "backend"), rule, fallback.backend)
         return
     rule = _unfit(model)
@@ -83,13 +83,13 @@ def _check_fallback(platform: Platform, name: str, model: Model) -> Iterator[Inp
 
 
 def _unfit(model: Model) -> str | None:
-    """Return why no pool of a model can have a fallback; None: it can."""
+    """Return why a model cannot have a fallback, or None if it can."""
     if model.task is not Task.GENERATE or model.engine is not Engine.VLLM:
-        return "must be left out where no picker compares the queues of vLLM"
+        return "must not be set unless an endpoint picker compares the queues of vLLM"
     if model.disaggregated is not None:
-        return "must be left out where prefill and decode are disaggregated"
+        return "must not be set when prefill and decode are disaggregated"
     if model.adapters or model.live_adapters is not None:
-        return "must be left out where a model has adapters, which the backend has not"
+        return "must not be set when a model has adapters, which the backend does not have"
     if model.spanning is not None:
-        return "must be left out where a replica spans several hosts"
+        return "must not be set when a replica spans several hosts"
     return None

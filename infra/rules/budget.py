@@ -1,4 +1,4 @@
-"""Rules about the budget: it is not below the least cost, and who is to be notified can be."""
+"""Rules about the budget: not below the minimum cost, and receivers that can be notified."""
 
 import math
 from collections.abc import Iterator
@@ -11,13 +11,13 @@ from infra.stack.problems import join, suggest
 from planner.choice.cost import HOURS_PER_MONTH
 
 _ROUNDING = 1e-6
-"""Dollars that sums of prices may be off by, as they are binary fractions."""
+"""Rounding error of price sums in US dollars, since prices are binary fractions."""
 
 _LABELLED = "machines, clusters and storage of the stack cost"
 
 
 def check_budget(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the budget of a platform."""
+    """Yield the problems of a platform's budget."""
     budget = platform.budget
     if budget is None:
         return
@@ -26,9 +26,9 @@ def check_budget(platform: Platform) -> Iterator[InputError]:
         shares: tuple[int, ...] = getattr(budget, field)
         if len(set(shares)) != len(shares):
             listed = ", ".join(map(str, shares))
-            yield InputError(join("budget", field), "must name a share once", Bare(listed))
+            yield InputError(join("budget", field), "must not repeat a percentage", Bare(listed))
     if not budget.billing_admins and not budget.notify and budget.topic is None:
-        message = "must be true, or notify or topic be given: nobody would be notified"
+        message = "must be true, or notify or topic must be set: nobody would be notified"
         yield InputError(join("budget", "billing_admins"), message, False)
 
 
@@ -42,16 +42,16 @@ def _check_notify(platform: Platform, budget: Budget) -> Iterator[InputError]:
             yield InputError(where, message, name, suggest(name, receivers))
         elif receivers[name].kind is not ReceiverKind.EMAIL:
             kind = receivers[name].kind.value
-            yield InputError(where, "must be of kind email, as budgets mail only", Bare(kind))
+            yield InputError(where, "must be of kind email: budgets support only email", Bare(kind))
     for name in sorted({name for name in budget.notify if budget.notify.count(name) > 1}):
-        yield InputError(join("budget", "notify"), "must name a receiver once", name, " twice")
+        yield InputError(join("budget", "notify"), "must not repeat a receiver", name, " twice")
 
 
 def check_amount(platform: Platform) -> Iterator[InputError]:
-    """Yield a budget that every month would exceed, and so nobody would look at.
+    """Yield a budget that every month would exceed, which makes its alerts useless.
 
     Args:
-        platform: A stack without any other fault, as its costs are calculated.
+        platform: A stack without other problems.
     """
     budget = platform.budget
     if budget is None:

@@ -1,4 +1,4 @@
-"""Rules about capacity: rungs that exist, in regions that have them."""
+"""Rules about capacity: valid rungs, in regions that offer them."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,11 @@ from infra.stack.problems import join
 
 
 def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
-    """Yield what is wrong with the capacity of a platform.
+    """Yield the problems of a platform's capacity.
 
     Args:
         platform: The stack.
-        by_region: Its capacity, resolved.
+        by_region: Resolved capacity, by region.
     """
     for name, capacity in platform.capacity.items():
         used = [each for each in by_region[name].values() if each.is_used]
@@ -31,18 +31,18 @@ def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[
         yield from _check_pools(platform, name, capacity, used)
         yield from _check_upgrades(name, capacity.node_pools)
         if capacity.image_cache and platform.storage.image_cache is None:
-            message = "needs 'storage.image_cache', which says which image"
+            message = "needs 'storage.image_cache', which defines the image"
             yield InputError(join("capacity", name, "image_cache"), message, True, " without one")
 
 
 def _check_upgrades(name: str, pools: NodePools | None) -> Iterator[InputError]:
     if pools is not None and not pools.max_surge and not pools.max_unavailable:
-        rule = "must be at least 1 where max_surge is 0: nodes could not be upgraded"
+        rule = "must be at least 1 when max_surge is 0: nodes could not be upgraded"
         yield InputError(join("capacity", name, "node_pools", "max_unavailable"), rule, 0)
 
 
 def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[InputError]:
-    """Zones must be node zones of the stack: a cluster looks for machines nowhere else."""
+    """Zones must be node zones of the stack, since a cluster provisions nodes only in those."""
     known = [zone for region in platform.regions.values() for zone in region.zones]
     for at, rung in enumerate(capacity.rungs):
         for field, zones in (("zones", rung.zones), ("reservation_zones", rung.reservation_zones)):
@@ -56,7 +56,7 @@ def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[
 def _check_rungs(
     name: str, used: list[RegionCapacity], every: list[RegionCapacity]
 ) -> Iterator[InputError]:
-    """A rung that is wrong everywhere is reported once, for the first region that would use it."""
+    """Report a rung that is invalid everywhere once, for the first region that would use it."""
     reported: set[str | int] = set()
     for capacity in used or every:
         if not capacity.arguments and used:
@@ -71,7 +71,7 @@ def _check_rungs(
 def _check_places(
     platform: Platform, name: str, used: list[RegionCapacity]
 ) -> Iterator[InputError]:
-    """A rung that names no zones needs its chip in one of the cluster's, or it is never there."""
+    """A rung without zones needs a zone of the cluster that has its chip."""
     for capacity in used:
         zones = platform.regions[capacity.region].zones
         for at, rung in capacity.rungs.items():
@@ -86,7 +86,7 @@ def _check_places(
 
 
 def _check_shapes(used: list[RegionCapacity]) -> Iterator[InputError]:
-    """One Deployment serves all rungs of a kind, so they must offer a pod the same chips."""
+    """One Deployment serves all rungs of a kind, so all must offer a pod the same chips."""
     for capacity in used:
         firsts: dict[str, tuple[int, Rung]] = {}
         seen: dict[Rung, int] = {}
@@ -98,7 +98,7 @@ def _check_shapes(used: list[RegionCapacity]) -> Iterator[InputError]:
                 return
             seen[rung] = at
             first_at, first = firsts.setdefault(rung.kind, (at, rung))
-            if _shape(rung) != _shape(first):
+            if rung.shape != first.shape:
                 other = join("capacity", capacity.name, "rungs", first_at)
                 message = f"must have the shape of {other} ({first.label})"
                 note = ": one pod fits both; use two capacities"
@@ -107,7 +107,7 @@ def _check_shapes(used: list[RegionCapacity]) -> Iterator[InputError]:
 
 
 def _check_slices(used: list[RegionCapacity]) -> Iterator[InputError]:
-    """A slice is a pool that GKE makes and that cannot be moved."""
+    """GKE creates one node pool per slice, and a slice cannot be moved."""
     for capacity in used:
         for at, rung in capacity.rungs.items():
             if not rung.is_slice:
@@ -118,12 +118,8 @@ def _check_slices(used: list[RegionCapacity]) -> Iterator[InputError]:
                 yield InputError(where, f"must be false: {why}", True)
             if capacity.settings.node_pools is not None:
                 where = join("capacity", capacity.name, "node_pools")
-                yield InputError(where, f"must be left out: {why}, and a pool of its own")
+                yield InputError(where, f"must not be set: {why}, which needs its own node pool")
             return
-
-
-def _shape(rung: Rung) -> tuple[int, int, str | None]:
-    return rung.chips_per_node, rung.devices, rung.topology  # devices count all hosts
 
 
 def _check_pools(
@@ -138,5 +134,7 @@ def _check_pools(
         yield InputError(join(*where, "min_nodes"), message, pools.min_nodes)
     for each in used:
         if platform.regions[each.region].mode is ClusterMode.AUTOPILOT:
-            message = f"must be left out: {each.region} is autopilot, where GKE makes every pool"
+            message = (
+                f"must not be set: GKE creates every pool in {each.region}, which is autopilot"
+            )
             yield InputError(join(*where), message)

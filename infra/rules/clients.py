@@ -1,28 +1,28 @@
-"""Rules about clients: an open endpoint is meant to be open, and limits are about what exists."""
+"""Rules about clients: open endpoints must be intentional, and limits must refer to known names."""
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.settings import ANONYMOUS
 from infra.stack import Clients, Counters, Exposure, Layer, Platform, StoreNodes, Task
 from infra.stack.problems import join, one_of
 
 
 def check_clients(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the clients of a platform; those of a team are its platform's."""
+    """Yield the problems of a platform's clients, which also apply to its teams."""
     if platform.layer is Layer.SERVING:
         return
     clients = platform.clients
     if clients is None:
         if platform.gateway.exposure is Exposure.EXTERNAL:
             rule = (
-                "is required where gateway.exposure is external: Who may call the models, or why "
+                "is required when gateway.exposure is external: Who may call the models, or why "
                 "everybody may (clients.anonymous)"
             )
             yield InputError("clients", rule)
         return
     if not clients.teams and clients.anonymous is None:
-        rule = "must have a team, or 'anonymous' beside it with the reason why everybody may call"
+        rule = "must have a team, or 'anonymous' with the reason why everyone may call"
         yield InputError("clients.teams", rule, 0)
     if ANONYMOUS in clients.teams and clients.anonymous is None:
         where = join("clients", "teams", ANONYMOUS)
@@ -30,12 +30,13 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
         yield InputError(where, rule)
     yield from _check_models(platform, clients)
     yield from _check_prices(platform, clients)
+    yield from _check_regional(platform, clients)
     yield from _check_proofs(platform, clients)
     yield from _check_cache(platform, clients)
 
 
 def _names(platform: Platform) -> set[str] | None:
-    """Return the names that clients may ask for; None where they are not known beforehand."""
+    """Return the names that clients may request, or None if not known in advance."""
     is_open = any(model.live_adapters is not None for model in platform.models.values())
     if platform.layer is Layer.PLATFORM or is_open:
         return None
@@ -59,7 +60,9 @@ def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
 def _check_prices(platform: Platform, clients: Clients) -> Iterator[InputError]:
     known = _names(platform)
     for team, settings in clients.teams.items():
-        if settings.monthly_usd is None:
+        budgets = [settings, *settings.regional.values()]
+        usd = next((each.monthly_usd for each in budgets if each.monthly_usd is not None), None)
+        if usd is None:
             continue
         asked = settings.models or sorted(known or ())
         missing = [name for name in asked if name not in clients.prices]
@@ -67,7 +70,18 @@ def _check_prices(platform: Platform, clients: Clients) -> Iterator[InputError]:
             where = join("clients", "teams", team, "monthly_usd")
             rule = "needs 'clients.prices' of every model that the team may use"
             note = f" without that of {missing[0]}" if missing else " without any"
-            yield InputError(where, rule, settings.monthly_usd, note)
+            yield InputError(where, rule, usd, note)
+
+
+def _check_regional(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    """Limits of a region replace those of the team, so each must name one."""
+    for team, settings in clients.teams.items():
+        for region, limits in settings.regional.items():
+            where = join("clients", "teams", team, "regional", region)
+            if region not in platform.regions:
+                yield one_of(where, region, platform.regions)
+            elif not limits.model_fields_set:
+                yield InputError(where, "must have a limit", Bare("none"))
 
 
 def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:
@@ -79,14 +93,14 @@ def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:
             yield InputError(where, "needs 'clients.cache'", value=True)
         return
     if not teams:
-        rule = "needs a team with 'cached_answers': true: answers are kept for those alone"
+        rule = "needs a team with 'cached_answers': true: answers are cached only for those"
         yield InputError("clients.cache", rule)
     if ANONYMOUS in teams:
         where = join("clients", "teams", ANONYMOUS, "cached_answers")
         rule = "must be false: strangers would get each other's answers"
         yield InputError(where, rule, value=True)
     if platform.layer is Layer.PLATFORM:
-        rule = "must be left out where layer is platform: the models are in stacks of their own"
+        rule = "must not be set when layer is platform: the models are in their own stacks"
         yield InputError("clients.cache", rule)
         return
     if cache.store.node_type is StoreNodes.NANO:
@@ -106,12 +120,12 @@ def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:
     has = set(platform.regions_of(platform.models[cache.embeddings]))
     asked = {region for model in kept for region in platform.regions_of(platform.models[model])}
     if lacking := sorted(asked - has):
-        rule = "must be a model that is in every region where answers are kept"
+        rule = "must be a model in every region with cached answers"
         yield InputError(where, rule, cache.embeddings, f", which is not in {', '.join(lacking)}")
 
 
 def _generating(platform: Platform) -> Iterator[tuple[str, str]]:
-    """Yield each name that clients may ask text of, behind the model that it is of."""
+    """Yield each name of a text generating model or adapter, with its model."""
     for served, model in platform.models.items():
         if model.task is Task.GENERATE:
             for name in (served, *model.adapter_names(served)):
@@ -125,7 +139,7 @@ def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:
                 where = join("clients", "issuers", at, "teams", value)
                 yield one_of(where, team, sorted(clients.teams))
     if clients.counters is Counters.LOCAL and "store" in clients.model_fields_set:
-        yield InputError("clients.store", "must be left out where counters is local")
+        yield InputError("clients.store", "must not be set when counters is local")
     for at, location in enumerate(clients.key_locations):
         if location not in platform.regions:
             path = join("clients", "key_locations", at)

@@ -1,4 +1,4 @@
-"""Rules about disaggregated models: capacity that exists, and one accelerator for both roles."""
+"""Rules about disaggregated models: existing capacity, and one accelerator for both roles."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,11 @@ from infra.stack.problems import join, one_of
 
 
 def check_disaggregation(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
-    """Yield what is wrong with the disaggregated models of a platform.
+    """Yield the problems of a platform's disaggregated models.
 
     Args:
         platform: The stack.
-        by_region: Its capacity, resolved.
+        by_region: Resolved capacity, by region.
     """
     for name, model in platform.models.items():
         if model.disaggregated is None or model.capacity not in platform.capacity:
@@ -32,7 +32,7 @@ def _check_model(model: Model, where: str) -> Iterator[InputError]:
     if model.disaggregated is None:
         return
     if model.canary is not None:
-        yield InputError(where, "must be left out with 'canary': its second version has no prefill")
+        yield InputError(where, "must not be set with 'canary': its second version has no prefill")
     replicas = model.disaggregated.prefill.replicas
     if replicas.min > replicas.max:
         at = join(where, "prefill", "replicas", "min")
@@ -42,7 +42,7 @@ def _check_model(model: Model, where: str) -> Iterator[InputError]:
 def _check_accelerator(
     platform: Platform, by_region: CapacityByRegion, model: Model, where: str
 ) -> Iterator[InputError]:
-    """Yield where both roles have accelerators of their own; check_engines looks at each role."""
+    """Yield differing accelerators of the two roles. check_engines checks each role."""
     for region in platform.regions_of(model):
         found: set[str] = set()
         for capacity in (model.capacity, str(prefill_capacity(model))):
@@ -51,7 +51,9 @@ def _check_accelerator(
                 return  # check_capacity reports them
             rungs = resolved.rungs.values()
             here = {rung.accelerator for rung in rungs}
-            if len(here) > 1 or any(unfit(rung) for rung in rungs):
+            if len(here) > 1 or any(
+                unfit(rung, may_span=model.experts is not None) for rung in rungs
+            ):
                 return
             found |= here
         if len(found) > 1:

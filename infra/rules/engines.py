@@ -1,4 +1,4 @@
-"""Rules about what a model asks of its servers: those of `ModelServer`, on the paths of a stack."""
+"""Rules about model servers: those of `ModelServer`, with the field paths of a stack."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,20 +15,24 @@ from infra.stack.problems import join
 
 _SETTINGS = frozenset(EngineSettings.model_fields)
 _PATHS = {
+    "buffer_replicas": "replicas.buffer",
+    "image_sigmas": "pictures.sigmas",
     "image_sizes": "pictures.sizes",
+    "image_step_cache": "pictures.step_cache",
+    "image_steps": "pictures.steps",
     "role": "disaggregated",
     "rungs": "capacity",
     "weight_bits": "size.bits",
 }
-"""Where a stack has what an intent calls otherwise."""
+"""Stack fields whose names differ from those of an intent."""
 
 
 def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
-    """Yield what the servers of a platform's models, or their hardware, cannot do.
+    """Yield settings that a model's engine or hardware does not support.
 
     Args:
         platform: The stack.
-        by_region: Its capacity, resolved.
+        by_region: Resolved capacity, by region.
     """
     for name, model in platform.models.items():
         seen: set[InputError] = set()
@@ -43,7 +47,7 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
 def _canary(
     platform: Platform, by_region: CapacityByRegion, name: str, model: Model, seen: set[InputError]
 ) -> Iterator[InputError]:
-    """Yield what the servers of a model's second version cannot do, and the model's can."""
+    """Yield settings that the canary's engine or hardware does not support but the model's does."""
     canary = model.canary
     if canary is None or model.disaggregated is not None:
         return  # check_disaggregation refuses both together
@@ -63,7 +67,7 @@ def _canary(
 def _intents(
     platform: Platform, by_region: CapacityByRegion, name: str, model: Model
 ) -> Iterator[tuple[ServingIntent, Mapping[str, str]]]:
-    """Yield what a model, and its prefill replicas, mean to serve."""
+    """Yield the intent of a model and of its prefill replicas."""
     prefill = prefill_capacity(model)
     if prefill is not None and prefill not in platform.capacity:
         return  # check_disaggregation reports it
@@ -72,7 +76,8 @@ def _intents(
         words["form"] = model.form.value
     rungs = _rungs(platform, by_region, model, model.capacity)
     if rungs:
-        yield intent_of(words, rungs), _PATHS
+        own = {**words, "buffer_replicas": model.replicas.buffer}
+        yield intent_of(own, rungs), _PATHS
     if prefill is not None and prefill != model.capacity:
         rungs = _rungs(platform, by_region, model, prefill)
         if rungs:
@@ -87,13 +92,14 @@ def _path(where: tuple[str, ...], path: str, paths: Mapping[str, str]) -> str:
     word = head[0] if head else path
     rest = path[len(word) :]
     own = f"settings.{word}" if word in _SETTINGS else paths.get(word, word)
+    rest = ".shared.gib" if path == "kv_offload.shared_gib" else rest
     return join(*where, own) + rest
 
 
 def _rungs(
     platform: Platform, by_region: CapacityByRegion, model: Model, capacity: str
 ) -> dict[str, Rung]:
-    """Return every rung of a capacity in a model's regions; none where one of them is broken."""
+    """Return all rungs of a capacity in a model's regions, or none if one of them is invalid."""
     found: dict[int, Rung] = {}
     for region in platform.regions_of(model) if capacity in platform.capacity else ():
         resolved = by_region[capacity][region]

@@ -1,4 +1,4 @@
-"""Rules about what exists: it lies where it is used, and settings are of what is made."""
+"""Rules about existing resources: location, and settings that apply only to created resources."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,16 +17,16 @@ _OF_A_CLUSTER: Final = (
     "release_channel",
     "system_pool",
 )
-"""Settings of a region that are about a cluster which is made."""
+"""Region settings that apply only to clusters that the stack creates."""
 _OF_A_BUCKET: Final = ("soft_delete_days", "versioning")
 _CONTINENTS: Final = {"asia": "asia", "europe": "europe", "us": "us"}
-"""Multi-regions of Artifact Registry by the first word of the regions in them
+"""Artifact Registry multi-regions, by the first word of their regions
 (docs.cloud.google.com/artifact-registry/docs/repositories/repo-locations)."""
 _SYSTEM_NAMESPACES: Final = ("gke-", "gmp-", "kube-")
 
 
 def check_existing(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with what the platform names instead of making it."""
+    """Yield the problems of the existing resources that a platform uses."""
     network = platform.existing.network
     if network is not None and platform.mtu is not None:
         yield _left_out("mtu", "existing.network", platform.mtu)
@@ -40,7 +40,7 @@ def check_existing(platform: Platform) -> Iterator[InputError]:
 
 
 def _left_out(path: str, because: str, value: object = None) -> InputError:
-    rule = f"must be left out where {because} is set"
+    rule = f"must not be set when {because} is set"
     return InputError(path, rule) if value is None else InputError(path, rule, value)
 
 
@@ -49,15 +49,15 @@ def _check_subnet(name: str, region: Region, network: str | None) -> Iterator[In
     subnet = region.existing.subnet
     if network is None:
         if subnet is not None:
-            message = "must be left out where existing.network is not set"
+            message = "must not be set when existing.network is not set"
             yield InputError(join(*where, "existing", "subnet"), message, subnet.name)
         elif region.ranges is None:
-            yield InputError(join(*where, "ranges"), "is required: Address ranges of the region")
+            yield InputError(join(*where, "ranges"), "is required: IP address ranges of the region")
         return
     if region.ranges is not None:
         yield _left_out(join(*where, "ranges"), "existing.network")
     if subnet is None:
-        message = "is required where existing.network is set"
+        message = "is required when existing.network is set"
         yield InputError(join(*where, "existing", "subnet"), message)
         return
     path = join(*where, "existing", "subnet", "name")
@@ -65,7 +65,7 @@ def _check_subnet(name: str, region: Region, network: str | None) -> Iterator[In
     if located != name:
         yield InputError(path, f"must be a subnet of {name}", subnet.name)
     if project != network.split("/")[1]:
-        message = f"must be of the project of existing.network ({network.split('/')[1]})"
+        message = f"must be in the project of existing.network ({network.split('/')[1]})"
         yield InputError(path, message, subnet.name)
     yield from _check_secondary(name, region)
 
@@ -83,7 +83,7 @@ def _check_secondary(name: str, region: Region) -> Iterator[InputError]:
             because = f"regions.{name}.existing.cluster"
             yield _left_out(join(*where, use), because, value)
     if subnet.pods is not None and subnet.pods == subnet.services:
-        message = "must be another range than that of the pods"
+        message = "must differ from the range of the pods"
         yield InputError(join(*where, "services"), message, subnet.services)
 
 
@@ -94,7 +94,7 @@ def _check_cluster(platform: Platform, name: str, region: Region) -> Iterator[In
     where = join("regions", name, "existing", "cluster")
     _, project, _, location, *_ = cluster.split("/")
     if project != platform.project:
-        message = f"must be of the platform's project ({platform.project})"
+        message = f"must be in the platform's project ({platform.project})"
         yield InputError(where, message, cluster)
     is_autopilot = region.mode is ClusterMode.AUTOPILOT
     if location != name and (is_autopilot or location.rpartition("-")[0] != name):
@@ -104,7 +104,7 @@ def _check_cluster(platform: Platform, name: str, region: Region) -> Iterator[In
         message = "must have its network named in existing.network"
         yield InputError(where, message, cluster)
     if region.version is None:
-        message = "is required where existing.cluster is set: the GKE that it has at least"
+        message = "is required when existing.cluster is set: the GKE that it has at least"
         yield InputError(join("regions", name, "version"), message)
     for field in _OF_A_CLUSTER:
         if field in region.model_fields_set:
@@ -129,10 +129,10 @@ def _check_namespace(platform: Platform) -> Iterator[InputError]:
     if namespace is None or platform.layer is Layer.PLATFORM:
         return  # check_layer refuses it there
     if namespace.startswith(_SYSTEM_NAMESPACES):
-        yield InputError("existing.namespace", "must not be one of the system's", namespace)
+        yield InputError("existing.namespace", "must not be a system namespace", namespace)
     without = [name for name, each in platform.regions.items() if each.existing.cluster is None]
     if without:
-        message = f"must be left out where a cluster is made, as in {', '.join(without)}"
+        message = f"must not be set when the stack creates a cluster, as in {', '.join(without)}"
         yield InputError("existing.namespace", message, namespace)
 
 
@@ -145,7 +145,7 @@ def _check_buckets(platform: Platform) -> Iterator[InputError]:
         where = join("regions", name, "existing", "bucket")
         if bucket in owners:
             note = f", that of {owners[bucket]}; a model's weights: gs://{bucket}/... are shared"
-            yield InputError(where, "must be a bucket of the region alone", bucket, note)
+            yield InputError(where, "must not be the bucket of another region", bucket, note)
         owners.setdefault(bucket, name)
         cached = [zone for zone in platform.storage.cache_zones if zone in region.zones]
         if cached:
@@ -154,7 +154,7 @@ def _check_buckets(platform: Platform) -> Iterator[InputError]:
     if len(owners) == len(platform.regions):
         for field in _OF_A_BUCKET:
             if field in platform.storage.model_fields_set:
-                message = "must be left out where the bucket of every region exists"
+                message = "must not be set when the bucket of every region exists"
                 yield InputError(join("storage", field), message)
 
 
@@ -164,8 +164,8 @@ def _check_repositories(platform: Platform) -> Iterator[InputError]:
     made = [name for name, each in platform.regions.items() if each.existing.repository is None]
     repository = platform.images.repository
     if made and repository is None:
-        message = f"is required: Name of the repository that is made in {', '.join(made)}"
+        message = f"is required: Name of the repository to create in {', '.join(made)}"
         yield InputError("images.repository", message)
     if not made and repository is not None:
-        message = "must be left out where the repository of every region exists"
+        message = "must not be set when the repository of every region exists"
         yield InputError("images.repository", message, repository)

@@ -1,18 +1,29 @@
-"""Rules about the front: what Google offers over the gateways of several regions."""
+"""Rules about the front: what Google supports for the gateways of several regions."""
 
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from infra.plan.front import answering, has_internal_gateways, in_front, is_published, with_gateway
+from infra.plan.front import (
+    answering,
+    has_fleet_gateway,
+    has_internal_gateways,
+    in_front,
+    is_published,
+    with_gateway,
+)
+from infra.rules.edge.fleet import check_fleet
 from infra.stack import Exposure, Front, Gateway, Layer, Platform
 from infra.stack.problems import join, one_of
 
 
 def check_front(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the front of a platform, and with what it is made of."""
+    """Yield the problems of a platform's front and its settings."""
     yield from _check_words(platform.gateway)
+    yield from check_fleet(platform)
     yield from _check_drain(platform)
     yield from _check_published(platform)
+    if has_fleet_gateway(platform.gateway):
+        return  # each model has its own path, which its regions answer
     if platform.layer is not Layer.SERVING:
         yield from _check_answering(platform)
     else:
@@ -22,15 +33,16 @@ def check_front(platform: Platform) -> Iterator[InputError]:
 def _check_words(gateway: Gateway) -> Iterator[InputError]:
     front = gateway.front
     if front is Front.GLOBAL and gateway.exposure is not Exposure.EXTERNAL:
-        message = "must be 'dns' or left out where exposure is internal: the address is public"
+        message = "must be 'dns', 'internal' or unset when exposure is internal: the address is"
+        message += " public"
         yield InputError("gateway.front", message, front.value)
-    if front is not None and gateway.hostname is None:
-        yield InputError("gateway.front", "needs 'hostname' beside it", front.value, " without one")
+    if front not in (None, Front.INTERNAL) and gateway.hostname is None:
+        yield InputError("gateway.front", "needs 'hostname'", front.value, " without one")
     if front is Front.DNS and gateway.dns is None:
-        message = "needs 'dns' beside it, the zone of its record"
+        message = "needs 'dns', the zone of its record"
         yield InputError("gateway.front", message, front.value, " without one")
     if gateway.publish is not None and not has_internal_gateways(gateway):
-        message = "must be left out where the gateways are external: needs exposure internal"
+        message = "must not be set when the gateways are external: it needs exposure internal"
         note = ", or front global"
         yield InputError("gateway.publish", message + note)
 
@@ -42,11 +54,11 @@ def _check_drain(platform: Platform) -> Iterator[InputError]:
         if name not in platform.regions:
             yield one_of(where, name, platform.regions)
         elif name in gateway.drain[:at]:
-            yield InputError(where, "must name a region once", name, " twice")
+            yield InputError(where, "must not repeat a region", name, " twice")
     if not gateway.drain:
         return
     if gateway.front is None:
-        message = "needs 'front' beside it"
+        message = "needs 'front'"
         yield InputError("gateway.drain", message, Bare(", ".join(gateway.drain)))
     elif not in_front(platform):
         message = "must leave a region with a gateway"
@@ -59,21 +71,21 @@ def _check_published(platform: Platform) -> Iterator[InputError]:
         of = ("ranges",) if region.existing.subnet is None else ("existing", "subnet")
         where = join("regions", name, *of, "published")
         if wanted and region.published is None and name in with_gateway(platform):
-            message = "is required where the gateways are published: gateway.front is global"
+            message = "is required when the gateways are published: gateway.front is global"
             yield InputError(where, message + ", or gateway.publish is set")
         if not wanted and region.published is not None:
-            message = "must be left out where gateway.front is not global and nothing is published"
+            message = "must not be set unless gateway.front is global or gateway.publish is set"
             yield InputError(where, message, region.published)
 
 
 def _check_answering(platform: Platform) -> Iterator[InputError]:
-    """A request to the plain URL may name any model."""
+    """A request to the plain URL may be for any model."""
     front, regions = platform.gateway.front, in_front(platform)
     if front is None or not regions or answering(platform):
         return
     message = (
-        "needs a region, not drained, that serves every model: the front cannot read which"
-        " model a request is for"
+        "needs an undrained region that serves every model: the front cannot read"
+        " the model of a request"
     )
     lacking = "; ".join(
         f"{name} lacks {', '.join(sorted(set(platform.models) - set(platform.models_in(name))))}"
@@ -83,7 +95,7 @@ def _check_answering(platform: Platform) -> Iterator[InputError]:
 
 
 def _check_models(platform: Platform) -> Iterator[InputError]:
-    """The front is the platform's, and does not know which region lacks a team's model."""
+    """The front belongs to the platform and does not know which region lacks a team's model."""
     front = platform.gateway.front
     for name, model in platform.models.items():
         lacking = [each for each in in_front(platform) if each not in platform.regions_of(model)]

@@ -1,35 +1,58 @@
-"""Rules about the gateway: what an open endpoint must have."""
+"""Rules about the gateway: requirements for an external endpoint."""
 
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
-from infra.stack import Exposure, Platform
+from infra.stack import Exposure, Layer, Platform, Task
+from infra.stack.problems import join
 
 
 def check_gateway(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the gateway of a platform."""
+    """Yield the problems of a platform's gateway."""
     gateway = platform.gateway
     if gateway.hostname is not None and gateway.certificate is None:
-        message = "needs 'certificate' beside it"
+        message = "needs 'certificate'"
         yield InputError("gateway.hostname", message, gateway.hostname, " without one")
     if gateway.certificate is not None and gateway.hostname is None:
-        message = "needs 'hostname' beside it"
+        message = "needs 'hostname'"
         yield InputError("gateway.certificate", message, gateway.certificate, " without one")
     if gateway.dns is not None and gateway.hostname is None:
-        message = "needs 'hostname' beside it"
+        message = "needs 'hostname'"
         yield InputError("gateway.dns", message, gateway.dns.zone, " without one")
     if gateway.issue_certificate and (gateway.certificate is None or gateway.dns is None):
-        message = "needs 'certificate' and 'dns' beside it"
+        message = "needs 'certificate' and 'dns'"
         yield InputError("gateway.issue_certificate", message, True, " without them")
     if gateway.certificate is not None and gateway.port == 80:
         yield InputError("gateway.port", "must not be 80 with a certificate", 80, "; leave it out")
     if gateway.exposure is Exposure.INTERNAL and gateway.requests_per_minute is not None:
-        rule = "must be left out where exposure is internal: Cloud Armor guards external gateways"
+        rule = "must not be set when exposure is internal: Cloud Armor guards external gateways"
         yield InputError("gateway.requests_per_minute", rule, gateway.requests_per_minute)
     is_open = gateway.exposure is Exposure.EXTERNAL and gateway.certificate is None
     if is_open and gateway.hostname is None and platform.protection:
         message = (
-            "must be internal, or have 'hostname' and 'certificate', where protection is on: "
+            "must be internal, or have 'hostname' and 'certificate', when protection is on: "
             "got 'external' with plain HTTP"
         )
         yield InputError("gateway.exposure", message)
+    yield from _check_fairness(platform)
+
+
+def _check_fairness(platform: Platform) -> Iterator[InputError]:
+    if platform.gateway.fairness is None:
+        return
+    where = "gateway.fairness"
+    is_shared = platform.layer is Layer.SERVING  # its clients are in the platform's stack
+    if not is_shared and (platform.clients is None or not platform.clients.teams):
+        yield InputError(where, "needs 'clients.teams': turns are taken by team")
+    for name, model in platform.models.items():
+        if model.disaggregated is not None:
+            rule = "must not be set with gateway.fairness: the picker of two roles has no queues"
+            yield InputError(join("models", name, "disaggregated"), rule)
+            continue
+        grows = model.task is Task.GENERATE and model.replicas.min < model.replicas.max
+        if grows and model.autoscaling.running_requests is None:
+            rule = (
+                "must be set with gateway.fairness: requests wait in the picker, so the queues of "
+                "the replicas stay short"
+            )
+            yield InputError(join("models", name, "autoscaling", "running_requests"), rule)

@@ -1,4 +1,4 @@
-"""Rules about guardrails: each has what its kind needs, and is named where it can look."""
+"""Rules about guardrails: fields of their kind, and references where they can apply."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -19,18 +19,18 @@ _LARGEST_BYTES = 1_000_000
 
 
 def check_guardrails(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the guardrails of a platform."""
+    """Yield the problems of a platform's guardrails."""
     if platform.layer is Layer.SERVING:
         for name, model in platform.models.items():
             if model.guardrails:
-                rule = "must be left out where layer is serving: the gateway is the platform's"
+                rule = "must not be set when layer is serving: the gateway is the platform's"
                 yield InputError(join("models", name, "guardrails"), rule)
         return
     for name, guardrail in platform.guardrails.items():
         yield from _check_kind(join("guardrails", name), guardrail)
     floors = [name for name, guardrail in platform.guardrails.items() if guardrail.floor]
     for name in floors[1:]:
-        rule = f"must be true once: a project has one floor, which is that of {floors[0]!r}"
+        rule = f"must be true only once: a project has one floor, that of {floors[0]!r}"
         yield InputError(join("guardrails", name, "floor"), rule)
     yield from _check_models(platform)
     yield from _check_teams(platform)
@@ -44,7 +44,7 @@ def _check_used(platform: Platform) -> Iterator[InputError]:
     }
     for name, guardrail in platform.guardrails.items():
         if name not in named and not guardrail.floor:
-            rule = "must be named by a model or a team: it would check nothing"
+            rule = "must be used by a model or a team: it checks nothing"
             yield InputError(join("guardrails", name), rule)
 
 
@@ -52,14 +52,14 @@ def _check_kind(where: str, guardrail: Guardrail) -> Iterator[InputError]:
     for kind, fields in _OWN.items():
         for field in fields:
             if kind is not guardrail.kind and field in guardrail.model_fields_set:
-                rule = f"must be left out where kind is {guardrail.kind.value}"
+                rule = f"must not be set when kind is {guardrail.kind.value}"
                 yield InputError(join(where, field), rule)
     if guardrail.kind is GuardrailKind.NEMO:
         yield from _check_rails(where, guardrail)
         return
     filters = guardrail.filters
     if filters is None:
-        yield InputError(f"{where}.filters", "is required where kind is model-armor")
+        yield InputError(f"{where}.filters", "is required when kind is model-armor")
     elif not any(filters.model_dump().values()):
         yield InputError(f"{where}.filters", "must have a filter that is on", Bare("none"))
 
@@ -99,7 +99,7 @@ def _flows(config: Any, phase: str) -> Any:
 def _check_models(platform: Platform) -> Iterator[InputError]:
     for model, settings in platform.models.items():
         if settings.guardrails and settings.live_adapters is not None:
-            rule = "must be left out with live_adapters: their names are known to no guardrail"
+            rule = "must not be set with live_adapters: guardrails do not know their names"
             yield InputError(join("models", model, "guardrails"), rule)
         armor: list[str] = []
         for at, name in enumerate(settings.guardrails):
@@ -110,7 +110,7 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
             elif guardrail.kind is GuardrailKind.MODEL_ARMOR:
                 armor.append(name)
                 if settings.task is not Task.GENERATE:
-                    rule = f"must be of kind nemo where task is {settings.task.value}"
+                    rule = f"must be of kind nemo when task is {settings.task.value}"
                     yield InputError(where, rule, name)
                 if len(armor) > 1:
                     rule = "must be the only one of kind model-armor: a model has one template"

@@ -1,4 +1,4 @@
-"""Rules about images: digests are of images there are, and to enforce attestation takes all."""
+"""Rules about images: digests are for known images, and enforced attestation needs all digests."""
 
 from collections.abc import Iterator
 
@@ -10,13 +10,13 @@ from infra.stack import Attestation, Layer, Platform
 from infra.stack.problems import join, one_of
 
 _BESIDE = frozenset({"callout", "guardrails", "relay", "stream"})
-"""Programs of ours that see what clients send, by the name of the image."""
+"""Our own programs that process client requests, by image name."""
 _BY_TAG = ("dev", "local")
-"""Environments whose engines may run by tag, unasked."""
+"""Environments whose engines may run by tag without a reason."""
 
 
 def check_images(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the images of a platform."""
+    """Yield the problems of a platform's images."""
     images = platform.images
     if images is None:
         return
@@ -27,12 +27,12 @@ def check_images(platform: Platform) -> Iterator[InputError]:
 
 
 def check_pinned(plan: Plan) -> Iterator[InputError]:
-    """Yield the engines, and the programs of ours, that run by tag where nobody said why they may.
+    """Yield engines and other programs of ours that run by tag without a stated reason.
 
-    A tag can be moved, and so can what is served; a development stack may live with that.
+    A tag can be moved, which changes what is served. A development stack may accept that.
 
     Args:
-        plan: A stack without any other fault, resolved.
+        plan: A resolved stack without other problems.
     """
     platform = plan.platform
     images = platform.images
@@ -50,7 +50,7 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
     if absent:
         yield InputError(
             "images.digests",
-            f"must have {', '.join(absent)} where environment is not {' or '.join(_BY_TAG)}",
+            f"must have {', '.join(absent)} when environment is not {' or '.join(_BY_TAG)}",
             None,
             ": `gke-inference images pin --stack` finds them, and until then 'unpinned_images'"
             " says why they may run by tag",
@@ -58,32 +58,32 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
 
 
 def _ours(plan: Plan) -> set[str]:
-    """Return the engines that a stack runs, and our programs beside them.
+    """Return the engine images that a stack runs, and our other programs.
 
-    Of a platform these are not the engines: serving stacks say which of them run.
+    For a platform stack, engines are not included: serving stacks determine which of them run.
     """
     left = engines(plan) if plan.platform.layer is not Layer.PLATFORM else set[str]()
     return left | (_BESIDE & set(needed(plan)))
 
 
 def check_attested(platform: Platform) -> Iterator[InputError]:
-    """Yield the images that would not be admitted, where nothing else may run.
+    """Yield images that would not be admitted if attestation is enforced.
 
     Args:
-        platform: A stack without any other fault, as it is resolved.
+        platform: A stack without other problems.
     """
     images = platform.images
     if images is None or images.attestation is not Attestation.ENFORCE:
         return
     plan = resolve(platform)
-    # serving stacks say which engines run
+    # serving stacks determine which engines run
     left = engines(plan) if platform.layer is Layer.PLATFORM else set[str]()
     wanted = {repository_names()[each] for each in needed(plan) if each not in left}
     absent = sorted(wanted - set(images.digests))
     if absent:
         yield InputError(
             "images.digests",
-            f"must have {', '.join(absent)} where attestation is enforce",
+            f"must have {', '.join(absent)} when attestation is enforce",
             None,
             ": `gke-inference images pin --stack` finds them",
         )

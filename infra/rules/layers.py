@@ -1,6 +1,6 @@
-"""Rules about layers: a stack sets what its layer makes, and a team stays within its share.
+"""Rules about layers: a stack sets only what its layer deploys, and a team stays within its quota.
 
-Delivery is about layers as well: what a serving stack makes can come from git.
+They include delivery, since the objects of a serving stack can come from git.
 """
 
 import re
@@ -31,7 +31,7 @@ _OF_MODELS: Final = (
     "runbooks_url",
     "scrape_seconds",
 )
-"""Fields of `monitoring` that are about models."""
+"""Fields of `monitoring` that concern models."""
 _SYSTEM: Final = ("gke-", "gmp-", "kube-")
 _REPOSITORY: Final = re.compile(r"(https://|ssh://)[^\s/]+/\S+|[\w.-]+@[\w.-]+:\S+")
 _LOGIN: Final = re.compile(r"(https?://)[^\s/]*@")
@@ -43,7 +43,7 @@ _TAKEN: Final = ("default", GATEWAY_NAMESPACE)
 
 
 def check_layer(platform: Platform) -> Iterator[InputError]:
-    """Yield what a stack sets that its layer has no use for, and what it lacks."""
+    """Yield fields that do not apply to a stack's layer, and missing fields that do."""
     if platform.layer is Layer.PLATFORM:
         yield from _check_platform(platform)
     else:
@@ -58,10 +58,10 @@ def check_layer(platform: Platform) -> Iterator[InputError]:
 
 
 def check_share(plan: Plan) -> Iterator[InputError]:
-    """Yield the models of a team that its share of the platform cannot hold.
+    """Yield the models of a team that do not fit into its quota of the platform.
 
     Args:
-        plan: A stack without any other fault, resolved.
+        plan: A resolved stack without other problems.
     """
     platform = plan.platform
     team = platform.teams.get(platform.team or "")
@@ -73,12 +73,12 @@ def check_share(plan: Plan) -> Iterator[InputError]:
             if least > allowed:
                 share = f"teams.{platform.team}.chips.{kind} of {platform.platform}"
                 message = f"must take at most {allowed} {kind.upper()} chips in {name} ({share})"
-                note = " where every model has its fewest replicas"
+                note = " with the minimum replicas of every model"
                 yield InputError("models", message, least, note)
 
 
 def _left_out(platform: Platform, *way: str, value: Any = None) -> InputError:
-    message = f"must be left out where layer is {platform.layer.value}"
+    message = f"must not be set when layer is {platform.layer.value}"
     path = join(*way)
     return InputError(path, message) if value is None else InputError(path, message, value)
 
@@ -89,7 +89,7 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
     if "models" in platform.model_fields_set:
         yield InputError("models", "must have at least 1 entries", 0)
     else:
-        yield InputError("models", "is required: Models by the name that clients ask for")
+        yield InputError("models", "is required: Models, by the name that clients request")
 
 
 def _check_platform(platform: Platform) -> Iterator[InputError]:
@@ -102,12 +102,12 @@ def _check_platform(platform: Platform) -> Iterator[InputError]:
     if platform.existing.namespace is not None:
         yield _left_out(platform, "existing", "namespace", value=platform.existing.namespace)
     if not platform.teams:
-        yield InputError("teams", "is required where layer is platform: Who shares the platform")
+        yield InputError("teams", "is required when layer is platform: Teams on the platform")
     owners: dict[str, str] = {}
     for name, team in platform.teams.items():
         where = join("teams", name)
         if name.startswith(_SYSTEM) or name in _TAKEN:
-            yield InputError(where, "must not be a namespace that has another use", name)
+            yield InputError(where, "must not be a namespace with another purpose", name)
         yield from _check_host(platform, where, team, owners)
         if team.hostname is not None:
             owners.setdefault(team.hostname, name)
@@ -123,16 +123,16 @@ def _check_host(
     if gateway.certificate is None:
         yield InputError(path, "needs 'gateway.certificate'", host, " without one")
     elif gateway.issue_certificate:
-        message = "must be left out where gateway.issue_certificate is true: it is for one host"
+        message = "must not be set when gateway.issue_certificate is true: it is for one host"
         yield InputError(path, message, host)
     if host == gateway.hostname:
-        yield InputError(path, "must be another host than gateway.hostname", host)
+        yield InputError(path, "must differ from gateway.hostname", host)
     if host in owners:
-        yield InputError(path, "must be a host of its own", host, f", that of {owners[host]}")
+        yield InputError(path, "must be a unique hostname", host, f", that of {owners[host]}")
 
 
 def _check_caches(platform: Platform, where: str, team: str) -> Iterator[InputError]:
-    """Yield the team whose bucket of caches has no name that Google takes."""
+    """Yield teams whose cache bucket would have an invalid name."""
     for region in platform.regions:
         try:
             Names(platform).bucket("caches", region, team)
@@ -149,7 +149,7 @@ def _check_team(platform: Platform) -> Iterator[InputError]:
     for name, model in platform.models.items():
         where = join("models", name)
         if model.disk is not None:
-            message = "must be left out where layer is serving: a disk is the platform's to make"
+            message = "must not be set when layer is serving: the platform's stack creates the disk"
             yield InputError(f"{where}.disk", message)
         guess, canary = model.settings.speculative, model.canary
         for path, weights in (
@@ -178,26 +178,26 @@ def _check_bucket(
 
 
 def _check_delivery(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with who applies the objects of models."""
+    """Yield the problems of a stack's delivery settings."""
     delivery, layer = platform.delivery, platform.layer
     if delivery.kind is DeliveryKind.PULUMI:
         for field, value in (("with", delivery.tool), ("source", delivery.source)):
             if value is not None and (field != "with" or layer is not Layer.SERVING):
-                message = "must be left out where delivery.kind is pulumi"
+                message = "must not be set when delivery.kind is pulumi"
                 yield InputError(f"delivery.{field}", message)
         return
     if layer is Layer.ALL:
-        message = "must be pulumi where layer is all: only a serving stack is delivered from git"
+        message = "must be pulumi when layer is all: only a serving stack is delivered from git"
         yield InputError("delivery.kind", message, delivery.kind.value)
     elif layer is Layer.PLATFORM:
         if delivery.source is not None:
-            message = "must be left out where layer is platform: each serving stack has its own"
+            message = "must not be set when layer is platform: each serving stack has its own"
             yield InputError("delivery.source", message)
     elif delivery.tool is None:
         message = f"must be pulumi, as that of {platform.platform} is"
         yield InputError("delivery.kind", message, delivery.kind.value)
     elif delivery.source is None:
-        yield InputError("delivery.source", "is required where delivery.kind is gitops")
+        yield InputError("delivery.source", "is required when delivery.kind is gitops")
     else:
         yield from _check_source(platform, delivery, delivery.source)
 
@@ -205,31 +205,29 @@ def _check_delivery(platform: Platform) -> Iterator[InputError]:
 def _check_source(
     platform: Platform, delivery: Delivery, source: DeliverySource
 ) -> Iterator[InputError]:
-    """Yield what is wrong with where the tree of objects is."""
+    """Yield the problems of the source of the object tree."""
     where, is_git = "delivery.source", source.kind is DeliverySourceKind.GIT
     own, others = ("repo", ("image",)) if is_git else ("image", ("repo", "branch", "secret"))
     if getattr(source, own) is None:
-        yield InputError(f"{where}.{own}", f"is required where kind is {source.kind.value}")
+        yield InputError(f"{where}.{own}", f"is required when kind is {source.kind.value}")
     elif problem := _unreadable(platform, own, str(getattr(source, own))):
         yield problem
     for field in others:
         if getattr(source, field) is not None:
-            message = f"must be left out where kind is {source.kind.value}"
+            message = f"must not be set when kind is {source.kind.value}"
             yield InputError(f"{where}.{field}", message, getattr(source, field))
     if source.directory and not _FOLDER.fullmatch(source.directory):
         message = "must be a folder such as clusters/prod, without . and .."
         yield InputError(f"{where}.directory", message, source.directory)
     if is_git and source.secret is not None and delivery.tool is DeliveryTool.ARGO_CD:
-        message = "must be left out where the platform delivers with argo-cd, which has its own"
+        message = "must not be set when the platform uses argo-cd, which has its own credentials"
         yield InputError(f"{where}.secret", message, source.secret)
 
 
 def _unreadable(platform: Platform, field: str, value: str) -> InputError | None:
-    """Return why a source cannot be read; a stack without protection may have a local one."""
+    """Return why a source is invalid. Stacks without protection may use a local one."""
     if login := _LOGIN.match(value):
-        message = (
-            "must have no user or password; delivery.source.secret names a Secret that has them"
-        )
+        message = "must not contain a user or password: use a Secret in delivery.source.secret"
         return InputError(f"delivery.source.{field}", message, f"{login[1]}…@")
     known, local, words = {
         "image": (_ARTIFACT, _LOCAL_ARTIFACT, "HOST/PATH:TAG"),
@@ -242,10 +240,10 @@ def _unreadable(platform: Platform, field: str, value: str) -> InputError | None
 
 
 def _least_chips(served: ServedModel, kind: str) -> int:
-    """Return the chips of a kind that a model always has: 0 where it may run on the other kind."""
+    """Return the minimum chips of a kind that a model uses, 0 if it may run on the other kind."""
     total = 0
     for role in served.roles:
-        if role.form is Form.DUAL_CONTAINER:
+        if role.form in {Form.DRA, Form.DUAL_CONTAINER}:
             continue
         chips = [rung.chips for rung in role.capacity.of_kind(kind).values()]
         fills = role.form is Form.PAIRED and kind == "gpu"

@@ -1,4 +1,4 @@
-"""Rules about models: capacity that exists, replicas, forms that clusters allow, and names."""
+"""Rules about models: existing capacity, replicas, forms that clusters allow, and names."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,21 @@ from infra.rules.versions import check_standby
 from infra.stack import (
     ClusterMode,
     Form,
+    Layer,
     Model,
     Platform,
     Replicas,
+    Spanning,
 )
 from infra.stack.problems import join, one_of
 
 
 def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
-    """Yield what is wrong with the models of a platform.
+    """Yield the problems of a platform's models.
 
     Args:
         platform: The stack.
-        by_region: Its capacity, resolved.
+        by_region: Resolved capacity, by region.
     """
     for name, model in platform.models.items():
         unknown = list(_check_references(platform, name, model))
@@ -33,6 +35,7 @@ def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
             where = join("models", name, "canary", "replicas")
             yield from _check_replicas(platform, where, model, model.canary.replicas)
         yield from _check_live_adapters(name, model)
+        yield from _check_kuberay(platform, name, model)
     yield from _check_served_names(platform)
 
 
@@ -41,7 +44,24 @@ def _check_live_adapters(name: str, model: Model) -> Iterator[InputError]:
         return
     where = join("models", name, "live_adapters")
     if model.canary is not None:
-        yield InputError(where, "must be left out while there is a canary: one version at a time")
+        yield InputError(where, "must not be set during a canary: update one version at a time")
+
+
+def _check_kuberay(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
+    """Yield what contradicts Ray clusters: nothing scales them, and git would suspend them."""
+    if model.spanning is not Spanning.KUBERAY:
+        return
+    where = join("models", name)
+    if platform.layer is not Layer.ALL:
+        rule = f"must be engine or ray when layer is {platform.layer.value}"
+        yield InputError(join(where, "spanning"), rule, model.spanning.value)
+    replicas = [(join(where, "replicas"), model.replicas)]
+    if model.canary is not None and model.canary.replicas is not None:
+        replicas.append((join(where, "canary", "replicas"), model.canary.replicas))
+    for at, found in replicas:
+        if found.max != found.min:
+            rule = f"must be min ({found.min}) with spanning kuberay: nothing scales Ray clusters"
+            yield InputError(join(at, "max"), rule, found.max)
 
 
 def _check_references(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
@@ -63,7 +83,7 @@ def _check_form(platform: Platform, name: str, model: Model) -> Iterator[InputEr
         message = f"must not be dual-container in {autopilots[0]}"
         yield InputError(where, f"{message}: autopilot refuses privileged pods")
     elif capacity.node_pools is None:
-        message = f"needs pools made beforehand: set 'capacity.{model.capacity}.node_pools'"
+        message = f"needs node pools made by the stack: set 'capacity.{model.capacity}.node_pools'"
         yield InputError(where, message, "dual-container")
 
 
@@ -73,11 +93,14 @@ def _check_replicas(
     if replicas.min > replicas.max:
         message = f"must be at most max ({replicas.max})"
         yield InputError(join(where, "min"), message, replicas.min)
+    if replicas.buffer > replicas.max:
+        message = f"must be at most max ({replicas.max})"
+        yield InputError(join(where, "buffer"), message, replicas.buffer)
     if replicas.standby is None or model.capacity not in platform.capacity:
         return
     at = join(where, "standby")
     if platform.form_of(model) is not Form.PAIRED:
-        message = "must be left out: only a paired model has standby"
+        message = "must not be set: only a paired model has standby replicas"
         yield InputError(at, message, replicas.standby)
     elif replicas.standby > replicas.max:
         message = f"must be at most max ({replicas.max})"
@@ -88,7 +111,7 @@ def _check_replicas(
 
 
 def _check_served_names(platform: Platform) -> Iterator[InputError]:
-    """Clients name models and adapters alike, so no two may have one name."""
+    """Clients request models and adapters by name, so each name must be unique."""
     owners: dict[str, str] = {}
     for name in platform.models:
         owners[name] = join("models", name)
@@ -96,7 +119,5 @@ def _check_served_names(platform: Platform) -> Iterator[InputError]:
         for at, adapter in enumerate(model.adapter_names(name)):
             where = join("models", name, "adapters", at)
             if adapter in owners:
-                yield InputError(
-                    where, "must be a name of its own", adapter, f" as {owners[adapter]}"
-                )
+                yield InputError(where, "must be unique", adapter, f" as {owners[adapter]}")
             owners.setdefault(adapter, where)

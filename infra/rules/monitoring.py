@@ -1,4 +1,4 @@
-"""Rules about monitoring: each receiver says what its kind needs, and nothing of another kind."""
+"""Rules about monitoring: each receiver has the fields that its kind needs, and no others."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ _NEEDS = {
 
 
 def check_monitoring(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the receivers of a platform."""
+    """Yield the problems of a platform's receivers."""
     if platform.monitoring.notify and not platform.monitoring.alerts:
         count = len(platform.monitoring.notify)
         where = join("monitoring", "notify")
-        yield InputError(where, "must be left out where alerts is false", count, " receivers")
+        yield InputError(where, "must not be set when alerts is false", count, " receivers")
     is_watched = platform.layer is not Layer.PLATFORM and platform.monitoring.alerts
     if platform.protection and is_watched and not platform.monitoring.notify:
-        rule = "must have a receiver where protection is on: critical alerts would reach nobody"
+        rule = "must have a receiver when protection is on: critical alerts would reach nobody"
         yield InputError(join("monitoring", "notify"), rule, Bare("none"))
     for name, receiver in platform.monitoring.notify.items():
         needed = _NEEDS.get(receiver.kind)
@@ -28,8 +28,8 @@ def check_monitoring(platform: Platform) -> Iterator[InputError]:
             where = join("monitoring", "notify", name, field)
             value = getattr(receiver, field)
             if field == needed and value is None:
-                yield InputError(where, f"is required where kind is {receiver.kind.value}")
+                yield InputError(where, f"is required when kind is {receiver.kind.value}")
             if field != needed and value is not None:
                 yield InputError(
-                    where, f"must be left out where kind is {receiver.kind.value}", value
+                    where, f"must not be set when kind is {receiver.kind.value}", value
                 )

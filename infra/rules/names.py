@@ -1,4 +1,4 @@
-"""Rules about names: lengths of what they become, and that no two become one."""
+"""Rules about names: lengths of derived names, and collisions between them."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -15,12 +15,12 @@ from infra.plan.names import Names, object_name, pool_name, version_name
 from infra.stack import Front, Platform
 from infra.stack.problems import join
 
-_LONGEST_OBJECT: Final = 45  # of the 63 Kubernetes allows; the gateway and the servers append
-_LONGEST_CLASS: Final = 36  # of the 40 a node pool may have; a class of one kind appends -tpu
+_LONGEST_OBJECT: Final = 45  # Kubernetes allows 63; the gateway and the servers append suffixes
+_LONGEST_CLASS: Final = 36  # node pool names have at most 40; a class of one kind appends -tpu
 
 
 def check_names(platform: Platform) -> Iterator[InputError]:
-    """Yield the names that cloud or cluster would refuse."""
+    """Yield the names that the cloud or the cluster would reject."""
     names = Names(platform)
     makers = {
         "cluster": names.cluster,
@@ -37,7 +37,7 @@ def check_names(platform: Platform) -> Iterator[InputError]:
     for name, capacity in platform.capacity.items():
         where = join("capacity", name)
         if name.startswith(("gke", "autopilot")):
-            message = "must not begin with gke or autopilot, which Google keeps for its own classes"
+            message = "must not start with gke or autopilot, which Google reserves for its classes"
             yield InputError(where, message, name)
         if len(name) > _LONGEST_CLASS:
             yield InputError(where, f"must have at most {_LONGEST_CLASS} characters", name)
@@ -45,6 +45,9 @@ def check_names(platform: Platform) -> Iterator[InputError]:
             longest = pool_name(name, len(capacity.rungs))
             maker = partial(check_name, "node_pool", longest)
             yield from _problem(where, "gives its node pools a name that", maker)
+    for name in platform.storage.archives:
+        where = join("storage", "archives", name)
+        yield from _problem(where, "gives its bucket a name that", partial(names.archive, name))
     yield from _check_models(platform)
     if platform.gateway.front is Front.GLOBAL:
         for name in paths_of_models(platform):
@@ -77,16 +80,16 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
         whole = version_name(name, model.canary.version)
         as_object = object_name(whole)
         if len(as_object) > _LONGEST_OBJECT:
-            message = f"must make a name of at most {_LONGEST_OBJECT} characters"
+            message = f"must result in a name of at most {_LONGEST_OBJECT} characters"
             yield InputError(where, message, whole)
         if as_object in owners:
-            message = "must make a name of its own"
+            message = "must result in a unique name"
             yield InputError(where, message, whole, ", the name of a model or version")
         owners.setdefault(as_object, whole)
 
 
 def _programs(platform: Platform) -> Iterator[tuple[str, str]]:
-    """Yield what the platform's own programs are called in the namespace of models."""
+    """Yield the names of the platform's own programs in the models' namespace."""
     if gated(platform) is not None:
         yield GATE, "the gate of clients"
     if has_backends(platform):

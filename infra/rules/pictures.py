@@ -1,4 +1,4 @@
-"""Rules about models that draw: sizes, and words that only they have."""
+"""Rules about image models: sizes, and settings that only they have."""
 
 from collections.abc import Iterator
 
@@ -8,16 +8,16 @@ from infra.stack.problems import join
 
 
 def check_pictures(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the models of a platform that draw, or that say they do."""
+    """Yield the problems of a platform's image models."""
     for name, model in platform.models.items():
         if model.task is not Task.IMAGE:
             if model.pictures is not None:
                 where = join("models", name, "pictures")
-                yield InputError(where, f"must be left out where task is {model.task.value}")
+                yield InputError(where, f"must not be set when task is {model.task.value}")
             continue
         if model.engine is not Engine.DIFFUSION:
-            message = "must be diffusion where task is image"
+            message = "must be diffusion when task is image"
             yield InputError(join("models", name, "engine"), message, model.engine.value)
         if model.canary is not None:
             where = join("models", name, "canary")
-            yield InputError(where, "must be left out where task is image")
+            yield InputError(where, "must not be set when task is image")

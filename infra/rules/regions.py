@@ -20,7 +20,7 @@ _PREFIXES: Final = {
 
 
 def check_regions(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the regions of a platform."""
+    """Yield the problems of a platform's regions."""
     for name, region in platform.regions.items():
         yield from _check_zones(name, region)
         yield from _check_mode(name, region)
@@ -32,7 +32,7 @@ def check_regions(platform: Platform) -> Iterator[InputError]:
 
 
 def _check_turns(platform: Platform) -> Iterator[InputError]:
-    """One region is upgraded after another where a platform is protected."""
+    """On a protected platform, maintenance windows of regions must not overlap."""
     if not platform.protection:
         return
     hours = {
@@ -44,7 +44,7 @@ def _check_turns(platform: Platform) -> Iterator[InputError]:
         if hours[first] & hours[second]:
             named = second if platform.regions[second].maintenance is not None else first
             other = first if named == second else second
-            message = f"must not overlap the window of {other} where protection is on"
+            message = f"must not overlap the window of {other} when protection is on"
             yield InputError(join("regions", named, "maintenance"), message)
 
 
@@ -54,23 +54,23 @@ def _check_zones(name: str, region: Region) -> Iterator[InputError]:
             message = f"must be a zone of {name}"
             yield InputError(join("regions", name, "zones", at), message, zone)
     for zone in sorted({zone for zone in region.zones if region.zones.count(zone) > 1}):
-        yield InputError(join("regions", name, "zones"), "must name a zone once", zone, " twice")
+        yield InputError(join("regions", name, "zones"), "must not repeat a zone", zone, " twice")
 
 
 def _check_mode(name: str, region: Region) -> Iterator[InputError]:
     where = ("regions", name)
     is_autopilot = region.mode is ClusterMode.AUTOPILOT
     if is_autopilot and region.cluster is ClusterSpread.ZONAL:
-        message = "must be regional where mode is autopilot"
+        message = "must be regional when mode is autopilot"
         yield InputError(join(*where, "cluster"), message, "zonal")
     if is_autopilot and region.auto_provisioning_limits is not None:
-        message = "must be left out where mode is autopilot: GKE makes every node"
+        message = "must not be set when mode is autopilot: GKE creates every node"
         yield InputError(join(*where, "auto_provisioning_limits"), message)
     pool = region.system_pool
     if pool is None:
         return
     if is_autopilot:
-        message = "must be left out where mode is autopilot: GKE manages those nodes"
+        message = "must not be set when mode is autopilot: GKE manages those nodes"
         yield InputError(join(*where, "system_pool"), message)
     if pool.machine_type in pool.fallback or len(set(pool.fallback)) != len(pool.fallback):
         message = f"must be different machine types beside {pool.machine_type}"
@@ -80,12 +80,12 @@ def _check_mode(name: str, region: Region) -> Iterator[InputError]:
         message = f"must be at most max_nodes ({pool.max_nodes})"
         yield InputError(join(*where, "system_pool", "min_nodes"), message, pool.min_nodes)
     if pool.max_nodes < len(region.zones):
-        message = f"must be at least {len(region.zones)}, as it begins with a node in each zone"
+        message = f"must be at least {len(region.zones)}, as it starts with one node per zone"
         yield InputError(join(*where, "system_pool", "max_nodes"), message, pool.max_nodes)
 
 
 def _check_keys(name: str, region: Region) -> Iterator[InputError]:
-    """A key encrypts what is in its own location only (cloud.google.com/kms/docs/locations)."""
+    """A key encrypts only data in its own location (cloud.google.com/kms/docs/locations)."""
     for field in ("kms_key", "data_key"):
         key: str | None = getattr(region, field)
         if key is not None and key.split("/")[3] != name:
@@ -93,7 +93,7 @@ def _check_keys(name: str, region: Region) -> Iterator[InputError]:
 
 
 def _check_maintenance(name: str, region: Region) -> Iterator[InputError]:
-    """GKE wants 48 hours in any 32 days, which hold each day of the week four times."""
+    """GKE needs 48 hours in every 32 days, which contain each weekday at least four times."""
     window = region.maintenance
     if window is None:
         return
@@ -101,7 +101,7 @@ def _check_maintenance(name: str, region: Region) -> Iterator[InputError]:
     hours = 4 * window.hours * len(set(window.days))
     if len(set(window.days)) != len(window.days):
         days = ", ".join(window.days)
-        yield InputError(join(where, "days"), "must name a day once", Bare(days))
+        yield InputError(join(where, "days"), "must not repeat a day", Bare(days))
     elif hours < _MAINTENANCE_HOURS:
         message = f"must leave GKE {_MAINTENANCE_HOURS} hours in 32 days"
         yield InputError(where, message, hours)
@@ -133,6 +133,9 @@ def _check_overlaps(platform: Platform) -> Iterator[InputError]:
         for where, (_, cidr) in _ranges(name, region).items()
         if _is_network(cidr)
     ]
+    lustre = platform.storage.lustre
+    if lustre is not None and lustre.services_range and _is_network(lustre.services_range):
+        ranges.append((join("storage", "lustre", "services_range"), lustre.services_range))
     for (first, first_cidr), (second, second_cidr) in combinations(ranges, 2):
         if ipaddress.IPv4Network(first_cidr).overlaps(ipaddress.IPv4Network(second_cidr)):
             message = f"must not overlap {first} ({first_cidr})"
@@ -140,7 +143,7 @@ def _check_overlaps(platform: Platform) -> Iterator[InputError]:
 
 
 def _ranges(name: str, region: Region) -> dict[str, tuple[str, str]]:
-    """Return the use and the value of each range of a region, by its path."""
+    """Return the purpose and value of each range of a region, by its path."""
     found: dict[str, tuple[str, str]] = {}
     if region.ranges is not None:
         for use, cidr in region.ranges.model_dump(exclude_none=True).items():

@@ -1,11 +1,12 @@
-"""Rules about storage: what Cloud Storage offers, and zones that have readers."""
+"""Rules about storage: limits of Cloud Storage, and zones that the stack uses."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from gke_inference.catalogue.filestore import TIERS
 from gke_inference.catalogue.input_error import InputError
-from infra.plan.filestore import has_filestore, is_on_filestore
+from infra.plan.folders import mounts_model_bucket
+from infra.rules.files.archives import check_archives
+from infra.rules.files.folders import check_folders
 from infra.stack import Layer, Platform
 from infra.stack.problems import join
 
@@ -13,7 +14,7 @@ _SHORTEST_SOFT_DELETE_DAYS: Final = 7  # https://cloud.google.com/storage/docs/s
 
 
 def check_storage(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the storage of a platform."""
+    """Yield the problems of a platform's storage."""
     days = platform.storage.soft_delete_days
     if 0 < days < _SHORTEST_SOFT_DELETE_DAYS:
         yield InputError("storage.soft_delete_days", "must be 0 or 7 to 90", days)
@@ -28,10 +29,31 @@ def check_storage(platform: Platform) -> Iterator[InputError]:
                 message = f"must be among the zones of 'regions' ({', '.join(known)})"
                 yield InputError(where, message, zone)
             elif zones.count(zone) > 1:
-                yield InputError(where, "must name a zone once", zone, " twice")
+                yield InputError(where, "must not repeat a zone", zone, " twice")
                 break
+    if not platform.storage.cache_zones:
+        for field in ("cache_days", "cache_on_write"):
+            if field in platform.storage.model_fields_set:
+                message = "must not be set without 'cache_zones'"
+                yield InputError(f"storage.{field}", message, getattr(platform.storage, field))
+    yield from _check_profile(platform)
     yield from _check_disks(platform, known)
-    yield from _check_filestore(platform)
+    yield from check_folders(platform)
+    yield from check_archives(platform)
+
+
+def _check_profile(platform: Platform) -> Iterator[InputError]:
+    """Yield the problem of a profile for mounts that the stack does not have."""
+    profile = platform.storage.fuse_profile
+    if profile is None:
+        return
+    if platform.layer is not Layer.ALL:
+        message = f"must not be set when layer is {platform.layer.value}"
+        yield InputError("storage.fuse_profile", message, profile.value)
+    elif not any(mounts_model_bucket(platform, model) for model in platform.models.values()):
+        message = "must not be set unless a model mounts the model bucket"
+        note = ": servers that stream weights, or read them elsewhere, do not"
+        yield InputError("storage.fuse_profile", message, profile.value, note)
 
 
 def _check_disks(platform: Platform, known: list[str]) -> Iterator[InputError]:
@@ -42,31 +64,3 @@ def _check_disks(platform: Platform, known: list[str]) -> Iterator[InputError]:
             if not set(settings.zones) & set(model.disk.zones):
                 message = f"must have a zone in {region}, where the model runs"
                 yield InputError(join("models", name, "disk", "zones"), message, None)
-
-
-def _check_filestore(platform: Platform) -> Iterator[InputError]:
-    filestore = platform.storage.filestore
-    for name, model in platform.models.items():
-        if not is_on_filestore(model):
-            continue
-        where = join("models", name, "live_adapters", "place")
-        if platform.layer is not Layer.ALL:
-            message = f"must be bucket where layer is {platform.layer.value}"
-            yield InputError(where, message, "filestore")
-        elif filestore is None:
-            yield InputError(where, "needs 'storage.filestore'", "filestore", " without it")
-    if filestore is None:
-        return
-    tier = TIERS[filestore.tier.value]
-    if not tier.allows(filestore.capacity_gib):
-        message = f"must be {tier.words} for tier {filestore.tier.value}"
-        yield InputError("storage.filestore.capacity_gib", message, filestore.capacity_gib)
-    if not has_filestore(platform):
-        message = "must be left out where no model has live_adapters.place filestore"
-        yield InputError("storage.filestore", message)
-    network = platform.existing.network
-    if network is not None and not network.startswith(f"projects/{platform.project}/"):
-        # cloud.google.com/filestore/docs/shared-vpc: it takes private services access, which the
-        # host project must have made
-        message = "must be left out with a network of another project"
-        yield InputError("storage.filestore", message, network)

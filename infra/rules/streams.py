@@ -1,4 +1,4 @@
-"""Rules about streams: a source that can be read, a model that answers, and results that fit."""
+"""Rules about streams: a readable source, a model that answers, and matching results."""
 
 import re
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ _LONGEST_NAME = 30
 
 
 def check_streams(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the streams of a platform."""
+    """Yield the problems of a platform's streams."""
     if platform.streams and platform.layer is not Layer.ALL:
-        rule = "must be left out where layer is platform or serving"
+        rule = "must not be set when layer is platform or serving"
         yield InputError("streams", rule, len(platform.streams))
         return
     for name, stream in platform.streams.items():
@@ -50,7 +50,7 @@ def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[Inp
         yield one_of(join(where, "region"), stream.region, regions)
     clients = gated(platform)
     if clients is not None and clients.anonymous is None and stream.key_secret is None:
-        rule = "is required where clients have teams: requests without a key get 401"
+        rule = "is required when clients have teams: requests without a key get 401"
         yield InputError(join(where, "key_secret"), rule)
 
 
@@ -62,14 +62,14 @@ def _check_source(where: str, stream: Stream) -> Iterator[InputError]:
             yield InputError(join(path, "topic"), rule, source.topic)
         for field in ("brokers", "group", "secret"):
             if getattr(source, field):
-                rule = "must be left out where kind is pubsub"
+                rule = "must not be set when kind is pubsub"
                 yield InputError(join(path, field), rule, getattr(source, field))
         return
     if source.topic is None or not _KAFKA_TOPIC.fullmatch(source.topic):
-        rule = "must be the name of a topic of Kafka where kind is kafka"
+        rule = "must be the name of a Kafka topic when kind is kafka"
         yield InputError(join(path, "topic"), rule, source.topic)
     if not source.brokers:
-        yield InputError(join(path, "brokers"), "must have a broker where kind is kafka", 0)
+        yield InputError(join(path, "brokers"), "must have a broker when kind is kafka", 0)
     for at, broker in enumerate(source.brokers):
         if not _BROKER.fullmatch(broker) or int(broker.rpartition(":")[2]) > _LARGEST_PORT:
             yield InputError(join(path, "brokers", at), "must be HOST:PORT", broker)
@@ -78,24 +78,31 @@ def _check_source(where: str, stream: Stream) -> Iterator[InputError]:
 def _check_results(where: str, stream: Stream) -> Iterator[InputError]:
     results, path = stream.results, join(where, "results")
     needs = {ResultsKind.BUCKET: "bucket", ResultsKind.BIGQUERY: "table"}
+    if results.archive is not None:
+        if results.kind is not ResultsKind.BUCKET:
+            rule = f"must not be set when kind is {results.kind.value}"
+            yield InputError(join(path, "archive"), rule, results.archive)
+        elif results.bucket is not None:
+            yield InputError(join(path, "bucket"), "must not be set with 'archive'")
+        del needs[ResultsKind.BUCKET]
     for kind, field in needs.items():
         value = getattr(results, field)
         if results.kind is kind and value is None:
-            yield InputError(join(path, field), f"is required where kind is {kind.value}")
+            yield InputError(join(path, field), f"is required when kind is {kind.value}")
         if results.kind is not kind and value is not None:
-            rule = f"must be left out where kind is {results.kind.value}"
+            rule = f"must not be set when kind is {results.kind.value}"
             yield InputError(join(path, field), rule, value)
     if results.prefix and results.kind is not ResultsKind.BUCKET:
-        rule = f"must be left out where kind is {results.kind.value}"
+        rule = f"must not be set when kind is {results.kind.value}"
         yield InputError(join(path, "prefix"), rule, results.prefix)
     is_kafka = stream.source.kind is SourceKind.KAFKA
     if results.topic is not None and not (is_kafka and results.kind is ResultsKind.TOPIC):
-        rule = "must be left out but for answers of a stream of Kafka that are messages"
+        rule = "must not be set unless a Kafka stream answers with messages"
         yield InputError(join(path, "topic"), rule, results.topic)
     elif results.topic is not None and not _KAFKA_TOPIC.fullmatch(results.topic):
-        yield InputError(join(path, "topic"), "must be the name of a topic of Kafka", results.topic)
+        yield InputError(join(path, "topic"), "must be the name of a Kafka topic", results.topic)
     if is_kafka and results.topic is not None and results.topic == stream.source.topic:
-        rule = "must differ from source.topic: answers would be messages again"
+        rule = "must differ from source.topic: answers would become messages"
         yield InputError(join(path, "topic"), rule, results.topic)
 
 
@@ -104,5 +111,5 @@ def _check_workers(where: str, stream: Stream) -> Iterator[InputError]:
     if workers.min > workers.max:
         yield InputError(join(path, "min"), f"must be at most max ({workers.max})", workers.min)
     if stream.source.kind is SourceKind.KAFKA and workers.min == 0:
-        rule = "must be 1 or more where the source is Kafka: the workers report its backlog"
+        rule = "must be 1 or more when the source is Kafka: the workers report its backlog"
         yield InputError(join(path, "min"), rule, 0)

@@ -1,4 +1,4 @@
-"""Rules about versions of GKE: a region's channel has what its models use."""
+"""Rules about GKE versions: a region's channel must offer the features that its models use."""
 
 from collections.abc import Iterator
 
@@ -11,13 +11,13 @@ from infra.stack.problems import join
 
 
 def is_from_zero(region: Region) -> bool:
-    """Return whether autoscalers of a region may scale from nothing."""
+    """Return whether autoscalers of a region support scaling from zero."""
     limit = region.version or channel(region.release_channel.value).newest
     return version_key(limit) >= version_key(gke_minimum(FROM_ZERO))
 
 
 def check_standby(platform: Platform, name: str, path: str) -> Iterator[InputError]:
-    """Yield why a model may not have a standby of 0 in a region."""
+    """Yield why a model cannot have a standby of 0 in a region."""
     region = platform.regions[name]
     if is_from_zero(region):
         return
@@ -31,7 +31,7 @@ def check_versions(plan: Plan) -> Iterator[InputError]:
     """Yield the regions whose clusters would be too old.
 
     Args:
-        plan: A stack without any other fault, resolved.
+        plan: A resolved stack without other problems.
     """
     for name, region in plan.regions.items():
         least, because = needed(region)
@@ -45,10 +45,10 @@ def check_versions(plan: Plan) -> Iterator[InputError]:
 
 
 def check_shared_versions(plan: Plan) -> Iterator[InputError]:
-    """Yield the regions where a serving stack's platform asks for too old a GKE.
+    """Yield the regions whose clusters are too old for a serving stack.
 
     Args:
-        plan: A stack without any other fault, resolved.
+        plan: A resolved stack without other problems.
     """
     platform = plan.platform
     if platform.layer is not Layer.SERVING:

@@ -1,4 +1,4 @@
-"""The typed form of one stack file: what a user may write under `gke-inference:platform`."""
+"""The typed form of a stack file: the keys allowed under `gke-inference:platform`."""
 
 from infra.stack.base.fields import BootDisk
 from infra.stack.budget import Budget, Covers
@@ -19,9 +19,10 @@ from infra.stack.edge.clients import (
     Counters,
     Priority,
     StoreNodes,
+    TeamLimits,
     TokenIssuer,
 )
-from infra.stack.edge.front import Front, Publish
+from infra.stack.edge.front import Fleet, Front, Publish
 from infra.stack.edge.guardrails import (
     ArmorFilters,
     Confidence,
@@ -31,6 +32,7 @@ from infra.stack.edge.guardrails import (
     GuardrailKind,
     Phase,
 )
+from infra.stack.edge.personal import PersonalImages
 from infra.stack.edge.streams import (
     ResultsKind,
     SourceKind,
@@ -44,7 +46,10 @@ from infra.stack.engines import (
     EngineSettings,
     Guess,
     KvCacheDtype,
+    KvOffload,
     Quantization,
+    SharedPlace,
+    SharedTier,
     Speculative,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
@@ -78,12 +83,21 @@ from infra.stack.regions import (
     SystemPool,
 )
 from infra.stack.root import Platform
-from infra.stack.storage import Filestore, FilestoreTier, ImageCache, Storage
+from infra.stack.storage import (
+    Archive,
+    Filestore,
+    FilestoreTier,
+    FuseProfile,
+    ImageCache,
+    Lustre,
+    Storage,
+)
 
 __all__ = [
     "Accelerator",
     "AdapterPlace",
     "AnswerCache",
+    "Archive",
     "ArmorFilters",
     "Attestation",
     "Backend",
@@ -124,8 +138,10 @@ __all__ = [
     "Filestore",
     "FilestoreTier",
     "Flaw",
+    "Fleet",
     "Form",
     "Front",
+    "FuseProfile",
     "Gateway",
     "Guardrail",
     "GuardrailKind",
@@ -134,11 +150,14 @@ __all__ = [
     "ImageCache",
     "Images",
     "KvCacheDtype",
+    "KvOffload",
     "Layer",
+    "Lustre",
     "Maintenance",
     "Model",
     "Monitoring",
     "NodePools",
+    "PersonalImages",
     "Phase",
     "Pictures",
     "Platform",
@@ -159,6 +178,8 @@ __all__ = [
     "Rung",
     "Serving",
     "Severity",
+    "SharedPlace",
+    "SharedTier",
     "Size",
     "Slo",
     "SourceKind",
@@ -173,5 +194,6 @@ __all__ = [
     "SystemPool",
     "Task",
     "Team",
+    "TeamLimits",
     "TokenIssuer",
 ]

@@ -18,26 +18,27 @@ class Covers(StrEnum):
 
 
 class Budget(StackModel):
-    """Alerts on the bill of a calendar month. They stop nothing, and bills are hours late."""
+    """Alerts on the bill of a calendar month, which lags by hours. They stop no spending."""
 
     billing_account: BillingAccount
     """Billing account that pays, in US dollars."""
     monthly_usd: int = Field(ge=1, le=1_000_000_000)
-    """What a month may cost, in whole US dollars after credits; not below the minimum
-    of what counts against it."""
+    """Monthly budget in whole US dollars, after credits. Not below the minimum cost of what it
+    covers."""
     alert_percent: tuple[Percent, ...] = (50, 90, 100)
-    """Shares of it at which people are notified."""
+    """Percentages of the budget at which notifications are sent."""
     billing_admins: bool = True
-    """Whether administrators and users of the billing account are notified, too."""
+    """Whether to also notify administrators and users of the billing account."""
     covers: Covers = Covers.STACK
-    """stack counts what carries the label env of this stack: clusters with their machines, disks
-    and buckets. project counts the whole project, with load balancers, networks and metrics, which
-    carry no label."""
+    """`stack` counts resources with this stack's `env` label: clusters and their VMs, disks and
+    buckets. `project` counts the whole project, including load balancers, networks and metrics,
+    which carry no label."""
     discount_percent: int = Field(default=0, ge=0, le=90)
-    """What is paid below list prices, by commitments or agreement, when monthly_usd is checked."""
+    """Discount on list prices, from commitments or agreements, for the check of `monthly_usd`."""
     forecast_percent: tuple[Percent, ...] = (100,)
-    """Shares at which people are notified as soon as the month is forecast to reach them."""
+    """Percentages at which notifications are sent as soon as the month is forecast to reach
+    them."""
     notify: tuple[Name, ...] = Field(default=(), max_length=5)
-    """Receivers of `monitoring.notify` that are notified; only those of the kind email can be."""
+    """Receivers in `monitoring.notify` to notify. Only receivers of kind `email` are supported."""
     topic: TopicName | None = None
-    """Pub/Sub topic that programs read the state of the budget from."""
+    """Pub/Sub topic that receives the budget status, for programs."""

@@ -1,4 +1,4 @@
-"""Capacity: named lists of rungs, tried from the first to the last."""
+"""Capacity: named lists of rungs, tried from first to last."""
 
 from enum import StrEnum
 
@@ -16,7 +16,7 @@ from infra.stack.base.fields import (
 
 
 class Accelerator(StrEnum):
-    """The accelerators a rung can ask for."""
+    """Accelerators that a rung can request."""
 
     TPU_V5E = "tpu-v5e"
     TPU_V6E = "tpu-v6e"
@@ -32,12 +32,12 @@ class Accelerator(StrEnum):
 
     @property
     def is_tpu(self) -> bool:
-        """Whether a pod asks for it as `google.com/tpu`."""
+        """Whether a pod requests it as `google.com/tpu`."""
         return self.value.startswith("tpu")
 
 
 class Provisioning(StrEnum):
-    """How the machines of a rung are bought."""
+    """How the VMs of a rung are purchased."""
 
     RESERVATION = "reservation"
     ON_DEMAND = "on-demand"
@@ -47,80 +47,94 @@ class Provisioning(StrEnum):
 
     @property
     def is_reserved(self) -> bool:
-        """Whether the rung draws on a named reservation."""
+        """Whether the rung consumes a named reservation."""
         return self in {Provisioning.RESERVATION, Provisioning.CALENDAR}
 
 
+class NodeNetwork(StrEnum):
+    """What connects the GPU nodes of a model."""
+
+    RDMA = "rdma"
+    TCP = "tcp"
+
+
 class Rung(StackModel):
-    """One kind of machine, bought in one way."""
+    """One machine type with one provisioning model."""
 
     accelerator: Accelerator
     """Accelerator of the rung."""
     provisioning: Provisioning
-    """How its machines are bought; calendar is a reservation that a future reservation made."""
+    """Provisioning model of the VMs. `calendar` consumes a reservation that a future reservation
+    created."""
     topology: Topology | None = None
-    """Shape of the TPU slice, such as 2x2; required for a TPU, refused for a GPU."""
+    """Topology of the TPU slice, such as 2x2. Required for TPUs, not allowed for GPUs."""
     count: int | None = Field(default=None, ge=1, le=16)
-    """GPUs of one node; required for a GPU, refused for a TPU."""
+    """GPUs per node. Required for GPUs, not allowed for TPUs."""
     hosts: int | None = Field(default=None, ge=1, le=16)
-    """GPU nodes that one replica spans, 1 by default; refused for a TPU, whose topology says it."""
+    """GPU nodes per replica, 1 by default. Not allowed for TPUs, whose topology determines it."""
+    network: NodeNetwork | None = None
+    """Network between the GPU nodes of a replica, or between prefill and decode: rdma uses the RDMA
+    interfaces of A3 Ultra and A4 machines and is the default where models need it; tcp uses the
+    interface of the node and is required when a model needs RDMA that the machine does not
+    have."""
     machine_type: MachineType | None = None
-    """Machine type, where the accelerator and its count leave a choice."""
+    """Machine type, if the accelerator and count allow more than one."""
     reservation: Name | None = None
-    """Name of the reservation; required for reservation and calendar, refused otherwise."""
+    """Name of the reservation. Required for `reservation` and `calendar`, otherwise not allowed."""
     reservation_project: ProjectId | None = None
-    """Project that owns the reservation; the platform's own project by default."""
+    """Project that owns the reservation. By default, the platform's project."""
     reservation_zones: tuple[Zone, ...] | None = Field(default=None, min_length=1)
-    """Zones of the reservation; it is a rung only in their regions."""
+    """Zones of the reservation. The rung exists only in their regions."""
     zones: tuple[Zone, ...] | None = Field(default=None, min_length=1)
-    """Zones to use, for what is not reserved; it is a rung only in their regions. By default every
-    zone of a region."""
+    """Zones to use, for rungs that are not reserved. The rung exists only in their regions. By
+    default, every zone of a region."""
     allow_unlisted_zones: bool = False
-    """Trusts zones that are newer than this version's catalogue of accelerators."""
+    """Whether to allow zones that the accelerator catalog of this release does not list."""
     boot_disk_type: BootDisk | None = None
-    """Type of the nodes' boot disks; by default what GKE takes for the machine."""
+    """Boot disk type of the nodes. By default, GKE's default for the machine type."""
     max_run_hours: int | None = Field(default=None, ge=1, le=168)
-    """Hours a flex-start machine may run, 168 at most."""
+    """Maximum run time of a flex-start VM in hours, up to 168."""
 
     @property
     def named_zones(self) -> tuple[Zone, ...] | None:
-        """The zones that the rung names, of whichever field."""
+        """Zones that the rung names, in either field."""
         return self.reservation_zones or self.zones
 
     def is_in(self, region: str) -> bool:
-        """Whether a region has the rung: it names no zones, or one of the region."""
+        """Return whether a region has the rung: it names no zones, or one in the region."""
         zones = self.named_zones
         return zones is None or any(zone.rpartition("-")[0] == region for zone in zones)
 
 
 class NodePools(StackModel):
-    """Node pools made beforehand, one for each rung, instead of on demand by GKE."""
+    """Node pools that the stack creates, one per rung. By default, GKE creates them on demand."""
 
     max_nodes: int = Field(ge=1, le=1000)
-    """Nodes a pool may grow to."""
+    """Maximum nodes per pool."""
     min_nodes: int = Field(default=0, ge=0, le=1000)
-    """Nodes a pool never goes below."""
+    """Minimum nodes per pool."""
     max_surge: int = Field(default=0, ge=0, le=20)
-    """Nodes that an upgrade adds before it takes others away; each needs spare capacity."""
+    """Nodes that an upgrade adds before it removes others. Each needs spare capacity."""
     max_unavailable: int = Field(default=1, ge=0, le=20)
-    """Nodes that an upgrade takes away at a time; at least 1 where max_surge is 0."""
+    """Nodes that an upgrade may remove at a time. At least 1 if `max_surge` is 0."""
 
 
 class Capacity(StackModel):
-    """Rungs in the order in which GKE tries them."""
+    """Rungs, in the order in which GKE tries them."""
 
     rungs: tuple[Rung, ...] = Field(min_length=1, max_length=10)
-    """Rungs, the preferred one first; ten is the practical limit of a compute class."""
+    """Rungs in order of preference. Ten is the practical limit of a compute class."""
     move_back: bool = False
-    """Whether running replicas move to an earlier rung when it has room again."""
+    """Whether running replicas move back to an earlier rung when it has capacity again."""
     node_pools: NodePools | None = None
-    """Makes the pools beforehand, as dual-container models need; GKE makes them otherwise."""
+    """Creates the node pools with the stack, as models in the forms dual-container and dra require.
+    By default, GKE creates them on demand."""
     image_cache: bool = False
-    """Whether its GPU nodes carry the boot disk of `storage.image_cache`, with the engine images;
-    nobody has shown one on a TPU node."""
+    """Whether GPU nodes attach the boot disk of `storage.image_cache`, which contains the engine
+    images. Not shown to work on TPU nodes."""
 
     def rungs_in(self, region: str) -> dict[int, Rung]:
-        """Return the rungs that a region has, by their place in the list."""
+        """Return the rungs that a region has, by their index in the list."""
         return {at: rung for at, rung in enumerate(self.rungs) if rung.is_in(region)}
 
     @property

@@ -1,4 +1,4 @@
-"""Delivery: who brings the Kubernetes objects of models into the clusters."""
+"""Delivery: how the Kubernetes objects of models are applied to the clusters."""
 
 from enum import StrEnum
 
@@ -8,56 +8,57 @@ from infra.stack.base.fields import Branch, ObjectName, StackModel
 
 
 class DeliveryKind(StrEnum):
-    """Who applies the objects of models."""
+    """How the objects of models are applied."""
 
     PULUMI = "pulumi"
     GITOPS = "gitops"
 
 
 class DeliveryTool(StrEnum):
-    """What reads the tree of objects, and applies it."""
+    """Tool that reads the object tree and applies it."""
 
     CONFIG_SYNC = "config-sync"
     ARGO_CD = "argo-cd"
 
 
 class DeliverySourceKind(StrEnum):
-    """Where the tree of objects is."""
+    """Type of the source of the object tree."""
 
     GIT = "git"
     OCI = "oci"
 
 
 class DeliverySource(StackModel):
-    """The tree of objects that `render --git` or `render --oci` writes."""
+    """The object tree that `render --git` or `render --oci` writes."""
 
     kind: DeliverySourceKind
     """`git`, or `oci` for an artifact in a registry."""
     repo: str | None = Field(default=None, min_length=1, max_length=500)
-    """Repository, where `kind` is git: `https://…`, `ssh://…` or `git@HOST:PATH`. Where
-    `protection` is off, `file://…` and `http://…` as well, for the twin."""
+    """Repository, where `kind` is `git`: `https://…`, `ssh://…` or `git@HOST:PATH`. Where
+    `protection` is off, also `file://…` and `http://…`, for the twin."""
     branch: Branch | None = None
     """Branch of the repository, `main` by default."""
     image: str | None = Field(default=None, min_length=1, max_length=500)
-    """Artifact `HOST/PATH:TAG`, where `kind` is oci."""
+    """Artifact `HOST/PATH:TAG`, where `kind` is `oci`."""
     directory: str = Field(default="", max_length=200)
-    """Folder of the tree in the source, such as `clusters/prod`; each region has a folder in it. By
-    default the regions' folders are at the top."""
+    """Folder of the tree in the source, such as `clusters/prod`, with one folder per region. By
+    default, the root."""
     secret: ObjectName | None = None
-    """Kubernetes Secret in the team's namespace with which Config Sync reads the repository: keys
-    `username` and `token`, or `ssh`. By default the repository is public. Argo CD has its own
-    list of repositories."""
+    """Kubernetes Secret in the team's namespace that Config Sync uses to read the repository, with
+    the keys `username` and `token`, or `ssh`. Not needed for a public repository. Argo CD has its
+    own list of repositories."""
 
 
 class Delivery(StackModel):
-    """How the Kubernetes objects of models get into the clusters."""
+    """How the Kubernetes objects of models are applied to the clusters."""
 
     model_config = ConfigDict(validate_by_alias=True, validate_by_name=False)
 
     kind: DeliveryKind = DeliveryKind.PULUMI
-    """`pulumi`: each `up` applies them. `gitops`: they are committed, and `with` applies them."""
+    """`pulumi`: each `up` applies them. `gitops`: you commit them, and the tool in `with` applies
+    them."""
     tool: DeliveryTool | None = Field(default=None, alias="with")
-    """`config-sync`, which the platform installs, or `argo-cd`, which must be in the clusters. Only
-    where `layer` is platform; `config-sync` by default."""
+    """`config-sync`, which the platform installs (default), or `argo-cd`, which must already be in
+    the clusters. Only where `layer` is `platform`."""
     source: DeliverySource | None = None
-    """Where the tree is. Only where `layer` is serving."""
+    """Source of the object tree. Only where `layer` is `serving`."""

@@ -1,4 +1,4 @@
-"""Prefill apart from decode: prompts are computed by other replicas than answers."""
+"""Disaggregated serving: separate replicas for prefill and decode."""
 
 from pydantic import Field
 
@@ -6,27 +6,27 @@ from infra.stack.base.fields import Name, StackModel
 
 
 class PrefillReplicas(StackModel):
-    """How many replicas compute prompts, in each region."""
+    """Number of prefill replicas in each region."""
 
     min: int = Field(ge=1, le=1000)
-    """Replicas that always run."""
+    """Minimum number of replicas."""
     max: int = Field(ge=1, le=1000)
-    """Replicas the autoscaler may reach."""
+    """Maximum number of replicas."""
 
 
 class Prefill(StackModel):
-    """The replicas that compute prompts; those of the model itself answer."""
+    """The replicas that run prefill. The model's own replicas run decode."""
 
     replicas: PrefillReplicas
-    """Replicas in each region; they follow their queue."""
+    """Replicas in each region. They scale with their queue."""
     capacity: Name | None = None
-    """Name of the capacity they run on; the model's by default."""
+    """Name of the capacity that they run on. By default, the model's capacity."""
 
 
 class Disaggregated(StackModel):
-    """Computes long prompts on replicas of their own, so that they do not hold up answers."""
+    """Runs the prefill of long prompts on separate replicas, to keep decode fast."""
 
     prefill: Prefill
-    """The replicas that compute prompts."""
+    """The prefill replicas."""
     threshold_tokens: int = Field(default=256, ge=0, le=10_000_000)
-    """Tokens of a prompt that are in no cache from which on it goes to a prefill replica."""
+    """Minimum number of uncached prompt tokens for a request to go to a prefill replica."""

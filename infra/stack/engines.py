@@ -1,4 +1,4 @@
-"""Engines: the server a model runs in, and how it computes."""
+"""Engines: the model server and its settings."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from infra.stack.base.fields import StackModel, Weights
 
 
 class Engine(StrEnum):
-    """The servers a model can run in."""
+    """Model servers that a model can run in."""
 
     VLLM = "vllm"
     SGLANG = "sglang"
@@ -18,7 +18,7 @@ class Engine(StrEnum):
 
 
 class Quantization(StrEnum):
-    """How the weights are stored in fewer bits."""
+    """Quantization methods of the weights."""
 
     AWQ = "awq"
     BITSANDBYTES = "bitsandbytes"
@@ -30,7 +30,7 @@ class Quantization(StrEnum):
 
 
 class KvCacheDtype(StrEnum):
-    """Number formats of the KV cache."""
+    """Data types of the KV cache."""
 
     BFLOAT16 = "bfloat16"
     FP8 = "fp8"
@@ -39,43 +39,83 @@ class KvCacheDtype(StrEnum):
 
 
 class Guess(StrEnum):
-    """Where guessed tokens come from."""
+    """Source of speculative tokens."""
 
     NGRAM = "ngram"
     DRAFT = "draft"
+    EAGLE3 = "eagle3"
+    MTP = "mtp"
 
 
 class Speculative(StackModel):
-    """Speculative decoding: several tokens are guessed and checked in one step."""
+    """Speculative decoding: the engine proposes several tokens and verifies them in one step."""
 
     method: Guess
-    """ngram repeats what followed the same words in the prompt; draft asks a smaller model."""
+    """`ngram` repeats what followed the same words in the prompt. `draft` runs a smaller model.
+    `eagle3` runs an EAGLE-3 head that was trained for the model. `mtp` runs the layers for further
+    tokens that some models have. `eagle3` and `mtp` require vLLM on GPU."""
     tokens: int = Field(ge=1, le=16)
-    """Tokens guessed at a time."""
+    """Number of tokens proposed per step."""
     weights: Weights | None = None
-    """Of the draft model, as those of a model."""
+    """Weights of the draft model or the EAGLE-3 head, in the same form as those of a model."""
+
+
+class SharedPlace(StrEnum):
+    """Kind of volume that replicas share."""
+
+    FILESTORE = "filestore"
+
+
+class SharedTier(StackModel):
+    """A tier of KV cache that all replicas of a region share, and that outlives them."""
+
+    place: SharedPlace
+    """Volume of the tier: `filestore`, the share of `storage.filestore`."""
+    gib: int = Field(ge=1, le=102_400)
+    """Room for the model's blocks, including those of former settings. The least recently used are
+    deleted first."""
+
+
+class KvOffload(StackModel):
+    """KV cache beyond the accelerator's memory, for prompts whose prefix was evicted from it.
+
+    Every computed block is also stored in each of the tiers. vLLM on GPU only, and not with live
+    adapters. With adapters, only `cpu_gib`.
+    """
+
+    cpu_gib: int = Field(ge=1, le=102_400)
+    """Main memory of each replica for blocks. All blocks of lower tiers pass through it."""
+    disk_gib: int | None = Field(default=None, ge=1, le=102_400)
+    """Local SSD of each replica for blocks, on machines that have some. It is deleted with the
+    pod."""
+    shared: SharedTier | None = None
+    """A volume for blocks, which all replicas of a region share. None by default."""
 
 
 class EngineSettings(StackModel):
-    """How the engine computes; what an engine or its hardware cannot do is refused."""
+    """Engine settings. Settings that the engine or its hardware does not support are rejected."""
 
     quantization: Quantization | None = None
-    """How the weights are quantized; by default as the model's own configuration says."""
+    """Quantization method of the weights. By default, as in the model's configuration."""
     kv_cache_dtype: KvCacheDtype | None = None
-    """Number format of the KV cache; by default the model's."""
+    """Data type of the KV cache. By default, as in the model's configuration."""
+    kv_offload: KvOffload | None = None
+    """KV cache beyond the accelerator's memory. None by default."""
     max_batch: int | None = Field(default=None, ge=1, le=4096)
-    """Most requests computed at once (default: the engine's). On TPU a new value compiles again."""
+    """Maximum number of requests per batch. By default, the engine's. On TPU, a new value triggers
+    recompilation."""
     block_size: int | None = Field(default=None, ge=1, le=256)
-    """Tokens of a block of the KV cache; by default the engine's."""
+    """Tokens per block of the KV cache. By default, the engine's."""
     engine_args: dict[str, bool | int | float | str] | None = None
-    """Other flags of the engine, by name without the leading dashes, such as
-    max-num-batched-tokens; those that the platform sets are refused."""
+    """Additional engine flags, by name without the leading dashes, such as max-num-batched-tokens.
+    Flags that the platform sets are rejected."""
     engine_env: dict[str, bool | int | float | str] | None = None
-    """Other environment variables of the engine; those that the platform sets are refused."""
+    """Additional environment variables of the engine. Variables that the platform sets are
+    rejected."""
     prefix_caching: bool = True
-    """Whether the KV cache of a prompt's beginning serves the next prompt that begins alike."""
+    """Whether to reuse the KV cache of a prompt prefix for later prompts with the same prefix."""
     speculative: Speculative | None = None
-    """Speculative decoding; by default none."""
+    """Speculative decoding. None by default."""
     tensor_parallel: int | None = Field(default=None, ge=1, le=256)
-    """Devices that one copy of the model is split over; by default all of a replica. With fewer,
-    a replica holds several copies."""
+    """Number of devices that one copy of the model is sharded across. By default, all devices of a
+    replica. With fewer, a replica runs several copies."""

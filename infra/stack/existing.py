@@ -1,4 +1,4 @@
-"""What exists and is named instead of made: a stack neither changes nor deletes it."""
+"""Existing resources that a stack uses but neither changes nor deletes."""
 
 from infra.stack.base.fields import (
     BucketName,
@@ -15,14 +15,14 @@ from infra.stack.base.fields import (
 
 
 class Existing(StackModel):
-    """What the whole platform shares."""
+    """Existing resources that the whole platform shares."""
 
     namespace: Namespace | None = None
-    """Namespace of the models in every cluster, where every region names `existing.cluster`. Other
-    pods in it keep their network access."""
+    """Namespace of the models in every cluster, where every region sets `existing.cluster`. Network
+    access of other pods in it is not restricted."""
     network: NetworkPath | None = None
-    """VPC, as projects/PROJECT/global/networks/NAME: of this project, or of the host project of a
-    Shared VPC. Every region must name its subnet in `existing.subnet`."""
+    """VPC network, as projects/PROJECT/global/networks/NAME, in this project or in the host project
+    of a Shared VPC. Every region must set `existing.subnet`."""
 
 
 class ExistingSubnet(StackModel):
@@ -33,25 +33,26 @@ class ExistingSubnet(StackModel):
     proxies: Cidr
     """Range of the region's proxy-only subnet (REGIONAL_MANAGED_PROXY) in the same network."""
     published: Name | None = None
-    """Name of the region's subnet for Private Service Connect (PRIVATE_SERVICE_CONNECT) in the same
-    network, where `gateway.front` is global or `gateway.publish` is set; left out elsewhere."""
+    """Name of the region's Private Service Connect subnet (PRIVATE_SERVICE_CONNECT) in the same
+    network. Required where `gateway.front` is `global` or `gateway.publish` is set; otherwise, omit
+    it."""
     pods: RangeName | None = None
-    """Secondary range of the pods, by its name; left out where the cluster exists."""
+    """Name of the secondary range for pods. Omit it if the cluster exists."""
     services: RangeName | None = None
-    """Secondary range of the services, by its name; left out where the cluster exists."""
+    """Name of the secondary range for services. Omit it if the cluster exists."""
 
 
 class ExistingInRegion(StackModel):
-    """What one region has."""
+    """Existing resources of one region."""
 
     bucket: BucketName | None = None
-    """Bucket of the weights, for the region alone; `gs://BUCKET/PATH` as a model's `weights` names
-    one that regions share. Adapters and paths without a bucket are read from it."""
+    """Bucket for the weights of this region. Adapters, and paths without a bucket, are read from
+    it. For a bucket that regions share, use `gs://BUCKET/PATH` in `weights` of a model."""
     cluster: ClusterPath | None = None
-    """Cluster of the platform's project, as projects/PROJECT/locations/LOCATION/clusters/NAME. It
-    takes `existing.network`, `existing.subnet` and its GKE in `version`."""
+    """Cluster in the platform's project, as projects/PROJECT/locations/LOCATION/clusters/NAME.
+    Requires `existing.network`, `existing.subnet`, and its GKE version in `version`."""
     repository: RepositoryPath | None = None
-    """Artifact Registry repository of the region or its continent, as
-    projects/PROJECT/locations/LOCATION/repositories/NAME; `images` says what is taken from it."""
+    """Artifact Registry repository in the region or its continent, as
+    projects/PROJECT/locations/LOCATION/repositories/NAME. `images` lists what is pulled from it."""
     subnet: ExistingSubnet | None = None
-    """Subnet of the nodes, where `existing.network` is named; instead of `ranges`."""
+    """Subnet of the nodes, in `existing.network`. Replaces `ranges`."""

@@ -1,62 +1,85 @@
-"""The gateway: the one endpoint in front of every model."""
+"""The gateway: one endpoint for all models."""
 
 from enum import StrEnum
 
 from pydantic import Field
 
+from gke_inference.gateway.checks import LONGEST_WAIT_SECONDS
 from infra.stack.base.fields import Hostname, Name, ProjectId, RegionName, StackModel
-from infra.stack.edge.front import Front, Publish
+from infra.stack.edge.front import Fleet, Front, Publish
 
 
 class Exposure(StrEnum):
-    """Who can reach the endpoint."""
+    """Networks that can reach the endpoint."""
 
     EXTERNAL = "external"
     INTERNAL = "internal"
 
 
 class Dns(StackModel):
-    """A zone of Cloud DNS that exists, in which the stack makes the records of its host name."""
+    """An existing Cloud DNS zone, in which the stack creates the records of its hostname."""
 
     zone: Name
     """Name of the zone."""
     project: ProjectId | None = None
-    """Project of the zone; the platform's own project by default."""
+    """Project of the zone. By default, the platform's project."""
     ttl_seconds: int = Field(default=300, ge=5, le=86_400)
-    """How long others may remember an address."""
+    """TTL of the records."""
+
+
+class Fairness(StackModel):
+    """Turns of the teams at a full model.
+
+    Requests for which no replica has room wait in the model's picker, in a queue for each team. The
+    queues take turns, so a team that sends more waits longer itself. Requests of a higher priority
+    always go first.
+    """
+
+    max_wait_seconds: int = Field(default=8, ge=1, le=LONGEST_WAIT_SECONDS)
+    """Seconds after which a waiting request is rejected with 503. The load balancer's own limit is
+    assumed to be 10 seconds."""
 
 
 class Gateway(StackModel):
-    """One gateway for each region."""
+    """The gateway of each region."""
 
     exposure: Exposure
-    """External for the internet, internal for the network."""
+    """`external` for the internet, `internal` for the network."""
     hostname: Hostname | None = None
-    """Name in its certificate; required with a certificate."""
+    """Hostname in its certificate. Required with a certificate."""
     certificate: Name | None = None
-    """Name of a regional Certificate Manager certificate; without one the gateway speaks HTTP."""
+    """Name of a regional Certificate Manager certificate. Without one, the gateway serves HTTP."""
     log_percent: float = Field(default=10, ge=0, le=100)
-    """Share of requests with a line in the load balancers' access logs, which cost by size."""
+    """Percentage of requests in the load balancers' access logs, which are billed by volume."""
+    fairness: Fairness | None = None
+    """Whether teams take turns at a full model. Requires `clients`. By default, requests wait in
+    the engines in order of arrival."""
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
-    """External only: requests that one address may make of one model in a minute, 600 by default;
-    Cloud Armor refuses more with 429. Clients behind one NAT are one address."""
+    """External only: requests per minute that one IP address may send to one model, 600 by default.
+    Cloud Armor rejects more with 429. Clients behind one NAT share an IP address."""
     picker_replicas: int | None = Field(default=None, ge=1, le=5)
-    """Pickers of each model: one is active, the others take over. By default 2 where protection is
-    on, and 1 elsewhere: while a picker is away requests go to any replica."""
+    """Endpoint pickers per model: one is active, the others are on standby. By default, 2 where
+    protection is on and 1 elsewhere. While no picker is available, requests go to any replica."""
     router_replicas: int | None = Field(default=None, ge=1, le=20)
-    """Routers, which read the model out of each request, and catalogues of models. By default 3
-    where protection is on, and 2 elsewhere."""
+    """Replicas of the router, which reads the model name from each request, and of the model
+    catalog. By default, 3 where protection is on and 2 elsewhere."""
     issue_certificate: bool = False
-    """Makes that certificate in each region, authorized by records in `dns.zone`; by default it
-    must exist and be ACTIVE."""
+    """Whether to create that certificate in each region, authorized by records in `dns.zone`. By
+    default, it must exist and be ACTIVE."""
     dns: Dns | None = None
-    """Makes the records of the host name; by default they are made elsewhere."""
+    """DNS zone in which to create the records of the hostname. By default, you create them
+    yourself."""
     port: int | None = Field(default=None, ge=1, le=65_535)
-    """Port it listens on; 443 with a certificate and 80 without by default."""
+    """Port it listens on. By default, 443 with a certificate and 80 without."""
     front: Front | None = None
-    """One endpoint over all regions: `dns` answers with the address of the nearest healthy region,
-    `global` is one load balancer with one address. By default each region has its own endpoint."""
+    """One endpoint for all regions: `dns` resolves to the nearest healthy region, `global` is a
+    global load balancer with one IP address, `internal` is a multi-cluster gateway with an address
+    in each region. By default, each region has its own endpoint."""
+    fleet: Fleet | None = None
+    """Settings of `front: internal`. By default, those of its fields."""
     drain: tuple[RegionName, ...] = ()
-    """Regions that `front` sends nobody to; their gateways go on answering."""
+    """Regions that `front` sends no traffic to. With `dns` and `global`, their own gateways
+    continue to serve."""
     publish: Publish | None = None
-    """Internal gateways, and those behind `front: global`, only: who else may connect to them."""
+    """Projects that may connect through Private Service Connect. Only for internal gateways and
+    those behind `front: global`."""

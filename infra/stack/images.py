@@ -1,4 +1,4 @@
-"""Images: where the containers of the platform come from, and what says that they are good."""
+"""Images: the source of the platform's container images, and their attestation."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from infra.stack.base.fields import Branch, Digest, Name, SourceRepository, Stac
 
 
 class Attestation(StrEnum):
-    """What becomes of a pod whose image nobody attested."""
+    """What happens to a pod whose image has no attestation."""
 
     NONE = "none"
     AUDIT = "audit"
@@ -16,7 +16,7 @@ class Attestation(StrEnum):
 
 
 class Flaw(StrEnum):
-    """How bad a known vulnerability is."""
+    """Severity of a known vulnerability."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -25,38 +25,39 @@ class Flaw(StrEnum):
 
 
 class Source(StackModel):
-    """Where the sources of our own images are."""
+    """Location of the sources of the platform's images."""
 
     repository: SourceRepository
-    """A repository that Cloud Build is connected to, as Google names it."""
+    """Repository connected to Cloud Build, by its resource name."""
     branch: Branch = "main"
-    """Branch whose pushes are built."""
+    """Branch whose pushes trigger a build."""
 
 
 class ImageBuilds(StackModel):
-    """Cloud Build makes our own images when their sources change."""
+    """Cloud Build builds the platform's images when their sources change."""
 
     source: Source
-    """Their sources: a copy of this repository."""
+    """Source repository: a copy of this repository."""
     refuse_severity: Flaw = Flaw.CRITICAL
-    """Least severity of a known vulnerability that stops a build."""
+    """Minimum severity of a known vulnerability that fails a build."""
 
 
 class Images(StackModel):
-    """A repository of the platform's own in each region, and what is taken from it."""
+    """An Artifact Registry repository in each region, and the images pulled from it."""
 
     repository: Name | None = None
-    """Name of the Artifact Registry repository that is made in each region; required where a region
-    names no `existing.repository`, and left out where all do."""
+    """Name of the Artifact Registry repository to create in each region. Required if a region has
+    no `existing.repository`; omit it if all regions have one."""
     attestation: Attestation = Attestation.NONE
-    """Whether clusters look for attestations: `audit` logs what has none, `enforce` refuses it."""
+    """Whether clusters check attestations. `audit` logs images without one, `enforce` rejects
+    them."""
     build: ImageBuilds | None = None
-    """Builds of our own images; by default they are built by hand."""
+    """Builds of the platform's images. By default, you build them yourself."""
     digests: dict[Name, Digest] = Field(default_factory=dict[str, str])
-    """Digest of each image in the repository, by its name there; an image without one is still
-    taken from where it comes from. `gke-inference images pin --stack` finds them."""
+    """Digest of each image in the repository, by its name there. An image without a digest is
+    pulled from its original registry. `gke-inference images pin --stack` looks them up."""
 
     @property
     def is_attested(self) -> bool:
-        """Whether clusters look for attestations."""
+        """Whether clusters check attestations."""
         return self.attestation is not Attestation.NONE

@@ -1,4 +1,4 @@
-"""Layers: what a stack makes of a platform, and the teams that share one."""
+"""Layers: the part of a platform that a stack deploys, and the teams that share a platform."""
 
 from enum import StrEnum
 
@@ -19,7 +19,7 @@ from infra.stack.monitoring import Monitoring
 
 
 class Layer(StrEnum):
-    """Which part of a platform a stack makes."""
+    """Part of a platform that a stack deploys."""
 
     ALL = "all"
     PLATFORM = "platform"
@@ -27,7 +27,7 @@ class Layer(StrEnum):
 
 
 class Chips(StackModel):
-    """Chips that the pods of a team may ask for in each cluster, all models together."""
+    """Quota of chips for the pods of a team in each cluster, across all models."""
 
     tpu: int = Field(default=0, ge=0, le=100_000)
     """TPU chips."""
@@ -36,36 +36,38 @@ class Chips(StackModel):
 
 
 class Team(StackModel):
-    """One team: its namespace has its name."""
+    """One team, with a namespace of the same name."""
 
     chips: Chips
-    """Quota of chips in each cluster; a kind that is left out is 0."""
+    """Chip quota in each cluster. An omitted kind is 0."""
     buckets: tuple[BucketName, ...] = ()
-    """Buckets that its pods may read beside the platform's, for `weights: gs://BUCKET/PATH`."""
+    """Buckets that its pods may read in addition to the platform's, for `weights:
+    gs://BUCKET/PATH`."""
     deployers: tuple[EmailAddress, ...] = ()
-    """Users and service accounts that may deploy to its namespace without rights on the project,
-    such as the identity of its CI."""
+    """Users and service accounts that may deploy to its namespace without a role on the project,
+    such as its CI identity."""
     hostname: Hostname | None = None
-    """Host of its models alone, which the gateway's certificate must cover; by default it shares
-    the gateway's host, where the names of models are unique."""
+    """Hostname for its models only, which the gateway's certificate must cover. By default, it
+    shares the gateway's hostname, where model names must be unique."""
     privileged: bool = False
-    """Whether its pods may be privileged, which models in two containers take."""
+    """Whether its pods may be privileged, which dual-container models require."""
 
 
 class Serving(StackModel):
-    """A serving stack: models and their monitoring. All else is the platform's."""
+    """A serving stack: models and their monitoring, on a platform that another stack deploys."""
 
     layer: Layer
     """`serving`."""
     platform: StackReference
     """Stack of the platform."""
     team: Name
-    """Team of the platform's `teams` whose models these are."""
+    """Team that owns these models, one of the platform's `teams`."""
     models: dict[ModelName, Model] = Field(min_length=1)
-    """Models by the name that clients ask for."""
+    """Models, by the name that clients request."""
     delivery: Delivery = Delivery()
-    """Who applies the objects of the models."""
+    """How the Kubernetes objects of the models are applied."""
     monitoring: Monitoring = Monitoring()
-    """Metrics and alerts."""
+    """Metrics, dashboards and alerts."""
     allow_replace: tuple[str, ...] = ()
-    """What may go with all models of the stack: `repo-sync`, or the Application of Argo CD."""
+    """Names of stateful resources that this deployment may delete together with all models of the
+    stack: `repo-sync`, or the Argo CD Application."""

@@ -1,4 +1,4 @@
-"""Models: what is served, on which capacity, and within which limits."""
+"""Models of a stack, with their capacity and limits."""
 
 from enum import StrEnum
 from typing import Literal
@@ -19,26 +19,29 @@ from infra.stack.base.fields import (
 from infra.stack.disaggregation import Disaggregated
 from infra.stack.edge.backends import Fallback
 from infra.stack.engines import Engine, EngineSettings
+from infra.stack.experts import Experts
 from infra.stack.pictures import Pictures
 
 
 class Form(StrEnum):
-    """How one model becomes pods on TPU and GPU."""
+    """Form of a model's pods on TPU and GPU."""
 
     SINGLE = "single"
     PAIRED = "paired"
     DUAL_CONTAINER = "dual-container"
+    DRA = "dra"
 
 
 class Spanning(StrEnum):
-    """How a replica spans several hosts."""
+    """Way in which a replica spans several hosts."""
 
     ENGINE = "engine"
     RAY = "ray"
+    KUBERAY = "kuberay"
 
 
 class Task(StrEnum):
-    """What a model answers with."""
+    """Kind of output that a model returns."""
 
     GENERATE = "generate"
     EMBED = "embed"
@@ -46,49 +49,55 @@ class Task(StrEnum):
 
 
 class Replicas(StackModel):
-    """How many replicas a model has in each of its regions."""
+    """Replicas of a model in each of its regions."""
 
     min: int = Field(ge=1, le=1000)
-    """Replicas that always run."""
+    """Minimum number of replicas."""
     max: int = Field(ge=1, le=1000)
-    """Replicas the autoscaler may reach."""
+    """Maximum number of replicas that the autoscaler creates."""
     standby: int | None = Field(default=None, ge=0, le=1000)
-    """Paired only: warm replicas on the GPU rungs, 1 by default; 0 starts the first on need."""
+    """Paired form only: warm replicas on the GPU rungs (default 1); with 0, the first one starts
+    when it is needed."""
+    buffer: int = Field(default=0, ge=0, le=1000)
+    """Replicas for which GKE keeps nodes ready and empty, at full price, on the first rungs with
+    capacity: a capacity buffer. In the paired form, on the TPU rungs; with prefill and decode
+    disaggregated, for decode."""
     scale_in_delay_seconds: int = Field(default=300, ge=0, le=3600)
-    """How long a replica must be of no use before the autoscaler takes it away."""
+    """Time in seconds that a replica must be unneeded before the autoscaler removes it."""
     scale_in_every_seconds: int = Field(default=120, ge=1, le=1800)
-    """Time between two replicas that are taken away; each is drained meanwhile."""
+    """Seconds between the removal of two replicas; each replica is drained during this time."""
 
 
 class Autoscaling(StackModel):
-    """What each replica should have to do; whichever asks for more replicas is followed."""
+    """Target load of each replica. The target that requires the most replicas applies."""
 
     queue_depth: int = Field(default=5, ge=1, le=10_000)
-    """Requests that wait, per replica: for throughput and cost."""
+    """Waiting requests per replica. Optimizes throughput and cost."""
     kv_cache_percent: int = Field(default=80, ge=10, le=95)
-    """Use of the KV cache, on average: for long contexts."""
+    """Average KV cache usage, in percent. Suits long contexts."""
     running_requests: int | None = Field(default=None, ge=1, le=10_000)
-    """Requests in the batch, per replica: for latency. By default the batch is not looked at."""
+    """Running requests per replica. Optimizes latency; not used by default."""
 
 
 class Size(StackModel):
-    """What the weights of a model weigh."""
+    """Size of a model's weights."""
 
     parameters_billion: float = Field(gt=0, le=10_000)
     """Parameters, in billions."""
     bits: int = Field(default=16, ge=4, le=32)
-    """Bits of one parameter as served: 16, or 8 or 4 when quantized."""
+    """Bits per parameter as served: 16, or 8 or 4 if quantized."""
 
 
 class Slo(StackModel):
-    """The latency a model promises."""
+    """Latency objectives of a model."""
 
     ttft_p95_ms: int | None = Field(default=None, ge=1)
     """Time to the first token, 95th percentile, in milliseconds."""
     tpot_p95_ms: int | None = Field(default=None, ge=1)
-    """Time for each further token, 95th percentile, in milliseconds."""
+    """Time per output token after the first, 95th percentile, in milliseconds."""
     cold_start_s: int | None = Field(default=None, ge=1)
-    """Time from wanting a replica to its first answer, in seconds; `coldstart` warns beyond it."""
+    """Time from the request for a replica to its first answer, in seconds; `coldstart` warns if it
+    is exceeded."""
 
 
 class Disk(StackModel):
@@ -97,108 +106,120 @@ class Disk(StackModel):
     size_gib: int = Field(ge=4, le=65_536)
     """Size of the disk."""
     throughput_mib_per_second: int = Field(ge=400, le=1_200_000)
-    """Provisioned throughput, shared by all readers."""
+    """Provisioned throughput, shared by all replicas that read the disk."""
     snapshot: str = Field(min_length=1)
     """Snapshot with the weights at its root: a name, or projects/P/global/snapshots/NAME."""
     zones: tuple[Zone, ...] = Field(min_length=1)
-    """Zones with a disk; replicas run only there."""
+    """Zones with a disk; replicas run only in these zones."""
 
 
 class Canary(StackModel):
-    """A second version of a model, tried on a share of its requests before it takes over."""
+    """A second version of a model, tested with a share of its requests."""
 
     version: Version
-    """Name of the version: a request with the header x-model-version of this value is answered by
-    it, whatever its share."""
+    """Name of the version. It answers every request whose header x-model-version has this value,
+    regardless of its share."""
     weights: Weights
-    """Its weights, as of a model; adapters are read from adapters/NAME beside them."""
+    """Weights of the canary, in the same form as those of a model; adapters are read from
+    adapters/NAME beside them."""
     percent: int = Field(default=0, ge=0, le=100)
-    """Share of the requests; raise it once a replica is ready, and 0 takes it back."""
+    """Share of the requests, in percent. Raise it when a replica is ready; 0 rolls back."""
     replicas: Replicas | None = None
-    """Its replicas in each region; by default as many as the model has."""
+    """Replicas of the canary in each region; by default the same as the model's."""
     engine: Engine | None = None
-    """Server it runs in; by default the model's. The weights may be the model's own then."""
+    """Engine of the canary; by default the model's. With another engine, the canary may use the
+    same weights as the model."""
     settings: EngineSettings | None = None
-    """How its engine computes; by default as the model's in the same engine, and as the engine's
-    own defaults say in another."""
+    """Engine settings of the canary; by default those of the model, or the engine's own defaults if
+    the engine differs."""
 
 
 class AdapterPlace(StrEnum):
-    """Where live adapters are uploaded to."""
+    """Upload location of live adapters."""
 
     BUCKET = "bucket"
     FILESTORE = "filestore"
+    LUSTRE = "lustre"
 
 
 class LiveAdapters(StackModel):
-    """LoRA adapters that are uploaded to a folder while the model serves."""
+    """LoRA adapters that you can add and remove while the model serves."""
 
     place: AdapterPlace = AdapterPlace.BUCKET
-    """`bucket`, beside the weights; or `filestore`, in the folder of `storage.filestore`."""
+    """Location of the folder: `bucket`, beside the weights; `filestore`, on the share of
+    `storage.filestore`; or `lustre`, on the instance of `storage.lustre`."""
     folder: AdapterFolder = "live-adapters"
-    """Folder beside the weights, or under the model's name on Filestore; each folder in it is an
-    adapter of that name."""
+    """Folder beside the weights, or under the model's name on Filestore or Lustre. Each folder in
+    it is an adapter of that name."""
     max_rank: Literal[1, 8, 16, 32, 64, 128, 256, 320, 512] = 16
-    """Largest rank: memory of the accelerator is set aside for it."""
+    """Maximum rank of an adapter; accelerator memory is reserved for it."""
     slots: int = Field(default=8, ge=1, le=64)
-    """Different adapters that one batch may hold; four times as many stay in main memory."""
+    """Maximum number of different adapters in one batch; four times as many stay in main memory.
+    For image models, the number of adapters that each chip keeps."""
 
 
 class Model(StackModel):
     """One served model."""
 
     weights: Weights
-    """Path in the platform's model bucket, or gs://BUCKET/PATH of a bucket that exists.
-    PATH@VERSION names a version; by default a replica takes the one that is current."""
+    """Path in the platform's model bucket, or gs://BUCKET/PATH in an existing bucket. PATH@VERSION
+    selects a version; by default a replica uses the current one."""
     capacity: Name
-    """Name of the capacity it runs on."""
+    """Name of the capacity that the model runs on."""
     replicas: Replicas
     """Replicas in each region."""
     autoscaling: Autoscaling = Autoscaling()
-    """What the number of replicas follows."""
+    """Targets of the autoscaler."""
     size: Size
-    """Weight of the model, from which follows what can hold it."""
+    """Size of the weights, which determines the accelerators that can hold the model."""
     context: int = Field(ge=256, le=10_000_000)
-    """Longest prompt and answer together, in tokens."""
+    """Maximum length of prompt and answer together, in tokens."""
     engine: Engine = Engine.VLLM
-    """Server the model runs in."""
+    """Inference server that runs the model."""
     settings: EngineSettings = EngineSettings()
-    """How the engine computes."""
+    """Settings of the engine."""
     task: Task = Task.GENERATE
-    """What it answers with: tokens, embeddings or pictures."""
+    """Kind of output: tokens, embeddings or images."""
     pictures: Pictures | None = None
-    """Sizes, steps and queue of a model that draws; `context` is then the longest prompt."""
+    """Sizes, steps and queue of a model that generates images; `context` is then the maximum length
+    of the prompt."""
     form: Form | None = None
-    """Pods on TPU and GPU; by default paired on mixed capacity and single otherwise."""
+    """Form of the pods on TPU and GPU; by default `paired` on mixed capacity and `single`
+    otherwise."""
     spanning: Spanning | None = None
-    """How a replica spans several hosts: the engine's own way (default on GPU), or Ray, which is
-    the only one on TPU."""
+    """Way in which a replica spans several hosts: `engine`, the engine's own processes (default on
+    GPU); `ray`, the only option on TPU; or `kuberay`, a cluster of GKE's Ray operator (GPU only;
+    `replicas.max` must equal `replicas.min`)."""
     slo: Slo | None = None
-    """Latency it promises; shown with the model, and alerted on."""
+    """Latency objectives, shown with the model and used for alerts."""
     adapters: tuple[ModelName, ...] = ()
-    """LoRA adapters, each served under its own name from adapters/NAME beside the weights."""
+    """LoRA adapters. Each is read from adapters/NAME beside the weights and served under its own
+    name."""
     regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
-    """Regions it runs in; every region by default."""
+    """Regions that the model runs in; by default every region."""
     priority: int = Field(default=10, ge=0, le=1_000_000)
-    """Precedence when the queues are full: the higher is served, the lower is shed."""
+    """Priority when the queues are full: requests with a lower priority are shed first."""
     timeout_seconds: int = Field(default=480, ge=1, le=3600)
-    """Longest answer the gateway waits for. Above 525 the autoscaler, which gives a pod ten minutes
-    to end, cuts the longest answers when it takes a node away."""
+    """Maximum time in seconds that the gateway waits for an answer. The autoscaler gives a pod ten
+    minutes to end, so above 525 it cuts off the longest answers when it removes a node."""
     disaggregated: Disaggregated | None = None
-    """Computes long prompts on replicas of their own; `replicas` are then those that answer."""
+    """Separate replicas that compute long prompts; `replicas` are then those that answer."""
+    experts: Experts | None = None
+    """Expert parallelism of a mixture of experts. By default, experts are sharded like all other
+    weights."""
     disk: Disk | None = None
-    """Serves the weights from a Hyperdisk ML instead of the bucket."""
+    """Hyperdisk ML that serves the weights instead of the bucket."""
     guardrails: tuple[Name, ...] = ()
-    """Guardrails that check its prompts and answers, by name, those of its adapters as well."""
+    """Names of the guardrails that check prompts and answers of the model and its adapters."""
     live_adapters: LiveAdapters | None = None
-    """Adapters that come and go without a restart; a request names one, and its model in the header
-    X-Gateway-Base-Model-Name."""
+    """Adapters that you can add and remove without a restart. A request names the adapter, and the
+    model in the header X-Gateway-Base-Model-Name."""
     fallback: Fallback | None = None
-    """A backend that answers while no engine has room."""
+    """Backend that answers while no engine has capacity."""
     canary: Canary | None = None
-    """A second version that answers a share of the requests under the same names."""
+    """Second version that answers a share of the requests under the same names."""
 
     def adapter_names(self, name: str) -> tuple[str, ...]:
-        """Return how requests name the adapters, where the model is called `name`."""
+        """Return the names that requests use for the adapters of the model `name`."""
         form = engine(self.engine.value).adapter_name
         return tuple(form.format(model=name, adapter=adapter) for adapter in self.adapters)

@@ -1,4 +1,4 @@
-"""Monitoring: what is scraped, and who is notified."""
+"""Monitoring: scraping, dashboards, alerts and notification."""
 
 from pydantic import Field
 
@@ -7,30 +7,32 @@ from infra.stack.receivers import Receiver
 
 
 class Traces(StackModel):
-    """Spans of gateway and engines, in Cloud Trace."""
+    """Spans of the gateway and engines, in Cloud Trace."""
 
     sample_percent: float = Field(gt=0, le=100)
-    """Share of requests that are traced; a request that says so itself is traced in any case."""
+    """Percentage of requests that are traced. A request that asks for tracing is always traced."""
 
 
 class Monitoring(StackModel):
-    """Managed Prometheus of every cluster."""
+    """Managed Service for Prometheus in every cluster, with alerts and dashboards."""
 
     alerts: bool = True
-    """Whether alert policies are made."""
+    """Whether to create alert policies."""
     cost_limit_usd_per_hour: float | None = Field(default=None, gt=0)
-    """List price of all replicas together that raises an alert; by default none does."""
+    """Hourly list price of all replicas combined above which an alert fires. No limit by
+    default."""
     dashboards: bool = True
-    """Whether dashboards are made."""
+    """Whether to create dashboards."""
     notify: dict[Name, Receiver] = Field(default_factory=dict[str, Receiver])
-    """Who is notified of alerts, by name; by default they are in the console only, which is refused
-    where protection is on."""
+    """Notification channels for alerts, by name. By default, alerts appear only in the console,
+    which is not allowed where protection is on."""
     runbooks_url: HttpsUrl | None = None
-    """Where people read docs/runbooks of this repository; each alert links to its page there."""
+    """URL where docs/runbooks of this repository is published. Each alert links to its page
+    there."""
     traces: Traces | None = None
-    """Traces of requests; none by default."""
+    """Request tracing. None by default."""
     scrape_seconds: int = Field(default=15, ge=5, le=60)
-    """Time between two readings of an engine's metrics."""
+    """Scrape interval of engine metrics."""
     metrics_adapter: bool = True
-    """Whether each cluster gets the adapter through which autoscalers read these metrics; false
-    where the cluster has another one."""
+    """Whether to install the metrics adapter that autoscalers use to read these metrics. Set to
+    false if the cluster already has one."""

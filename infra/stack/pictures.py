@@ -1,4 +1,4 @@
-"""Pictures: what a model that draws offers its clients."""
+"""Image generation: what an image model offers its clients."""
 
 from typing import Annotated
 
@@ -10,12 +10,20 @@ PictureSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")
 
 
 class Pictures(StackModel):
-    """What may be drawn, and how much may wait; each size is a program that is compiled."""
+    """Settings of an image model. The engine compiles a program for each size."""
 
     sizes: tuple[PictureSize, ...] = Field(default=("1024x1024",), min_length=1, max_length=8)
-    """Width and height in pixels, multiples of 16; the first is the default."""
+    """Image sizes, width x height in pixels, in multiples of 16. The first is the default."""
     steps: int | None = Field(default=None, ge=1, le=100)
-    """Denoising steps where a request does not say; by default 4 or 28, as the model is distilled
-    or not."""
+    """Denoising steps for requests that set none. By default, 4 for distilled models and 28 for
+    others."""
+    sigmas: tuple[float, ...] | None = Field(default=None, min_length=1, max_length=100)
+    """Noise level before each step of a model that was distilled to a fixed schedule, descending,
+    at most 1. Every request then has that many steps. By default, evenly spaced over the steps."""
+    step_cache: float | None = Field(default=None, gt=0, lt=1)
+    """First-block caching: largest relative change of the first block's output for which a step
+    reuses the output of the other blocks from an earlier step. By default, every step computes all
+    blocks."""
     queue: int = Field(default=64, ge=1, le=10_000)
-    """Pictures that may wait for one replica; more are refused with 429."""
+    """Maximum number of images that wait for one replica. Further requests are rejected with
+    429."""

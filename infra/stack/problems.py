@@ -1,7 +1,7 @@
-"""What is wrong with a stack, in the user's words: the field, the rule and the value.
+"""Problems of a stack as user-facing messages: field, rule and value.
 
-The validator names types of its own library. Here each of its errors becomes one sentence, and a
-field or a word that is nearly right gets the right one beside it.
+The validator reports errors with its own type names. This module turns each into one sentence, and
+suggests the right word for a misspelled field or value.
 """
 
 import difflib
@@ -31,11 +31,11 @@ _TYPE_WORDS: Final = {
     "tuple_type": "a list",
 }
 _Reader = Callable[[ErrorDetails, Sequence[str | int]], InputError]
-"""Returns what one error of the validator's means, at its place in the stack."""
+"""Converts one validator error at a location in the stack."""
 
 
 class StackError(Exception):
-    """A stack that cannot be used. One line for each problem."""
+    """An invalid stack, with one line per problem."""
 
     def __init__(self, problems: Iterable[InputError]) -> None:
         self.problems = tuple(problems)
@@ -54,14 +54,14 @@ def join(*parts: str | int) -> str:
 
 
 def unread(error: Exception) -> str:
-    """Return why a file cannot be read, without number and path: whoever says it names the file."""
+    """Return why a file cannot be read, without errno and path. The caller names the file."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     line = " ".join(reason.split())
     return line[:1].lower() + line[1:]
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for a word that is nearly one of those known, or nothing."""
+    """Return `; did you mean 'x'?` if a word resembles a known one, otherwise an empty string."""
     near = _near(word.lower(), sorted(known))
     return f"; did you mean {near!r}?" if near else ""
 
@@ -71,20 +71,20 @@ def _near(word: str, words: Sequence[str]) -> str | None:
     part = [other for other in words if len(word) > 1 and word in re.split("[-_]", other)]
     inside = [other for other in words if other in re.split("[-_./]", word)]
     found = longer or part or inside or difflib.get_close_matches(word, words, n=1, cutoff=0.6)
-    if not found and len(word) > 3:  # a slip in the first part of a long name
+    if not found and len(word) > 3:  # a typo in the first part of a long name
         heads = {other[: len(word) + 1]: other for other in reversed(words)}
         found = [heads[each] for each in difflib.get_close_matches(word, heads, n=1, cutoff=0.8)]
     return found[0] if found else None
 
 
 def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
-    """Return the error of a word that is not in a list, with the nearest one of the list."""
+    """Return the error for a word that is not in a list, with the closest match."""
     words = list(known)
     return InputError(path, f"must be one of {', '.join(words)}", value, suggest(value, words))
 
 
 def problems_of(error: ValidationError) -> list[InputError]:
-    """Return the problems that the validator found, in the order of the stack."""
+    """Return the problems that the validator found, in stack order."""
     return [_problem(details) for details in error.errors(include_url=False)]
 
 
@@ -94,7 +94,7 @@ def _problem(details: ErrorDetails) -> InputError:
 
 
 def _shown(value: Any) -> Bare:
-    """Return a value as YAML would show it, shortened."""
+    """Return a value in YAML notation, shortened."""
     text = json.dumps(value, default=str)
     return Bare(text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}...")
 
@@ -106,8 +106,8 @@ def _unknown(details: ErrorDetails, location: Sequence[str | int]) -> InputError
 
 
 def _missing(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
-    meaning = _schema_at(location).get("description", "")
-    sentence = meaning.split(";")[0].rstrip(".")
+    meaning = " ".join(_schema_at(location).get("description", "").split())
+    sentence = re.split("; |[.] ", meaning)[0].rstrip(".")
     return InputError(join(*location), f"is required: {sentence}" if sentence else "is required")
 
 
@@ -116,12 +116,12 @@ def _type(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
     wanted = _TYPE_WORDS[details["type"]]
     hint = " (without the quotes)" if isinstance(value, str) and _is_scalar(value, wanted) else ""
     if wanted == "text" and isinstance(value, int | float):
-        hint = " (write it in quotes)"
+        hint = " (put it in quotes)"
     return InputError(join(*location), f"must be {wanted}", _shown(value), hint)
 
 
 def _is_scalar(text: str, wanted: str) -> bool:
-    """Return whether a text would be what is wanted if it had no quotes."""
+    """Return whether a text without quotes would have the wanted type."""
     if wanted == _TYPE_WORDS["bool_type"]:
         return text in {"true", "false"}
     is_number = wanted in {_TYPE_WORDS["int_type"], _TYPE_WORDS["float_type"]}
@@ -188,7 +188,7 @@ def _fields(location: Sequence[str | int]) -> list[str]:
 
 
 def _schema_at(location: Sequence[str | int]) -> dict[str, Any]:
-    """Return the part of the JSON schema that describes a place of the stack, or nothing."""
+    """Return the part of the JSON schema at a location of the stack, or an empty schema."""
     whole = Platform.model_json_schema()
     here: dict[str, Any] = whole
     for part in location:
@@ -198,7 +198,7 @@ def _schema_at(location: Sequence[str | int]) -> dict[str, Any]:
 
 
 def _member(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the schema of a field, or of the values of a mapping that has any names."""
+    """Return the schema of a field, or of the values of a mapping with arbitrary keys."""
     by_pattern: dict[str, Any] = schema.get("patternProperties", {})
     named: dict[str, Any] | None = schema.get("properties", {}).get(name)
     any_name: dict[str, Any] | bool = schema.get("additionalProperties", False)
@@ -207,7 +207,7 @@ def _member(schema: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _resolved(schema: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """Follow a reference and the non-null branch of an optional field; keep the description."""
+    """Resolve a reference and the non-null branch of an optional field; keep the description."""
     branches = [branch for branch in schema.get("anyOf", ()) if branch.get("type") != "null"]
     inner = branches[0] if branches else schema
     if "$ref" in inner:

@@ -9,37 +9,41 @@ class QueueFlavor(StackModel):
     """Chips of a queue."""
 
     capacity: Name
-    """Capacity that provides the chips, which no model and no other queue uses."""
+    """Capacity that provides the chips. No model or other queue may use it."""
     chips: int = Field(ge=1, le=100_000)
-    """Chips that the jobs of all teams may have together."""
+    """Maximum number of chips for the jobs of all teams combined."""
     queued: bool = False
-    """Whether all nodes of a job come together or none does, by GKE's queued provisioning, as a job
-    of several pods needs. The capacity has `node_pools` and one flex-start rung of GPUs. All
-    flavors of a queue have the same value."""
+    """Whether GKE provisions all nodes of a job together or none (queued provisioning), as jobs
+    with several pods need. The capacity must have `node_pools` and one flex-start GPU rung. All
+    flavors of a queue must have the same value."""
 
 
 class QueueTeam(StackModel):
-    """What a team may have of a queue; its jobs are in the namespace `jobs-TEAM`."""
+    """Quota of a team in a queue. Its jobs run in the namespace `jobs-TEAM`."""
 
     chips: dict[Name, int] = Field(default_factory=dict[str, int])
-    """Its own chips by capacity; 0 of one that is left out."""
+    """Nominal quota of chips, by capacity. An omitted capacity is 0."""
     borrow: int | None = Field(default=None, ge=0, le=100_000)
-    """Chips of each capacity that it may have beyond its own while nobody else wants them; by
-    default all there are."""
+    """Chips of each capacity that it may borrow beyond its quota while other teams do not use them.
+    By default, all of them."""
+    shared_folder: bool = False
+    """Whether its jobs have the claim `shared-folder`, the folder of `storage.filestore` or
+    `storage.lustre`. Models with live adapters there serve the adapters that jobs write. The jobs
+    can write to the whole folder: only one team of a region can have it."""
     lend: int | None = Field(default=None, ge=0, le=100_000)
-    """Chips of each capacity that others may have while it does not want them, at most its own; by
-    default all."""
+    """Unused chips of each capacity that it lends to other teams, at most its quota. By default,
+    all."""
 
 
 class Queue(StackModel):
     """Chips that the jobs of several teams share."""
 
     flavors: tuple[QueueFlavor, ...] = Field(min_length=1, max_length=10)
-    """Chips, the preferred first: a job has those of the first capacity with room for it."""
+    """Chips in order of preference: a job gets those of the first capacity with room for it."""
     teams: dict[Name, QueueTeam] = Field(min_length=1)
     """Teams by name."""
     preempt: bool = True
-    """Whether a team takes back what others borrowed from it, and a job of priority `high` the
-    chips of another of its own team. The jobs that lose their chips wait again."""
+    """Whether a team can reclaim chips that others borrowed from it, and whether a job of priority
+    `high` can preempt another job of its own team. Preempted jobs wait in the queue again."""
     region: RegionName | None = None
-    """Region of the jobs; by default the first that has rungs of every capacity."""
+    """Region of the jobs. By default, the first region that has rungs of every capacity."""

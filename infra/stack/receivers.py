@@ -1,4 +1,4 @@
-"""Receivers: who is notified when something is wrong, and how."""
+"""Receivers: notification channels for alerts."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from infra.stack.base.fields import Channel, EmailAddress, StackModel
 
 
 class ReceiverKind(StrEnum):
-    """Ways to reach people."""
+    """Types of notification channels."""
 
     EMAIL = "email"
     PAGERDUTY = "pagerduty"
@@ -15,7 +15,7 @@ class ReceiverKind(StrEnum):
 
 
 SECRET_KINDS = (ReceiverKind.PAGERDUTY, ReceiverKind.SLACK, ReceiverKind.WEBHOOK)
-"""Kinds of receivers that need a secret."""
+"""Receiver kinds that need a secret."""
 
 
 def secret_key(receiver: str) -> str:
@@ -24,24 +24,24 @@ def secret_key(receiver: str) -> str:
 
 
 class Severity(StrEnum):
-    """How bad an alert is."""
+    """Severity of an alert."""
 
     WARNING = "warning"
     CRITICAL = "critical"
 
 
 class Receiver(StackModel):
-    """One way to reach people.
+    """One notification channel.
 
-    Slack's token, PagerDuty's key and a webhook's whole URL, whose token it checks, are secrets:
-    `pulumi config set --secret gke-inference:notify-NAME`.
+    Slack's token, PagerDuty's key and a webhook's URL, which includes its token, are secrets. Set
+    them with `pulumi config set --secret gke-inference:notify-NAME`.
     """
 
     kind: ReceiverKind
-    """How it is reached."""
+    """Type of the notification channel."""
     severity: Severity = Severity.WARNING
-    """Least severity it is notified of: `warning` is everything, `critical` what cannot wait."""
+    """Minimum severity of notifications: `warning` is every alert, `critical` only urgent ones."""
     address: EmailAddress | None = None
-    """Email only: the address."""
+    """Email only: the email address."""
     channel: Channel | None = None
-    """Slack only: the channel, with its #."""
+    """Slack only: the channel, including the #."""

@@ -1,4 +1,4 @@
-"""Regions: where clusters stand, and the ranges of their networks."""
+"""Regions: the location and network ranges of clusters."""
 
 from enum import StrEnum
 
@@ -25,14 +25,14 @@ class ClusterMode(StrEnum):
 
 
 class ClusterSpread(StrEnum):
-    """Whether the control plane stands in one zone or in all of a region."""
+    """Whether the control plane is in one zone or in all zones of a region."""
 
     REGIONAL = "regional"
     ZONAL = "zonal"
 
 
 class ReleaseChannel(StrEnum):
-    """How early GKE versions arrive."""
+    """Release channel for GKE versions."""
 
     RAPID = "rapid"
     REGULAR = "regular"
@@ -41,23 +41,23 @@ class ReleaseChannel(StrEnum):
 
 
 class Ranges(StackModel):
-    """Address ranges of one region; no two ranges of a stack may overlap."""
+    """IP address ranges of one region. No two ranges of a stack may overlap."""
 
     nodes: Cidr
-    """Addresses of the nodes."""
+    """Range of the nodes."""
     pods: Cidr
-    """Addresses of the pods."""
+    """Range of the pods."""
     services: Cidr
-    """Addresses of the services."""
+    """Range of the services."""
     proxies: Cidr
-    """Addresses of the load balancer's proxies, /26 or larger."""
+    """Range of the load balancer's proxy-only subnet, /26 or larger."""
     published: Cidr | None = None
-    """Addresses that connections of Private Service Connect come from, /29 or larger; needed where
-    `gateway.front` is global or `gateway.publish` is set, and left out elsewhere."""
+    """Range of the Private Service Connect NAT subnet, /29 or larger. Required where
+    `gateway.front` is `global` or `gateway.publish` is set; otherwise, omit it."""
 
 
 class Day(StrEnum):
-    """A day of the week, as calendars of GKE spell it."""
+    """A day of the week, in the spelling of GKE's recurrence rules."""
 
     MONDAY = "MO"
     TUESDAY = "TU"
@@ -69,18 +69,18 @@ class Day(StrEnum):
 
 
 class Maintenance(StackModel):
-    """When GKE may upgrade a cluster; it needs 48 hours in any 32 days."""
+    """When GKE may upgrade a cluster. GKE needs at least 48 hours in every 32 days."""
 
     days: tuple[Day, ...] = Field(min_length=1)
-    """Days on which a window begins."""
+    """Days on which a window starts."""
     start_hour: int = Field(ge=0, le=23)
-    """Hour of the day at which it begins, UTC."""
+    """Hour of the day at which a window starts, in UTC."""
     hours: int = Field(ge=4, le=24)
-    """Length of a window in hours."""
+    """Length of a window, in hours."""
 
     @property
     def hours_of_week(self) -> frozenset[int]:
-        """Hours of the week, from Monday's first, in which GKE may upgrade."""
+        """Hours of the week, counted from Monday 00:00 UTC, in which GKE may upgrade."""
         days = list(Day)
         return frozenset(
             (days.index(day) * 24 + self.start_hour + hour) % (7 * 24)
@@ -94,10 +94,10 @@ _USUAL_START, _USUAL_HOURS = 2, 8
 
 
 def usual_maintenance(at: int) -> Maintenance:
-    """Return the window of the region at a place of the stack that names none.
+    """Return the default window of a region, by its position in the stack.
 
-    One region's comes after another's, so that what an upgrade breaks is seen in one place first:
-    three windows share the weekend's days, and further regions have other days.
+    Windows follow one another, so that a bad upgrade shows up in one region first: the first three
+    regions share the weekend, and further regions get other days.
     """
     days = _USUAL_DAYS[at // 3 % len(_USUAL_DAYS)]
     start = (_USUAL_START + _USUAL_HOURS * (at % 3)) % 24
@@ -105,68 +105,75 @@ def usual_maintenance(at: int) -> Maintenance:
 
 
 class SystemPool(StackModel):
-    """The nodes of everything that needs no accelerator."""
+    """The node pool for all workloads that need no accelerator."""
 
     machine_type: MachineType
     """Machine type of the nodes."""
     fallback: tuple[MachineType, ...] = Field(default=(), max_length=4)
-    """Machine types of other families, a pool each: empty while the first type can be had."""
+    """Machine types of other families, each with its own node pool, which stays empty while the
+    first type is available."""
     min_nodes: int = Field(default=1, ge=1, le=100)
-    """Nodes the pool never goes below, all zones together."""
+    """Minimum number of nodes, across all zones."""
     max_nodes: int = Field(default=3, ge=1, le=1000)
-    """Nodes the pool may grow to, all zones together."""
+    """Maximum number of nodes, across all zones."""
     boot_disk_type: BootDisk = BootDisk.BALANCED
-    """Type of the boot disks; C4 and N4 machines take hyperdisk-balanced only."""
+    """Boot disk type. C4 and N4 machines support only hyperdisk-balanced."""
 
 
 class Region(StackModel):
-    """One region: one cluster, its network and its buckets."""
+    """One region, with its cluster, network and buckets."""
 
     mode: ClusterMode
     """Who manages the nodes."""
     zones: tuple[Zone, ...] = Field(min_length=1)
     """Zones of the nodes."""
     ranges: Ranges | None = None
-    """Address ranges of the region; left out where `existing.subnet` is named, else required."""
+    """IP address ranges of the region. Required unless `existing.subnet` is set."""
     cluster: ClusterSpread = ClusterSpread.REGIONAL
-    """Spread of the control plane; a zonal one stands in the first zone."""
+    """Location type of the cluster. A zonal cluster is in the first zone."""
     release_channel: ReleaseChannel = ReleaseChannel.REGULAR
-    """Channel of GKE versions; rapid has the newest ones, and is outside GKE's SLA."""
+    """Release channel for GKE versions. `rapid` has the newest versions and is not covered by GKE's
+    SLA."""
     version: GkeVersion | None = None
-    """Oldest GKE of the cluster. By default the minor version that the channel gives to new
-    clusters, or a newer one where the models need it; say it where the channel has got further.
-    Required for an existing cluster: the GKE that it has at least."""
+    """Minimum GKE version of the cluster. By default, the channel's default minor version for new
+    clusters, or a newer one if the models need it. Set it if the channel has since moved on. For an
+    existing cluster it is required: the minimum GKE version that it runs."""
     hold_upgrades: bool | None = None
-    """Whether GKE leaves nodes and the minor version alone until the version's end of support, so
-    that no upgrade takes a scarce chip away; by default where `protection` is on."""
+    """Whether GKE defers node and minor version upgrades until the version's end of support, so
+    that no upgrade gives up scarce chips. On by default where `protection` is on."""
     existing: ExistingInRegion = ExistingInRegion()
-    """What exists in the region and is named instead of made."""
+    """Existing resources to use in the region."""
     system_pool: SystemPool | None = None
     """Nodes without accelerators, in standard mode only."""
     authorized_networks: dict[Name, Cidr] = Field(default_factory=dict[str, str])
-    """Ranges that may reach the control plane by address, by name; by DNS and IAM otherwise."""
+    """CIDR ranges that may reach the control plane by IP address, by name. Otherwise, access is
+    through the DNS endpoint and IAM."""
     auto_provisioning_limits: dict[str, PositiveInt] | None = Field(default=None, min_length=1)
-    """Turns node auto-provisioning on with these maxima: cpu (cores), memory (GiB), and chips by
-    GKE's accelerator type. Compute classes make pools without it."""
+    """Turns on node auto-provisioning with these limits: `cpu` (cores), `memory` (GiB), and chips
+    by GKE's accelerator type. Compute classes create node pools without it."""
     kms_key: KeyName | None = None
-    """Cloud KMS key of the region for Kubernetes secrets; Google's own keys by default."""
+    """Cloud KMS key in the region for Kubernetes Secrets. Google-managed keys by default."""
     data_key: KeyName | None = None
-    """Cloud KMS key of the region that encrypts what the stack keeps in it: buckets, the repository
-    of images, disks of weights, Filestore and boot disks of nodes; Google's own keys by default. It
-    is chosen when these are made, and Google's service agents must be allowed to use it."""
+    """Cloud KMS key in the region that encrypts the data of the stack: buckets, the image
+    repository, weight disks, Filestore and node boot disks. Google-managed keys by default. You can
+    set it only at creation, and Google's service agents must be allowed to use it."""
+    folder_zone: str | None = None
+    """Zone of the region's Filestore or Lustre instance; by default the first of `zones`. An
+    instance in another zone is a new one, without the files of the old one: set it before you
+    change the order of `zones`."""
     maintenance: Maintenance | None = None
-    """When GKE may upgrade; by default eight hours of the weekend, one region's after another's."""
+    """When GKE may upgrade. By default, an eight-hour weekend window, staggered by region."""
 
     @property
     def published(self) -> str | None:
-        """Range, or name of the subnet that exists, that published connections come from."""
+        """Range or existing subnet of Private Service Connect."""
         if self.existing.subnet is not None:
             return self.existing.subnet.published
         return None if self.ranges is None else self.ranges.published
 
     @property
     def proxies(self) -> str:
-        """Range of the load balancer's proxies, of a region with one or the other kind of subnet.
+        """Range of the load balancer's proxy-only subnet, created or existing.
 
         Raises:
             ValueError: It has neither, which the rules of a stack refuse.

@@ -1,4 +1,4 @@
-"""The whole of a stack: everything a user can say about a platform."""
+"""The root of a stack: all settings of a platform."""
 
 from collections.abc import Mapping
 
@@ -20,6 +20,7 @@ from infra.stack.edge.backends import Backend
 from infra.stack.edge.batches import Batches
 from infra.stack.edge.clients import Clients
 from infra.stack.edge.guardrails import Guardrail
+from infra.stack.edge.personal import PersonalImages
 from infra.stack.edge.streams import Stream
 from infra.stack.existing import Existing
 from infra.stack.gateway import Gateway
@@ -36,97 +37,111 @@ class Platform(StackModel):
     """One platform: regions, capacity, models and the gateway in front of them."""
 
     project: ProjectId
-    """Google Cloud project."""
+    """Google Cloud project ID."""
     project_number: int = Field(ge=1)
-    """Number of the project, part of the identities of pods."""
+    """Number of the project, which pod identities contain."""
     environment: ShortName
-    """Name of the environment, part of every name."""
+    """Name of the environment, part of every resource name."""
     prefix: ShortName
-    """First part of every name, such as the team's."""
+    """First part of every resource name, such as a team name."""
     regions: dict[RegionName, Region] = Field(min_length=1)
-    """Regions, each with one cluster."""
+    """Regions by name. Each has one cluster."""
     capacity: dict[Name, Capacity] = Field(min_length=1)
     """Capacity by name."""
     models: dict[ModelName, Model] = Field(default_factory=dict[str, Model])
-    """Models by the name that clients ask for; required, and left out where `layer` is platform."""
+    """Models, by the name that clients request. Required, except where `layer` is `platform`, which
+    has none."""
     gateway: Gateway
-    """The endpoint."""
+    """The inference gateway."""
     allow_replace: tuple[str, ...] = ()
-    """Stateful resources that may be replaced or deleted, by name: clusters, pools, buckets, disks,
-    repositories, keys, and what delivers models from git, such as `repo-sync`. The engine refuses
-    to lose others where `protection` is on; remove the names after the deployment."""
+    """Names of stateful resources that this deployment may replace or delete: clusters, node pools,
+    buckets, disks, Filestore and Lustre instances, volume claims, repositories, keys, and resources
+    that deliver models from git, such as `repo-sync`. Where `protection` is on, any other such
+    replacement or deletion is refused. Remove the names after the deployment."""
     backends: dict[ModelName, Backend] = Field(default_factory=dict[str, Backend])
-    """Models that run elsewhere, by the name that clients ask for."""
+    """Models that run outside the platform, by the name that clients request."""
     batches: Batches | None = None
-    """Files of requests that models answer within a day, by OpenAI's Batch API; none by default."""
+    """OpenAI-compatible Batch API: models answer files of requests within a day. Off by default."""
     budget: Budget | None = None
-    """What a month may cost, with alerts; none by default."""
+    """Monthly budget with alerts. None by default."""
     clients: Clients | None = None
-    """Who may call the models; required where the gateway is external. By default everybody who
-    reaches it."""
+    """Who may call the models. Required if the gateway is external; otherwise, anyone who can reach
+    the gateway may call them by default."""
     delivery: Delivery = Delivery()
-    """Who applies the objects of models: Pulumi, or what reads them from git."""
+    """How the Kubernetes objects of models are applied: by Pulumi, or by a GitOps tool."""
     existing: Existing = Existing()
-    """What all regions share, exists, and is named instead of made."""
+    """Existing resources that all regions share."""
     guardrails: dict[Name, Guardrail] = Field(default_factory=dict[str, Guardrail])
-    """Guardrails by name, which `models` and teams of `clients` name. By default nothing looks at
-    prompts and answers."""
+    """Guardrails by name, for reference in `models` and `clients.teams`. By default, prompts and
+    answers are not checked."""
     images: Images | None = None
-    """A repository of one's own for all images; by default they come from where they are made."""
+    """Artifact Registry repositories for all images. By default, images are pulled from their
+    original registries."""
     layer: Layer = Layer.ALL
-    """What the stack makes: the whole platform, all of it but models (`platform`), or models on the
-    platform of another stack (`serving`), where only `platform`, `team`, `models` and `monitoring`
-    are set."""
+    """Part of the platform that this stack deploys: everything (`all`), everything except models
+    (`platform`), or models on the platform of another stack (`serving`), which sets only
+    `platform`, `team`, `models`, `delivery`, `monitoring` and `allow_replace`."""
     monitoring: Monitoring = Monitoring()
-    """Metrics and alerts."""
+    """Metrics, dashboards and alerts."""
     mtu: int | None = Field(default=None, ge=1300, le=8896)
-    """Bytes of a packet of the network, 1460 by default; 8896 suits replicas over several hosts. It
-    cannot change while machines run."""
+    """MTU of the network in bytes, 1460 by default. 8896 suits multi-host replicas. You cannot
+    change it while VMs are running."""
     network_policies: bool = True
-    """Whether only the gateway and the readers of metrics can reach the pods that serve; false
-    where the namespace has policies of another hand."""
+    """Whether to restrict access to serving pods to the gateway and the metrics collectors. Set to
+    false if the network policies of the namespace are managed elsewhere."""
+    personal_images: PersonalImages | None = None
+    """Personalized images: users upload pictures, a job trains an adapter on them, and a model
+    generates images with it. Off by default."""
     platform: StackReference | None = None
-    """Stack of the platform, where `layer` is serving: its name, or ORGANIZATION/PROJECT/STACK."""
+    """Stack of the platform, where `layer` is `serving`: its name, or
+    ORGANIZATION/PROJECT/STACK."""
     protection: bool = True
-    """Refuses to delete or replace stateful resources; false for stacks that come and go."""
+    """Whether to refuse the replacement or deletion of stateful resources. Set to false for
+    short-lived stacks."""
     queues: dict[Name, Queue] = Field(default_factory=dict[str, Queue])
-    """Chips that the jobs of several teams share, by name; a job waits there for its turn."""
+    """Job queues by name. Teams share the chips of a queue, and jobs wait until chips are
+    available."""
     storage: Storage = Storage()
-    """Buckets and disk images."""
+    """Buckets, disk images, Filestore and Managed Lustre."""
     streams: dict[Name, Stream] = Field(default_factory=dict[str, Stream])
-    """Messages of Pub/Sub or Kafka that models answer as there is room, by name."""
+    """Streams by name: models answer Pub/Sub or Kafka messages as capacity permits."""
     team: Name | None = None
-    """Team of the platform's `teams` whose models these are, where `layer` is serving."""
+    """Team that owns these models, one of the platform's `teams`, where `layer` is `serving`."""
     teams: dict[Name, Team] = Field(default_factory=dict[str, Team])
-    """Who shares the platform, by name, where `layer` is platform; each has a namespace."""
+    """Teams that share the platform, by name, where `layer` is `platform`. Each gets a
+    namespace."""
     unpinned_images: str | None = Field(default=None, min_length=10, max_length=300)
-    """Why engines may run by tag; without a reason every environment but `dev` and `local` needs
-    their digests in `images.digests`."""
+    """Reason why engines may run by image tag. Without one, every environment except `dev` and
+    `local` needs image digests in `images.digests`."""
 
     def regions_of(self, model: Model) -> Mapping[str, Region]:
-        """Return the regions a model runs in, in the order of the stack."""
+        """Return the regions a model runs in, in stack order."""
         if model.regions is None:
             return self.regions
         return {name: self.regions[name] for name in self.regions if name in model.regions}
 
     def models_in(self, region: str) -> Mapping[str, Model]:
-        """Return the models that run in a region, in the order of the stack."""
+        """Return the models that run in a region, in stack order."""
         return {
             name: model for name, model in self.models.items() if region in self.regions_of(model)
         }
 
     def maintenance_of(self, region: str) -> Maintenance:
-        """Return when GKE may upgrade the cluster of a region."""
+        """Return the maintenance window of the cluster in a region."""
         window = self.regions[region].maintenance
         return usual_maintenance(list(self.regions).index(region)) if window is None else window
 
     def holds_upgrades(self, region: str) -> bool:
-        """Return whether nodes and the minor version of a region wait for the end of support."""
+        """Return whether node and minor version upgrades wait until the end of support."""
         held = self.regions[region].hold_upgrades
         return self.protection if held is None else held
 
     def form_of(self, model: Model) -> Form:
-        """Return the form of a model: what it says, or what its capacity asks for."""
+        """Return the form of a model: as configured, or as its capacity requires."""
         if model.form is not None:
             return model.form
         return Form.PAIRED if self.capacity[model.capacity].is_mixed else Form.SINGLE
+
+    def claimed_capacity(self) -> set[str]:
+        """Return the names of the capacities whose chips pods claim as devices."""
+        return {model.capacity for model in self.models.values() if model.form is Form.DRA}

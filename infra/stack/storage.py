@@ -1,21 +1,22 @@
-"""Storage: the buckets of weights and caches, and the disk of engine images."""
+"""Storage: buckets for weights and caches, and the disk image with the engine images."""
 
 from enum import StrEnum
+from typing import Literal
 
 from pydantic import Field
 
-from infra.stack.base.fields import Name, ProjectId, StackModel, Zone
+from infra.stack.base.fields import Cidr, KeyName, Name, ProjectId, StackModel, Zone
 
 
 class ImageCache(StackModel):
-    """A disk image that holds the engine images, so that a new node pulls none."""
+    """A disk image that contains the engine images, so that new nodes need not pull them."""
 
     name: Name
     """Name of the disk image."""
     project: ProjectId | None = None
-    """Project of an image that exists; the platform's own project by default."""
+    """Project of an existing image. By default, the platform's project."""
     archive: str | None = Field(default=None, pattern=r"^gs://.+\.tar\.gz$")
-    """Archive the image is made from; without one the image must exist."""
+    """Archive to create the image from. Without one, the image must exist."""
 
 
 class FilestoreTier(StrEnum):
@@ -27,26 +28,90 @@ class FilestoreTier(StrEnum):
 
 
 class Filestore(StackModel):
-    """A folder on Filestore in each region, for adapters that change within seconds."""
+    """A Filestore share in each region, for live adapters and KV cache."""
 
     tier: FilestoreTier = FilestoreTier.ZONAL
-    """`zonal` and `basic-ssd` are in the first zone of the region; `regional` in all of them."""
+    """`zonal` and `basic-ssd` instances are in the first zone of the region, `regional` instances
+    in all zones."""
     capacity_gib: int = Field(default=1024, ge=1024, le=102_400)
-    """Capacity, which is paid whether it is used or not: for `zonal` and `regional` 1024 to 9984 in
-    steps of 256, or 10240 and more in steps of 2560; for `basic-ssd` 2560 to 65433."""
+    """Provisioned capacity, billed whether used or not. For `zonal` and `regional`: 1024 to 9984 in
+    steps of 256, or 10240 and more in steps of 2560. For `basic-ssd`: 2560 to 65433."""
+
+
+class Lustre(StackModel):
+    """A Managed Lustre instance in each region, for adapters that many nodes read at once."""
+
+    capacity_gib: int = Field(ge=9000, le=40_032_000)
+    """Provisioned capacity, billed whether used or not. The minimum and the step depend on the
+    tier: 9000 for 1000 MB/s per TiB, 18000 for 500, 36000 for 250 and 72000 for 125. It can grow
+    and never shrink."""
+    mb_per_second_per_tib: Literal[125, 250, 500, 1000] = 1000
+    """Performance tier: throughput in MB/s for each TiB of capacity. You cannot change it."""
+    services_range: Cidr | None = None
+    """Range for private services access, /23 or larger per region. Required where the stack creates
+    the network; an existing network must have private services access already."""
+
+
+class Archive(StackModel):
+    """A bucket for answers that are kept for long."""
+
+    location: str = Field(max_length=60)
+    """Location, which you cannot change: a region; `us`, `eu` or `asia`; a predefined dual-region
+    such as `nam4`; or two regions of one multi-region as REGION+REGION."""
+    nearline_after_days: int | None = Field(default=None, ge=1, le=36_500)
+    """Age at which objects move to Nearline storage, billed for at least 30 days."""
+    coldline_after_days: int | None = Field(default=None, ge=1, le=36_500)
+    """Age at which objects move to Coldline storage, billed for at least 90 days."""
+    archive_after_days: int | None = Field(default=None, ge=1, le=36_500)
+    """Age at which objects move to Archive storage, billed for at least 365 days."""
+    delete_after_days: int | None = Field(default=None, ge=1, le=36_500)
+    """Age at which objects are deleted. By default, they are kept."""
+    retention_days: int | None = Field(default=None, ge=1, le=36_500)
+    """Age before which nobody can delete or replace an object. The policy is not locked: an
+    administrator of the bucket can remove it."""
+    soft_delete_days: int = Field(default=7, ge=0, le=90)
+    """Days during which a deleted object can be restored: 0 (off) or 7 to 90."""
+    turbo: bool = False
+    """Whether to replicate within 15 minutes, for dual-regions; billed per GiB written."""
+    kms_key: KeyName | None = None
+    """Cloud KMS key that encrypts the objects, in the bucket's location. Keys for `eu`, `eur5`,
+    `eur7`, `eur8` and pairs of European regions are in `europe`; keys for other pairs are in `us`
+    or `asia`."""
+    expected_gib_per_month: float | None = Field(default=None, gt=0)
+    """New data each month in GiB, from which `cost` estimates the price."""
+
+
+class FuseProfile(StrEnum):
+    """Profile of Cloud Storage FUSE on GKE."""
+
+    SERVING = "serving"
 
 
 class Storage(StackModel):
-    """How weights are kept."""
+    """Settings for the storage of weights."""
 
     soft_delete_days: int = Field(default=7, ge=0, le=90)
-    """Days a deleted object can be restored: 0 (off) or 7 to 90."""
+    """Days during which a deleted object can be restored: 0 (off) or 7 to 90."""
     versioning: bool = False
-    """Keeps what is overwritten for 30 days; such buckets have no real folders and list slower. It
-    is chosen when the buckets are made."""
+    """Whether to keep overwritten objects for 30 days. Versioned buckets have no hierarchical
+    namespace and list more slowly. You can set it only at creation."""
     cache_zones: tuple[Zone, ...] = ()
-    """Zones with an Anywhere Cache of the model bucket: an SSD copy of what is read there."""
+    """Zones with an Anywhere Cache of the model bucket, an SSD-backed read cache."""
+    cache_days: int = Field(default=1, ge=1, le=7)
+    """Days that data which nobody reads stays in the caches."""
+    cache_on_write: bool = False
+    """Whether the caches take data when it is written to the bucket, not when it is first read.
+    Each upload is then in all of them, which costs extra."""
+    archives: dict[Name, Archive] = Field(default_factory=dict[str, Archive])
+    """Buckets for answers that are kept for long, by name, for reference in `results` of
+    `streams`."""
+    fuse_profile: FuseProfile | None = None
+    """Profile by which GKE tunes mounts of the model bucket: `serving`. By default, the platform
+    sets the options of each mount."""
     filestore: Filestore | None = None
-    """Folder on Filestore in each region of a model whose live adapters are on it."""
+    """Filestore share, in each region of a model that keeps live adapters or KV cache there."""
+    lustre: Lustre | None = None
+    """Managed Lustre instance in each region of a model that keeps its live adapters there; instead
+    of `filestore`."""
     image_cache: ImageCache | None = None
-    """Disk image of the nodes whose capacity asks for it."""
+    """Disk image for nodes whose capacity sets `image_cache`."""

@@ -1,1 +1,1 @@
-"""Which accelerators, topologies and replicas serve a load, and at what cost."""
+"""Accelerators, topologies and replicas for a load, and their cost."""

@@ -10,16 +10,16 @@ from planner.fit.tables import table
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A rule that holds."""
+    """Rule that applies."""
 
     name: str
-    """What would fit better."""
+    """Alternative that may fit better."""
     reason: str
     source: str
 
 
 def facts(answer: Plan) -> dict[str, float]:
-    """Return what rules may ask about, of the best choice of a plan; empty without one."""
+    """Return the values for the rules, from the best choice of a plan; empty without one."""
     if not answer.choices or not answer.choices[0].keeps_promise:
         return {}
     best = answer.choices[0]
@@ -43,7 +43,7 @@ def _is_one_gpu(one: Choice) -> bool:
 
 
 def elsewhere(answer: Plan) -> list[Elsewhere]:
-    """Return the rules that hold for a plan."""
+    """Return the rules that apply to a plan."""
     known = facts(answer)
     return [
         Elsewhere(rule["name"], rule["says"], f"{rule['source']} ({rule['confidence']})")

@@ -1,4 +1,4 @@
-"""What is known about getting an accelerator in a region: how each way to buy it can fail."""
+"""Availability of an accelerator in a region, and the failure mode of each provisioning."""
 
 from functools import cache
 
@@ -14,22 +14,22 @@ _SAID = {
 
 
 def obtaining(way: str) -> str:
-    """Return how a way to buy can fail (docs.cloud.google.com, google/skills @1af7775).
+    """Return how a provisioning can fail (docs.cloud.google.com, google/skills @1af7775).
 
     Args:
-        way: one of `accelerators.PROVISIONING`.
+        way: One of `accelerators.PROVISIONING`.
     """
     return _SAID[way]
 
 
 @cache
 def notes(word: str, region: str, way: str) -> tuple[str, ...]:
-    """Return what is known about getting an accelerator in a region, one way to buy it.
+    """Return notes on the availability of an accelerator in a region with a provisioning.
 
     Args:
-        word: the accelerator, in the user's word.
-        region: where.
-        way: one of `accelerators.PROVISIONING`.
+        word: Accelerator, in the user's word.
+        region: Region.
+        way: One of `accelerators.PROVISIONING`.
     """
     zones = zones_of(word, region, way)
     found = [

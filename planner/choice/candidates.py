@@ -1,4 +1,4 @@
-"""The hardware that a replica can be: shapes of the catalogue, and how a model is cut over them."""
+"""Candidate hardware for a replica: shapes of the catalog, and the partitioning of a model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -9,44 +9,49 @@ from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.sizing.architectures import Architecture
-from gke_inference.sizing.memory import Loaded, Room, room
+from gke_inference.sizing.memory import Loaded, Room, expert_part, room
 from gke_inference.sizing.shapes import ModelShape, shape
 from planner.fit.chips import Accelerator, accelerator
 
 MOST_CHIPS = 32
-"""Larger replicas are nobody's published inference."""
+"""Largest replica in the search: no inference on larger ones has been published."""
 _EIGHT_BITS = {"nvidia-tesla-a100": False, "nvidia-a100-80gb": False}
 _FOUR_BITS = ("nvidia-b200", "nvidia-rtx-pro-6000")
 
 
 @dataclass(frozen=True)
 class Form:
-    """One replica: chips, and how tensors are split over them."""
+    """Replica: its chips, and how tensors are split over them."""
 
     word: str
-    """Accelerator in the user's word."""
+    """Accelerator, in the user's word."""
     machine_type: str
     hosts: int
     count: int
-    """Chips of a host."""
+    """Chips per host."""
     topology: str | None
     tensor: int
     """Chips that one copy of a layer is split over."""
     stages: int
-    """Pipeline stages, one a host of GPUs."""
+    """Pipeline stages, one per GPU host."""
     copies: int
     """Copies of the model in the replica, which share its requests."""
     bits: int
-    """Of a weight as served."""
+    """Bits of a weight as served."""
+    network: str | None = None
+    """Network between the hosts of a GPU replica: `rdma` or `tcp`; None for one host."""
+    experts: bool = False
+    """Whether the experts of a mixture are spread over all chips, each of which has a copy of the
+    other layers and processes different requests."""
 
     @property
     def chip(self) -> Accelerator:
-        """What the roofline knows of the accelerator."""
+        """Accelerator as the roofline models it."""
         return accelerator(offered(self.word).gke_type)
 
     @property
     def chips(self) -> int:
-        """Of the replica."""
+        """Number of chips in the replica."""
         return self.count * self.hosts
 
     @property
@@ -55,15 +60,24 @@ class Form:
         return self.tensor * self.chip.devices_per_chip
 
     @property
+    def split(self) -> int:
+        """Devices that one copy of a layer without experts is split over."""
+        return 1 if self.experts else self.devices
+
+    @property
     def label(self) -> str:
-        """Such as `tpu-v6e 2x4` or `nvidia-l4 x4`."""
+        """Display name, such as `tpu-v6e 2x4` or `nvidia-l4 x4`."""
         if self.topology:
             return f"{self.word} {self.topology}"
-        return f"{self.word} x{self.count}" + (f" on {self.hosts} hosts" if self.hosts > 1 else "")
+        if self.hosts == 1:
+            return f"{self.word} x{self.count}"
+        return f"{self.word} x{self.count} on {self.hosts} hosts by {self.network}"
 
     @property
     def parallelism(self) -> str:
-        """Such as `TP8`, `TP8 PP2` or `TP2 DP4`."""
+        """Partitioning, such as `TP8`, `TP8 PP2` or `TP2 DP4`."""
+        if self.experts:
+            return f"EP{self.devices}"
         parts = [f"TP{self.devices}"]
         parts += [f"PP{self.stages}"] if self.stages > 1 else []
         parts += [f"DP{self.copies}"] if self.copies > 1 else []
@@ -72,7 +86,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Refused:
-    """A form that cannot run the model, and why."""
+    """Form that cannot run the model, with the reason."""
 
     form: Form
     reason: str
@@ -80,15 +94,15 @@ class Refused:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A form that holds the model."""
+    """Form that fits the model."""
 
     form: Form
     shape: ModelShape
-    """At the form's precision."""
+    """Shape of the model at the form's precision."""
     room: Room
-    """Of one device."""
+    """Memory of one device."""
     kv_bits: float = 16
-    """Of a number in the KV cache."""
+    """Bits of a number in the KV cache."""
 
 
 def candidates(
@@ -98,39 +112,57 @@ def candidates(
     words: tuple[str, ...] = (),
     bits: tuple[int, ...] = (),
     engine: str = "vllm",
+    kv_bits: int = 16,
+    adapters: int = 0,
 ) -> tuple[list[Candidate], list[Refused]]:
-    """Return the forms that hold a model, and those that do not with the reason.
+    """Return the forms that fit a model, and those that do not with the reason.
 
     Args:
-        model: a model of text.
-        context: longest sequence, in tokens.
-        words: accelerators to look at; empty: all.
-        bits: precisions to look at; empty: the checkpoint's, and 8 where hardware and engine
-            compute it.
-        engine: in the user's word; several copies in a replica are looked at where it can.
+        model: Text model.
+        context: Longest sequence, in tokens.
+        words: Accelerators to consider; empty for all.
+        bits: Precisions to consider; empty for the checkpoint's, and 8 if hardware and engine
+            support it.
+        engine: Engine, in the user's word; several copies per replica only if it supports them.
+        kv_bits: Bits of a number in the KV cache; 8 only where the engine supports it.
+        adapters: LoRA adapters; any only where the engine supports them.
     """
     held: list[Candidate] = []
     refused: list[Refused] = []
     facts = engine_facts(engine)
     for form in _forms(words or accelerator_names()):
         able = facts.abilities(form.chip.kind, form.word)
-        if able is None or not _can_split(able, form):
+        if able is None or not _can_split(able, form) or not _can_serve(able, kv_bits, adapters):
+            continue
+        if form.experts and (engine != "vllm" or adapters or not _can_spread(model, form)):
             continue
         for width in bits or _precisions(model, form.chip, able):
             made = replace(form, bits=width)
             served = replace(shape(model), bits=width)
-            load = Loaded(served.parameters_billion, width, context, served)
-            one = room(load, made.word, tensor=made.devices, stages=made.stages)
+            load = Loaded(served.parameters_billion, width, context, served, kv_bits)
+            if made.experts:
+                load = expert_part(load, made.devices, 1, 0)
+            one = room(load, made.word, tensor=made.split, stages=made.stages)
             if one.problem is None:
-                held.append(Candidate(made, served, one))
-            elif made.copies == 1:
+                held.append(Candidate(made, served, one, kv_bits))
+            elif made.copies == 1 and not made.experts:
                 refused.append(Refused(made, one.problem))
     return held, refused
 
 
 def _can_split(able: Abilities, form: Form) -> bool:
-    """Return whether an engine can be split so on the form's hardware."""
+    """Return whether an engine supports the split on the form's hardware."""
     return (form.hosts == 1 or able.multi_host) and (form.copies == 1 or able.data_parallel)
+
+
+def _can_spread(model: Architecture, form: Form) -> bool:
+    """Return whether the experts of a model can be spread evenly over the chips of a form."""
+    return shape(model).expert_billion > 0 and model.experts % form.devices == 0
+
+
+def _can_serve(able: Abilities, kv_bits: int, adapters: int) -> bool:
+    """Return whether an engine supports a quantized KV cache and adapters, if asked for."""
+    return (kv_bits == 16 or "fp8" in able.kv_cache_dtype) and (not adapters or able.adapters)
 
 
 def _precisions(model: Architecture, chip: Accelerator, able: Abilities) -> tuple[int, ...]:
@@ -165,13 +197,17 @@ def _of(word: str) -> Iterator[Form]:
         counts.add(entry.chips)
         yield from _split(word, entry.name, 1, entry.chips, None)
         if entry.chips == 8:
-            yield Form(word, entry.name, 2, 8, None, 8, 2, 1, 16)
+            yield Form(word, entry.name, 1, 8, None, 8, 1, 1, 16, experts=True)
+            if entry.has_rdma:
+                yield Form(word, entry.name, 2, 8, None, 16, 1, 1, 16, "rdma", experts=True)
+            network = "rdma" if entry.has_rdma else "tcp"
+            yield Form(word, entry.name, 2, 8, None, 8, 2, 1, 16, network)
 
 
 def _split(
     word: str, machine_type: str, hosts: int, count: int, topology: str | None
 ) -> Iterator[Form]:
-    """Yield the ways to cut a model over one replica: one copy, or several on one host."""
+    """Yield the partitionings of a model over a replica: one copy, or several on one host."""
     chips = count * hosts
     tensor = chips
     while tensor >= 1:

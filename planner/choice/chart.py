@@ -16,12 +16,12 @@ _MOST = 40
 
 
 def draw(answer: Plan, file: Path) -> int:
-    """Draw the cheapest forms that have a price, 40 at most, and return how many they are.
+    """Draw the cheapest forms with a price, 40 at most, and return their number.
 
-    Filled marks keep the promise. Both axes are logarithmic; lines are 80 % intervals.
+    Filled marks meet the SLO. Both axes are logarithmic; lines are 80 % intervals.
 
     Raises:
-        ValueError: no choice has a price.
+        ValueError: No choice has a price.
     """
     priced = [one for one in best_forms(answer.choices) if one.usd_per_million is not None]
     shown = priced[:_MOST]
@@ -70,7 +70,7 @@ def _label(axes: Any, answer: Plan) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.axvline(asked.tpot_p95_ms, color="#808080", linewidth=0.8, linestyle="--")
-    axes.set_xlabel("ms between tokens, 95th percentile (dashed: the promise)", fontsize=9)
+    axes.set_xlabel("ms between tokens, 95th percentile (dashed: the SLO)", fontsize=9)
     axes.set_ylabel("$ for a million tokens of answers", fontsize=9)
     axes.set_title(
         f"{asked.model.name}: {asked.rate:g} requests/s, {asked.given} tokens in, {asked.made} out",

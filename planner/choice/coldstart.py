@@ -1,4 +1,4 @@
-"""How long a replica takes from being wanted to its first answer, stage by stage.
+"""The time from the request for a replica to its first answer, by stage.
 
 The stages and their sources are data/coldstart.yaml. `checked` compares sums with published times.
 """
@@ -12,10 +12,12 @@ from planner.fit.tables import table
 
 IMAGES = ("plain", "streamed", "boot-disk")
 WEIGHTS = ("bucket", "bucket-cached", "streamer", "disk")
+NODE_STAGES = ("queue", "node")
+"""Stages that a replica on an existing node does not have."""
 SCALING_SECONDS = 45.0
-"""Until the autoscaler asks: one scrape of 30 s and one of its rounds of 15 s."""
+"""Delay of the autoscaler: one scrape interval of 30 s and one evaluation interval of 15 s."""
 DOUBLING_SECONDS = 600.0
-"""The growth that spare replicas are sized for by default: traffic that doubles in ten minutes."""
+"""Default growth for sizing spare replicas: traffic that doubles in ten minutes."""
 
 
 @dataclass(frozen=True)
@@ -39,22 +41,22 @@ class ColdStart:
 
     @property
     def seconds(self) -> float:
-        """From wanting a replica to its first answer."""
+        """Time from the request for a replica to its first answer."""
         return sum(stage.seconds for stage in self.stages)
 
     @property
     def low(self) -> float:
-        """The sum where every stage is as short as is known."""
+        """Sum of the shortest known times of the stages."""
         return sum(stage.low for stage in self.stages)
 
     @property
     def high(self) -> float:
-        """The sum where every stage is as long as is known."""
+        """Sum of the longest known times of the stages."""
         return sum(stage.high for stage in self.stages)
 
     @property
     def lead_seconds(self) -> float:
-        """How far ahead of need the autoscaler has to ask."""
+        """Time by which the autoscaler must act ahead of need."""
         return SCALING_SECONDS + self.seconds
 
 
@@ -72,15 +74,15 @@ def cold_start(
 
     Args:
         kind: `tpu` or `gpu`.
-        weights_gb: in 10^9 bytes, over all hosts, which read in turn or share one source.
-        provisioning: how the node is bought; None: there is a node already.
-        image: one of `IMAGES`.
-        weights: one of `WEIGHTS`.
-        is_compiled: whether the compile cache has the programs.
-        disk_gb_per_second: what a Hyperdisk ML gives one reader, where it is known.
+        weights_gb: Weights in 10^9 bytes, over all hosts, which read in turn or share one source.
+        provisioning: Provisioning of the node; None if the node exists.
+        image: One of `IMAGES`.
+        weights: One of `WEIGHTS`.
+        is_compiled: Whether the compile cache has the programs.
+        disk_gb_per_second: Throughput of a Hyperdisk ML for one reader, if known.
 
     Raises:
-        ValueError: a word is not one of its list, or a disk gives nothing.
+        ValueError: A value is not in its list, or the throughput is not positive.
     """
     if image not in IMAGES or weights not in WEIGHTS:
         raise ValueError(
@@ -107,10 +109,10 @@ _PROBED = ("initialise", "weights", "compile", "warm-up")
 
 
 def probed_seconds(kind: str, weights_gb: float) -> float:
-    """Return what a startup probe waits for at a first start, with weights that are streamed.
+    """Return the startup probe's wait for a first start with streamed weights, in seconds.
 
-    The fastest of the ways to read them that are published for a bucket: a shorter window is too
-    short for every one of them.
+    It assumes the fastest published method for reading from a bucket: a shorter window is too short
+    for every method.
 
     Args:
         kind: `tpu` or `gpu`.
@@ -121,7 +123,7 @@ def probed_seconds(kind: str, weights_gb: float) -> float:
 
 
 def _node(kind: str, provisioning: str | None) -> list[Stage]:
-    """Return the stages until there is a node; none where there is one already."""
+    """Return the stages until the node exists; none if it already does."""
     data = table("coldstart")
     if provisioning is None:
         return []
@@ -152,32 +154,32 @@ def _read(size: float, row: Mapping[str, Any], given: float | None) -> Stage:
 def spare_replicas(
     replicas: int, start: ColdStart, doubling_seconds: float = DOUBLING_SECONDS
 ) -> int:
-    """Return the replicas to keep beyond need, so that growing traffic is met while one starts.
+    """Return the spare replicas that serve growing traffic while another replica starts.
 
     Args:
-        replicas: that the traffic of now needs.
-        start: of one more.
-        doubling_seconds: in which traffic doubles at worst.
+        replicas: Replicas for the current traffic.
+        start: Cold start of another replica.
+        doubling_seconds: Shortest doubling time of traffic.
     """
     return math.ceil(replicas * (2 ** (start.lead_seconds / doubling_seconds) - 1) - 1e-9)
 
 
 def asks_at(start: ColdStart, doubling_seconds: float = DOUBLING_SECONDS) -> float:
-    """Return the share of full load at which the autoscaler has to ask for one more replica.
+    """Return the share of full load at which the autoscaler must request another replica.
 
-    Below it, traffic that doubles in `doubling_seconds` fills the replicas no sooner than the new
-    one answers.
+    At this load, the new replica answers before traffic that doubles in `doubling_seconds` fills
+    the existing replicas.
 
     Args:
-        start: of one more.
-        doubling_seconds: in which traffic doubles at worst.
+        start: Cold start of another replica.
+        doubling_seconds: Shortest doubling time of traffic.
     """
     return 2 ** -(start.lead_seconds / doubling_seconds)
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A published time and the sum for it."""
+    """A published time and its estimate."""
 
     what: str
     source: str
@@ -191,7 +193,7 @@ class Checked:
 
 
 def checked() -> list[Checked]:
-    """Return every published time beside what the stages add up to."""
+    """Return every published time with the sum of its stages."""
     return [
         Checked(
             row["what"],

@@ -1,4 +1,4 @@
-"""What models cost an hour and a month: at least, at most, expected, and what the prices rest on.
+"""Hourly cost of models: minimum, maximum and expected, with the sources of prices.
 
 Only accelerator machines are counted here; `infra.cost.stack_cost` adds the rest of a platform.
 """
@@ -15,32 +15,34 @@ from gke_inference.catalogue.rungs import Rung
 from planner.amount import Amount, Missing, amount_of, largest, total
 
 FIELDS = ("minimum", "expected", "maximum")
-"""The figures of a line and of a bill."""
+"""Amounts of a line and of a bill."""
 HOURS_PER_MONTH = 730
-"""Of a year, a twelfth: as Google reckons prices a month."""
+"""A twelfth of a year, as in Google's monthly prices."""
+BUFFER = "buffer"
+"""Role of nodes that are kept empty."""
 STALE_DAYS = 120
 MEAN_SHARE = 0.4
-"""Mean over peak of traffic by day and week, where nobody says. Assumed."""
+"""Default ratio of mean to peak traffic over day and week. Assumed."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """One model, or one role of it, in one region."""
+    """Model, or one of its roles, in one region."""
 
     model: str
     region: str
     rungs: tuple[Rung, ...]
-    """In the order in which they are tried."""
+    """Rungs in the order in which they are tried."""
     minimum: int
     """Replicas that always run."""
     maximum: int
     role: str = "serve"
-    """`serve`, `standby` or `prefill`."""
+    """`serve`, `standby`, `prefill`, or `buffer` for nodes that are kept empty."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """A rung in a region and what a replica on it costs an hour."""
+    """A rung in a region, with the hourly cost of a replica."""
 
     rung: str
     region: str
@@ -50,47 +52,47 @@ class Option:
 
     @property
     def usd_per_hour(self) -> Amount:
-        """The price as an amount, which names what has none."""
+        """Price as an amount, with its unpriced items."""
         return amount_of(self.price, self.rung, self.region)
 
 
 @dataclass(frozen=True)
 class Line:
-    """What one of `Served` costs; dollars an hour.
+    """Cost of one `Served`, in dollars per hour.
 
-    Minimum and expected miss the rungs without a price up to the first that has one, the maximum
-    every rung without a price.
+    Minimum and expected cost exclude the rungs without a price before the first priced rung. The
+    maximum excludes every rung without a price.
     """
 
     served: Served
     options: tuple[Option, ...]
     expected_replicas: int
     minimum: Amount
-    """As few replicas as allowed, on the first rung with a price; nothing where none has one."""
+    """Minimum replicas on the first rung with a price; 0 if no rung has one."""
     expected: Amount
     maximum: Amount
-    """As many replicas as allowed, on the most expensive rung with a price."""
+    """Maximum replicas on the most expensive rung with a price."""
 
     @property
     def first(self) -> Option | None:
-        """The rung that minimum and expected are priced on."""
+        """Rung for pricing minimum and expected cost."""
         return next((option for option in self.options if option.price is not None), None)
 
     @property
     def rung(self) -> Rung | None:
-        """The same as a rung; the first of all where none has a price, None where there is none."""
+        """That rung; the first rung if none has a price, or None if there are no rungs."""
         rungs, first = self.served.rungs, self.first
         named = (rung for rung in rungs if first is not None and rung.label == first.rung)
         return next(named, rungs[0] if rungs else None)
 
     @property
     def replica(self) -> Amount | None:
-        """An hour of a replica on that rung; it misses the rungs before it, too."""
+        """Hourly price of a replica on that rung; it also lists the unpriced rungs before it."""
         return None if self.first is None else _replica(self.options)
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """Rungs without a price, in their order."""
+        """Rungs without a price, in order."""
         return tuple(option.rung for option in self.options if option.price is None)
 
 
@@ -101,7 +103,7 @@ class Bill:
     lines: tuple[Line, ...]
 
     def total(self, field: str) -> Amount:
-        """Return the sum of `minimum`, `expected` or `maximum`, dollars an hour."""
+        """Return the sum of `minimum`, `expected` or `maximum`, in dollars per hour."""
         return total(getattr(line, field) for line in self.lines)
 
     def by(self, key: str) -> dict[str, "Bill"]:
@@ -119,29 +121,29 @@ class Bill:
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """What has no price, of every rung that a replica may take."""
+        """Items without a price, over all rungs."""
         return total(self.total(field) for field in FIELDS).missing
 
     @property
     def sources(self) -> tuple[tuple[str, str], ...]:
-        """The sources of its prices, each with its date."""
+        """Sources of the prices, each with its date."""
         prices = (option.price for line in self.lines for option in line.options)
         found = ((price.source, price.date) for price in prices if price is not None)
         return tuple(dict.fromkeys(found))
 
 
 def bill(served: Iterable[Served], mean_share: float = MEAN_SHARE) -> Bill:
-    """Return what models cost.
+    """Return the cost of models.
 
     Args:
-        served: every model in every region.
-        mean_share: mean over peak of the traffic: expected replicas are that share of the most.
+        served: Every model in every region.
+        mean_share: Ratio of mean to peak traffic, and of expected to maximum replicas.
 
     Raises:
-        InputError: the share is not above 0 and at most 1.
+        InputError: The share is not above 0 and at most 1.
     """
     if not 0 < mean_share <= 1:
-        raise InputError("mean_share", "must be above 0 to 1", mean_share)
+        raise InputError("mean_share", "must be above 0 and at most 1", mean_share)
     return Bill(tuple(_line(one, mean_share) for one in served))
 
 
@@ -155,7 +157,7 @@ def _line(one: Served, mean_share: float) -> Line:
 
 
 def _replica(options: Iterable[Option]) -> Amount:
-    """Return a replica's price on the first rung with one; it misses the rungs before."""
+    """Return a replica's price on the first priced rung; it lists the unpriced rungs before."""
     tried: list[Amount] = []
     for option in options:
         tried.append(option.usd_per_hour)
@@ -166,13 +168,13 @@ def _replica(options: Iterable[Option]) -> Amount:
 
 @cache
 def machine_price(word: str, region: str, provisioning: str, machine_type: str) -> Price | None:
-    """Return the price of a machine with its accelerators, or at least of these; None: no price.
+    """Return the price of a machine with at least these accelerators, or None without a price.
 
     Args:
-        word: accelerator, in the user's word.
-        region: where the machine is.
-        provisioning: how it is bought.
-        machine_type: Google's name of it.
+        word: Accelerator, in the user's word.
+        region: Region of the machine.
+        provisioning: Provisioning of the machine.
+        machine_type: Google's machine type.
     """
     return price(word, region, provisioning, machine_type=machine_type, allow_partial=True)
 
@@ -186,8 +188,8 @@ def outdated(sources: Iterable[tuple[str, str]], today: date) -> dict[str, list[
     """Return the sources that are `stale` or `undated`, each once, with their dates.
 
     Args:
-        sources: of prices, each with its date.
-        today: on which they are looked at.
+        sources: Sources of prices, each with its date.
+        today: Current date.
     """
     found: dict[str, list[str]] = {}
     for source, day in dict.fromkeys(sources):
@@ -197,7 +199,7 @@ def outdated(sources: Iterable[tuple[str, str]], today: date) -> dict[str, list[
 
 
 def freshness(day: str, today: date) -> str:
-    """Return `fresh`, `stale` (older than 120 days) or `undated` (the source names a year only)."""
+    """Return `fresh`, `stale` (older than 120 days) or `undated` (the source has only a year)."""
     try:
         age = (today - date.fromisoformat(day)).days
     except ValueError:

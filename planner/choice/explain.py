@@ -1,4 +1,4 @@
-"""The arithmetic of one choice, line by line."""
+"""The calculation of a choice, line by line."""
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from gke_inference.sizing.memory import (
     kv_copies,
     kv_token_bytes,
 )
+from planner.choice.bound import bound
 from planner.choice.candidates import Candidate
 from planner.choice.plan import Choice, Question, sequences, traits_of, work_of
 from planner.speed.correction import correction
@@ -22,6 +23,7 @@ def explain(question: Question, choice: Choice) -> list[str]:
         *_memory(question, choice),
         *_step(question, choice),
         *_queue(question, choice),
+        *_bound(question, choice),
         *_money(question, choice),
         *_start(choice),
     ]
@@ -42,13 +44,12 @@ def _memory(question: Question, choice: Choice) -> list[str]:
 def _room(one: Candidate, context: int) -> list[str]:
     form, shape = one.form, one.shape
     devices = form.devices * form.stages
-    copies = kv_copies(shape, form.devices)
+    copies = kv_copies(shape, form.split)
     window = shape.window
     return [
         f"memory of a device: {device_gib(form.word):g} GiB x {UTILISATION:.0%} = "
         f"{one.room.usable:.1f} GiB",
-        f"weights: {shape.parameters_billion:g} billion x {shape.bits} bit / 8 / {devices} "
-        f"devices = {one.room.weights:.1f} GiB",
+        _weights(one, devices),
         f"runtime and activations of {STEP_TOKENS} tokens x {shape.hidden}: "
         f"{one.room.reserve:.1f} GiB",
         f"KV cache of a token: {kv_token_bytes(shape, one.kv_bits)} B over {shape.layers} layers"
@@ -56,6 +57,19 @@ def _room(one: Candidate, context: int) -> list[str]:
         + (f"; {window[1]} layers keep {window[0]} tokens at most" if window else ""),
         f"KV cache of {context} tokens: {one.room.context:.2f} GiB a device",
     ]
+
+
+def _weights(one: Candidate, devices: int) -> str:
+    shape, held = one.shape, f"{one.room.weights:.1f} GiB"
+    if one.form.experts:
+        return (
+            f"weights: 1/{devices} of the experts and a copy of the other layers, of "
+            f"{shape.parameters_billion:g} billion x {shape.bits} bit / 8 = {held}"
+        )
+    return (
+        f"weights: {shape.parameters_billion:g} billion x {shape.bits} bit / 8 / {devices} "
+        f"devices = {held}"
+    )
 
 
 def _step(question: Question, choice: Choice) -> list[str]:
@@ -71,10 +85,11 @@ def _step(question: Question, choice: Choice) -> list[str]:
 
     return [
         f"batch of a copy at this rate: {choice.batch:.1f} sequences",
-        f"step that only decodes: max(computing, reading {ms(made.memory)}) + collectives "
-        f"{ms(made.links)} + fixed {ms(work.overhead)} = {ms(made.decode)}",
+        f"step that only decodes: max(computing, reading {ms(made.alone.memory)}) + "
+        f"collectives {ms(made.alone.links)} + fixed {ms(made.alone.fixed)} = {ms(made.decode)}",
         f"step that computes {float(made.chunk[0]):.0f} prompt tokens beside: computing "
-        f"{ms(made.compute)}, in all {ms(made.with_prompt)}; {float(made.part[0]):.0%} of steps",
+        f"{ms(made.mixed.compute)}, in all {ms(made.with_prompt)}; "
+        f"{float(made.part[0]):.0%} of steps",
         f"mean step by the roofline: {ms(made.seconds)}",
         f"correction from published points: x {factor:.2f}; four in five such estimates are "
         f"within a factor of {choice.spread:.2f}",
@@ -96,7 +111,7 @@ def _queue(question: Question, choice: Choice) -> list[str]:
     )
     copies = one.form.copies
     if not kept.any():
-        return ["no batch keeps the promise on this hardware"]
+        return ["no batch meets the SLO on this hardware"]
     rates = np.where(kept, lines.rate[0], 0.0)
     best = int(np.argmax(rates))
     return [
@@ -108,6 +123,15 @@ def _queue(question: Question, choice: Choice) -> list[str]:
         f"{question.utilisation:.0%}) = {choice.replicas}, at the slow end {choice.replicas_high}",
         f"at {question.rate:g} requests/s: first token {choice.ttft_p95_ms.value:.0f} ms, between "
         f"tokens {choice.tpot_p95_ms.value:.1f} ms, {choice.utilisation:.0%} used",
+    ]
+
+
+def _bound(question: Question, choice: Choice) -> list[str]:
+    found = bound(question, choice.candidate)
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in found.shares.items())
+    return [
+        f"bound: {found.name}: {found.reason}",
+        f"mean step at a batch of {found.batch:.0f}: {shares}",
     ]
 
 

@@ -1,9 +1,9 @@
-"""Which hardware makes pictures, how fast and for how much.
+"""Hardware for image generation, with speed and cost.
 
-A picture takes the operations of its denoising steps, at the part of peak that published pictures
-of the same accelerator reached: those of the same model where there are any, or else the middle of
-what others reached, with a wider interval. What a published time leaves out is added (`left_out`
-in data/pictures.yaml). One chip holds a whole model; replicas are chips.
+The time of an image is the compute of its denoising steps at the fraction of peak that published
+images reached on the same accelerator: with the same model if available, otherwise the median of
+other models, with a wider interval. Time that a published figure excludes is added (`left_out` in
+data/pictures.yaml). One chip holds a whole model; each chip is a replica.
 """
 
 import math
@@ -30,21 +30,21 @@ MEASURED_SPREAD = 1.15
 """Where the model was measured on the accelerator: between submissions of one round of MLPerf."""
 _UTILISATION = 0.7
 MOST_RATE = 1e6
-"""Pictures a second that are planned for at most: more than all chips of a region draw."""
+"""Maximum rate in images per second: more than all chips of a region can generate."""
 
 
 @dataclass(frozen=True)
 class PictureChoice:
-    """One way to make pictures."""
+    """A choice of hardware for image generation."""
 
     accelerator: str
     machine_type: str
     chips: int
-    """For the rate asked for."""
+    """Number of chips for the requested rate."""
     provisioning: str
     region: str
     seconds_low: float
-    """Of one picture on one chip."""
+    """Seconds for one image on one chip."""
     seconds: float
     seconds_high: float
     is_measured: bool
@@ -56,7 +56,7 @@ class PictureChoice:
 
 
 def flops(model: Architecture, steps: int) -> float:
-    """Return the operations of one picture's denoising."""
+    """Return the operations for denoising one image."""
     once = model.flops_per_step
     if not once:
         tokens = model.latent_tokens
@@ -65,11 +65,11 @@ def flops(model: Architecture, steps: int) -> float:
 
 
 def reached(word: str, *, without: str = "") -> list[float]:
-    """Return the parts of the bf16 peak that published pictures of an accelerator reached.
+    """Return the fractions of the bf16 peak that published images reached on an accelerator.
 
     Args:
-        word: accelerator, in the user's word; empty: any.
-        without: a model whose own figures are left out.
+        word: Accelerator, in the user's word; empty for any.
+        without: Model whose own figures are excluded.
     """
     found: list[float] = []
     for row in table("pictures")["measured"]:
@@ -84,27 +84,27 @@ def reached(word: str, *, without: str = "") -> list[float]:
 
 
 def spread() -> float:
-    """Return the factor that four in five accelerators' parts of peak lie within."""
+    """Return the factor that contains the fractions of peak of four in five accelerators."""
     every = sorted(abs(math.log(part / geometric_mean(reached("")))) for part in reached(""))
     return math.exp(every[int(0.8 * (len(every) - 1))])
 
 
 def measured(model: str, word: str) -> dict[str, Any] | None:
-    """Return the published pictures of a model on an accelerator; None where there are none."""
+    """Return the published results of a model on an accelerator; None if there are none."""
     rows: list[dict[str, Any]] = table("pictures")["measured"]
     return next((r for r in rows if r["model"] == model and r["accelerator"] == word), None)
 
 
 def usd_per_thousand(seconds: float, usd_per_chip_hour: float, utilisation: float = 1.0) -> float:
-    """Return what a thousand pictures cost.
+    """Return the cost of a thousand images.
 
     Args:
-        seconds: of one picture on one chip.
-        usd_per_chip_hour: of one chip with its host.
-        utilisation: share of the paid time in which a chip draws, above 0 and at most 1.
+        seconds: Time for one image on one chip, in seconds.
+        usd_per_chip_hour: Hourly price of one chip with its host, in dollars.
+        utilisation: Busy share of the paid time, above 0 and at most 1.
 
     Raises:
-        ValueError: a number is out of its range.
+        ValueError: A number is out of its range.
     """
     if seconds <= 0 or usd_per_chip_hour < 0:
         raise ValueError(f"seconds and price must be positive, got {seconds}, {usd_per_chip_hour}")
@@ -114,7 +114,7 @@ def usd_per_thousand(seconds: float, usd_per_chip_hour: float, utilisation: floa
 
 
 def seconds_of(model: Architecture, word: str, steps: int) -> tuple[float, float, str]:
-    """Return the seconds of one picture on one chip, the factor of doubt, and the source."""
+    """Return the seconds for one image on one chip, the uncertainty factor, and the source."""
     row = measured(model.name, word)
     if row is not None:
         seconds = steps / row["steps"] / row["per_second"] + row.get("left_out_seconds", 0.0)
@@ -135,23 +135,23 @@ def picture_choices(
     provisioning: Sequence[str] = (),
     accelerators: Sequence[str] = (),
 ) -> list[PictureChoice]:
-    """Return every chip that holds a model of pictures, the cheapest picture first.
+    """Return every chip that fits an image model, sorted by cost per image.
 
     Args:
-        model: of pictures.
-        rate: pictures a second at the busiest time.
-        steps: of a picture; 0: the model's own.
-        regions: to look in; empty: all.
-        provisioning: ways to buy; empty: all whose price is published by the hour.
-        accelerators: in the user's words; empty: all.
+        model: Image model.
+        rate: Peak rate, in images per second.
+        steps: Denoising steps per image; 0 for the model's default.
+        regions: Regions to consider; empty for all.
+        provisioning: Provisioning to consider; empty for all with a published hourly price.
+        accelerators: Accelerators, in the user's words; empty for all.
 
     Raises:
-        ValueError: it is no model of pictures, or the rate is not positive.
+        ValueError: It is not an image model, or the rate is not positive.
     """
     if model.kind != "diffusion":
-        raise InputError("model", "must be a model of pictures", Bare(model.name))
+        raise InputError("model", "must be an image model", Bare(model.name))
     if not 0 < rate <= MOST_RATE:
-        raise InputError("rate", f"must be above 0 to {MOST_RATE:g}", Bare(f"{rate:g}"))
+        raise InputError("rate", f"must be above 0 and at most {MOST_RATE:g}", Bare(f"{rate:g}"))
     found: list[PictureChoice] = []
     for word in accelerators or accelerator_names():
         if check_copies_fit(word, served_gib(model)) is not None:

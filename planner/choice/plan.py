@@ -1,4 +1,4 @@
-"""From a model, its traffic and its promise to a ranked list of what to run it on."""
+"""Ranks the hardware for a model by its traffic and SLO."""
 
 import math
 from collections.abc import Sequence
@@ -21,45 +21,54 @@ from planner.speed.roofline_step import Work, stack, work
 from planner.speed.throughput import Operation, curves, operate
 
 FOR_SERVING = tuple(way for way in PROVISIONING if way != "calendar")
-"""Ways to buy that suit a server: a calendar reservation ends on a day."""
+"""Provisioning that suits a server; a calendar reservation has an end date."""
+NO_LIMIT_MS = 1e9
+"""Latency limit that has no effect."""
 _BITS = (4, 8, 16, 32)
+KV_BITS = (8, 16)
+MOST_ADAPTERS = 64
+"""Most different adapters in one batch, as `live_adapters.slots` of a stack."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be served."""
+    """Model, traffic and SLO to plan for."""
 
     model: Architecture
     rate: float
-    """Requests a second at the busiest time."""
+    """Peak requests per second."""
     given: int
-    """Tokens of a prompt."""
+    """Tokens per prompt."""
     made: int
-    """Tokens of an answer."""
+    """Tokens per answer."""
     ttft_p95_ms: float = 1000.0
     tpot_p95_ms: float = 50.0
     prefix_share: float = 0.0
-    """Part of a prompt that earlier prompts began with, too."""
+    """Fraction of a prompt that is a prefix of earlier prompts."""
     regions: tuple[str, ...] = ()
-    """Regions to look in; empty: all that have a price."""
+    """Regions to consider; empty for all with a price."""
     provisioning: tuple[str, ...] = ()
-    """Ways to buy; empty: all that suit serving."""
+    """Provisioning to consider; empty for all that suit serving."""
     accelerators: tuple[str, ...] = ()
-    """In the user's words; empty: all."""
+    """Accelerators, in the user's words; empty for all."""
     bits: tuple[int, ...] = ()
-    """Precisions of the weights; empty: the checkpoint's and 8."""
+    """Precisions of the weights; empty for the checkpoint's and 8."""
     utilisation: float = 0.7
-    """Part of what the replicas can serve that is used at the busiest time."""
+    """Target utilization of the replicas at peak."""
     context: int = 0
-    """Longest sequence, in tokens; 0: prompt and answer and half as much again."""
+    """Longest sequence, in tokens; 0 for 1.5 times the prompt and the answer."""
     engine: str = "vllm"
-    """In the user's word: what published points of it, or of others, say of its speed."""
+    """Engine, in the user's word; published measurements determine its speed."""
+    adapters: int = 0
+    """Different LoRA adapters in one batch."""
+    kv_bits: int = 16
+    """Bits of a number in the KV cache."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check the values.
 
         Raises:
-            InputError: a number is out of range.
+            InputError: A number is out of range.
         """
         if unknown := sorted(set(self.bits) - set(_BITS)):
             raise InputError("bits", f"must be one of {', '.join(map(str, _BITS))}", unknown[0])
@@ -68,10 +77,17 @@ class Question:
             value = getattr(self, field)
             if not 0 < value < math.inf:
                 raise InputError(field, "must be a number above 0", Bare(f"{value:g}"))
+        if self.kv_bits not in KV_BITS:
+            rule = f"must be one of {', '.join(map(str, KV_BITS))}"
+            raise InputError("kv_bits", rule, self.kv_bits)
+        if not 0 <= self.adapters <= MOST_ADAPTERS:
+            raise InputError(
+                "adapters", f"must be 0 to {MOST_ADAPTERS}, the most of one batch", self.adapters
+            )
         if not 0 <= self.prefix_share < 1:
-            raise InputError("prefix_share", "must be 0 to below 1", self.prefix_share)
+            raise InputError("prefix_share", "must be at least 0 and below 1", self.prefix_share)
         if not 0 < self.utilisation <= 1:
-            raise InputError("utilisation", "must be above 0 to 1", self.utilisation)
+            raise InputError("utilisation", "must be above 0 and at most 1", self.utilisation)
         if self.context and self.context < self.given + self.made:
             least = f"the {self.given + self.made} tokens of input and output together"
             raise InputError("context", f"must be at least {least}, or 0", self.context)
@@ -81,14 +97,14 @@ class Question:
 
     @property
     def longest(self) -> int:
-        """Longest sequence to have room for, in tokens."""
+        """Longest sequence to reserve memory for, in tokens."""
         wanted = self.context or int(1.5 * (self.given + self.made))
         return min(wanted, self.model.context) if self.model.context else wanted
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, and the interval that should hold it in four of five cases."""
+    """An estimate with its 80 % interval."""
 
     value: float
     low: float
@@ -97,7 +113,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Choice:
-    """One way to serve it."""
+    """A choice of hardware."""
 
     candidate: Candidate
     provisioning: str
@@ -105,19 +121,19 @@ class Choice:
     keeps_promise: bool
     replicas: int
     replicas_high: int
-    """Where the hardware is as slow as the interval allows."""
+    """Replicas at the slow end of the interval."""
     ttft_p95_ms: Estimate
     tpot_p95_ms: Estimate
     tokens_per_second: Estimate
-    """Output of one replica at most, within the promise."""
+    """Maximum output of one replica within the SLO."""
     utilisation: float
     price: Price | None
-    """Of a replica an hour."""
+    """Hourly price of a replica."""
     usd_per_hour: Estimate | None
     usd_per_million: Estimate | None
-    """For a million tokens of answers, prompts included."""
+    """Dollars per million answer tokens, including their prompts."""
     usd_per_million_tokens: float | None
-    """For a million tokens of prompts and answers together."""
+    """Dollars per million prompt and answer tokens."""
     start: ColdStart
     notes: tuple[str, ...]
     batch: float
@@ -125,26 +141,26 @@ class Choice:
 
     @property
     def sort_key(self) -> tuple[bool, bool, float]:
-        """Promise kept first, then priced ones, then by cost."""
+        """Sort key: SLO met first, then priced choices, then cost."""
         cost = self.usd_per_hour.value if self.usd_per_hour else 0.0
         return (not self.keeps_promise, self.usd_per_hour is None, cost)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The answer to a question."""
+    """Result of a plan."""
 
     question: Question
     choices: tuple[Choice, ...]
-    """The best first."""
+    """Choices, the best first."""
     refused: tuple[Refused, ...]
 
 
 def plan(question: Question) -> Plan:
-    """Rank everything that could serve a model.
+    """Rank all hardware that can serve a model.
 
     Raises:
-        ValueError: nothing in the catalogue holds the model.
+        ValueError: No hardware in the catalog fits the model.
     """
     held, refused = candidates(
         question.model,
@@ -152,6 +168,8 @@ def plan(question: Question) -> Plan:
         words=question.accelerators,
         bits=question.bits,
         engine=question.engine,
+        kv_bits=question.kv_bits,
+        adapters=question.adapters,
     )
     if not held:
         why = f"{refused[0].form.label}: {refused[0].reason}"
@@ -172,15 +190,18 @@ def work_of(question: Question, one: Candidate) -> Work:
         one.form.chip,
         tensor=one.form.tensor,
         stages=one.form.stages,
+        network=one.form.network or "tcp",
         kv_bits=one.kv_bits,
         given=question.given,
         made=question.made,
         prefix_share=question.prefix_share,
+        groups=one.form.devices if one.form.experts else 1,
+        adapters=question.adapters,
     )
 
 
 def traits_of(question: Question, held: Sequence[Candidate]) -> Traits:
-    """Return what candidates are to the correction."""
+    """Return the traits of candidates for the correction."""
     return gather(
         [
             traits(
@@ -201,17 +222,16 @@ def traits_of(question: Question, held: Sequence[Candidate]) -> Traits:
 
 
 def sequences(question: Question, one: Candidate) -> float:
-    """Return how many sequences of the load the KV cache of a copy holds."""
+    """Return the number of sequences that fit the KV cache of a copy."""
     length = question.given + question.made / 2
     form = one.form
-    each = kv_cache_gib(
-        length, one.shape, tensor=form.devices, stages=form.stages, bits=one.kv_bits
-    )
-    return one.room.left / each
+    each = kv_cache_gib(length, one.shape, tensor=form.split, stages=form.stages, bits=one.kv_bits)
+    groups = form.devices // form.split
+    return one.room.left / each * groups
 
 
 def operation(question: Question, held: Sequence[Candidate]) -> Operation:
-    """Return at which batch candidates keep the promise, and what they serve there."""
+    """Return the largest batches within the SLO, and the candidates' throughput at those."""
     wanted = traits_of(question, held)
     every = stack([work_of(question, one) for one in held])
     room = np.array([sequences(question, one) for one in held])
@@ -285,19 +305,20 @@ def _choice(
 
 @cache
 def _notes(word: str, region: str, way: str, listed: Price | None) -> tuple[str, ...]:
-    """Return what is known about getting it, and about its price."""
+    """Return notes on availability and price."""
     partial = listed is not None and listed.lacks_host
     return (*notes(word, region, way), *(["price of the accelerators alone"] if partial else []))
 
 
-_LADDER = ("reservation", "on-demand", "flex-start", "spot")
+LADDER = ("reservation", "on-demand", "flex-start", "spot")
 """The order that google/skills @1af7775 (gke-compute-classes) advises for inference."""
 
 
 def ladder(one: Choice, choices: Sequence[Choice]) -> list[Choice]:
-    """Return the ways to buy a choice's form in its region: the chosen one, then the others.
+    """Return the provisioning options of a choice's form in its region, the chosen one first.
 
-    What has no price is no rung, unless it was chosen.
+    A reservation is paid whether it is used or not, so it precedes even the chosen one. Options
+    without a price are excluded, unless chosen.
     """
     alike = [
         each
@@ -307,7 +328,8 @@ def ladder(one: Choice, choices: Sequence[Choice]) -> list[Choice]:
         and each.provisioning != one.provisioning
         and each.price is not None
     ]
-    return [one, *sorted(alike, key=lambda each: _LADDER.index(each.provisioning))]
+    ordered = [one, *sorted(alike, key=lambda each: LADDER.index(each.provisioning))]
+    return sorted(ordered, key=lambda each: each.provisioning != "reservation")
 
 
 def best_forms(choices: Sequence[Choice]) -> list[Choice]:

@@ -1,1 +1,1 @@
-"""Models, chips and memory: what fits where."""
+"""Models, chips and memory."""

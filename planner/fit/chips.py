@@ -1,7 +1,8 @@
-"""What an accelerator can do, as the roofline of the cost model needs it.
+"""Peak performance of accelerators for the roofline of the cost model.
 
-Peaks are the vendors' dense figures, from the catalogue of the components. The efficiencies are
-those of the simulated engine: docs/engine-model.md. The planner's own are in `estimate`.
+Peaks are the vendors' figures without sparsity, from the catalogue of the components. The
+efficiencies are those of the simulated engine: docs/engine-model.md. The planner's own are in
+`estimate`.
 """
 
 from dataclasses import dataclass
@@ -18,19 +19,19 @@ class Accelerator:
     kind: str
     """`tpu`, `gpu` or `cpu`."""
     memory_gb: float
-    """Memory that counts, in 10^9 bytes: the nominal number of the catalogue, whose GiB are 7 %
-    more; that much is held by driver and firmware."""
+    """Usable memory, in 10^9 bytes: the catalogue's nominal number. That number in GiB is 7 % more,
+    which driver and firmware occupy."""
     bandwidth_gbps: float
-    """Memory bandwidth, in 10^9 bytes a second."""
+    """Memory bandwidth, in 10^9 bytes per second."""
     bf16_tflops: float
     fp8_tflops: float
-    """Peak at 8 bits; equal to bf16 where the hardware computes no faster."""
+    """Peak at 8 bits; equal to bf16 if the hardware is no faster at 8 bits."""
     link_gbps: float
-    """Bandwidth between chips of one node, one way, in 10^9 bytes a second."""
+    """Bandwidth between chips of one node, one way, in 10^9 bytes per second."""
     devices_per_chip: int = 1
-    """Devices the engine sees for each chip: 2 on TPU7x."""
+    """Devices per chip that the engine sees: 2 on TPU7x."""
     fp4_tflops: float | None = None
-    """Peak at 4 bits; None where weights of 4 bits are computed with at 16."""
+    """Peak at 4 bits; None if 4-bit weights are computed at 16 bits."""
 
 
 def _of_catalogue(name: str) -> Accelerator:
@@ -49,66 +50,97 @@ def _of_catalogue(name: str) -> Accelerator:
     )
 
 
-# Published points exist for the first; the second is what a twin without accelerators runs on.
+# Published points exist for the first. A twin without accelerators runs on the second.
 _NOT_OFFERED = (
     Accelerator("nvidia-gb200", "gpu", 186, 8000, 2500, 5000, 900, fp4_tflops=10_000),
     Accelerator("cpu", "cpu", 64, 100, 3, 3, 10),
 )
-WORDS = {catalogue.accelerator(name).gke_type: name for name in catalogue.accelerator_names()}
-"""The user's word for an accelerator by GKE's label value."""
+WORDS = catalogue.names_by_gke_type()
+"""The user's name for an accelerator, by GKE's label value."""
 ACCELERATORS = {
     chip.name: chip for chip in (*(_of_catalogue(name) for name in WORDS.values()), *_NOT_OFFERED)
 }
-"""By GKE's label value."""
+"""Accelerators by GKE's label value."""
 
 
 @dataclass(frozen=True)
 class Efficiency:
-    """What an engine gets out of an accelerator."""
+    """Efficiency of an engine on an accelerator."""
 
     prefill: float
-    """Part of peak compute."""
+    """Fraction of peak compute."""
     decode: float
-    """Part of peak memory bandwidth."""
+    """Fraction of peak memory bandwidth."""
     overhead_seconds: float
-    """Scheduling, launch and sampling, for each step."""
+    """Time for scheduling, launch and sampling per step, in seconds."""
     mixture: float = 1.0
-    """By how much a mixture of experts computes slower than a dense model of its active size:
-    products of many small matrices, and tokens that are not spread evenly."""
+    """Factor by which a mixture of experts computes slower than a dense model of its active size,
+    due to many small matrix products and unevenly distributed tokens."""
 
 
 EFFICIENCY = {
-    "gpu": Efficiency(0.55, 0.75, 0.0012, mixture=2.0),
+    "gpu": Efficiency(0.55, 0.75, 0.0012, mixture=1.12),
     "tpu": Efficiency(0.50, 0.65, 0.0018, mixture=3.0),
-    "tpu7x": Efficiency(0.75, 0.65, 0.0040, mixture=6.0),
+    "tpu7x": Efficiency(0.80, 0.50, 0.0040, mixture=6.0),
     "cpu": Efficiency(0.30, 0.50, 0.004),
 }
-"""By accelerator, or else by its kind. GPU: llm-d's ladder of rates, MLPerf's vLLM point, and for
-mixtures GIQ's gpt-oss-20b. TPU7x: fitted to all its points. Other TPUs: Llama 3.3 70B on v6e; the
-mixture as on TPU7x. CPU: assumed. docs/engine-model.md says how well each holds."""
+"""Efficiency by accelerator, or otherwise by kind. GPU: llm-d's ladder of rates, MLPerf's vLLM
+point, and for mixtures the prompts of gpt-oss-120b on H200 that llm-d measured to calibrate its
+router: 8,192 tokens in 242 ms (guides/pd-disaggregation, peakPrefillThroughput 33821). TPU7x:
+fitted to all its points. Other TPUs: Llama 3.3 70B on v6e; the mixture as on TPU7x. CPU: assumed.
+docs/engine-model.md reports the errors."""
 
 
 def efficiency_of(chip: Accelerator) -> Efficiency:
-    """Return what vLLM gets out of an accelerator."""
+    """Return the efficiency of vLLM on an accelerator."""
     return EFFICIENCY.get(chip.name) or EFFICIENCY[chip.kind]
 
 
 SHARED_READ_COST = 0.3
-"""What reading a KV block again in one step costs, against the first time: attention over blocks
+"""Cost of reading a KV block again in one step, relative to the first read. Attention over blocks
 that several sequences share finds part of them in the chip's cache."""
 COLLECTIVE_LATENCY_SECONDS = 12e-6
-"""One all-reduce of a small tensor among the chips of a node."""
-NETWORK_GBPS = 25.0
-"""Between two GPU hosts, in 10^9 bytes a second: one 200 Gbit/s interface, no RDMA. Assumed."""
-NETWORK_LATENCY_SECONDS = 60e-6
-"""One message between two GPU hosts of a zone. Assumed."""
+"""Latency of an all-reduce of a small tensor among the chips of a node."""
+
+
+@dataclass(frozen=True)
+class HostNetwork:
+    """Network between two GPU hosts of a zone."""
+
+    gbps: float
+    """Bandwidth of all interfaces of a host, in 10^9 bytes per second."""
+    latency_seconds: float
+    """Latency of one message."""
+
+
+_REACHED = 0.8
+_TCP_GBIT_PER_S = 200
+
+
+def _rdma_gbit_per_s() -> int:
+    """Return the rate of all RDMA interfaces of a machine: the same on A3 Ultra and A4."""
+    chips = map(catalogue.accelerator, catalogue.rdma_accelerators())
+    machines = (machine for chip in chips for machine in chip.machines if machine.has_rdma)
+    return min(each.network.nics * each.network.gbit_per_s for each in machines if each.network)
+
+
+HOST_NETWORKS = {
+    "rdma": HostNetwork(_rdma_gbit_per_s() / 8 * _REACHED, 15e-6),
+    "tcp": HostNetwork(_TCP_GBIT_PER_S / 8 * _REACHED, 60e-6),
+}
+"""Networks between hosts, by the `network` of a rung. With RDMA, each GPU sends over its own
+interfaces. TCP is one interface of 200 Gbit/s, whatever the machine: assumed, as are the share of
+0.8 that is reached and the latencies."""
+
+CHIPS_OF_A_HOST = 8
+"""Accelerators that share a host's network, on machines with GPUs or TPUs in groups of eight."""
 
 
 def accelerator(name: str) -> Accelerator:
     """Return an accelerator by GKE's label value.
 
     Raises:
-        ValueError: nothing is known of it.
+        ValueError: The accelerator is unknown.
     """
     if name not in ACCELERATORS:
         raise ValueError(

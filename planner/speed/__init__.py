@@ -1,1 +1,1 @@
-"""How fast a replica is: roofline, published points and the correction between them."""
+"""Speed of a replica: roofline, published points and the correction between them."""

@@ -1,10 +1,10 @@
-"""What real engines make of the roofline: a correction learned from published points.
+"""A correction of the roofline for real engines, learned from published points.
 
-The logarithm of published over computed step time is a Gaussian process over what a point is: the
-engine, the generation of the hardware, how the load was set, and (logarithms of) batch, lengths,
-chips, size, sparsity and bits. Near published points the estimate follows them; far away it falls
-back to the roofline, and says so with a wider interval. The scales below were set by hand and not
-searched for; `errors` measures what they are worth on points that were left out.
+The logarithm of published over computed step time is a Gaussian process over the traits of a point:
+engine, hardware generation, type of load, and (logarithms of) batch, lengths, chips, size, sparsity
+and bits. Near published points the estimate follows them; far away it falls back to the roofline
+with a wider interval. The scales below were set manually, without a search; `errors` measures their
+quality on held-out points.
 """
 
 import math
@@ -21,12 +21,12 @@ from planner.speed.roofline_step import Array, stack, step
 Names = NDArray[np.str_]
 
 SCALES = np.array([2.0, 1.5, 1.5, 1.2, 1.2, 1.2, 1.2])
-"""For batch, prompt, answer, chips, active size (all e-folds), sparsity and bits (octaves)."""
+"""Length scales: batch, prompt, answer, chips, active size (e-folds), sparsity, bits (octaves)."""
 _UNLIKE = {"engine": 1.0, "generation": 0.7, "kind": 0.5, "chip": 0.15, "load": 0.3, "model": 0.15}
 _NEAR, _COMMON, _NOISE = 0.2, 0.1, 0.01
-"""Variances: of what is local, of what an engine and a generation have in common, of the points."""
+"""Variances: local part, part common to an engine and a generation, noise of the points."""
 Z80 = 1.2816
-"""Standard deviations on either side of the middle that hold 80 %."""
+"""Standard deviations on either side of the mean that contain 80 %."""
 _GENERATION = {
     "nvidia-l4": "ada",
     "nvidia-tesla-a100": "ampere",
@@ -42,19 +42,19 @@ _GENERATION = {
 
 @dataclass(frozen=True)
 class Traits:
-    """What candidates or points are, as the correction sees them; an entry or row for each."""
+    """Traits of candidates or points for the correction, with an entry or row for each."""
 
     numbers: Array
     """Columns as in `SCALES`; the first is the logarithm of the batch."""
     names: dict[str, Names]
-    """By the keys of `_UNLIKE`."""
+    """Names by key of `_UNLIKE`."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of entries."""
         return len(self.numbers)
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> "Traits":
-        """Return some of them."""
+        """Return a selection of entries."""
         return Traits(self.numbers[index], {key: value[index] for key, value in self.names.items()})
 
 
@@ -74,16 +74,16 @@ def traits(
     """Return one entry of `Traits`.
 
     Args:
-        engine: as a published row names it; vLLM, SGLang and the rest, TensorRT-LLM.
+        engine: Engine as named in a published row, such as vLLM, SGLang or TensorRT-LLM.
         accelerator: GKE's label value.
-        batch: sequences that run.
-        given: tokens of a prompt.
-        made: tokens of an answer.
-        chips: of a replica.
-        active: parameters a token passes through, in billions.
-        total: all of them.
-        bits: of a weight.
-        load: `concurrent` where the batch was set, `most` where the server took what it could.
+        batch: Running sequences.
+        given: Tokens per prompt.
+        made: Tokens per answer.
+        chips: Chips per replica.
+        active: Active parameters per token, in billions.
+        total: All parameters, in billions.
+        bits: Bits per weight.
+        load: `concurrent` if the batch was set, `most` if the server ran at its maximum.
     """
     numbers = [batch, given, made, chips, active, total / active]
     kind = "tpu" if accelerator.startswith("tpu") else "gpu"
@@ -99,9 +99,9 @@ def traits(
 
 
 def engine_of(text: str) -> str:
-    """Return the engine that a published row's text names, or a user's word.
+    """Return the engine that the text of a published row, or a user, names.
 
-    No published row is of TGI: its name is nobody's, so that its interval is wider.
+    No published row is for TGI. It has its own name, so its interval is wider.
     """
     known = {"vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
     return next((name for word, name in known.items() if text.lower().startswith(word)), "tensorrt")
@@ -116,7 +116,7 @@ def gather(entries: Sequence[tuple[list[float], dict[str, str]]]) -> Traits:
 
 
 def traits_of(point: Point) -> tuple[list[float], dict[str, str]]:
-    """Return what a published point is."""
+    """Return the traits of a published point."""
     row = point.row
     return traits(
         engine=row["engine"],
@@ -152,13 +152,13 @@ class Correction:
     at: Traits
     weights: Array
     factor: Array
-    """Inverse of the lower Cholesky factor."""
+    """Inverse of the lower Cholesky factor of the covariance."""
 
     def mean(self, wanted: Traits, batches: Array | None = None) -> Array:
         """Return the logarithm to add to computed step times, one for each entry.
 
-        With `batches`, one for each entry and batch, in place of the entries' own: the batch is a
-        factor of its own in the kernel, so that it costs one product of matrices.
+        With `batches`, return one for each entry and batch, and ignore the entries' own batch. The
+        batch is a separate factor of the kernel, so this takes one matrix product.
         """
         near, common = _kernel(wanted, self.at, has_batch=batches is None)
         if batches is None:
@@ -196,16 +196,16 @@ def covariance(one: Traits, other: Traits) -> Array:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """All points, ready to have any of them left out."""
+    """All points, prepared for leaving any of them out."""
 
     inverse: Array
-    """Of the covariance with the noise of points."""
+    """Inverse of the covariance, including the noise of points."""
     target: Array
 
     def estimate(self, away: NDArray[np.intp]) -> tuple[Array, Array]:
         """Return mean and standard deviation of some residuals, given all the others.
 
-        From blocks of the inverse, which is the same as solving without them, and far cheaper.
+        It uses blocks of the inverse, which is equivalent to solving without them and much faster.
         """
         block = np.linalg.inv(self.inverse[np.ix_(away, away)])
         mean = self.target[away] - block @ (self.inverse @ self.target)[away]
@@ -213,13 +213,13 @@ class LeftOut:
 
 
 def left_out(at: Traits, target: Array) -> LeftOut:
-    """Return points and their residuals, ready to have any of them left out."""
+    """Return points and their residuals, prepared for leaving any of them out."""
     inverse = np.linalg.inv(covariance(at, at) + _NOISE * np.eye(len(at)))
     return LeftOut(np.asarray(inverse, dtype=np.float64), target)
 
 
 def _unlike(one: Names, other: Names) -> Array:
-    """Return 1 where names differ; names are numbered first, as comparing text is slow."""
+    """Return 1 where names differ; compares numbers, which is faster than comparing text."""
     every, numbers = np.unique(np.concatenate([one, other]), return_inverse=True)
     del every
     mine, theirs = numbers[: len(one)], numbers[len(one) :]
@@ -227,7 +227,7 @@ def _unlike(one: Names, other: Names) -> Array:
 
 
 def fit(at: Traits, target: Array) -> Correction:
-    """Return the correction that points and their residuals ask for."""
+    """Return the correction fitted to points and their residuals."""
     near, common = _kernel(at, at, has_batch=True)
     covariance = near + common + _NOISE * np.eye(len(at))
     inverse = np.linalg.inv(np.linalg.cholesky(covariance))

@@ -1,4 +1,4 @@
-"""How wrong the estimates are on points that they have not seen."""
+"""Errors of the estimates on held-out points."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,35 +16,35 @@ _LABEL = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt": "TensorRT-LLM"}
 
 @dataclass(frozen=True)
 class Compared:
-    """A point, and what was estimated without it."""
+    """A point, and the estimate made without it."""
 
     point: Point
     estimated: float
     low: float
-    """Lower end of the interval that should hold 80 % of the points."""
+    """Lower end of the interval that should contain 80 % of the points."""
     high: float
 
     @property
     def error(self) -> float:
-        """Estimated over published, less one."""
+        """Estimated divided by published value, minus one."""
         return self.estimated / self.point.published - 1
 
     @property
     def is_inside(self) -> bool:
-        """Whether the published value lies in the interval."""
+        """Whether the published value is in the interval."""
         return self.low <= self.point.published <= self.high
 
 
 @dataclass(frozen=True)
 class Group:
-    """Errors of points that have something in common."""
+    """Errors of a group of points."""
 
     name: str
     compared: tuple[Compared, ...]
 
     @property
     def errors(self) -> list[float]:
-        """Absolute errors, the smallest first."""
+        """Absolute errors in ascending order."""
         return sorted(abs(item.error) for item in self.compared)
 
     @property
@@ -54,12 +54,12 @@ class Group:
 
     @property
     def nine_in_ten(self) -> float:
-        """Absolute error that nine in ten points stay under."""
+        """90th percentile of the absolute error."""
         return self.errors[int(0.9 * (len(self.errors) - 1))]
 
     @property
     def inside(self) -> float:
-        """Part of the points in their 80 % interval."""
+        """Fraction of the points inside their 80 % interval."""
         return sum(item.is_inside for item in self.compared) / len(self.compared)
 
 
@@ -78,15 +78,15 @@ LEFT_OUT: dict[str, Callable[[Point], str]] = {
     "engine and accelerator": family,
     "source": lambda point: point.row["source"],
 }
-"""What is left out together, and the name of the set a point is in."""
+"""Ways to hold out points together, each with a function that names the set of a point."""
 
 
 @cache
 def left_out(by: str) -> Group:
-    """Return every point, estimated from all points of other sets.
+    """Return every point, estimated from the points of all other sets.
 
     Args:
-        by: one of `LEFT_OUT`.
+        by: Key of `LEFT_OUT`.
     """
     found = points()
     every = gather([traits_of(point) for point in found])
@@ -105,7 +105,7 @@ def left_out(by: str) -> Group:
 
 
 def _compared(point: Point, target: float, mean: float, spread: float) -> Compared:
-    """Return the comparison; a residual is of step time, so throughput has its sign turned."""
+    """Return the comparison; residuals are of step time, so the sign is inverted for throughput."""
     sign = -1.0 if point.quantity == "output tokens/s" else 1.0
     middle = point.published * float(np.exp(sign * (mean - target)))
     reach = float(np.exp(Z80 * spread))
@@ -122,7 +122,7 @@ def families(by: str = "point") -> list[Group]:
 
 
 def of_new(found: Sequence[Point]) -> Group:
-    """Return the errors on points of somebody else's, all own points known."""
+    """Return the errors on new points, estimated from all points of the data."""
     mean = correction().mean(gather([traits_of(point) for point in found]))
     spread = correction().deviation(gather([traits_of(point) for point in found]))
     target = residuals(found)
@@ -132,31 +132,31 @@ def of_new(found: Sequence[Point]) -> Group:
 
 @dataclass(frozen=True)
 class Contest:
-    """Hardware that was measured with the same model and lengths."""
+    """Accelerators that were measured with the same model and lengths."""
 
     model: str
     lengths: str
     best: str
-    """That with the most tokens a second and chip."""
+    """Entry with the highest published tokens per second and chip."""
     ranked: tuple[str, ...]
-    """As estimated, the best first."""
+    """Entries by estimated throughput, highest first."""
 
     @property
     def is_found(self) -> bool:
-        """Whether the best is among the first two."""
+        """Whether the best entry is among the first two estimated."""
         return self.best in self.ranked[:2]
 
     @property
     def is_first(self) -> bool:
-        """Whether the best is the first."""
+        """Whether the best entry is the first estimated."""
         return self.best == self.ranked[0]
 
 
 def contests(by: str = "point") -> list[Contest]:
-    """Return every choice among hardware that the data has, made without seeing it.
+    """Return every hardware comparison in the data, estimated without that data.
 
-    An entry is an accelerator at a precision and a number of chips; what counts is throughput per
-    chip of an engine at one load.
+    An entry is an accelerator at a precision and a number of chips. Entries are compared by
+    throughput per chip of an engine at one load.
     """
     sets: dict[tuple[str, ...], dict[str, Compared]] = {}
     for item in left_out(by).compared:

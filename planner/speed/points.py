@@ -1,4 +1,4 @@
-"""Published points: what somebody measured on real hardware, as data/benchmarks.csv has it."""
+"""Published measurements on real hardware, from data/benchmarks.csv."""
 
 import csv
 import re
@@ -15,19 +15,21 @@ from planner.speed.roofline_step import Work, most_kept_busy, work
 MOST_SEQUENCES = 1024
 _BITS = {"bf16": 16, "fp16": 16, "bf16/fp8?": 16, "fp8": 8, "fp4": 4, "nvfp4": 4, "mxfp4": 4}
 _UNIT = re.compile(r"(\d+) concurrent")
-# columns of public collections of such rows, by ours
+# columns of public collections of such rows, by our column name
 _ALSO = {
     "chips": "num_accel",
     "input_tokens": "isl",
     "output_tokens": "osl",
     "output_tokens_per_second": "output_tok_s_total",
 }
+Knee = tuple[float, float]
+"""Throughput in tokens per second, and requests in the server, including waiting ones."""
 _NO_STEADY_STATE = ("burst", "0.")
 
 
 @dataclass(frozen=True)
 class Point:
-    """One quantity of a published row, and the load it was measured under."""
+    """One quantity of a published row, and the load during the measurement."""
 
     row: Mapping[str, str]
     quantity: str
@@ -36,32 +38,58 @@ class Point:
     work: Work
     shape: ModelShape
     chips: int
-    """Of a replica."""
+    """Chips per replica."""
     replicas: float
     sequences: float
 
 
 def rows() -> list[dict[str, str]]:
-    """Return the published rows as they stand in the data."""
+    """Return the published rows of the data."""
     with (DATA / "benchmarks.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 @cache
 def points() -> tuple[Point, ...]:
-    """Return every quantity of the data that the steady state speaks of."""
+    """Return every quantity of the data that the steady-state model covers."""
     return tuple(points_of(rows()))
 
 
 def points_of(found: Sequence[Mapping[str, str]]) -> list[Point]:
-    """Return the quantities of rows; rows that lack lengths, hardware or a size are passed over."""
+    """Return the quantities of rows; skip rows without lengths, hardware or size."""
     made: list[Point] = []
-    for raw in found:
-        row = {**raw, **{ours: raw[theirs] for ours, theirs in _ALSO.items() if theirs in raw}}
+    named = [
+        {**raw, **{ours: raw[theirs] for ours, theirs in _ALSO.items() if theirs in raw}}
+        for raw in found
+    ]
+    knees = _knees(named)
+    for row in named:
         usable = row["accelerator"] in ACCELERATORS and "disagg" not in row["kind"]
         if usable and all(_number(row.get(key, "")) for key in ("chips", "input_tokens")):
-            made += _quantities(row)
+            made += _quantities(row, knees.get(_system(row), ()))
     return made
+
+
+_SYSTEM = ("model", "precision", "accelerator", "chips", "input_tokens", "output_tokens")
+
+
+def _system(row: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(row[key] for key in _SYSTEM)
+
+
+def _knees(found: Sequence[Mapping[str, str]]) -> dict[tuple[str, ...], tuple[Knee, ...]]:
+    """Return the published pairs of throughput and requests in the server, by system."""
+    knees: dict[tuple[str, ...], tuple[Knee, ...]] = {}
+    for row in found:
+        if row["tpot_stat"] == "NTPOT" and row["output_tokens_per_second"]:
+            knees[_system(row)] = (*knees.get(_system(row), ()), _knee(row))
+    return knees
+
+
+def _knee(row: Mapping[str, str]) -> Knee:
+    """Return throughput and, by Little's law, the requests in the server."""
+    rate = float(row["output_tokens_per_second"])
+    return rate, rate * float(row["tpot_ms"]) / 1e3
 
 
 def _number(text: str) -> float:
@@ -72,10 +100,10 @@ def _number(text: str) -> float:
 
 
 def shape_of_row(row: Mapping[str, str]) -> ModelShape:
-    """Return the shape of a row's model at the precision it was measured in."""
+    """Return the shape of a row's model at the precision of the measurement."""
     shape = shape_of(_name(row))
     bits = _BITS.get(row["precision"])
-    if bits is None:  # MLPerf of 2024 does not say: its llama2-70b ran in fp8
+    if bits is None:  # not stated for MLPerf 2024: its llama2-70b ran in fp8
         bits = 8 if row["kind"] == "mlperf" else shape.bits
     return replace(shape, bits=bits)
 
@@ -85,7 +113,7 @@ def _name(row: Mapping[str, str]) -> str:
 
 
 def group(shape: ModelShape, row: Mapping[str, str]) -> tuple[int, float]:
-    """Return the chips of one replica and how many replicas the row is of."""
+    """Return the chips per replica and the number of replicas of the row."""
     chips = int(float(row["chips"]))
     if row["kind"] != "mlperf":
         return chips, 1.0
@@ -96,29 +124,43 @@ def group(shape: ModelShape, row: Mapping[str, str]) -> tuple[int, float]:
     return size, chips / size
 
 
-def sequences_of(row: Mapping[str, str], shape: ModelShape, chips: int, kv_bits: int) -> float:
-    """Return how many sequences run at a time."""
+def sequences_of(
+    row: Mapping[str, str], shape: ModelShape, chips: int, kv_bits: int, knees: Sequence[Knee] = ()
+) -> float:
+    """Return the number of concurrent sequences.
+
+    A latency per request (NTPOT) includes the time that a request waits. Throughput grows with the
+    batch, so a server that publishes no more than with fewer requests runs no larger batch: the
+    other requests wait.
+
+    Args:
+        row: Published row.
+        shape: Shape of its model.
+        chips: Chips per replica.
+        kv_bits: Bits of a KV-cache value.
+        knees: Throughput of the same system, with the requests in the server.
+    """
     chip = accelerator(row["accelerator"])
     reach = float(row["input_tokens"]) + float(row["output_tokens"]) / 2
     memory = (chip.memory_gb * 0.92 - RUNTIME_MEMORY_GB[chip.kind]) * chips
     tokens = (memory - shape.weights_gb) * 1e9 / kv_token_bytes(shape, kv_bits)
-    # a published server held what the memory model says it could not: nothing is known of the room
+    # the published server held more than the memory model allows, so the capacity is unknown
     room = min(tokens / reach, MOST_SEQUENCES) if tokens > reach else MOST_SEQUENCES
     asked = _UNIT.match(row["load"])
     if asked:
         return min(room, float(asked.group(1)))
     if row["tpot_stat"] == "NTPOT" and row["output_tokens_per_second"]:
-        # Little's law, from the latency that was published beside the throughput
-        return min(room, float(row["output_tokens_per_second"]) * float(row["tpot_ms"]) / 1e3)
+        own = _knee(row)
+        return min(room, own[1], *(held for rate, held in knees if rate >= own[0]))
     return room
 
 
 def kv_bits_of(row: Mapping[str, str], shape: ModelShape) -> int:
-    """Return the bits of the KV cache: quantized servers but vLLM quantize it, too."""
+    """Return the bits of the KV cache; quantized servers, except vLLM, quantize it as well."""
     return 8 if shape.bits < 16 and not row["engine"].startswith("vLLM") else 16
 
 
-def _quantities(row: Mapping[str, str]) -> list[Point]:
+def _quantities(row: Mapping[str, str], knees: Sequence[Knee]) -> list[Point]:
     try:
         shape = shape_of_row(row)
     except ValueError:
@@ -138,7 +180,7 @@ def _quantities(row: Mapping[str, str]) -> list[Point]:
         made=made,
         groups=groups,
     )
-    count = min(sequences_of(row, shape, chips, kv_bits), float(most_kept_busy(one)[0]))
+    count = min(sequences_of(row, shape, chips, kv_bits, knees), float(most_kept_busy(one)[0]))
     found: list[Point] = []
 
     def add(quantity: str, published: float) -> None:
@@ -152,5 +194,5 @@ def _quantities(row: Mapping[str, str]) -> list[Point]:
 
 
 def copies_of(point: Point) -> float:
-    """Return the copies of the KV cache that the point's parallelism makes."""
+    """Return the number of copies of the KV cache that result from the point's parallelism."""
     return kv_copies(point.shape, point.chips)

@@ -1,10 +1,9 @@
 """The steady state of an engine under load, for many candidates at once.
 
 A load is reduced to one mean step: `sequences` decode, at a context of the prompt and half the
-answer, while the prompts of those that take the place of finished ones are computed in the same
-steps. A step takes the longer of computing and of reading memory, plus collectives and a fixed
-time. The same equations as `roofline.CostModel`, on arrays; what a real engine makes of them is
-`correction`'s to say.
+answer, while the same steps compute the prompts of the sequences that replace finished ones. A step
+takes the longer of compute and memory time, plus collectives and a fixed time. The equations are
+those of `roofline.CostModel`, on arrays. `correction` adjusts them to real engines.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -16,87 +15,124 @@ from numpy.typing import NDArray
 from gke_inference.sizing.memory import STEP_TOKENS, kv_copies, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape
 from planner.fit.chips import (
+    CHIPS_OF_A_HOST,
     COLLECTIVE_LATENCY_SECONDS,
-    NETWORK_GBPS,
-    NETWORK_LATENCY_SECONDS,
+    HOST_NETWORKS,
     Accelerator,
 )
+from planner.speed.mixtures import adapter_factor, read_billion
 
 Array = NDArray[np.float64]
 
 _PREFILL, _DECODE = 0.5, 0.65
-_OVERHEAD = 0.003
+_OVERHEAD = {"gpu": 0.003, "tpu": 0.001, "cpu": 0.003}
+_EACH = {"gpu": 0.0, "tpu": 0.0001, "cpu": 0.0}
 _MIXTURE = {"gpu": 2.5, "tpu": 3.0, "cpu": 2.5}
-"""Round figures in the middle of what the families of docs/reference/engine-model.md reach; the
-correction is relative to them. The fixed time is the one of 1, 2, 3, 4 and 6 ms with which points
-of models left out came out nearly best."""
+"""Round values in the middle of the range of the families in docs/reference/engine-model.md; the
+correction is relative to them. The fixed time was chosen from 1, 2 and 3 ms, and the time per
+sequence on TPU from 0 to 0.4 ms, by their errors on held-out points: vLLM serves Gemma 4 on one v6e
+or v5e chip at 5 to 8 ms a step for 1 to 8 sequences, and 26 to 46 ms for 64, which neither compute
+nor memory explains."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What candidates are and have to do; each field an array with an entry a candidate."""
+    """Properties and load of candidates; each field is an array with one entry per candidate."""
 
     active: Array
-    """Parameters that a token passes through, in billions."""
+    """Active parameters per token, in billions."""
     read: Array
     """Parameters that a large batch reads, in billions."""
+    experts: Array
+    """Routed experts of a layer; 0 if not known."""
+    chosen: Array
+    """Routed experts that a token passes through in each layer."""
+    expert: Array
+    """Parameters of one routed expert in all layers, in billions; 0 if not a known mixture."""
     layers: Array
     hidden: Array
     query_width: Array
     kv_bytes: Array
-    """Of a token over all layers, with the copies that tensor parallelism makes."""
+    """KV-cache bytes per token over all layers, including copies due to tensor parallelism."""
     window: Array
-    """Tokens that a windowed layer attends to at most."""
+    """Maximum number of tokens that a windowed layer attends to."""
     windowed: Array
-    """Part of the layers that are windowed."""
+    """Fraction of layers that are windowed."""
     bits: Array
     mixture: Array
-    """By how much computing is slower than of a dense model."""
+    """Factor by which compute is slower than for a dense model."""
     peak: Array
-    """Operations a second of all chips of a replica."""
+    """Operations per second of all chips of a replica."""
     bandwidth: Array
-    """Bytes a second of all chips of a replica."""
+    """Memory bandwidth of all chips of a replica, in bytes per second."""
     link: Array
-    """Bytes a second between chips, one way."""
+    """Bandwidth between chips, one way, in bytes per second."""
+    latency: Array
+    """Latency of a collective, in seconds."""
     chips: Array
-    """Chips of a stage, over which tensors are split."""
+    """Chips per stage, over which tensors are split."""
     stages: Array
+    hop_seconds: Array
+    """Latency of a message between stages, in seconds."""
+    hop: Array
+    """Bandwidth between stages, in bytes per second."""
     overhead: Array
+    each: Array
+    """Time per sequence of a step that neither compute nor memory explains, in seconds."""
     given: Array
-    """Tokens of a prompt that are computed."""
+    """Tokens per prompt that are computed."""
     cached: Array
-    """Tokens of a prompt that are in the prefix cache already."""
+    """Tokens per prompt that are in the prefix cache."""
     made: Array
-    """Tokens of an answer."""
+    """Tokens per answer."""
+    adapters: Array
+    """Different LoRA adapters among the requests."""
 
     def take(self, index: Any) -> "Work":
-        """Return some of the candidates, by an index of numpy."""
+        """Return a selection of candidates, by a NumPy index."""
         return Work(*(getattr(self, each.name)[index] for each in fields(self)))
 
     def column(self) -> "Work":
-        """Return the same with a second axis, to go over batches."""
+        """Return the candidates with a second axis for batches."""
         return Work(*(getattr(self, each.name)[:, None] for each in fields(self)))
 
 
 @dataclass(frozen=True)
 class Step:
-    """Seconds of a mean step and what they are made of."""
+    """Mean step and its parts, in seconds."""
 
     seconds: Array
     decode: Array
-    """Of a step that decodes only."""
+    """Duration of a step without prompts."""
     with_prompt: Array
-    """Of a step that computes prompts, too."""
+    """Duration of a step that also computes prompts."""
     chunk: Array
-    """Prompt tokens of such a step."""
+    """Prompt tokens per step with prompts."""
     part: Array
-    """Part of the steps that are such."""
+    """Fraction of steps with prompts."""
+    alone: "Parts"
+    """Parts of a step without prompts."""
+    mixed: "Parts"
+    """Parts of a step that also computes prompts."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of one step, in seconds. It takes the longer of compute and memory, plus the rest."""
+
     compute: Array
-    """Computing of a step with prompts, at the part of peak that is assumed."""
+    """At the assumed fraction of peak."""
     memory: Array
-    """Reading of a step that decodes only, likewise."""
+    """At the assumed fraction of peak bandwidth."""
     links: Array
-    """Collectives of a step that decodes only."""
+    """Collectives, and hops between stages."""
+    fixed: Array
+    """Time that no hardware explains: scheduling, launch and sampling."""
+
+    @property
+    def seconds(self) -> Array:
+        """Duration of the step."""
+        return np.maximum(self.compute, self.memory) + self.links + self.fixed
 
 
 def work(
@@ -105,46 +141,67 @@ def work(
     *,
     tensor: int,
     stages: int = 1,
+    network: str = "tcp",
     kv_bits: float = 16,
     given: float,
     made: float,
     prefix_share: float = 0.0,
     groups: int = 1,
+    adapters: int = 0,
 ) -> Work:
     """Return the work of one candidate.
 
     Args:
-        shape: of the model at the precision it is served in.
-        chip: of all its chips.
-        tensor: chips a layer is split over.
-        stages: pipeline stages.
-        kv_bits: of the KV cache.
-        given: tokens of a prompt.
-        made: tokens of an answer.
-        prefix_share: part of the prompt that is in the prefix cache.
-        groups: attention groups of an expert-parallel replica; each keeps its own KV cache, so
-            that nothing is copied.
+        shape: Shape of the model at its serving precision.
+        chip: Accelerator of all its chips.
+        tensor: Chips over which a layer is split.
+        stages: Number of pipeline stages.
+        network: Network between the hosts of the stages: `rdma` or `tcp`.
+        kv_bits: Bits of a KV-cache value.
+        given: Tokens per prompt.
+        made: Tokens per answer.
+        prefix_share: Fraction of the prompt that is in the prefix cache.
+        groups: Attention groups of an expert-parallel replica. Each has its own KV cache without
+            copies.
+        adapters: Different LoRA adapters among the requests.
     """
     sizes = _sizes(shape, kv_token_bytes(shape, kv_bits) * kv_copies(shape, tensor / groups))
     rates = (
         _MIXTURE[chip.kind] if shape.is_mixture else 1.0,
         peak_flops(chip, shape.bits) * tensor * stages,
         chip.bandwidth_gbps * 1e9 * tensor * stages,
-        chip.link_gbps * 1e9,
+        *_link(chip, tensor, groups, network),
         tensor,
         stages,
-        _OVERHEAD,
+        HOST_NETWORKS[network].latency_seconds,
+        HOST_NETWORKS[network].gbps * 1e9,
+        _OVERHEAD[chip.kind],
+        _EACH[chip.kind],
     )
-    lengths = (given * (1 - prefix_share), given * prefix_share, made)
+    lengths = (given * (1 - prefix_share), given * prefix_share, made, adapters)
     return Work(*(np.array([float(value)]) for value in (*sizes, *rates, *lengths)))
 
 
+def _link(chip: Accelerator, tensor: int, groups: int, network: str) -> tuple[float, float]:
+    """Return bandwidth in bytes per second and latency of collectives.
+
+    Expert parallelism over several hosts exchanges tokens over their network.
+    """
+    if groups > 1 and tensor > CHIPS_OF_A_HOST:
+        hosts = HOST_NETWORKS[network]
+        return hosts.gbps / CHIPS_OF_A_HOST * 1e9, hosts.latency_seconds
+    return chip.link_gbps * 1e9, COLLECTIVE_LATENCY_SECONDS
+
+
 def _sizes(shape: ModelShape, kv_bytes: float) -> tuple[float, ...]:
-    """Return the fields of `Work` that are of the model, in its order."""
+    """Return the fields of `Work` that describe the model, in their order."""
     window = shape.window
     return (
         shape.active_billion,
         shape.parameters_billion - shape.looked_up_billion,
+        shape.experts,
+        shape.active_experts,
+        shape.expert_billion,
         shape.layers,
         shape.hidden,
         shape.query_width or shape.hidden,
@@ -156,7 +213,7 @@ def _sizes(shape: ModelShape, kv_bytes: float) -> tuple[float, ...]:
 
 
 def peak_flops(chip: Accelerator, bits: int) -> float:
-    """Return operations a second of a chip at a precision of the weights."""
+    """Return the operations per second of a chip at a precision of the weights."""
     peak = chip.bf16_tflops
     if bits == 8:
         peak = chip.fp8_tflops
@@ -166,14 +223,14 @@ def peak_flops(chip: Accelerator, bits: int) -> float:
 
 
 def stack(parts: list[Work]) -> Work:
-    """Return several as one."""
+    """Return several candidates as one `Work`."""
     return Work(
         *(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Work))
     )
 
 
 def step(one: Work, sequences: Array) -> Step:
-    """Return the mean step while so many sequences run; shapes are broadcast."""
+    """Return the mean step for a number of running sequences; shapes are broadcast."""
     count = np.maximum(1.0, sequences)
     needed = count * one.given / one.made
     chunk = np.minimum(np.maximum(one.given, needed), np.maximum(64.0, STEP_TOKENS - count))
@@ -181,14 +238,23 @@ def step(one: Work, sequences: Array) -> Step:
     length = one.given + one.cached + one.made / 2
     seen = (1 - one.windowed) * length + one.windowed * np.minimum(length, one.window)
     pairs = chunk * (one.cached + one.given / 2)
-    decode = _compute(one, count, count * seen)
-    both = _compute(one, count + chunk, count * seen + pairs)
-    read = _memory(one, count, count * seen)
-    read_both = _memory(one, count + chunk, count * seen + one.cached + one.given)
-    links, links_both = _links(one, count), _links(one, count + chunk)
-    alone = np.maximum(decode, read) + links + one.overhead
-    mixed = np.maximum(both, read_both) + links_both + one.overhead
-    return Step((1 - part) * alone + part * mixed, alone, mixed, chunk, part, both, read, links)
+    fixed = one.overhead + count * one.each
+    slower = adapter_factor(np.minimum(one.adapters, count))
+    alone = Parts(
+        _compute(one, count, count * seen) * slower,
+        _memory(one, count, count * seen) * slower,
+        _links(one, count),
+        fixed,
+    )
+    both = count + chunk
+    mixed = Parts(
+        _compute(one, both, count * seen + pairs) * slower,
+        _memory(one, both, count * seen + one.cached + one.given) * slower,
+        _links(one, both),
+        fixed,
+    )
+    seconds = (1 - part) * alone.seconds + part * mixed.seconds
+    return Step(seconds, alone.seconds, mixed.seconds, chunk, part, alone, mixed)
 
 
 def _compute(one: Work, tokens: Array, pairs: Array) -> Array:
@@ -197,19 +263,26 @@ def _compute(one: Work, tokens: Array, pairs: Array) -> Array:
 
 
 def _memory(one: Work, tokens: Array, context: Array) -> Array:
-    touched = np.minimum(one.read, one.active * np.maximum(1.0, tokens**0.75))
+    touched = read_billion(
+        tokens,
+        active=one.active,
+        whole=one.read,
+        experts=one.experts,
+        chosen=one.chosen,
+        expert=one.expert,
+    )
     return (touched * 1e9 * one.bits / 8 + context * one.kv_bytes) / one.bandwidth / _DECODE
 
 
 def _links(one: Work, tokens: Array) -> Array:
-    hop = NETWORK_LATENCY_SECONDS + tokens * one.hidden * 2 / (NETWORK_GBPS * 1e9)
+    hop = one.hop_seconds + tokens * one.hidden * 2 / one.hop
     moved = 2 * (one.chips - 1) / one.chips * tokens * one.hidden * 2
-    each = COLLECTIVE_LATENCY_SECONDS + moved / one.link
+    each = one.latency + moved / one.link
     return (one.stages - 1) * hop + np.where(one.chips > 1, 2 * one.layers * each, 0.0)
 
 
 def most_kept_busy(one: Work) -> Array:
-    """Return how many sequences can be kept busy: more would need larger steps for prompts."""
+    """Return the maximum number of busy sequences; more would need larger steps for prompts."""
     return STEP_TOKENS / (1 + one.given / one.made)
 
 

@@ -1,11 +1,11 @@
-"""At which batch candidates keep a latency promise, how much they serve there, and what is kept.
+"""Largest batch of candidates within a latency SLO, and the throughput and latency at that batch.
 
-A copy of a model is followed over a grid of batches. At a batch, the step time says throughput and
-time between tokens; by Little's law the batch and the time of a request give the rate of arrivals.
-Percentiles: the number of requests in an engine with Poisson arrivals is close to Poisson, so the
-95th percentile of the time between tokens is that of a batch larger by 1.645 of its roots; prompts
-wait for each other as in a queue with one server and fixed times (M/D/1), whose server is busy in
-that part of the steps that computes prompts.
+A copy of a model is evaluated over a grid of batches. The step time of a batch determines the
+throughput and the time between tokens. By Little's law, the batch and the duration of a request
+determine the arrival rate. Percentiles: with Poisson arrivals, the number of requests in an engine
+is close to Poisson, so the 95th percentile of the time between tokens is that of a batch larger by
+1.645 times its square root. Prompts wait for each other as in an M/D/1 queue (one server, fixed
+times), whose server is busy in the fraction of steps that compute prompts.
 """
 
 from dataclasses import dataclass
@@ -23,30 +23,32 @@ _SATURATED = 0.98
 
 @dataclass(frozen=True)
 class Curves:
-    """Candidates over `BATCHES`; each field has a row a candidate, seconds."""
+    """Candidates over `BATCHES`; each field has one row per candidate. Times are in seconds."""
 
     step: Array
-    """Between tokens, mean."""
+    """Mean time between tokens."""
     step95: Array
-    """Between tokens, 95th percentile."""
+    """95th percentile of the time between tokens."""
     ttft: Array
-    """To the first token, mean, nobody waiting."""
+    """Mean time to the first token without queueing."""
     ttft95: Array
-    """To the first token, 95th percentile."""
+    """95th percentile of the time to the first token."""
+    alone95: Array
+    """The part of it that is not the wait for other prompts."""
     rate: Array
-    """Requests a second."""
+    """Requests per second."""
     fits: Array
-    """1 where the KV cache holds the 95th percentile of the batch."""
+    """1 if the KV cache holds the 95th percentile of the batch."""
 
 
 def curves(one: Work, fitted: Correction, wanted: Traits, room_sequences: Array) -> Curves:
     """Return the curves of candidates.
 
     Args:
-        one: their work.
-        fitted: the correction.
-        wanted: their traits; the batch in them is not used.
-        room_sequences: sequences of this load that the KV cache of each holds.
+        one: Work of the candidates.
+        fitted: Fitted correction.
+        wanted: Traits of the candidates; their batch is not used.
+        room_sequences: Sequences of this load that the KV cache of each candidate holds.
     """
     wide = one.column()
     factor = np.exp(fitted.mean(wanted, BATCHES))
@@ -67,6 +69,7 @@ def curves(one: Work, fitted: Correction, wanted: Traits, room_sequences: Array)
         worse.seconds * factor,
         ttft,
         (own + np.maximum(wait, wait95)) * factor,
+        own * factor,
         batches / (ttft + wide.made * seconds),
         np.where((tail <= limit) | ((batches == 1) & (limit >= 1)), 1.0, 0.0),
     )
@@ -74,25 +77,25 @@ def curves(one: Work, fitted: Correction, wanted: Traits, room_sequences: Array)
 
 @dataclass(frozen=True)
 class Operation:
-    """Candidates at their work; each field has an entry a candidate, seconds."""
+    """Operating points; each field has one entry per candidate. Times are in seconds."""
 
     keeps: Array
-    """1 where some batch keeps the promise."""
+    """1 if some batch meets the SLO."""
     most_rate: Array
-    """Requests a second that one copy serves within the promise."""
+    """Requests per second that one copy serves within the SLO."""
     most_batch: Array
     replicas: Array
-    """Replicas for the rate asked for, at the utilisation asked for."""
+    """Replicas for the requested rate at the requested utilization."""
     batch: Array
-    """Of a copy at the rate asked for."""
+    """Batch of a copy at the requested rate."""
     step: Array
     step95: Array
     ttft: Array
     ttft95: Array
     utilisation: Array
-    """Rate asked for over what the replicas serve at most."""
+    """Requested rate divided by the maximum rate of the replicas."""
     spread: Array
-    """Factor up and down that should hold 80 % of such estimates."""
+    """Factor up and down that should contain 80 % of such estimates."""
 
 
 def operate(
@@ -106,17 +109,17 @@ def operate(
     step95: float,
     utilisation: float,
 ) -> Operation:
-    """Return where candidates work.
+    """Return the operating points of candidates.
 
     Args:
-        found: their curves.
-        fitted: the correction, for the spread.
-        wanted: their traits.
-        copies: copies of the model in a replica of each.
-        rate: requests a second asked for.
-        ttft95: promise to the first token, in seconds.
-        step95: promise between tokens, in seconds.
-        utilisation: part of what replicas can serve that is to be used.
+        found: Curves of the candidates.
+        fitted: Fitted correction, for the spread.
+        wanted: Traits of the candidates.
+        copies: Copies of the model in a replica of each candidate.
+        rate: Requested rate, in requests per second.
+        ttft95: SLO for the 95th percentile of the time to the first token, in seconds.
+        step95: SLO for the 95th percentile of the time between tokens, in seconds.
+        utilisation: Target fraction of the maximum rate of the replicas.
     """
     allowed = (found.ttft95 <= ttft95) & (found.step95 <= step95) & (found.fits > 0)
     keeps = allowed.any(axis=1)
@@ -137,7 +140,7 @@ def operate(
 
 
 def _at_rate(found: Curves, each: Array, best: np.ndarray) -> dict[str, Array]:
-    """Return batch and times of each candidate at its rate, between the batches of the grid."""
+    """Return the batch and times of each candidate at its rate, interpolated between batches."""
     rows = np.arange(len(each))
     above = np.argmax(found.rate >= each[:, None], axis=1)
     above = np.where(found.rate[rows, above] >= each[:], above, best)

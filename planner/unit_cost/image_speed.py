@@ -1,9 +1,9 @@
-"""What the stages of a picture take: encoding the prompt, denoising steps, decoding.
+"""Durations of the stages of an image: encoding the prompt, denoising steps, decoding.
 
-The published time of a picture (data/pictures.yaml) holds steps and decoding; what the stages but
-the steps take is assumed there. A denoising step is bound by arithmetic even for one picture, so
-time goes with pictures and nearly with pixels (attention grows faster, a sixth of the work at this
-size, which is left out).
+The published time of an image (data/pictures.yaml) includes steps and decoding. The time of the
+other stages is assumed there. A denoising step is compute-bound even for one image, so time is
+proportional to images and nearly to pixels. (Attention grows faster; it is a sixth of the work at
+this size, and its extra growth is ignored.)
 """
 
 from dataclasses import dataclass
@@ -23,20 +23,20 @@ class StageSeconds:
     vae_decode: float
 
     def request(self, steps: int) -> float:
-        """Returns the seconds of a whole batch."""
+        """Return the duration of a whole batch in seconds."""
         return self.text_encode + steps * self.denoise_step + self.vae_decode
 
 
 def stage_seconds(accelerator: str, *, pixels: int, pictures: int = 1) -> StageSeconds:
-    """Returns how long one chip takes for a batch.
+    """Return the stage durations of a batch on one chip.
 
     Args:
-        accelerator: In the user's word.
-        pixels: Of one picture.
-        pictures: In the batch, of one prompt.
+        accelerator: Accelerator, as the user names it.
+        pixels: Pixels per image.
+        pictures: Images in the batch, all of one prompt.
 
     Raises:
-        ValueError: Nothing is published for the accelerator.
+        ValueError: No measurement is published for the accelerator.
     """
     stages = table("pictures")["stages"]
     known = sorted(set(stages) - {"model"})

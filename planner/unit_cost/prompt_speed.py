@@ -1,10 +1,9 @@
-"""How fast prompts are computed by themselves: of embeddings, and for replicas that only answer.
+"""Speed of computing prompts alone: for embeddings, and for disaggregated prefill.
 
-Prompts are computed in steps of some prompts each, one step after another: what arrives waits as in
-a queue with one server and fixed times (M/D/1), at the share of the most that replicas are taken to
-do. Answers without their prompts are the planner's own arithmetic, with the prompts cached. No
-published figure of either is among those that the planner learns from: far from them it falls back
-to its roofline, and its intervals are wide.
+Prompts are computed in consecutive steps of several prompts each. Arrivals wait as in an M/D/1
+queue (one server, fixed times), at the assumed utilization of the replicas. For answers without
+their prompts, the planner estimates as if the prompts were cached. The planner's data has no
+published measurements of either case, so it falls back to its roofline and its intervals are wide.
 """
 
 import math
@@ -15,13 +14,12 @@ import numpy as np
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.memory import STEP_TOKENS
 from planner.choice.candidates import Candidate
-from planner.choice.plan import Estimate, Question, traits_of, work_of
+from planner.choice.plan import NO_LIMIT_MS, Estimate, Question, traits_of, work_of
 from planner.speed.correction import Z80, Traits, correction
 from planner.speed.roofline_step import step
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
     MILLION_TOKENS,
-    NO_LIMIT_MS,
     Asked,
     Speed,
     Traffic,
@@ -34,9 +32,9 @@ from planner.unit_cost.unit_cost import (
 
 
 def embed_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
-    """Return the tokens of prompts a second that a replica on a rung embeds at most.
+    """Return the maximum prompt tokens per second that a replica on a rung embeds.
 
-    Nothing of a prompt is taken to be cached, and the table of words is looked up, not computed.
+    Assumes that no part of a prompt is cached. The embedding table is looked up, not computed.
     """
     if traffic.given > asked.context:
         return Speed(MILLION_INPUT, None, _too_long(asked, traffic.given))
@@ -56,7 +54,7 @@ def embed_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
 
 
 def prefill_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
-    """Return for how many tokens of answers a second a replica computes the prompts at most."""
+    """Return the maximum answer tokens per second for which a replica computes the prompts."""
     try:
         question = question_of(asked, traffic)
     except ValueError as error:
@@ -67,7 +65,7 @@ def prefill_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
 
 
 def decode_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
-    """Return the tokens of answers a second of a replica that gets its prompts computed."""
+    """Return the answer tokens per second of a replica whose prompts are computed elsewhere."""
     try:
         question = question_of(asked, traffic)
     except ValueError as error:
@@ -81,10 +79,10 @@ def decode_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
 def _speed(
     unit: str, each: float, said: str, asked: Asked, question: Question, one: Candidate
 ) -> Speed:
-    """Return what a replica computes of prompts at most; arguments are those of `speed_of`."""
+    """Return the maximum prompt speed of a replica; arguments are those of `speed_of`."""
     if (problem := one.room.problem) is not None:
         return Speed(unit, None, f"it {problem}")
-    found = _prompts(question, one)
+    found = prompts(question, one)
     keeps = found.waits95 * 1e3 <= question.ttft_p95_ms
     most = found.rate * one.form.copies * each
     basis = f"{said}; {promise(asked, question)}{'' if keeps else '; no step keeps it'})"
@@ -92,19 +90,19 @@ def _speed(
 
 
 @dataclass(frozen=True)
-class _Prompts:
-    """How one copy of a model computes prompts."""
+class Prompts:
+    """Prompt throughput and latency of one copy of a model."""
 
     rate: float
-    """Prompts a second, one step after another."""
+    """Prompts per second in consecutive steps."""
     waits95: float
-    """Seconds until a prompt is computed, 95th percentile, at the utilisation of the question."""
+    """95th percentile of the time until a prompt is computed, in seconds, at the utilization."""
     spread: float
-    """Factor up and down that should hold 80 % of such estimates."""
+    """Factor up and down that should contain 80 % of such estimates."""
 
 
-def _prompts(question: Question, one: Candidate) -> _Prompts:
-    """Return the fastest steps that keep the promise, or the quickest where none does."""
+def prompts(question: Question, one: Candidate) -> Prompts:
+    """Return the steps with the highest rate within the SLO, or the shortest if none meet it."""
     load = work_of(question, one)
     given = float(load.given[0])
     most = max(1.0, STEP_TOKENS / (1 + given))
@@ -122,7 +120,7 @@ def _prompts(question: Question, one: Candidate) -> _Prompts:
     numbers = wanted.numbers.copy()
     numbers[:, 0] = math.log(counts[best])
     deviation = float(correction().deviation(Traits(numbers, wanted.names))[0])
-    return _Prompts(float(rates[best]), float(waits[best]), math.exp(Z80 * deviation))
+    return Prompts(float(rates[best]), float(waits[best]), math.exp(Z80 * deviation))
 
 
 def _too_long(asked: Asked, given: int) -> str:

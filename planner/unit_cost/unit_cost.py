@@ -1,8 +1,8 @@
-"""What a million tokens, or a thousand pictures, cost on a rung of a stack.
+"""The cost of a million tokens or a thousand images on a rung of a stack.
 
-A replica is taken to work at a share of what the planner says it serves at most within the model's
-latency promise, or at all where it keeps none; the uncertainty is the planner's own, of speed. What
-the planner cannot estimate has a reason in place of a number.
+A replica is assumed to work at a share of its maximum throughput within the model's latency SLO, as
+estimated by the planner, or of its absolute maximum if it cannot meet the SLO. The uncertainty is
+the planner's, for speed. If the planner has no estimate, a reason takes the place of the number.
 """
 
 import math
@@ -13,87 +13,95 @@ from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.architectures import Architecture
-from gke_inference.sizing.memory import Loaded, room, split
-from gke_inference.sizing.shapes import shape
+from gke_inference.sizing.memory import Loaded, expert_part, room, split
+from gke_inference.sizing.shapes import ModelShape, shape
 from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.candidates import Candidate, Form
+from planner.choice.cost import BUFFER
 from planner.choice.image_plan import seconds_of
-from planner.choice.plan import Estimate, Question, operation
+from planner.choice.plan import NO_LIMIT_MS, Estimate, Question, operation
 from planner.unit_cost.image_speed import REFERENCE_PIXELS
 
 MILLION_TOKENS = "million output tokens"
 MILLION_INPUT = "million input tokens"
 THOUSAND_PICTURES = "thousand pictures"
 SIZES = {MILLION_TOKENS: 1e6, MILLION_INPUT: 1e6, THOUSAND_PICTURES: 1e3}
-"""How many tokens or pictures a unit has."""
+"""Number of tokens or images per unit."""
 PREFILL = "prefill"
 """Role of replicas that compute prompts for others, as `planner.choice.cost.Served` has it."""
-NO_LIMIT_MS = 1e9
-"""Of a latency that is no matter."""
 _NOTHING = AmountRange(NOTHING, NOTHING, NOTHING)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What requests are taken to be, where a stack does not say. Assumed, and printed."""
+    """Assumed requests for what a stack does not specify; printed with the result."""
 
     given: int = 1000
-    """Tokens of a prompt."""
+    """Tokens per prompt."""
     made: int = 200
-    """Tokens of an answer."""
+    """Tokens per answer."""
     prefix_share: float = 0.0
-    """Part of a prompt that earlier prompts began with, too."""
+    """Fraction of a prompt that is a prefix of earlier prompts."""
     utilisation: float = 0.7
-    """Part of what a replica serves at most that it serves on average."""
+    """Average throughput of a replica as a fraction of its maximum."""
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
+        """Check the values.
 
         Raises:
-            InputError: a number is out of range.
+            InputError: A number is out of range.
         """
         for field, value in (("input", self.given), ("output", self.made)):
             if value < 1:
                 raise InputError(field, "must be 1 or more", value)
         if not 0 <= self.prefix_share < 1:
-            raise InputError("prefix_share", "must be 0 to below 1", self.prefix_share)
+            raise InputError("prefix_share", "must be at least 0 and below 1", self.prefix_share)
         if not 0 < self.utilisation <= 1:
-            raise InputError("utilisation", "must be above 0 to 1", self.utilisation)
+            raise InputError("utilisation", "must be above 0 and at most 1", self.utilisation)
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What one replica does at most within the promise, or why nobody can say."""
+    """Maximum throughput of a replica within the SLO, or why it is unknown."""
 
     unit: str
-    """A key of `SIZES`."""
+    """Unit: a key of `SIZES`."""
     per_second: Estimate | None
-    """Tokens of answers or, of an embedding, of prompts; or pictures."""
+    """Units per second: answer tokens, prompt tokens for embeddings, or images."""
     basis: str
-    """What the number rests on, or why there is none."""
+    """Basis of the number, or the reason why there is none."""
     keeps_promise: bool = True
-    """Whether some batch keeps the latency promise; the number is beyond it where none does."""
+    """Whether some batch meets the latency SLO; if none does, the number does not meet it."""
 
 
 @dataclass(frozen=True)
 class UnitCost:
-    """What a unit costs where a model, or one role of it, runs."""
+    """Unit cost of a model, or of one of its roles, in a region."""
 
     model: str
     region: str
     role: str
     rung: str
-    """That the price and the speed are of; empty where no rung has a price."""
+    """Rung of the price and the speed; empty if no rung has a price."""
     speed: Speed
     utilisation: float
     usd_per_replica_hour: Amount | None
-    """It misses the rungs without a price before the one that it is of."""
+    """Price of that rung; `missing` lists the earlier rungs without a price."""
     replicas: float
-    """Expected ones: the weight of this line beside others."""
+    """Expected number of replicas, which is the weight of this line."""
+    batch: Speed | None = None
+    """Maximum throughput without latency targets, for batch traffic; None if it has none."""
+
+    @property
+    def usd_batch(self) -> AmountRange | None:
+        """Dollars per unit of batch traffic, on replicas that are always full."""
+        if self.batch is None:
+            return None
+        return replace(self, speed=self.batch, utilisation=1.0, batch=None).usd
 
     @property
     def usd(self) -> AmountRange | None:
-        """Dollars a unit; None where speed or price are not known."""
+        """Dollars per unit; None if the speed or the price is unknown."""
         speed, price = self.speed.per_second, self.usd_per_replica_hour
         if speed is None or price is None:
             return None
@@ -102,7 +110,7 @@ class UnitCost:
 
     @property
     def units_per_hour(self) -> Estimate | None:
-        """Units that the expected replicas make in an hour."""
+        """Units per hour from the expected replicas."""
         speed = self.speed.per_second
         if speed is None:
             return None
@@ -111,10 +119,11 @@ class UnitCost:
 
 
 def blended(costs: Iterable[UnitCost]) -> AmountRange | None:
-    """Return dollars a unit over several lines, by the units each makes; None where one is unknown.
+    """Return dollars per unit over several lines, weighted by units; None if one is unknown.
 
-    The ends are those of all lines being off in the same direction, as errors of a model are. What
-    replicas that compute prompts cost is added to what those that answer cost in their region.
+    The ends assume that all lines are off in the same direction, as errors of a model are. The cost
+    of replicas that compute prompts is added to that of the replicas that answer in their region,
+    and that of nodes that are kept empty to all lines.
     """
     every = list(costs)
     if not every or len({one.speed.unit for one in every}) > 1:
@@ -124,6 +133,12 @@ def blended(costs: Iterable[UnitCost]) -> AmountRange | None:
     made, low, high = 0.0, 0.0, 0.0
     for one in every:
         if one.role == PREFILL:
+            continue
+        if one.role == BUFFER:
+            if one.usd_per_replica_hour is None:
+                return None
+            kept = one.usd_per_replica_hour * one.replicas
+            usd, least, most = usd + kept, least + kept, most + kept
             continue
         units, each = one.units_per_hour, one.usd_per_replica_hour
         beside = prompts[one.region].usd if one.region in prompts else _NOTHING
@@ -141,27 +156,31 @@ def blended(costs: Iterable[UnitCost]) -> AmountRange | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """A model of a stack, as far as its speed goes."""
+    """Traits of a stack's model that determine its speed."""
 
     architecture: Architecture
     parameters_billion: float
     bits: int
-    """Of a weight as served."""
+    """Bits of a weight as served."""
     context: int
     """Longest sequence, in tokens."""
     engine: str
-    """In the user's word."""
+    """Engine, in the user's word."""
     tensor: int | None = None
-    """Devices that one copy is split over; None: all of a replica."""
+    """Devices that one copy is split over; None for all devices of a replica."""
     ttft_p95_ms: float | None = None
-    """Promised; None: the planner's own."""
+    """Latency objectives of the stack; None for the planner's own."""
     tpot_p95_ms: float | None = None
     kv_bits: float = 16
-    """Of a number in the KV cache."""
+    """Bits of a number in the KV cache."""
+    has_experts: bool = False
+    """Whether its experts are spread over all devices of a replica."""
+    redundant: int = 0
+    """Additional copies of experts."""
 
 
 def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
-    """Return the tokens of answers a second that a replica on a rung makes at most."""
+    """Return the maximum answer tokens per second of a replica on a rung."""
     try:
         question = question_of(asked, traffic)
     except ValueError as error:
@@ -170,23 +189,29 @@ def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
     return speed_of(MILLION_TOKENS, traffic.made, said, asked, question, candidate_of(asked, rung))
 
 
+def batch_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
+    """Return the maximum answer tokens per second of a replica without latency targets."""
+    free = replace(asked, ttft_p95_ms=NO_LIMIT_MS, tpot_p95_ms=NO_LIMIT_MS)
+    return token_speed(free, rung, traffic)
+
+
 def requests_of(traffic: Traffic) -> str:
-    """Return what requests are, in words."""
+    """Return the requests as text."""
     return f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out"
 
 
 def speed_of(
     unit: str, each: float, said: str, asked: Asked, question: Question, one: Candidate
 ) -> Speed:
-    """Return what a replica serves at most within the latencies of a question.
+    """Return the maximum throughput of a replica within the latencies of a question.
 
     Args:
-        unit: a key of `SIZES`.
-        each: tokens that a request counts.
-        said: what requests are.
-        asked: the model.
-        question: to the planner; its rate does not matter.
-        one: the replica.
+        unit: Key of `SIZES`.
+        each: Tokens that a request counts.
+        said: Description of the requests.
+        asked: Model.
+        question: Question for the planner; its rate is not used.
+        one: Replica.
     """
     if (problem := one.room.problem) is not None:
         return Speed(unit, None, f"it {problem}")
@@ -199,7 +224,7 @@ def speed_of(
 
 
 def promise(asked: Asked, question: Question) -> str:
-    """Return the latencies to keep, and which the stack promises; a bracket is left open."""
+    """Return the latencies to keep, and which of them the stack promises; leaves a bracket open."""
     kept = [
         (f"{limit:g} ms {words}", own is not None)
         for limit, words, own in (
@@ -218,10 +243,10 @@ def promise(asked: Asked, question: Question) -> str:
 
 
 def question_of(asked: Asked, traffic: Traffic) -> Question:
-    """Return the planner's question; its rate does not matter, as only the most is asked for.
+    """Return the question for the planner; its rate is not used, only the maximum.
 
     Raises:
-        ValueError: a request is longer than the model's context.
+        ValueError: A request is longer than the model's context.
     """
     if traffic.given + traffic.made > asked.context:
         most = f"the {asked.context} tokens of its context together"
@@ -245,7 +270,7 @@ def question_of(asked: Asked, traffic: Traffic) -> Question:
 
 
 def candidate_of(asked: Asked, rung: Rung) -> Candidate:
-    """Return the replica that a rung is, with the model as the stack serves it."""
+    """Return the replica of a rung, with the model as the stack serves it."""
     per_chip = offered(rung.accelerator).devices_per_chip
     tensor, stages = split(rung, asked.tensor)
     form = Form(
@@ -258,6 +283,7 @@ def candidate_of(asked: Asked, rung: Rung) -> Candidate:
         stages,
         rung.devices // stages // tensor,
         asked.bits,
+        rung.network if stages > 1 else None,
     )
     known = shape(asked.architecture)
     scale = asked.parameters_billion / known.parameters_billion
@@ -269,23 +295,46 @@ def candidate_of(asked: Asked, rung: Rung) -> Candidate:
     )
     context = min(asked.context, asked.architecture.context or asked.context)
     load = Loaded(asked.parameters_billion, asked.bits, context, served, asked.kv_bits)
+    if asked.has_experts:
+        return _of_experts(asked, rung, load, served)
     held = room(load, rung.accelerator, tensor=tensor, stages=stages)
+    return Candidate(form, served, held, asked.kv_bits)
+
+
+def _of_experts(asked: Asked, rung: Rung, load: Loaded, served: ModelShape) -> Candidate:
+    """Return the replica of a rung over whose devices the experts are spread."""
+    per_chip = offered(rung.accelerator).devices_per_chip
+    form = Form(
+        rung.accelerator,
+        rung.machine_type,
+        rung.hosts,
+        rung.chips_per_node,
+        rung.topology,
+        rung.devices // per_chip,
+        1,
+        1,
+        asked.bits,
+        rung.network,
+        experts=True,
+    )
+    part = expert_part(load, rung.devices, 1, asked.redundant)
+    held = room(part, rung.accelerator, tensor=1)
     return Candidate(form, served, held, asked.kv_bits)
 
 
 def picture_speed(
     architecture: Architecture, rung: Rung, *, steps: int | None, size: str = "1024x1024"
 ) -> Speed:
-    """Return the pictures a second of a replica on a rung: every chip draws by itself.
+    """Return the images per second of a replica on a rung; each chip generates independently.
 
     Args:
-        architecture: a model that draws.
-        rung: where it runs.
-        steps: of a picture; None: the model's own.
-        size: in pixels, such as `768x1344`; time goes with the pixels.
+        architecture: Image model.
+        rung: Rung of the replica.
+        steps: Denoising steps per image; None for the model's default.
+        size: Size in pixels, such as `768x1344`; time is proportional to pixels.
 
     Raises:
-        ValueError: there are no steps.
+        ValueError: There are no steps.
     """
     taken = architecture.steps if steps is None else steps
     if taken < 1:

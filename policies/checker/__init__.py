@@ -1,1 +1,1 @@
-"""Runs invariants over rendered objects."""
+"""Checks rendered objects against the invariants."""

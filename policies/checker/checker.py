@@ -1,4 +1,4 @@
-"""Runs invariants over the objects that were read."""
+"""Runs invariants on a set of objects."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ _LONGEST_VALUE = 80
 
 @dataclass(frozen=True)
 class Report:
-    """What some invariants found."""
+    """Findings of a set of invariants."""
 
     objects: int
     rules: int
@@ -25,12 +25,12 @@ class Report:
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing is broken; what is unknown is not broken."""
+        """Whether no invariant is broken. Unknown findings do not count."""
         return not self.of(Verdict.BROKEN)
 
 
 def check_objects(sources: Iterable[Source], invariants: Iterable[Invariant[World]]) -> Report:
-    """Return what the invariants find, cluster by cluster, broken ones first."""
+    """Return the findings of the invariants by cluster, broken ones first."""
     rules = list(invariants)
     worlds = [world_of(source) for source in sources]
     found = [
@@ -39,7 +39,7 @@ def check_objects(sources: Iterable[Source], invariants: Iterable[Invariant[Worl
         for rule in rules
         for finding in rule.check(world)
     ]
-    once = dict.fromkeys(found)  # a container of two groups, a pod selected twice
+    once = dict.fromkeys(found)  # duplicates: a container in two groups, a pod selected twice
     ordered = sorted(once, key=lambda each: (each.verdict, each.world, each.rule, each.object))
     return Report(sum(len(world.objects) for world in worlds), len(rules), tuple(ordered))
 

@@ -1,4 +1,4 @@
-"""Policies of the pack that look at Kubernetes objects, as invariants: one text, two uses."""
+"""Policies on Kubernetes objects as invariants, so that one rule serves both uses."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Every invariant: those of the package, and the policies that also check objects."""
+"""All invariants: those of the package, and the policies that also check objects."""
 
 from functools import cache
 from typing import Any

@@ -1,1 +1,1 @@
-"""What every rule is made of: resources, findings, rules, and how rules are discovered."""
+"""Building blocks of rules: resources, findings, rules, and rule discovery."""

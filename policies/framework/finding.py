@@ -1,4 +1,4 @@
-"""What a rule finds: one resource or object, one field, what is wrong, and how to fix it."""
+"""A finding: one resource or object, one field, the violation, and the fix."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,49 +6,49 @@ from typing import Any, Protocol
 
 
 class Verdict(StrEnum):
-    """How certain a finding is."""
+    """Certainty of a finding."""
 
     BROKEN = "broken"
-    """The rule does not hold."""
+    """The rule is violated."""
     UNKNOWN = "unknown"
-    """The rule cannot decide; the finding says what is missing."""
+    """The rule cannot decide. The finding names the missing information."""
 
 
 class Subject(Protocol):
-    """What a finding is about: a resource, or a rendered object."""
+    """The subject of a finding: a resource, or a rendered object."""
 
     @property
     def identity(self) -> str:
-        """What identifies it: a URN, or `Kind namespace/name`."""
+        """Its identifier: a URN, or `Kind namespace/name`."""
         ...
 
     @property
     def file(self) -> str:
-        """File it was read from; empty while Pulumi runs."""
+        """Source file, empty while Pulumi is running."""
         ...
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One subject that breaks a rule, or about which a rule cannot decide."""
+    """One subject that violates a rule, or for which a rule cannot decide."""
 
     verdict: Verdict
     object: str
-    """What identifies the subject."""
+    """Identifier of the subject."""
     field: str
     """Path of the field in the subject."""
     value: str
-    """What the field has, as a message spells it; empty where there is nothing to add."""
+    """Value of the field as shown in a message, empty if there is nothing to add."""
     why: str
-    """What must hold, or for an unknown what is missing."""
+    """The requirement or, for an unknown, the missing information."""
     fix: str = ""
-    """What to write instead, or what to add so that the rule can decide."""
+    """How to fix the violation, or what to add so that the rule can decide."""
     file: str = ""
-    """File the subject was read from."""
+    """Source file of the subject."""
     rule: str = ""
-    """Name of the rule; set by the runner."""
+    """Name of the rule, set by the runner."""
     world: str = ""
-    """Name of the cluster, where several were read; set by the runner."""
+    """Name of the cluster if there are several, set by the runner."""
 
     @property
     def message(self) -> str:
@@ -57,12 +57,12 @@ class Finding:
 
 
 def broken(subject: Subject, field: str, value: Any, why: str, fix: str = "") -> Finding:
-    """Return the finding that a subject breaks a rule."""
+    """Return a finding that a subject violates a rule."""
     return _finding(Verdict.BROKEN, subject, field, value, why, fix)
 
 
 def unknown(subject: Subject, field: str, value: Any, missing: str, fix: str) -> Finding:
-    """Return the finding that a rule cannot decide about a subject because of what is missing."""
+    """Return a finding that a rule cannot decide because information is missing."""
     return _finding(Verdict.UNKNOWN, subject, field, value, missing, fix)
 
 
@@ -73,15 +73,15 @@ def absent(
     because: tuple[str, str],
     unless_read: tuple[str, str] | None,
 ) -> Finding:
-    """Return the finding that a subject names an object that does not exist.
+    """Return a finding that a subject references an object that does not exist.
 
     Args:
         subject: the one that names it.
         field: the field with the name.
         value: the name.
         because: why that is wrong, and what to write instead.
-        unless_read: what is missing and what to add, where none of the kind was read at all; None
-            where some were read.
+        unless_read: What is missing and what to add if no object of the kind was read; None if some
+            were.
     """
     if unless_read is not None:
         return unknown(subject, field, value, *unless_read)
@@ -89,7 +89,7 @@ def absent(
 
 
 def quoted(value: Any) -> str:
-    """Return a value as a policy's message quotes it; what is not set is `nothing`."""
+    """Return a value as quoted in a policy message; an unset value is `nothing`."""
     return "nothing" if value is None else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Reading properties that may be missing, and the pods inside Kubernetes objects."""
+"""Access to properties that may be missing, and to the pods of Kubernetes objects."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ CLUSTER = "gcp:container/cluster:Cluster"
 BUCKET = "gcp:storage/bucket:Bucket"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 STACK_REFERENCE = "pulumi:pulumi:StackReference"
-"""What a stack has that takes a namespace and its rights from the stack of a platform."""
+"""Present in stacks whose namespace and permissions come from a platform stack."""
 NOT_KNOWN = "(known after up)"
-"""What `render` writes for a value that only the cloud knows."""
+"""Placeholder in `render` output for a value that is known only after deployment."""
 COMPUTE_CLASS_LABEL = "cloud.google.com/compute-class"
-"""Label of nodes, and key of their taint, that pods choose a compute class by."""
+"""Node label and taint key by which pods select a compute class."""
 ACCELERATORS = ("google.com/tpu", "nvidia.com/gpu")
 ACCELERATOR_PREFIXES = (
     "a2-",
@@ -30,7 +30,7 @@ ACCELERATOR_PREFIXES = (
 )
 """Machine families that always have accelerators."""
 
-_TEMPLATE_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
+_TEMPLATE_PATHS: dict[str, tuple[tuple[str | int, ...], ...]] = {
     "CronJob": (("spec", "jobTemplate", "spec", "template"),),
     "DaemonSet": (("spec", "template"),),
     "Deployment": (("spec", "template"),),
@@ -40,29 +40,32 @@ _TEMPLATE_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("spec", "leaderWorkerTemplate", "workerTemplate"),
     ),
     "Pod": ((),),
+    "RayCluster": (("spec", "headGroupSpec", "template"),),
     "ReplicaSet": (("spec", "template"),),
     "StatefulSet": (("spec", "template"),),
 }
 _OPTIONAL = frozenset(["leaderTemplate"])
+_LISTS: dict[str, tuple[str, ...]] = {"RayCluster": ("spec", "workerGroupSpecs")}
+"""Path of a list with further templates, by kind."""
 
 
 def is_type(*types: str) -> Callable[[Resource], bool]:
-    """Return the test whether a resource has one of these types."""
+    """Return a test of whether a resource has one of these types."""
     return lambda resource: resource.type in types
 
 
 def is_kubernetes(*kinds: str) -> Callable[[Resource], bool]:
-    """Return the test whether a resource is a Kubernetes object of one of these kinds."""
+    """Return a test of whether a resource is a Kubernetes object of one of these kinds."""
     return lambda resource: resource.type.startswith("kubernetes:") and resource.kind in kinds
 
 
 def is_workload(resource: Resource) -> bool:
-    """Return whether a resource makes pods."""
+    """Return whether a resource creates pods."""
     return resource.type.startswith("kubernetes:") and resource.kind in _TEMPLATE_PATHS
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """Return what lies at a path, or None where something on the way is missing.
+    """Return the value at a path, or None if any part of the path is missing.
 
     Raises:
         pulumi_policy.proxy.UnknownValueError: it is not known yet.
@@ -79,13 +82,13 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def section(value: Any, *path: str | int) -> Properties:
-    """Return the mapping at a path, empty where there is none."""
+    """Return the mapping at a path, or an empty one."""
     found = at(value, *path)
     return cast(Properties, found) if isinstance(found, Mapping) else {}
 
 
 def entries(value: Any, *path: str | int) -> list[Any]:
-    """Return the list at a path, empty where there is none."""
+    """Return the list at a path, or an empty one."""
     found = at(value, *path)
     if isinstance(found, Sequence) and not isinstance(found, str | bytes):
         return list(cast(Sequence[Any], found))
@@ -94,10 +97,10 @@ def entries(value: Any, *path: str | int) -> list[Any]:
 
 @dataclass(frozen=True)
 class PodTemplate:
-    """The pods a workload makes."""
+    """The pods that a workload creates."""
 
     path: str
-    """Where the template lies, such as `spec.template`; for messages."""
+    """Path of the template, such as `spec.template`, for messages."""
     template: Properties
 
     @property
@@ -122,25 +125,38 @@ class PodTemplate:
                 yield self.at(f"spec.{group}[{index}]"), cast(Properties, container)
 
     def at(self, path: str) -> str:
-        """Return a path below the template, as a message names it."""
+        """Return the message form of a path below the template."""
         return f"{self.path}.{path}" if self.path else path
+
+
+def _template_paths(resource: Resource) -> Iterator[tuple[str | int, ...]]:
+    yield from _TEMPLATE_PATHS.get(resource.kind, ())
+    items = _LISTS.get(resource.kind, ())
+    for index, _ in enumerate(entries(resource.props, *items) if items else ()):
+        yield (*items, index, "template")
+
+
+def _written(path: tuple[str | int, ...]) -> str:
+    """Return a path as messages write it: `spec.workerGroupSpecs[0].template`."""
+    words = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
+    return "".join(words).removeprefix(".")
 
 
 def pods(resource: Resource) -> list[PodTemplate]:
     """Return the pod templates of a workload.
 
-    A workload without one yields an empty template, so that every rule about pods sees that it has
-    no containers to look at.
+    A workload without one yields an empty template, so that rules about pods report its missing
+    containers.
     """
     return [
-        PodTemplate(".".join(path), section(resource.props, *path))
-        for path in _TEMPLATE_PATHS.get(resource.kind, ())
+        PodTemplate(_written(path), section(resource.props, *path))
+        for path in _template_paths(resource)
         if not (path and path[-1] in _OPTIONAL) or at(resource.props, *path) is not None
     ]
 
 
 def chips(container: Properties) -> dict[str, str]:
-    """Return the accelerators a container is limited to or asks for, by resource name."""
+    """Return the accelerators in a container's limits or requests, by resource name."""
     found: dict[str, str] = {}
     for group in ("requests", "limits"):
         resources = section(container, "resources", group)
@@ -151,13 +167,13 @@ def chips(container: Properties) -> dict[str, str]:
 
 
 def words(container: Properties) -> list[str]:
-    """Return a container's command and arguments, a script's words apart."""
+    """Return a container's command and arguments, with a script split into words."""
     found = entries(container, "command") + entries(container, "args")
     return [word for each in found for word in str(each).split()]
 
 
 def environment(container: Properties) -> dict[str, Any]:
-    """Return a container's variables: the value, or the mapping it is taken from."""
+    """Return a container's variables: the value, or the mapping that it is taken from."""
     found: dict[str, Any] = {}
     for entry in entries(container, "env"):
         source = at(entry, "valueFrom")
@@ -166,7 +182,7 @@ def environment(container: Properties) -> dict[str, Any]:
 
 
 def is_production(resource: Resource, config: Properties) -> bool:
-    """Return whether a resource belongs to production, by its label `env` or else by the stack.
+    """Return whether a resource is in production, by its label `env` or the stack.
 
     Args:
         resource: a Google Cloud resource.
@@ -183,6 +199,6 @@ PRODUCTION_CONFIG: dict[str, dict[str, Any]] = {
         "type": "array",
         "items": {"type": "string"},
         "default": PRODUCTION,
-        "description": "Environments that count as production.",
+        "description": "Environments treated as production.",
     }
 }

@@ -1,4 +1,4 @@
-"""Discovers rules: every module in a folder of a package has one, in `RULE`."""
+"""Discovers rules: each module in a subfolder of a package defines one, as `RULE`."""
 
 import importlib
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ R = TypeVar("R", bound=Rule)
 
 @dataclass(frozen=True)
 class Listed(Generic[R]):
-    """A rule with its place in the list."""
+    """A rule with its location."""
 
     rule: R
     subject: str
@@ -23,7 +23,7 @@ class Listed(Generic[R]):
 
 
 def discover(package: str, kind: type[R]) -> list[Listed[R]]:
-    """Return the rules in the folders of a package, one folder for each subject.
+    """Return the rules in the subfolders of a package, one subfolder per subject.
 
     Raises:
         TypeError: a module has no rule of this kind.
@@ -40,7 +40,7 @@ def discover(package: str, kind: type[R]) -> list[Listed[R]]:
 
 
 def by_name(rules: Iterable[Listed[R]]) -> dict[str, Listed[R]]:
-    """Return rules by name, in the order of their names.
+    """Return rules by name, sorted.
 
     Raises:
         ValueError: two have the same name.

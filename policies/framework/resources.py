@@ -1,4 +1,4 @@
-"""One resource, as a rule sees it."""
+"""One resource, as rules see it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ Properties = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Resource:
-    """One resource of Pulumi, or one rendered Kubernetes object."""
+    """One Pulumi resource, or one rendered Kubernetes object."""
 
     type: str
     """Type token, such as `gcp:container/cluster:Cluster`."""
     name: str
     """Logical name."""
     urn: str
-    """What identifies it: a URN, or the title of a rendered object."""
+    """Its identifier: a URN, or the title of a rendered object."""
     props: Properties
-    """Inputs at preview, outputs afterwards; keys as in the cloud's API (camelCase)."""
+    """Inputs at preview, outputs afterwards, with keys as in the cloud's API (camelCase)."""
     file: str = ""
-    """File it was read from; empty while Pulumi runs."""
+    """Source file, empty while Pulumi is running."""
 
     @property
     def identity(self) -> str:
-        """What identifies it in a finding."""
+        """Its identity in a finding."""
         return self.urn
 
     @property

@@ -1,8 +1,8 @@
-"""What a rule is: a name, what must hold, and a function that yields findings.
+"""A rule: a name, a requirement, and a function that yields findings.
 
-Rules know neither the policy SDK nor where their subjects come from, so that a test calls one with
-plain values. Reading a value that a preview does not know yet raises `pulumi_policy`'s
-`UnknownValueError` inside the rule; the pack turns that into an advisory note, never into a pass.
+Rules depend neither on the policy SDK nor on the source of their subjects, so tests can call them
+with plain values. Reading a value that is unknown at preview raises `pulumi_policy`'s
+`UnknownValueError` inside the rule. The pack reports it as an advisory note, never as a pass.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,19 +15,19 @@ from policies.framework.resources import Resource
 World = TypeVar("World")
 Config = Mapping[str, Any]
 Level = Literal["advisory", "mandatory", "remediating"]
-"""What a violation does: a note, a failure, or a fixed value."""
+"""Effect of a violation: a note, a failure, or a corrected value."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rule:
-    """What the two runners and the pages share."""
+    """Fields that the two runners and the pages share."""
 
     name: str
-    """Kebab-case, unique among the rules of a runner."""
+    """Kebab-case name, unique among the rules of a runner."""
     description: str
-    """What must hold, as one sentence."""
+    """The requirement, as one sentence."""
     reference: str
-    """The section of a benchmark, document, defect or schema that says the same."""
+    """Source of the requirement: a section of a benchmark, document, defect or schema."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -39,19 +39,19 @@ class Invariant(Rule, Generic[World]):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OnObjects:
-    """How a policy is also checked over rendered objects, as an invariant."""
+    """Settings for checking a policy on rendered objects, as an invariant."""
 
     subject: str
     """Subject it is listed under."""
     fix: str
-    """What to write instead."""
+    """How to fix a violation."""
     reference: str = "this project's policy pack: docs/policies.md"
-    """The document or defect that the invariant comes from."""
+    """Document or defect that the invariant comes from."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Policy(Rule):
-    """A rule of the policy pack, which runs on resources while Pulumi runs."""
+    """A rule of the policy pack, which checks resources while Pulumi is running."""
 
     config: Mapping[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """JSON schema of each setting, with its default."""
@@ -61,17 +61,17 @@ class Policy(Rule):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ResourceRule(Policy):
-    """A policy about one resource."""
+    """A policy on one resource."""
 
     applies: Callable[[Resource], bool]
-    """Whether it looks at a resource; decided by the type alone, once for each type."""
+    """Whether it checks a resource. Decided by the type alone, once per type."""
     check: Callable[[Resource, Config], Iterator[Finding]]
     remedy: Callable[[Resource, Config], dict[str, Any]] | None = None
-    """Returns the properties to change and their new values; of a remediating rule only."""
+    """Returns the properties to change and their new values. For remediating rules only."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackRule(Policy):
-    """A policy about resources that belong together; it runs when all of them are known."""
+    """A policy on related resources, which runs when all of them are known."""
 
     check: Callable[[list[Resource], Config], Iterator[Finding]]

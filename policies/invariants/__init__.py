@@ -1,1 +1,1 @@
-"""What must agree across the rendered objects of a platform, whoever made them; one a file."""
+"""Requirements across the rendered objects of a platform, one per file."""

@@ -1,1 +1,1 @@
-"""The rendered objects of a cluster: pods, engines, routes, and how they refer to each other."""
+"""The rendered objects of a cluster: pods, engines, routes and their references."""

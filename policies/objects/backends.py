@@ -1,4 +1,4 @@
-"""What routes lead to, and which load balancer carries them."""
+"""Backends of routes, and the load balancer in front of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def backends(world: World) -> Iterator[Backend]:
 
 
 def by_gke(world: World, route: Obj) -> bool | None:
-    """Return whether Google's load balancer carries a route; None where no gateway was read."""
+    """Return whether Google's load balancer serves a route, or None if no Gateway was read."""
     classes: set[str] = set()
     for parent in entries(route.body, "spec", "parentRefs"):
         gateway = world.find(

@@ -1,7 +1,7 @@
-"""A container's command line as flags, in whatever form it is written.
+"""Parses a container's command line into flags, in all common notations.
 
 `--x=y`, `--x y`, `x=y` (MaxText), `--x_y`, inside `sh -c "..."`, and with `$(VAR)`, `$VAR` or
-`${VAR:-default}` of the container's own variables.
+`${VAR:-default}` for the container's own variables.
 """
 
 import re
@@ -22,14 +22,14 @@ class CommandLine:
 
     words: tuple[str, ...]
     unresolved: frozenset[str] = frozenset()
-    """Variables in the words that the container does not set to a known value."""
+    """Variables in the words whose value is unknown."""
 
     def has(self, *names: str) -> bool:
-        """Return whether one of these flags is there."""
+        """Return whether any of these flags is present."""
         return any(_key(word) in names for word in self.words)
 
     def flag(self, *names: str) -> str | None:
-        """Return the value of a flag, the last where it is repeated; None where it is not there.
+        """Return the value of a flag, the last one if repeated, or None if absent.
 
         Args:
             names: spellings with dashes, such as `--tensor-parallel-size` and `-tp`.
@@ -47,7 +47,7 @@ class CommandLine:
         return found
 
     def values(self, name: str) -> list[str]:
-        """Return the values behind a flag that takes several: up to the next flag."""
+        """Return the values of a flag that takes several, up to the next flag."""
         found: list[str] = []
         taking = False
         for word in self.words:
@@ -62,7 +62,7 @@ class CommandLine:
 
     @property
     def text(self) -> str:
-        """All words, for looking for a program's name."""
+        """All words, to search for a program name."""
         return " ".join(self.words)
 
 
@@ -79,7 +79,7 @@ def command_line(words: list[str], environment: Mapping[str, str | None]) -> Com
 
 
 def _flatten(words: list[str]) -> list[str]:
-    """Return the words with those of a shell's script in place of the script."""
+    """Return the words, with a shell script replaced by its words."""
     for index, word in enumerate(words[:-1]):
         if word.rpartition("/")[2] not in _SHELLS:
             continue
@@ -98,7 +98,7 @@ def _script(text: str) -> list[str]:
     lexer.commenters = "#"
     try:
         words = list(lexer)
-    except ValueError:  # an open quote in a here-document: better words than none
+    except ValueError:  # an open quote in a here-document: fall back to plain words
         words = text.split()
     return [word for word in words if word not in _BREAKS]
 
@@ -118,6 +118,6 @@ def _resolve(word: str, environment: Mapping[str, str | None], missing: set[str]
 
 
 def _key(word: str) -> str:
-    """Return a flag's name, with dashes, without its value."""
+    """Return the name of a flag with its dashes, without its value."""
     name = word.partition("=")[0]
     return name.replace("_", "-") if name.startswith("-") else name

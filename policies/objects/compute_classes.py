@@ -22,12 +22,12 @@ class ClassRung:
 
     @property
     def resource(self) -> str | None:
-        """What it offers: `google.com/tpu`, `nvidia.com/gpu`, or None for machines or pools."""
+        """Resource on offer: `google.com/tpu`, `nvidia.com/gpu`, or None for machines or pools."""
         return TPU if "tpu" in self.body else GPU if "gpu" in self.body else None
 
     @property
     def offer(self) -> tuple[str | None, int | None, str | None]:
-        """(Google's type, chips of one node, topology)."""
+        """(GKE type, chips per node, topology)."""
         block = section(self.body, "tpu") or section(self.body, "gpu")
         count = str(block.get("count"))
         chips = int(count) if count.isdigit() else None
@@ -40,7 +40,7 @@ class ClassRung:
 
     @property
     def way(self) -> str:
-        """How its machines are bought, in the words of the catalogue."""
+        """Provisioning model of its VMs, in catalog terms."""
         if at(self.body, "reservations", "affinity") == "Specific":
             return "reservation"
         if self.is_flex:
@@ -49,24 +49,24 @@ class ClassRung:
 
     @property
     def is_spot(self) -> bool:
-        """Whether Google may take its nodes away."""
+        """Whether Google may preempt its nodes."""
         return self.body.get("spot") is True
 
     @property
     def is_flex(self) -> bool:
-        """Whether its nodes come by flex-start."""
+        """Whether its nodes use flex-start."""
         return at(self.body, "flexStart", "enabled") is True
 
 
 def rungs_of(pod: PodOf) -> list[ClassRung]:
-    """Return the rungs of the class that a pod chooses; none where it is not read."""
+    """Return the rungs of the class that a pod selects, or none if the class was not read."""
     name = pod.compute_class
     chosen = pod.world.find("ComputeClass", "", name) if name else None
     return [] if chosen is None else rungs(chosen)
 
 
 def rungs(compute_class: Obj) -> list[ClassRung]:
-    """Return the rungs of a ComputeClass in the order they are tried."""
+    """Return the rungs of a ComputeClass, in the order tried."""
     return [
         ClassRung(index, dict(body))
         for index, body in enumerate(entries(compute_class.body, "spec", "priorities"))

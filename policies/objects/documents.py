@@ -1,4 +1,4 @@
-"""Reads folders of YAML: many documents in a file, Lists, and what `render` wrote."""
+"""Reads folders of YAML: multi-document files, Lists, and the output of `render`."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from typing import Any, cast
 import yaml
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The C one where it is there: reading a thousand objects takes a second instead of ten."""
+"""The C loader if available: it reads a thousand objects in one second instead of ten."""
 
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -18,12 +18,12 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
 class UnreadableError(ValueError):
-    """Something that is not plain objects; the message says how to make it so."""
+    """Input that is not plain objects. The message explains how to convert it."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """One object, and the file it stands in."""
+    """One object, and the file that contains it."""
 
     file: str
     body: dict[str, Any]
@@ -34,14 +34,14 @@ class Source:
     """The objects of one cluster."""
 
     name: str
-    """The cluster's; empty for a folder of any YAML."""
+    """Name of the cluster, empty for a folder of arbitrary YAML."""
     documents: tuple[Document, ...]
     resources: tuple[dict[str, Any], ...] | None
-    """Pulumi's resources beside the objects, where `render` wrote them."""
+    """Pulumi resources in addition to the objects, in the output of `render`."""
 
 
 def sources(paths: list[Path]) -> list[Source]:
-    """Return the objects below some paths, apart for each cluster that `render` wrote.
+    """Return the objects in some paths, separately for each cluster that `render` wrote.
 
     Raises:
         UnreadableError: a path is not there, holds templates or is no YAML.
@@ -50,7 +50,7 @@ def sources(paths: list[Path]) -> list[Source]:
     plain: list[Document] = []
     for path in paths:
         if not path.exists():
-            raise UnreadableError(f"{path}: there is no such file or folder")
+            raise UnreadableError(f"{path}: no such file or folder")
         rendered = _rendered(path)
         if rendered:
             found += rendered
@@ -66,7 +66,7 @@ def sources(paths: list[Path]) -> list[Source]:
 
 
 def _rendered(path: Path) -> list[Source]:
-    """Return the clusters of a folder that `render` wrote; none where it did not."""
+    """Return the clusters in a folder that `render` wrote, or none for other folders."""
     root = path.parent if path.name == "manifests" else path
     listing, folder = root / "resources.json", root / "manifests"
     if not (path.is_dir() and listing.is_file() and folder.is_dir()):
@@ -86,7 +86,7 @@ def _documents(path: Path) -> Iterator[Document]:
     for name in _KUSTOMIZATIONS:
         if (path / name).is_file():
             raise UnreadableError(
-                f"{path / name}: bases and patches are no objects yet; render them first, "
+                f"{path / name}: bases and patches are not objects; render them first with "
                 f"`kubectl kustomize {path} > rendered.yaml`, and check that file"
             )
     if (path / "Chart.yaml").is_file():
@@ -102,13 +102,13 @@ def _file(path: Path) -> Iterator[Document]:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise UnreadableError(f"{path}: is no text in UTF-8: {error}") from error
+        raise UnreadableError(f"{path}: is not UTF-8 text: {error}") from error
     try:
         loaded = list(yaml.load_all(text, Loader=LOADER))
     except yaml.YAMLError as error:
         if _TEMPLATE.search(text):
             raise UnreadableError(_helm(path, path.parent)) from error
-        raise UnreadableError(f"{path}: is no YAML: {' '.join(str(error).split())}") from error
+        raise UnreadableError(f"{path}: invalid YAML: {' '.join(str(error).split())}") from error
     for each in loaded:
         yield from _objects(path, each)
 
@@ -135,6 +135,6 @@ def _objects(path: Path, value: Any) -> Iterator[Document]:
 
 def _helm(file: Path, folder: Path) -> str:
     return (
-        f"{file}: is a template of Helm or the like, no object yet; render it first, "
+        f"{file}: is a template (such as Helm's), not an object; render it first with "
         f"`helm template RELEASE {folder} > rendered.yaml`, and check that file"
     )

@@ -1,4 +1,4 @@
-"""Which program a container runs, and what its flags say; spellings of five engines."""
+"""Detects the engine in a container and parses its flags, for five engines."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from policies.objects.pods import Container, PodOf
 from policies.objects.world import World
 
-# Names in images and command lines, in the order they are looked for.
+# Names in images and command lines, in search order.
 _NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("vllm", ("vllm",)),
     ("sglang", ("sglang",)),
@@ -27,6 +27,7 @@ _TENSOR = (
 )
 _PIPELINE = ("--pipeline-parallel-size", "-pp", "--pp-size", "--pp")
 _DATA = ("--data-parallel-size-local",)
+_ALL_DATA = ("--data-parallel-size", "-dp", "--dp-size", "--dp")
 _MODEL = (
     "--model",
     "--model-path",
@@ -56,28 +57,38 @@ class Engine:
 
     @property
     def port(self) -> int:
-        """Port of its HTTP server, the engine's own default where no flag says."""
+        """Port of its HTTP server, by default the engine's own."""
         value = self.container.line.flag("--port", "--http-port")
         return int(value) if value and value.isdigit() else _PORTS[self.kind]
 
     @property
     def tensor(self) -> str | None:
-        """Size of tensor parallelism as written; None where nothing says."""
+        """Tensor parallelism as written, or None if not set."""
         return self._said(_TENSOR, "tensor")
 
     @property
     def pipeline(self) -> str | None:
-        """Size of pipeline parallelism as written; None where nothing says."""
+        """Pipeline parallelism as written, or None if not set."""
         return self._said(_PIPELINE, "")
 
     @property
     def local_replicas(self) -> str | None:
-        """Copies of the model on one node (data parallelism); None where nothing says."""
+        """Copies of the model on one node (data parallelism), or None if not set."""
         return self._said(_DATA, "")
 
     @property
+    def replicas(self) -> str | None:
+        """Copies of the model on all nodes (data parallelism), or None if not set."""
+        return self._said(_ALL_DATA, "")
+
+    @property
+    def has_expert_parallelism(self) -> bool:
+        """Whether the experts of a mixture are spread over the devices of all its copies."""
+        return bool({"--enable-expert-parallel", "-ep"} & set(self.container.line.words))
+
+    @property
     def model(self) -> str | None:
-        """The model: a name, a path or an address; None where nothing says."""
+        """The model: a name, path or URL, or None if not set."""
         said = self._said(_MODEL, "model")
         words = self.container.line.words
         if said is None and "serve" in words[:-1]:
@@ -86,16 +97,16 @@ class Engine:
 
     @property
     def served_names(self) -> list[str]:
-        """Names that requests may use, adapters included; empty where they are not known."""
+        """Names that requests may use, adapters included. Empty if not known."""
         line = self.container.line
         names = line.values("--served-model-name") or ([self.model] if self.model else [])
-        if self.kind == "sglang":  # an adapter is named behind its model
+        if self.kind == "sglang":  # an adapter name follows the model name
             return [*names, *(f"{name}:{each}" for name in names for each in self.adapters)]
         return [*names, *self.adapters]
 
     @property
     def adapters(self) -> dict[str, str]:
-        """LoRA adapters given at the start: name to path."""
+        """LoRA adapters loaded at startup: name to path."""
         found: dict[str, str] = {}
         line = self.container.line
         for value in (*line.values("--lora-modules"), *line.values("--lora-paths")):
@@ -106,12 +117,12 @@ class Engine:
 
     @property
     def context(self) -> str | None:
-        """Longest sequence in tokens as written; None where nothing says."""
+        """Maximum sequence length in tokens as written, or None if not set."""
         return self._said(_LENGTH, "")
 
     @property
     def version(self) -> tuple[int, ...] | None:
-        """Release in the image's tag, such as (0, 22, 0); None where it has none."""
+        """Release in the image tag, such as (0, 22, 0), or None if it has none."""
         tag = re.search(r":v?(\d+\.\d+(?:\.\d+)?)", self.container.image)
         return tuple(int(part) for part in tag[1].split(".")) if tag else None
 
@@ -126,10 +137,10 @@ class Engine:
 
 
 def engine(container: Container) -> Engine | None:
-    """Return the model server in a container, or None where it runs something else.
+    """Return the model server in a container, or None if it runs something else.
 
-    A container with an engine's image and a command of its own is one only where the command
-    starts a server or names a model: workers of a Ray cluster and sidecars do neither.
+    A container with an engine image and a custom command counts only if the command starts a server
+    or names a model. Workers of a Ray cluster and sidecars do neither.
     """
     if container.is_init or container.line.has("--pool-name"):
         return None  # the latter is a picker, which names the engine's metrics
@@ -164,7 +175,9 @@ def engines(world: World) -> list[Engine]:
 
 
 def leads(pod: PodOf) -> bool:
-    """Return whether a pod answers requests: a worker of a group with a leader does not."""
+    """Return whether a pod answers requests. Workers of a group with a leader do not."""
+    if pod.obj.kind == "RayCluster":
+        return pod.role == "leader"
     return not (
         pod.role == "worker"
         and pod.obj.at("spec", "leaderWorkerTemplate", "leaderTemplate") is not None

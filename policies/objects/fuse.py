@@ -8,7 +8,7 @@ DRIVER = "gcsfuse.csi.storage.gke.io"
 
 
 def fuse_volumes(pod: PodOf) -> dict[str, Properties]:
-    """Return name and CSI block of the pod's volumes in buckets, of claims, too."""
+    """Return the name and CSI block of a pod's bucket volumes, including those of claims."""
     found: dict[str, Properties] = {}
     for name, volume in pod.volumes.items():
         if at(volume, "csi", "driver") == DRIVER:

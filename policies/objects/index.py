@@ -1,4 +1,4 @@
-"""The objects of one cluster, found by kind and name."""
+"""The objects of one cluster, indexed by kind and name."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Obj:
 
     @cached_property
     def namespace(self) -> str:
-        """Its namespace; empty for kinds that have none."""
+        """Its namespace, empty for cluster-scoped kinds."""
         if self.kind in _CLUSTER_WIDE:
             return ""
         return str(at(self.body, "metadata", "namespace") or _DEFAULT_NAMESPACE)
@@ -52,28 +52,28 @@ class Obj:
 
     @property
     def identity(self) -> str:
-        """What identifies it in a finding."""
+        """Its identity in a finding."""
         return self.title
 
     def at(self, *path: str | int) -> Any:
-        """Return what lies at a path, or None."""
+        """Return the value at a path, or None."""
         return at(self.body, *path)
 
     @cached_property
     def resource(self) -> Resource:
-        """The object as a policy rule sees it."""
+        """The object as a resource for policy rules."""
         kind = f"kubernetes:{self.body['apiVersion']}:{self.kind}"
         return Resource(kind, self.name, self.title, self.body, self.file)
 
 
 @dataclass(frozen=True)
 class Objects:
-    """Every object of one cluster, found by kind and name."""
+    """All objects of one cluster, indexed by kind and name."""
 
     name: str
     objects: tuple[Obj, ...]
     resources: tuple[dict[str, Any], ...] | None = None
-    """Pulumi's resources beside the objects; None where only objects were read."""
+    """Pulumi resources in addition to the objects, or None if only objects were read."""
     _by_key: dict[tuple[str, str, str], Obj] = field(
         default_factory=dict[tuple[str, str, str], Obj]
     )

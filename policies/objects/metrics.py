@@ -1,4 +1,4 @@
-"""Which metrics an engine's release exports: data/engine_metrics.yaml and the recorded page."""
+"""Metrics that an engine's release exports: data/engine_metrics.yaml and the recorded page."""
 
 import json
 from enum import Enum
@@ -13,7 +13,7 @@ _CHANGES = _ROOT / "components" / "gke_inference" / "catalogue" / "data" / "engi
 
 
 class Exists(Enum):
-    """Whether a metric is there."""
+    """Whether a metric exists."""
 
     YES = "yes"
     NO = "no"
@@ -21,12 +21,12 @@ class Exists(Enum):
 
 
 def engine_metric(name: str, kind: str, version: tuple[int, ...] | None) -> tuple[Exists, str]:
-    """Return whether an engine exports a metric, and why it does not or is not known to.
+    """Return whether an engine exports a metric, and if not or unknown, the reason.
 
     Args:
-        name: such as `vllm:kv_cache_usage_perc`, without the suffixes of a histogram.
+        name: Such as `vllm:kv_cache_usage_perc`, without histogram suffixes.
         kind: `vllm`, `sglang`, `jetstream`, `tgi` or `triton`.
-        version: its release; None where the image does not say.
+        version: Its release, or None if the image does not specify it.
     """
     document = _document()
     entry: dict[str, Any] = document.get(kind, {})
@@ -67,7 +67,7 @@ def _document() -> dict[str, dict[str, Any]]:
 
 @cache
 def _names(kind: str) -> frozenset[str]:
-    """Return the names of the recorded page, with and without a counter's suffix."""
+    """Return the metric names on the recorded page, with and without counter suffixes."""
     entry = _document()[kind]
     names = set(map(str, entry.get("names", ())))
     if "page" in entry:

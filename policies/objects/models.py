@@ -1,4 +1,4 @@
-"""What the planner knows of a model by its name: its size, its layers, how long its context."""
+"""Model properties that the planner derives from the name: size, layers and context length."""
 
 from gke_inference.sizing.architectures import find
 from gke_inference.sizing.memory import Loaded
@@ -7,10 +7,10 @@ from policies.objects.engines import Engine
 
 
 def loaded_of(server: Engine) -> Loaded | None:
-    """Return a model as its engine loads it; None where its names do not say its size.
+    """Return a model as its engine loads it, or None if its names do not contain its size.
 
-    The layers are those of the planner's table; of a model that it does not have, none. So is the
-    context where no flag says it: it may stand in a file that was not read.
+    The layers come from the planner's table, or are None for a model that is not in it. The context
+    is 0 if no flag sets it, since it may be in a file that was not read.
     """
     line, written = server.container.line, server.context or ""
     quantization = line.flag("--quantization", "-q")
@@ -33,12 +33,12 @@ def loaded_of(server: Engine) -> Loaded | None:
 
 
 def longest_context(server: Engine) -> int | None:
-    """Return the tokens a model was made for; None where the planner's table lacks it."""
+    """Return the maximum context of a model in tokens, or None if the planner lacks it."""
     found = (find(name) for name in _names(server))
     return next((known.context for known in found if known is not None and known.context), None)
 
 
 def _names(server: Engine) -> list[str]:
-    """Return what the model is called: by its files, then by those who ask for it."""
+    """Return the names of a model: that of its files, then the served names."""
     served = server.container.line.values("--served-model-name")
     return [*([server.model] if server.model else []), *served]

@@ -1,4 +1,4 @@
-"""The configuration of an endpoint picker, and the pool it picks for."""
+"""The configuration of an endpoint picker, and its pool."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class PickerPlugin:
 
 
 def plugins(world: World) -> Iterator[PickerPlugin]:
-    """Yield every plugin of every picker configuration in a ConfigMap, with the pools it is for."""
+    """Yield every plugin of every picker configuration in a ConfigMap, with its pools."""
     for config in world.of("ConfigMap"):
         for key, text in section(config.body, "data").items():
             document = _parsed(text)

@@ -1,4 +1,4 @@
-"""The pods that objects make, and their containers."""
+"""Pods that objects create, and their containers."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +31,7 @@ class Container:
 
     @cached_property
     def environment(self) -> dict[str, str | None]:
-        """Variables; None where the value is in no object that was read."""
+        """Environment variables, None for values that are in no object."""
         world, namespace = self.pod.world, self.pod.obj.namespace
         found: dict[str, str | None] = {}
         for entry in entries(self.body, "envFrom"):
@@ -54,7 +54,7 @@ class Container:
         return command_line(words, self.environment)
 
     def amount(self, resource: str) -> int | None:
-        """Return how many of an extended resource it asks for; None where it asks for none."""
+        """Return the requested amount of an extended resource, or None."""
         for group in ("requests", "limits"):
             value = at(self.body, "resources", group, resource)
             if value is not None and str(value).isdigit():
@@ -67,7 +67,7 @@ class Container:
         return [cast(Properties, mount) for mount in entries(self.body, "volumeMounts")]
 
     def mount_of(self, path: str) -> Properties | None:
-        """Return the mount that holds a path, the nearest one."""
+        """Return the mount that contains a path, the most specific one."""
         holding = [
             mount
             for mount in self.mounts
@@ -78,7 +78,7 @@ class Container:
 
     @property
     def ports(self) -> dict[int, str]:
-        """Number to name of the ports it says it listens on."""
+        """Declared container ports: number to name."""
         return {
             int(at(port, "containerPort")): str(at(port, "name") or "")
             for port in entries(self.body, "ports")
@@ -88,13 +88,13 @@ class Container:
 
 @dataclass(frozen=True)
 class PodOf:
-    """The pods that an object makes."""
+    """The pods that an object creates."""
 
     world: Objects
     obj: Obj
     template: PodTemplate
     role: str = ""
-    """`leader` or `worker` in a LeaderWorkerSet."""
+    """`leader` or `worker` in a LeaderWorkerSet or a RayCluster."""
 
     @property
     def spec(self) -> Properties:
@@ -107,7 +107,7 @@ class PodOf:
         return self.template.labels
 
     def at(self, path: str) -> str:
-        """Return a path below the template as a message names it."""
+        """Return the message form of a path below the template."""
         return self.template.at(path)
 
     @cached_property
@@ -125,19 +125,22 @@ class PodOf:
 
     @property
     def replicas(self) -> int:
-        """How many there are to begin with."""
+        """Initial number of replicas."""
         value = self.obj.at("spec", "replicas")
         return int(value) if isinstance(value, int | float) else 1
 
     @property
     def hosts(self) -> int:
-        """Pods of one replica: the size of a LeaderWorkerSet's group, else 1."""
+        """Pods per replica: the size of a LeaderWorkerSet group or RayCluster, otherwise 1."""
+        if self.obj.kind == "RayCluster":
+            value = self.obj.at("spec", "workerGroupSpecs", 0, "replicas")
+            return 1 + (int(value) if isinstance(value, int | float) else 0)
         value = self.obj.at("spec", "leaderWorkerTemplate", "size")
         return int(value) if isinstance(value, int | float) else 1
 
     @property
     def compute_class(self) -> str | None:
-        """Name of the compute class that the pods choose, also by their namespace's default."""
+        """Compute class that the pods select, directly or through their namespace's default."""
         chosen = at(self.spec, "nodeSelector", COMPUTE_CLASS_LABEL)
         if chosen is None:
             chosen = next(iter(self.affinity_values(COMPUTE_CLASS_LABEL)), None)
@@ -146,7 +149,7 @@ class PodOf:
         return None if chosen is None else str(chosen)
 
     def affinity_values(self, key: str) -> list[str]:
-        """Return the values a required node affinity allows for a label."""
+        """Return the values that required node affinity allows for a label."""
         terms = entries(
             self.spec,
             "affinity",
@@ -163,13 +166,13 @@ class PodOf:
         ]
 
     def node_label(self, key: str) -> str | None:
-        """Return the value that a node must have for a label, where there is one value."""
+        """Return the required node label value, if there is exactly one."""
         value = at(self.spec, "nodeSelector", key)
         values = [str(value)] if value is not None else self.affinity_values(key)
         return values[0] if len(values) == 1 else None
 
     def tolerates(self, key: str, value: str, effect: str = "NoSchedule") -> bool:
-        """Return whether the pods accept a taint."""
+        """Return whether the pods tolerate a taint."""
         for each in entries(self.spec, "tolerations"):
             if at(each, "effect") not in (None, "", effect):
                 continue

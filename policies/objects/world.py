@@ -1,4 +1,4 @@
-"""The objects of one cluster, and how they refer to each other."""
+"""The objects of one cluster and their references."""
 
 from functools import cached_property
 
@@ -8,24 +8,27 @@ from policies.objects.documents import Source
 from policies.objects.index import Obj, Objects
 from policies.objects.pods import Container, PodOf
 
+_LEADERS = ("leaderTemplate", "headGroupSpec.template")
+_WORKERS = ("workerTemplate", "].template")
+
 
 class World(Objects):
-    """Every object of one cluster, with the pods they make."""
+    """All objects of one cluster, and their pods."""
 
     @cached_property
     def pods(self) -> list[PodOf]:
-        """Every pod template, with the object it belongs to."""
+        """All pod templates, with the object that each belongs to."""
         found: list[PodOf] = []
         for each in self.objects:
             for template in pods(each.resource):
-                role = "leader" if template.path.endswith("leaderTemplate") else ""
-                role = "worker" if template.path.endswith("workerTemplate") else role
+                role = "leader" if template.path.endswith(_LEADERS) else ""
+                role = "worker" if template.path.endswith(_WORKERS) else role
                 found.append(PodOf(self, each, template, role))
         return found
 
     @cached_property
     def containers(self) -> list[Container]:
-        """Every container of every pod template."""
+        """All containers of all pod templates."""
         return [container for pod in self.pods for container in pod.containers]
 
     def selected(self, namespace: str, selector: Properties) -> list[PodOf]:

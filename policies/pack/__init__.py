@@ -1,1 +1,1 @@
-"""Runs policies on resources: in the engine, and on what was rendered."""
+"""Runs policies on resources: in the engine, and on rendered resources."""

@@ -1,9 +1,9 @@
-"""Serves the pack to the engine, and checks a resource only against policies for its type.
+"""Serves the pack to the engine, checking a resource only against policies for its type.
 
-The SDK reads the whole request again for each policy of a pack, before the policy decides whether
-it looks at the resource at all. That was most of the time that the pack took in a preview.
-This is part of the pack, so that it saves the same under any language host;
-`GKE_INFERENCE_NO_SPEEDUPS=1` turns it off.
+The SDK parses the whole request again for each policy, before the policy decides whether it applies
+to the resource. That took most of the pack's time in a preview. The analyzer is part of the pack,
+so it saves the same time under any language host. `GKE_INFERENCE_NO_SPEEDUPS=1` turns it off, and
+the twin's patches, which the pack must not need (docs/adr/0002-attached-providers.md).
 """
 
 import copy
@@ -19,13 +19,13 @@ from policies.framework.resources import Properties, Resource
 from policies.rules import resource_rules
 
 _Service: Any = policy._PolicyAnalyzerServicer  # pyright: ignore[reportPrivateUsage]
-_OFF = "GKE_INFERENCE_NO_SPEEDUPS"
-"""The variable that puts every resource to every policy, as the SDK does."""
+OFF = "GKE_INFERENCE_NO_SPEEDUPS"
+"""Variable that makes the pack check every resource against every policy, as the SDK does."""
 _POLICIES = "_PolicyAnalyzerServicer__policies"
 
 
 class _Unread(Mapping[str, Any]):
-    """Properties that no rule may read."""
+    """Properties that rules may not read."""
 
     def __getitem__(self, key: str) -> Any:
         raise TypeError(f"Rule.applies: must decide by the type alone, looked at {key!r}")
@@ -38,7 +38,7 @@ class _Unread(Mapping[str, Any]):
 
 
 def idle_names(resource_type: str) -> set[str]:
-    """Return the names of the rules that look at no resource of a type.
+    """Return the names of the rules that do not apply to a type.
 
     Raises:
         TypeError: a rule needs more than the type to decide whether it applies.
@@ -48,10 +48,10 @@ def idle_names(resource_type: str) -> set[str]:
 
 
 class Analyzer(_Service):
-    """The SDK's service with one list of policies for each type."""
+    """The SDK's service, with a separate policy list for each type."""
 
     seen: dict[str, Properties]
-    """Takes the inputs of every Kubernetes object by URN, for the rules about the stack."""
+    """Receives the inputs of every Kubernetes object by URN, for stack rules."""
 
     def __init__(self, *args: Any) -> None:
         _Service.__init__(self, *args)
@@ -76,8 +76,8 @@ class Analyzer(_Service):
         return _Service.Analyze(self._about(request.type), request, context)
 
     def _about(self, resource_type: str) -> Any:
-        """Return the service with the policies that look at a type; fails if the SDK has none."""
-        if os.environ.get(_OFF, "") not in {"", "0"}:
+        """Return the service with the policies for a type; fails if the SDK has none."""
+        if os.environ.get(OFF, "") not in {"", "0"}:
             return self
         service = self._by_type.get(resource_type)
         if service is None:
@@ -90,12 +90,12 @@ class Analyzer(_Service):
 
 
 def analyzer_of(seen: dict[str, Properties]) -> type[Analyzer]:
-    """Return the service of a pack whose rules about the stack look into `seen`."""
+    """Return the service of a pack whose stack rules read `seen`."""
     return type("Analyzer", (Analyzer,), {"seen": seen})
 
 
 def serve_by_type(seen: dict[str, Properties]) -> None:
-    """Have the next `PolicyPack` serve with one list of policies for each type.
+    """Make the next `PolicyPack` serve a separate policy list for each type.
 
     Args:
         seen: as of `Analyzer`.

@@ -1,4 +1,4 @@
-"""Turns rules into policies of the SDK."""
+"""Converts rules to SDK policies."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _LEVELS: dict[Level, sdk.EnforcementLevel | None] = {
 
 
 def all_policies(seen: Mapping[str, Properties]) -> list[sdk.Policy]:
-    """Return every policy of the pack.
+    """Return all policies of the pack.
 
     Args:
         seen: inputs of Kubernetes objects by URN, for the rules about the stack.
@@ -30,7 +30,7 @@ def all_policies(seen: Mapping[str, Properties]) -> list[sdk.Policy]:
 
 
 def policy_of(rule: ResourceRule) -> sdk.ResourceValidationPolicy:
-    """Return the SDK's policy of a rule about one resource."""
+    """Return the SDK policy for a resource rule."""
 
     def validate(args: sdk.ResourceValidationArgs, report: sdk.ReportViolation) -> None:
         resource = Resource(args.resource_type, args.name, args.urn, args.props)
@@ -45,7 +45,7 @@ def policy_of(rule: ResourceRule) -> sdk.ResourceValidationPolicy:
         changes = rule.remedy(resource, args.get_config())
         return {**args.props, **changes} if changes else None
 
-    # the SDK takes plain values, too, though its types say awaitable
+    # the SDK also accepts plain values, although its types require awaitables
     remedy: Any = remediate if rule.remedy is not None else None
     return sdk.ResourceValidationPolicy(
         name=rule.name,
@@ -58,10 +58,10 @@ def policy_of(rule: ResourceRule) -> sdk.ResourceValidationPolicy:
 
 
 def stack_policy_of(rule: StackRule, seen: Mapping[str, Properties]) -> sdk.StackValidationPolicy:
-    """Return the SDK's policy of a rule about several resources.
+    """Return the SDK policy for a stack rule.
 
     Args:
-        rule: what to check.
+        rule: Rule to run.
         seen: inputs of resources by URN. At a preview the engine knows no outputs of objects whose
             cluster does not exist yet, but it had their inputs checked.
     """
@@ -84,7 +84,7 @@ def stack_policy_of(rule: StackRule, seen: Mapping[str, Properties]) -> sdk.Stac
 
 
 def _known(resource: sdk.PolicyResource, seen: Mapping[str, Properties]) -> Properties:
-    """Return the properties of a resource: its outputs, its inputs, or unknown ones."""
+    """Return the properties of a resource: its outputs, its inputs, or unknown values."""
     if resource.props or not resource.resource_type.startswith("kubernetes:"):
         return resource.props
     hidden = {"metadata": UNKNOWN_OBJECT_VALUE, "spec": UNKNOWN_OBJECT_VALUE}

@@ -1,7 +1,7 @@
 """Checks rendered resources against the policies of the pack, without an engine.
 
-A preview with the pack is the full answer, since it also fixes what can be fixed. This one needs
-only the resources, and takes milliseconds.
+A preview with the pack is the complete check, since it also applies remedies. This check needs only
+the resources, and takes milliseconds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,10 +18,10 @@ from policies.rules import resource_rules, stack_rules
 
 
 def findings(states: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    """Return what breaks the policies, with their default settings, each finding once.
+    """Return the policy violations with default settings, each finding once.
 
-    A value that only the cloud knows is skipped, since the policy cannot decide. The object of a
-    finding is `Kind name`.
+    Values that are known only after deployment are skipped, since a policy cannot decide on them.
+    The object of a finding is `Kind name`.
 
     Args:
         states: resources as `render` writes them: `type`, `urn` and `inputs`.
@@ -41,7 +41,7 @@ def findings(states: Iterable[Mapping[str, Any]]) -> list[Finding]:
 
 
 def with_unknowns(value: Any) -> Any:
-    """Return a value with the SDK's marker where `render` wrote that it is not known."""
+    """Return a value with the SDK's marker for values that `render` marked as unknown."""
     if isinstance(value, dict):
         mapping = cast(dict[str, Any], value)
         return {key: with_unknowns(item) for key, item in mapping.items()}
@@ -51,7 +51,7 @@ def with_unknowns(value: Any) -> Any:
 
 
 def _known(rule: Policy, found: Iterator[Finding]) -> Iterator[Finding]:
-    """Yield findings up to the first value that is not known."""
+    """Yield findings up to the first unknown value."""
     try:
         for finding in found:
             yield replace(finding, rule=rule.name)

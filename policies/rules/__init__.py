@@ -1,4 +1,4 @@
-"""Every policy of the pack, by subject; one a file."""
+"""All policies of the pack, one per file, in a folder per subject."""
 
 from functools import cache
 
@@ -14,13 +14,13 @@ def policies() -> dict[str, Listed[Policy]]:
 
 @cache
 def resource_rules() -> tuple[ResourceRule, ...]:
-    """Return the policies about one resource."""
+    """Return the policies on single resources."""
     rules = [listed.rule for listed in policies().values()]
     return tuple(rule for rule in rules if isinstance(rule, ResourceRule))
 
 
 @cache
 def stack_rules() -> tuple[StackRule, ...]:
-    """Return the policies about resources that belong together."""
+    """Return the policies on related resources."""
     rules = [listed.rule for listed in policies().values()]
     return tuple(rule for rule in rules if isinstance(rule, StackRule))

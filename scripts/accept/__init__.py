@@ -1,1 +1,1 @@
-"""The acceptance run of a deployed platform: every promise of its stack beside a measurement."""
+"""Acceptance of a deployed platform: every promise of its stack, with a measurement."""

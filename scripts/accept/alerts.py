@@ -1,4 +1,4 @@
-"""Alert policies of the stack, and whether each receiver is notified of what it asked for."""
+"""Alert policies of the stack, and the notifications of its receivers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -17,7 +17,7 @@ _MONITORING: Final = "monitoring.googleapis.com/v3/projects"
 
 
 def alerts(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether the alert policies are on, and lead to each receiver of the stack."""
+    """Yield whether the alert policies are enabled and notify each receiver of the stack."""
     settings = deployed.plan.platform.monitoring
     if deployed.plan.platform.layer is Layer.PLATFORM:
         subject = Subject("alerts", deployed.stack, "no promise")
@@ -82,7 +82,7 @@ def _receiver(
 ) -> Row:
     told = [each for each in wanted if is_told(receiver.severity.value, each.severity)]
     what = "critical ones" if receiver.severity is Severity.CRITICAL else "all"
-    predicted = f"{receiver.kind.value}; told of {len(told)} alerts ({what})"
+    predicted = f"{receiver.kind.value}; notified of {len(told)} alerts ({what})"
     subject = Subject("receiver", name, predicted)
 
     def look() -> Row:
@@ -107,7 +107,7 @@ def judged_channel(
     told: Sequence[Alert],
     policies: Mapping[str, Object],
 ) -> Row:
-    """Return whether a channel is on, of the receiver's kind, and on each policy it is notified of.
+    """Return whether a channel is enabled, has the receiver's kind, and is on its policies.
 
     Fields: docs.cloud.google.com/monitoring/api/ref_v3/rest/v3/projects.notificationChannels
     (2026-11-22).
@@ -125,17 +125,17 @@ def judged_channel(
         if channel["name"] not in policies.get(each.name, {}).get("notificationChannels", [])
     ]
     if silent:
-        return subject.not_met(f"is not told of {', '.join(silent)}")
+        return subject.not_met(f"is not notified of {', '.join(silent)}")
     return subject.met(f"{receiver.kind.value}; on the policies of {len(told)} alerts")
 
 
 def _delivery(deployed: Deployed) -> Iterator[Row]:
-    """Yield that nobody was notified, and why."""
+    """Yield the checks of notifications, which are skipped, with the reason."""
     subject = Subject("alert delivery", deployed.stack, "a notification arrives")
     if not deployed.plan.platform.monitoring.notify:
-        says = "the stack has no monitoring.notify: incidents are in the console only"
+        says = "the stack has no monitoring.notify: incidents appear only in the console"
     elif deployed.is_twin:
-        says = "the twin notifies nobody"
+        says = "the twin sends no notifications"
     else:
-        says = "Cloud Monitoring sends tests from its console only"
+        says = "Cloud Monitoring sends test notifications only from its console"
     yield subject.skipped(says)

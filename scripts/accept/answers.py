@@ -1,4 +1,4 @@
-"""What each model answers, by the official client: text, embeddings or images, and adapters."""
+"""Answers of each model, through the official client: text, embeddings, images, adapters."""
 
 import base64
 import time
@@ -24,16 +24,16 @@ _PNG: Final = b"\x89PNG"
 
 @dataclass(frozen=True)
 class Stream:
-    """One answer that was read as it came; moments are seconds from the request."""
+    """A streamed answer; times are in seconds since the request."""
 
     pieces: tuple[float, ...]
-    """When each piece of text arrived."""
+    """Arrival time of each piece of text."""
     last_usage: int | None
-    """Tokens of the answer as the last event counts them; None where it counts none."""
+    """Tokens of the answer, as counted in the last event; None without a count."""
 
 
 def answers(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether each model answers what its task promises, in each region."""
+    """Yield whether each model answers as its task promises, in each region."""
     for region in deployed.plan.regions:
         for served in deployed.plan.regions[region].served:
             if served.version is None:
@@ -55,11 +55,11 @@ def _answers(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
 
 
 Ask = Callable[[Subject, "OpenAI", str], Row]
-"""Asks a model or an adapter by its name, and judges the answer."""
+"""Sends a request to a model or adapter, and judges the answer."""
 
 
 def question_of(task: Task) -> tuple[str, str, Ask]:
-    """Return the first question to a model of a task: its kind, what is predicted, and itself."""
+    """Return the first question for a task: its kind, the prediction, and the question."""
     if task is Task.EMBED:
         return "embeddings", "a vector of numbers", _embedding
     if task is Task.IMAGE:
@@ -118,12 +118,12 @@ def _image(subject: Subject, client: "OpenAI", model: str) -> Row:
     answer = client.images.generate(model=model, prompt=_IMAGE_PROMPT)
     file = base64.b64decode((answer.data[0].b64_json or "") if answer.data else "")
     if not file.startswith(_PNG):
-        return subject.not_met(f"{len(file)} bytes that are no PNG")
+        return subject.not_met(f"{len(file)} bytes that are not a PNG")
     return subject.met(f"a PNG of {len(file):,} bytes")
 
 
 def streams(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether answers are streamed, and how fast, beside what the stack promises."""
+    """Yield whether answers are streamed, and their speed against the SLO of the stack."""
     for region in deployed.plan.regions:
         for served in deployed.plan.regions[region].served:
             if served.version is None and served.settings.task is Task.GENERATE:
@@ -153,7 +153,7 @@ def _streamed(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
 
 
 def stream(door: Door, model: str) -> Stream:
-    """Return one streamed answer of a model.
+    """Return one streamed answer from a model.
 
     Raises:
         CommandError: The gateway or the model refuses.
@@ -176,28 +176,28 @@ def stream(door: Door, model: str) -> Stream:
 
 
 def judged_stream(subject: Subject, read: Stream) -> Row:
-    """Return whether an answer was streamed: in several pieces, one after the other, then usage."""
+    """Return whether an answer was streamed: several pieces in sequence, then usage."""
     if not read.pieces:
         return subject.not_met("the stream ended without a token")
     took = (read.pieces[-1] - read.pieces[0]) * 1000
     says = f"{len(read.pieces)} pieces over {took:.0f} ms"
     if len(read.pieces) < 2 or took <= 0:
-        return subject.not_met(f"{says}: the answer came at once")
+        return subject.not_met(f"{says}: the answer arrived all at once")
     if not read.last_usage:
         return subject.not_met(f"{says}; the last event has no usage")
     return subject.met(f"{says}, usage of {read.last_usage} tokens")
 
 
 def judged_first(subject: Subject, found: list[float], limit: float | None) -> Row:
-    """Return whether first tokens keep a promise about their 95th percentile.
+    """Return whether times to first token meet an SLO for their 95th percentile.
 
-    A few requests are no percentile: the promise is broken for certain only where half of them
-    break it, and that is what is judged.
+    A few requests do not give a percentile. The SLO is certainly missed only if half of the
+    requests miss it, so the median is judged.
 
     Args:
-        subject: What the row is about.
-        found: Times to the first token, in milliseconds.
-        limit: The promise, in milliseconds; None where there is none.
+        subject: Subject of the row.
+        found: Times to first token, in milliseconds.
+        limit: SLO, in milliseconds; None without one.
     """
     middle = median(found)
     says = f"{middle:.0f} ms, the slowest {max(found):.0f} ms ({len(found)} requests, no load)"

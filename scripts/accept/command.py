@@ -1,4 +1,4 @@
-"""`gke-inference accept`: what a deployed platform promises, measured, as a report to sign."""
+"""`gke-inference accept`: measures a deployed platform against its promises; writes a report."""
 
 import json
 import os
@@ -35,37 +35,39 @@ def accept(
         bool,
         typer.Option(
             "--failover",
-            help="Also delete one replica of each model while asking it, and wait for another.",
+            help="Also delete one replica of each model under requests, and wait for another.",
         ),
     ] = False,
     on_protected: Annotated[
         bool,
-        typer.Option("--on-protected", help="With --failover: also on a stack with `protection`."),
+        typer.Option(
+            "--on-protected", help="With --failover: allow it on a stack with `protection`."
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete replicas without asking.")] = False,
     wait: Annotated[
         float,
-        typer.Option(min=0, max=3600, help="Maximum wait for what is not met yet, in seconds."),
+        typer.Option(min=0, max=3600, help="Maximum wait for promises not met yet, in seconds."),
     ] = 60.0,
-    by: Annotated[str, typer.Option(help="Who signs the report. Default: the user of git.")] = "",
+    by: Annotated[str, typer.Option(help="Who signs the report. Default: the Git user.")] = "",
     out: Annotated[
         Path | None, typer.Option(help="Folder for the report. Default: build/STACK.")
     ] = None,
     allow_unseen: Annotated[
-        bool, typer.Option("--allow-unseen", help="Exit 0 although something cannot be seen.")
+        bool, typer.Option("--allow-unseen", help="Exit 0 even if something cannot be seen.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a deployed stack against what it promises, and write a report to sign.
+    """Check a deployed stack against its promises, and write a report to sign.
 
-    Reads, and asks each model a few questions; only --failover changes anything. Exits 1 if
-    something is not met or cannot be seen.
+    Reads the platform and sends each model a few requests; only --failover changes anything.
+    Exits 1 if a promise is not met or cannot be seen.
     """
     plan = plan_of(stack)
     _check(plan, stack, failover=failover, on_protected=on_protected, yes=yes)
     folder = TwinPaths.default().root.parent / stack if out is None else out
     check_folder("--out", folder)
-    # HTTP clients and what watches a platform take seconds to load, and `--help` needs neither
+    # HTTP clients and the watchers of a platform take seconds to load; `--help` needs neither
     from scripts.accept import report, signing  # noqa: PLC0415
     from scripts.shared import google_clients  # noqa: PLC0415
 
@@ -100,7 +102,7 @@ def accept(
 
 
 def _check(plan: Plan, stack: str, *, failover: bool, on_protected: bool, yes: bool) -> None:
-    """Refuse options that do not go together, a failover that nobody meant, and no key."""
+    """Check the combination of options, the confirmation of a failover, and the key."""
     for option, is_given in (("--on-protected", on_protected), ("--yes", yes)):
         if is_given and not failover:
             raise CommandError(f"{option}: must be omitted without --failover")

@@ -1,4 +1,4 @@
-"""The deployed platform as the checks see it, wherever it runs."""
+"""A deployed platform as the checks see it, on the twin or in Google Cloud."""
 
 import socket
 import time
@@ -27,7 +27,7 @@ Object = dict[str, Any]
 
 
 class Api(Protocol):
-    """What is used of a cluster's API server."""
+    """Methods of a cluster's API server."""
 
     def list(
         self, path: str, label_selector: str | None = None, field_selector: str | None = None
@@ -49,7 +49,7 @@ Query = Callable[[str], Sequence[Sample]]
 
 
 class Unreachable(Exception):
-    """A gateway that this machine cannot connect to, and that clients elsewhere may."""
+    """A gateway that this machine cannot connect to, although other clients may."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class Cluster:
 
     @property
     def matchers(self) -> str:
-        """Return PromQL matchers of the cluster: Cloud Monitoring has the series of all."""
+        """Return PromQL matchers for the cluster; Cloud Monitoring has the series of all."""
         return f'cluster="{self.name}",location="{self.plan.location}"'
 
     @property
     def load_balancer_matchers(self) -> str:
-        """Return PromQL matchers of its region's load balancers, whose series name no cluster."""
+        """Return PromQL matchers for the region's load balancers; their series have no cluster."""
         return f'region="{"-".join(self.plan.location.split("-")[:2])}"'
 
     def pods(self, label_selector: str | None = None) -> list[Object]:
@@ -91,38 +91,38 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Door:
-    """Where clients of one region come in."""
+    """The entry point for clients of one region."""
 
     url: str
     address: str
-    """The region's own: with several regions, the name of the URL leads to the nearest."""
+    """Address of the region; with several regions, the URL's name leads to the nearest one."""
 
     def client(self, subject: str) -> "AbstractContextManager[OpenAI]":
-        """Return a client of this region; its errors are `CommandError` about the subject."""
+        """Return a client for this region; it raises `CommandError` about the subject."""
         return open_client(self.url, subject, address=self.address)
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A stack, and where it is deployed."""
+    """A stack and its location."""
 
     plan: Plan
     stack: str
     """Name of the stack's file."""
     place: str
-    """Where it is deployed, for people."""
+    """Location of the deployment, for messages."""
     cloud: Cloud
     clusters: Mapping[str, Cluster]
     """By region, in the order of the stack."""
     is_twin: bool = False
     speed: float = 1.0
-    """How much faster than real time its clock runs; only a twin's does."""
+    """Speed of its clock as a multiple of real time; always 1 in Google Cloud."""
     sleep: Callable[[float], None] = field(default=time.sleep)
     _reached: dict[str, bool] = field(default_factory=dict[str, bool])
-    """Which internal gateways this machine reaches, by address."""
+    """Whether this machine reaches an internal gateway, by address."""
 
     def door(self, region: str) -> "Door":
-        """Return where clients of a region come in, by the address that its Gateway object reports.
+        """Return the entry point of a region, with the address that its Gateway object reports.
 
         Raises:
             CommandError: The gateway has no address.
@@ -164,13 +164,13 @@ class Deployed:
 
 
 Check = Callable[[Deployed], Iterator[Row]]
-"""Yields the rows of one group; what is refused becomes a row that was not checked."""
+"""Yields the rows of one group; a refused request becomes a row that was not checked."""
 
 
 def seen(subject: Subject, look: Callable[[], Row]) -> Row:
-    """Return the row of a look; what the platform refuses to clients is not met.
+    """Return the row of a check; a refusal of the platform to clients means not met.
 
-    What a cluster or Google refuses, or answers in another form, is not seen.
+    A refusal or an undocumented answer of a cluster or of Google means that it cannot be seen.
     """
     try:
         return look()
@@ -179,8 +179,10 @@ def seen(subject: Subject, look: Callable[[], Row]) -> Row:
     except Unreachable as error:
         return subject.unseen(str(error))
     except KubeError as error:
-        return subject.unseen(f"the cluster refuses or does not answer: {error.message}")
+        return subject.unseen(
+            f"the cluster refuses the request or does not answer: {error.message}"
+        )
     except (CloudError, QueryError) as error:
         return subject.unseen(str(error))
     except (KeyError, TypeError, ValueError) as error:
-        return subject.unseen(f"the answer has another form than documented: {error!r}")
+        return subject.unseen(f"the answer does not have the documented form: {error!r}")

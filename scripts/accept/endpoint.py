@@ -1,4 +1,4 @@
-"""The endpoint of each region: its gateway, its certificate, and the models that it lists."""
+"""The endpoint of each region: its gateway, certificate and listed models."""
 
 import socket
 import ssl
@@ -37,7 +37,7 @@ def _gateway(deployed: Deployed, subject: Subject, region: str) -> Row:
 
 
 def certificates(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether each region's gateway shows a certificate that clients trust."""
+    """Yield whether each region's gateway presents a certificate that clients trust."""
     gateway = deployed.plan.platform.gateway
     for region in deployed.plan.regions:
         subject = Subject("certificate", region, f"trusted, for {gateway.hostname or 'no host'}")
@@ -55,17 +55,17 @@ def certificates(deployed: Deployed) -> Iterator[Row]:
 
 
 def trust_of(url: str) -> ssl.SSLContext:
-    """Return whom a client of a URL trusts: the system's authorities, or those of the twin."""
+    """Return the authorities that a client of a URL trusts: the system's, or the twin's."""
     known = host_of(url)
     return ssl.create_default_context() if known is None else known.context()
 
 
 def certificate(subject: Subject, address: str, port: int, host: str, trust: ssl.SSLContext) -> Row:
-    """Return whether a server shows a certificate for a host that a client trusts.
+    """Return whether a server presents a certificate for a host that a client trusts.
 
     Args:
-        subject: What the row is about.
-        address: Address of the server; the name is not resolved, as another region may answer it.
+        subject: Subject of the row.
+        address: Address of the server; the name is not resolved, since it may lead elsewhere.
         port: Its port.
         host: Name that the client asks for.
         trust: Authorities that the client trusts.
@@ -86,7 +86,7 @@ def certificate(subject: Subject, address: str, port: int, host: str, trust: ssl
 
 
 def names_of(plan: Plan, models: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are listed where some models are: theirs, adapters' and backends'."""
+    """Return the names that an endpoint lists for models: their own, adapters and backends."""
     known = plan.platform.models
     own = (name for model in models for name in (model, *known[model].adapter_names(model)))
     return tuple(dict.fromkeys((*own, *plan.platform.backends)))
@@ -95,7 +95,7 @@ def names_of(plan: Plan, models: Iterable[str]) -> tuple[str, ...]:
 def listings(deployed: Deployed) -> Iterator[Row]:
     """Yield whether `/v1/models` of each region lists exactly the models and adapters.
 
-    A team that shares a host has a path of its own for it.
+    A team that shares a host has its own path for the list.
     """
     path = catalogue_path(deployed.plan.platform)
     prefix = path.removesuffix(CATALOGUE_PATH)

@@ -1,4 +1,4 @@
-"""Deletes one replica of each model while asking it, and waits until another one serves."""
+"""Deletes one replica of each model under requests, and waits until another replica serves."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,12 +15,12 @@ from scripts.terminal.console import CommandError
 
 _ASK_SECONDS: Final = 0.25
 _LEAST_SECONDS: Final = 5.0
-"""How long to ask after the deletion at least: a gateway that has not noticed refuses at once."""
+"""Minimum time to send requests after the deletion: a stale gateway refuses immediately."""
 
 
 @dataclass
 class Asked:
-    """What became of the requests of a failover."""
+    """Outcome of the requests of a failover."""
 
     answered: int = 0
     refused: int = 0
@@ -30,7 +30,7 @@ class Asked:
     _since: float | None = None
 
     def note(self, refusal: str, now: float) -> None:
-        """Count one request; an answer has no refusal."""
+        """Count one request; the refusal of an answered request is empty."""
         if refusal:
             self.refused += 1
             self.last_refusal = refusal
@@ -58,7 +58,7 @@ def ready_names(cluster: Cluster, served: ServedModel) -> list[str]:
 
 
 def deletable(deployed: Deployed) -> Iterator[tuple[Cluster, ServedModel]]:
-    """Yield the models of which a failover deletes a replica: those that answer with text."""
+    """Yield the models of which a failover deletes a replica: those that generate text."""
     for region, cluster in deployed.clusters.items():
         for served in deployed.plan.regions[region].served:
             if served.version is None and served.settings.task is not Task.IMAGE:
@@ -71,7 +71,7 @@ def longest_start(deployed: Deployed) -> float:
 
 
 def failovers(deployed: Deployed, seconds: float) -> Iterator[Row]:
-    """Delete one replica of each model in each region; yield whether it was answered meanwhile.
+    """Delete one replica of each model in each region; yield whether requests were answered.
 
     Args:
         deployed: The platform.
@@ -106,7 +106,7 @@ def replace(
     asked: Asked,
     seconds: float,
 ) -> bool:
-    """Delete the first of some replicas, and ask until as many are ready and one answers.
+    """Delete the first replica, and send requests until as many are ready and one answers.
 
     Args:
         deployed: The platform.
@@ -157,8 +157,8 @@ def judged(
 ) -> Row:
     """Return whether requests were answered while a replica was replaced.
 
-    The only replica of a model has nothing that stands in for it: an outage is what the stack
-    promises then, and that it ends is what is judged.
+    A model with one replica has no substitute. The stack promises an outage in that case, and the
+    check judges whether the outage ends.
     """
     says = f"{asked.answered} answered, {asked.refused} refused"
     if asked.refused:

@@ -1,4 +1,4 @@
-"""The front over all regions: its address, its certificate, and every model through it."""
+"""The front over all regions: its address, certificate, and the models behind it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,12 +20,12 @@ _PLACE = "the front"
 
 
 def has_front(platform: Platform) -> bool:
-    """Return whether a stack has a load balancer over its regions, which is not another stack's."""
+    """Return whether a stack has its own load balancer over its regions."""
     return platform.gateway.front is Front.GLOBAL and platform.layer is not Layer.SERVING
 
 
 def front_certificates(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether the front shows a certificate that clients trust."""
+    """Yield whether the front presents a certificate that clients trust."""
     host = deployed.plan.platform.gateway.hostname
     if not has_front(deployed.plan.platform) or host is None:
         return
@@ -40,7 +40,7 @@ def front_certificates(deployed: Deployed) -> Iterator[Row]:
 
 
 def front_listings(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether the front lists the models of regions that serve all, by its plain URL."""
+    """Yield whether the front's plain URL lists the models that every region serves."""
     platform = deployed.plan.platform
     if not has_front(platform) or not answering(platform):
         return
@@ -56,7 +56,7 @@ def front_listings(deployed: Deployed) -> Iterator[Row]:
 
 
 def front_answers(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether each model answers through the front, by every URL that leads to it."""
+    """Yield whether each model answers through the front, on every URL that leads to it."""
     platform = deployed.plan.platform
     if not has_front(platform):
         return
@@ -81,7 +81,7 @@ def _answer(deployed: Deployed, model: str, task: Task, path: str) -> Row:
 
 
 def _door(deployed: Deployed) -> Door:
-    """Return where clients of the front come in, by the address that is reserved for it.
+    """Return the entry point of the front, with its reserved address.
 
     Raises:
         CommandError: There is no such address.

@@ -1,4 +1,4 @@
-"""Labels that bills go by: on clusters, buckets and disks, and cost allocation in the clusters."""
+"""Billing labels on clusters, buckets and disks, and cost allocation in the clusters."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -16,7 +16,7 @@ _COMPUTE: Final = "compute.googleapis.com/compute/v1"
 
 
 def labels(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether each resource that costs money has the labels of the stack."""
+    """Yield whether each billed resource has the labels of the stack."""
     platform = deployed.plan.platform
     wanted = {"env": platform.environment, "managed-by": MANAGED_BY}
     predicted = ", ".join(f"{key}={value}" for key, value in wanted.items())
@@ -58,7 +58,7 @@ def labels(deployed: Deployed) -> Iterator[Row]:
 
 
 def _teams(platform: Platform) -> list[str]:
-    """Return the teams whose buckets the stack makes."""
+    """Return the teams whose buckets the stack creates."""
     return list(platform.teams) if platform.layer is Layer.PLATFORM else []
 
 

@@ -1,4 +1,4 @@
-"""What is measured: scrape targets of the models' namespace, and the metrics of autoscalers."""
+"""Metrics: scrape targets in the models' namespace, and the metrics of autoscalers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,7 +13,7 @@ _AUTOSCALERS = "/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers"
 
 
 def targets(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether every ready pod that is to be scraped is a target that answers."""
+    """Yield whether every ready pod of a PodMonitoring is a target that is up."""
     for region, cluster in deployed.clusters.items():
         subject = Subject("scrape targets", region, "every ready pod of a PodMonitoring is up")
         yield seen(subject, lambda s=subject, c=cluster: _targets(s, c))
@@ -54,7 +54,7 @@ def _problems(job: str, meant: Sequence[str], up: Sequence[Sample]) -> Iterator[
             values[pod] = min(values.get(pod, 1.0), sample.value)
     for pod in meant:
         if pod not in values:
-            yield f"{pod} of {job} is no target"
+            yield f"{pod} of {job} is not a target"
         elif values[pod] != 1:
             yield f"{pod} of {job} is down"
 
@@ -64,7 +64,7 @@ def autoscalers(deployed: Deployed) -> Iterator[Row]:
     for region, cluster in deployed.clusters.items():
         for served in deployed.plan.regions[region].served:
             for role in served.roles:
-                for name in role.deployments.values():
+                for name in () if role.is_on_kuberay else role.deployments.values():
                     subject = Subject(
                         "autoscaler", f"{name} in {region}", "every metric has a value"
                     )
@@ -104,7 +104,7 @@ def judged_scaler(subject: Subject, scaler: Object) -> Row:
 
 
 def _name(metric: Object) -> str:
-    """Return the short name of a metric; empty where it has no source."""
+    """Return the short name of a metric; empty if it has no source."""
     kind = str(metric.get("type") or "")
     source: Object = metric.get(kind[:1].lower() + kind[1:]) or {}
     full = str(source.get("metric", {}).get("name") or source.get("name") or "")
@@ -113,7 +113,7 @@ def _name(metric: Object) -> str:
 
 
 def _why(status: Object) -> str:
-    """Return what an autoscaler's conditions say against it."""
+    """Return the problems in an autoscaler's conditions."""
     conditions: list[Object] = status.get("conditions") or []
     for each in conditions:
         if each["type"] == "ScalingActive" and each["status"] != "True":

@@ -1,4 +1,4 @@
-"""Where replicas run, on which rung of their capacity, and how long they took to start."""
+"""Placement of replicas: location, rung of their capacity, and start time."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _MACHINE: Final = "node.kubernetes.io/instance-type"
 
 
 def is_on(rung: Rung, labels: Mapping[str, str]) -> bool:
-    """Return whether a node with some labels is of a rung."""
+    """Return whether a node with the given labels belongs to a rung."""
     chip = next((labels[key] for key in _ACCELERATORS if key in labels), None)
     bought = "reservation" if rung.provisioning == "calendar" else rung.provisioning
     return (
@@ -33,7 +33,7 @@ def is_on(rung: Rung, labels: Mapping[str, str]) -> bool:
 
 
 def replicas(cluster: Cluster, served: ServedModel) -> list[Object]:
-    """Return the pods that stand for replicas of a model: the leader of each group of hosts.
+    """Return one pod for each replica of a model: the leader in a group of hosts.
 
     Raises:
         KubeError: The cluster does not answer.
@@ -45,7 +45,7 @@ def replicas(cluster: Cluster, served: ServedModel) -> list[Object]:
 
 
 def ready_since(pod: Object) -> datetime | None:
-    """Return since when a pod is ready; None where it is not."""
+    """Return the time since which a pod is ready; None if it is not ready."""
     conditions: list[Object] = pod.get("status", {}).get("conditions") or []
     for condition in conditions:
         if condition["type"] == "Ready" and condition["status"] == "True":
@@ -63,21 +63,21 @@ def nodes(cluster: Cluster) -> dict[str, Object]:
 
 
 def rung_of(served: ServedModel, pod: Object, known: Mapping[str, Object]) -> int | None:
-    """Return the place of the rung that a replica runs on; None where it is on none of them."""
+    """Return the index of the rung that a replica runs on; None if there is none."""
     node = known.get(str(pod["spec"].get("nodeName", "")), {})
     labels: dict[str, str] = node.get("metadata", {}).get("labels", {})
     return next((at for at, rung in served.rungs.items() if is_on(rung, labels)), None)
 
 
 def placements(deployed: Deployed) -> Iterator[Row]:
-    """Yield whether each model has its replicas, on a rung of its capacity, and on which."""
+    """Yield whether each model has its replicas on rungs of its capacity."""
     for region, cluster in deployed.clusters.items():
         for served in deployed.plan.regions[region].served:
             for role in served.roles:
                 first = next(iter(role.rungs.values()))
                 least = role.minimum + role.standby
                 name = f"{_name(role)} in {region}"
-                predicted = f"at least {least} ready, first on {first.label}"
+                predicted = f"at least {least} ready, preferably on {first.label}"
                 subject = Subject("placement", name, predicted)
                 yield seen(subject, lambda s=subject, c=cluster, r=role: _placed(s, c, r))
 
@@ -99,14 +99,14 @@ def _placed(subject: Subject, cluster: Cluster, served: ServedModel) -> Row:
         if at is not None
     ]
     if stray:
-        parts.append(f"{stray} on a node of no rung of the stack")
+        parts.append(f"{stray} on a node that belongs to no rung of the stack")
     least = served.minimum + served.standby
     says = f"{len(pods)} ready" + (f": {', '.join(parts)}" if parts else "")
     return subject.judged(says, is_met=len(pods) >= least and not stray)
 
 
 def cold_starts(deployed: Deployed) -> Iterator[Row]:
-    """Yield how long the newest replica on each rung took to be ready, beside the estimate."""
+    """Yield the start time of the newest replica on each rung, with the estimate."""
     estimates = {(each.model, each.region, each.rung): each for each in starts(deployed.plan)}
     for region, cluster in deployed.clusters.items():
         for served in deployed.plan.regions[region].served:
@@ -146,18 +146,18 @@ def _created(item: Object) -> datetime:
 
 
 def started(speed: float, name: str, estimate: Start, pod: Object, node: Object) -> Row:
-    """Return how long a replica took from its creation to being ready, beside the estimate.
+    """Return the time from a replica's creation until it was ready, with the estimate.
 
-    The estimate is that of a first start, which finds no compiled programs, without its node where
-    the node was there before. A clock that runs faster than the machine's also stretches whatever
-    the machine itself does, and Kubernetes' times are whole seconds: there nothing is judged.
+    The estimate is for a first start, without compiled programs, and excludes the node's start if
+    the node existed before. A clock that runs faster than the machine's also stretches the work of
+    the machine itself, and Kubernetes times are whole seconds, so nothing is judged there.
 
     Args:
-        speed: How much faster than real time the platform's clock runs.
+        speed: Speed of the platform's clock as a multiple of real time.
         name: Name of the row.
-        estimate: What the planner estimates.
-        pod: A pod that is ready.
-        node: Its node.
+        estimate: Estimate of the planner.
+        pod: Ready pod.
+        node: Node of the pod.
     """
     had_node = _created(node) < _created(pod)
     stages = [each for each in estimate.first.stages if not (had_node and each.name == "node")]
@@ -165,12 +165,12 @@ def started(speed: float, name: str, estimate: Start, pod: Object, node: Object)
     low, high = estimate.start.low, sum(each.high for each in stages)
     if had_node:
         low = sum(each.low for each in estimate.start.stages if each.name != "node")
-    kind = "on a node that was there" if had_node else "with a new node"
+    kind = "on an existing node" if had_node else "with a new node"
     subject = Subject("cold start", name, f"{predicted:.0f} s ({low:.0f} to {high:.0f}), {kind}")
     statuses: list[Object] = pod["status"].get("containerStatuses") or []
     since = ready_since(pod)
     if since is None or any(each.get("restartCount") for each in statuses):
-        return subject.skipped("a container restarted since, so its first start is not known")
+        return subject.skipped("a container has restarted, so its first start time is unknown")
     took = (since - _created(pod)).total_seconds() * speed
     if speed != 1:
         reason = f"{took:.0f} s, by a clock that runs {speed:g} times faster than this machine's"

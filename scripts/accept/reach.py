@@ -1,4 +1,4 @@
-"""The two places where a platform can be accepted: a twin, and a project of Google Cloud."""
+"""The two places where a platform can be accepted: a twin, and a Google Cloud project."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ def on_twin(plan: Plan, stack: str, paths: TwinPaths) -> Deployed:
     """Return a stack on a twin that runs.
 
     Raises:
-        CommandError: The twin does not run, or the stack is not up there.
+        CommandError: The twin is not running, or the stack is not up there.
     """
     from scripts.backend.twin_cloud import twin_cloud  # noqa: PLC0415 - loads HTTP clients
 
@@ -48,7 +48,7 @@ def in_google_cloud(plan: Plan, stack: str) -> Deployed:
     """Return a stack in its project, with the application default credentials.
 
     Raises:
-        CommandError: A cluster of the stack is not there, or cannot be reached.
+        CommandError: A cluster of the stack does not exist or cannot be reached.
         CloudError: There are no credentials.
     """
     # these load Google's clients, which takes seconds
@@ -73,7 +73,7 @@ def in_google_cloud(plan: Plan, stack: str) -> Deployed:
 
 
 def managed(cloud: Cloud, expression: str) -> Sequence[promql.Sample]:
-    """Return what Cloud Monitoring answers to PromQL, for the series of all clusters.
+    """Return the result of a PromQL query in Cloud Monitoring, over the series of all clusters.
 
     Source: docs.cloud.google.com/stackdriver/docs/managed-prometheus/query-api-ui (2026-11-22).
 

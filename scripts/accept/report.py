@@ -30,7 +30,7 @@ class Report:
     revision: Revision
     groups: Mapping[str, Sequence[Row]]
     allows_unseen: bool
-    """Whether what could not be seen may pass."""
+    """Whether checks that could not be seen may pass."""
 
     @property
     def rows(self) -> list[Row]:
@@ -39,7 +39,7 @@ class Report:
 
     @property
     def failures(self) -> list[Row]:
-        """Return the rows because of which the platform is not accepted."""
+        """Return the rows that prevent acceptance."""
         return [
             row
             for row in self.rows
@@ -48,7 +48,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """Return how many rows have each verdict."""
+        """Return the number of rows with each verdict, as text."""
         count = Counter(row.verdict for row in self.rows)
         unseen = sum(row.is_unseen for row in self.rows)
         parts = [f"{count[verdict]} {verdict.value}" for verdict in Verdict if count[verdict]]
@@ -57,7 +57,7 @@ class Report:
         return ", ".join(parts)
 
     def plain(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the report as JSON data."""
         return {
             "stack": self.stack,
             "place": self.place,

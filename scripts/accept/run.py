@@ -6,6 +6,7 @@ from typing import Final
 
 from scripts.accept.alerts import alerts
 from scripts.accept.answers import answers, streams
+from scripts.accept.buffers import buffers
 from scripts.accept.deployed import Check, Deployed
 from scripts.accept.endpoint import certificates, gateways, listings
 from scripts.accept.front import front_answers, front_certificates, front_listings
@@ -17,25 +18,25 @@ from scripts.accept.row import Row
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "Endpoint": (gateways, certificates, listings, front_certificates, front_listings),
     "Models": (answers, streams, front_answers),
-    "Placement": (placements, cold_starts),
+    "Placement": (placements, buffers, cold_starts),
     "Metrics": (targets, autoscalers),
     "Alerts": (alerts,),
     "Cost labels": (labels,),
 }
-"""Checks by what they are about, in the order of the report; none changes anything."""
+"""Checks by subject, in the order of the report; all are read-only."""
 
 _LOOK_SECONDS: Final = 2.0
 
 
 def run(deployed: Deployed, checks: tuple[Check, ...], until: float) -> Iterator[Row]:
-    """Yield the rows of some checks; one that is not met is checked again until a moment.
+    """Yield the rows of checks; repeat a check that is not met until the deadline.
 
-    A load balancer takes up to minutes to send to a new replica, and metrics to arrive.
+    A load balancer can take minutes to use a new replica, and metrics can take minutes to arrive.
 
     Args:
         deployed: The platform.
-        checks: What to check.
-        until: Moment of `time.monotonic` after which nothing is checked again.
+        checks: Checks to run.
+        until: Deadline for repetitions, on the clock of `time.monotonic`.
     """
     for check in checks:
         rows = list(check(deployed))

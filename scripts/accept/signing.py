@@ -1,4 +1,4 @@
-"""Who accepts a platform, and which revision of which stack."""
+"""The signer of an acceptance report, and the revision of the stack."""
 
 import getpass
 import hashlib
@@ -9,17 +9,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Revision:
-    """What a stack was at the time of a run."""
+    """Revision of a stack at the time of a run."""
 
     commit: str
-    """Commit of the checkout; empty where it is none of git's."""
+    """Commit of the checkout; empty outside Git."""
     is_changed: bool
     """Whether the checkout has changes that are not in the commit."""
     stack_sha256: str
     """Checksum of the stack's file."""
 
     def __str__(self) -> str:
-        """Return it for people."""
+        """Return the revision as text."""
         if not self.commit:
             return "no git checkout"
         return self.commit + (" with uncommitted changes" if self.is_changed else "")
@@ -34,7 +34,7 @@ def revision(checkout: Path, stack: str) -> Revision:
 
 
 def user(checkout: Path) -> str:
-    """Return the name and address that git signs with, or else the name of the account."""
+    """Return the name and address of the Git user, otherwise the name of the account."""
     name, address = (_git(checkout, "config", f"user.{each}") for each in ("name", "email"))
     if name:
         return f"{name} <{address}>" if address else name
@@ -42,7 +42,7 @@ def user(checkout: Path) -> str:
 
 
 def _git(checkout: Path, *arguments: str) -> str:
-    """Return what git prints; empty where it fails, or is not installed."""
+    """Return the output of git; empty if it fails or is not installed."""
     try:
         answer = subprocess.run(
             ["git", *arguments], cwd=checkout, capture_output=True, text=True, check=False

@@ -1,1 +1,1 @@
-"""Where a deployed stack is, on the twin or in a Google Cloud project; one protocol for both."""
+"""Backends of deployed stacks, the twin and Google Cloud, with one protocol for both."""

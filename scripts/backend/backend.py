@@ -1,7 +1,7 @@
-"""What commands ask of a deployed stack, whether it is on the twin or in Google Cloud.
+"""The interface of commands to a deployed stack, on the twin or in Google Cloud.
 
-A command takes a `Backend` and never asks which one it is. What both can answer belongs here; what
-only one of them has (scenarios, prerequisites of a project) does not.
+A command takes a `Backend` and never checks which one it is. Operations that both support belong
+here; operations of only one (scenarios, prerequisites of a project) do not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,39 +15,39 @@ from scripts.shared.pulumi_cli import PulumiCli
 
 
 class Maker(StrEnum):
-    """Who made what is left, and so who removes it."""
+    """Creator of a leftover, and so who removes it."""
 
     STACK = "the stack"
     """`pulumi destroy` removes it."""
     GKE = "GKE"
-    """A controller of a cluster; nobody removes it once the cluster is gone."""
+    """A controller of a cluster; nothing removes it once the cluster is gone."""
     OTHERS = "others"
-    """Somebody else, in the stack's network; whoever made it removes it."""
+    """Managed elsewhere, in the stack's network; its owner removes it."""
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """One thing that still exists, and that a destroyed stack does not have."""
+    """A resource that still exists although a destroyed stack has none."""
 
     kind: str
-    """What it is, such as `firewall rule`."""
+    """Kind, such as `firewall rule`."""
     name: str
-    """Name, with its place where it has one."""
+    """Name, with its location if it has one."""
     maker: Maker = Maker.STACK
     path: str = ""
-    """How the backend names it when it removes it."""
+    """Identifier with which the backend removes it."""
     has_data: bool = False
-    """Whether removing it loses data, as of a disk."""
+    """Whether its removal loses data, as with a disk."""
 
     def __str__(self) -> str:
-        """Return the line that users read."""
+        """Return the leftover as a line of text."""
         by = "" if self.maker is Maker.STACK else f", made by {self.maker.value}"
         return f"{self.kind} {self.name}{by}"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which lines of the access logs are asked for; an empty filter passes all."""
+    """Filters for access logs; an empty filter matches every line."""
 
     model: str = ""
     """Exact name of a model."""
@@ -56,7 +56,7 @@ class Wanted:
     trace: str = ""
     """Prefix of a trace ID."""
     minutes: int = 60
-    """How far back, where a backend keeps logs for long."""
+    """How far to look back, in a backend that keeps logs."""
 
 
 class AccessLog(Protocol):
@@ -72,14 +72,14 @@ class AccessLog(Protocol):
 
 
 class Backend(Protocol):
-    """One deployed stack. Every method raises `CommandError`, in one line, where it cannot answer.
+    """A deployed stack. Every method raises `CommandError` with one line if it fails.
 
-    `open_backend` gives one; it closes connections at its end.
+    `open_backend` yields one and closes its connections at the end.
     """
 
     @property
     def label(self) -> str:
-        """Return where the stack is, for messages: `the twin`, `project acme-inference-prod`."""
+        """Return the location for messages: `the twin`, `project acme-inference-prod`."""
         ...
 
     def clusters(self) -> Sequence[Cluster]:
@@ -91,7 +91,7 @@ class Backend(Protocol):
         ...
 
     def metrics(self) -> Mapping[str, str]:
-        """Return where to look at metrics: a URL by `LOCATION--NAME` of each cluster."""
+        """Return the URL of the metrics of each cluster, by `LOCATION--NAME`."""
         ...
 
     def access_log(self, wanted: Wanted) -> AccessLog:
@@ -99,17 +99,17 @@ class Backend(Protocol):
         ...
 
     def leftovers(self) -> list[Leftover]:
-        """Return what exists of the stack, and what GKE made for it, in the order of removal."""
+        """Return what is left of the stack and of GKE's resources for it, in removal order."""
         ...
 
     def remove(self, leftover: Leftover) -> None:
-        """Remove something that GKE left; the stack's own is Pulumi's to remove."""
+        """Remove a leftover of GKE; Pulumi removes the stack's own resources."""
         ...
 
     def find(self, kind: str, inputs: Mapping[str, Any]) -> str:
-        """Return the identifier of a resource by Pulumi type and inputs; empty if there is none."""
+        """Return a resource's identifier by Pulumi type and inputs; empty if there is none."""
         ...
 
     def pulumi(self) -> PulumiCli:
-        """Return the Pulumi CLI, in the environment in which it finds the stack's state."""
+        """Return the Pulumi CLI with the environment for the stack's state."""
         ...

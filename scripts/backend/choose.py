@@ -1,4 +1,4 @@
-"""The option that chooses where a command looks, and the backend that it opens."""
+"""The option `--cloud`, and the backend that it selects."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -25,12 +25,12 @@ CloudOption = Annotated[
 
 
 def check_only_with_cloud(*, cloud: bool, stack: str, **others: object) -> None:
-    """Check the options of a command that shows the whole twin, or one stack in Google Cloud.
+    """Check the options of a command for the whole twin or for one stack in Google Cloud.
 
     Args:
         cloud: Whether `--cloud` was given.
-        stack: Name of the stack; empty where it was left out.
-        others: Values of options that need `--cloud`; None or false where left out.
+        stack: Name of the stack; empty if omitted.
+        others: Values of options that need `--cloud`; None or false if omitted.
 
     Raises:
         CommandError: `--stack` is missing with `--cloud`, or an option was given without it.
@@ -45,7 +45,7 @@ def check_only_with_cloud(*, cloud: bool, stack: str, **others: object) -> None:
 
 @contextmanager
 def open_backend(stack: str, *, cloud: bool) -> Generator[Backend]:
-    """Open where a stack is deployed, and turn what Google refuses into errors of commands.
+    """Open the backend of a stack, and turn refusals of Google into command errors.
 
     Args:
         stack: Name of the stack.

@@ -1,6 +1,6 @@
-"""A project of Google Cloud as a backend: Google's APIs, and the API servers of its clusters.
+"""A Google Cloud project as a backend: Google's APIs, and the API servers of its clusters.
 
-Names follow from the stack, so nothing here needs the stack's state; `pulumi()` does.
+Names are derived from the stack, so only `pulumi()` needs the stack's state.
 """
 
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ class CloudBackend:
 
     @property
     def cloud(self) -> Cloud:
-        """Return the project's APIs, without any method that changes something."""
+        """Return the project's APIs, read-only."""
         return replace(self.writing, session=ReadOnly(self.writing.session))
 
     @property
@@ -130,29 +130,29 @@ class CloudBackend:
             CommandError: A model is asked for, which these logs do not have.
         """
         if wanted.model:
-            rule = "must be omitted with --cloud: the load balancer does not log a request's body"
+            rule = "must be omitted with --cloud: the load balancer does not log request bodies"
             raise CommandError(f"--model: {rule}")
         return CloudAccessLog(self.cloud, Names(self.plan.platform).network(), wanted)
 
     def leftovers(self) -> list[Leftover]:
-        """Return what the project has of the stack.
+        """Return what is left of the stack in the project.
 
         Raises:
-            CloudError: Google refuses to show something; then nothing is proved.
-            CommandError: It is a serving stack, whose network and clusters are the platform's.
+            CloudError: Google refuses to show something, so the result would be incomplete.
+            CommandError: It is a serving stack; its network and clusters belong to the platform.
         """
         platform = self.plan.platform
         if platform.layer is Layer.SERVING:
-            rule = "must be a stack with clusters of its own"
+            rule = "must be a stack with its own clusters"
             note = f"; its platform is {platform.platform}"
             raise CommandError(f"--stack: {rule}, got {self.stack!r}{note}")
         return leftovers(self.cloud, self.plan)
 
     def remove(self, leftover: Leftover) -> None:
-        """Remove something that GKE left, and wait until it is gone.
+        """Remove a leftover of GKE, and wait until it is gone.
 
         Raises:
-            CommandError: It is the stack's own.
+            CommandError: It belongs to the stack.
             CloudError: Google refuses.
         """
         if leftover.maker is not Maker.GKE:
@@ -160,7 +160,7 @@ class CloudBackend:
         remove(self.writing, leftover)
 
     def find(self, kind: str, inputs: Mapping[str, Any]) -> str:
-        """Return the identifier of a resource that the project has.
+        """Return the identifier of a resource in the project.
 
         Raises:
             CloudError: Google refuses to show it.
@@ -168,5 +168,5 @@ class CloudBackend:
         return find_in(self.cloud, kind, inputs)
 
     def pulumi(self) -> PulumiCli:
-        """Return the Pulumi CLI as the user has set it up: backend, plugins and credentials."""
+        """Return the Pulumi CLI with the user's backend, plugins and credentials."""
         return PulumiCli({})

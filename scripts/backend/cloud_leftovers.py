@@ -1,8 +1,8 @@
-"""What a project still has of a stack, and what GKE's controllers made in its network.
+"""Leftovers of a stack in a project, and of GKE's controllers in its network.
 
-Controllers make load balancers, endpoint groups, firewall rules and disks for the objects of a
-cluster. They remove them while the cluster lives; what a cluster leaves, nobody removes, and a
-network with any of it refuses its deletion
+Controllers create load balancers, endpoint groups, firewall rules and disks for the objects of a
+cluster, and remove them while the cluster exists. After that nothing removes them, and a network
+with such resources cannot be deleted
 (docs.cloud.google.com/sdk/gcloud/reference/container/clusters/delete, 2026-11-22).
 """
 
@@ -46,7 +46,7 @@ _KINDS: Final = {
 
 
 def leftovers(cloud: Cloud, plan: Plan) -> list[Leftover]:
-    """Return what exists of a stack: first what GKE made, in the order of removal.
+    """Return the leftovers of a stack in removal order, GKE's resources first.
 
     Raises:
         CloudError: Google refuses to show something.
@@ -55,9 +55,9 @@ def leftovers(cloud: Cloud, plan: Plan) -> list[Leftover]:
 
 
 def in_network(cloud: Cloud, plan: Plan) -> Iterator[Leftover]:
-    """Yield what is in the stack's network beside its own, in the order of removal.
+    """Yield other resources in the stack's network, in removal order.
 
-    That is what controllers of its clusters made; what others made there is told apart by name.
+    Controllers of its clusters create these; resources managed elsewhere are recognized by name.
 
     A load balancer is found by what it refers to: endpoint groups and forwarding rules name the
     network, and everything between them is reached from one or the other.
@@ -129,13 +129,13 @@ def in_network(cloud: Cloud, plan: Plan) -> Iterator[Leftover]:
 
 
 def _is_of_gke(resource: Json) -> bool:
-    """Return whether a controller made a resource, by its name or its description."""
+    """Return whether a controller created a resource, by its name or description."""
     is_named = _GKE_NAME.fullmatch(str(resource.get("name", ""))) is not None
     return is_named or "kubernetes.io/" in str(resource.get("description", ""))
 
 
 def remove(cloud: Cloud, leftover: Leftover) -> None:
-    """Remove something of Compute Engine, and wait for the end of the operation.
+    """Remove a Compute Engine resource, and wait for the operation.
 
     Raises:
         CloudError: Google refuses, or it takes longer than five minutes.
@@ -143,14 +143,16 @@ def remove(cloud: Cloud, leftover: Leftover) -> None:
     try:
         operation = cloud.delete(f"{_COMPUTE}/{leftover.path}")
     except NotFound:
-        return  # a controller was faster
+        return  # a controller removed it first
     for _ in range(_TRIES):
         if operation.get("status") == "DONE":
             break
         cloud.sleep(_SECONDS)
         operation = cloud.get(f"{_COMPUTE}/{_path(operation.get('selfLink'))}")
     else:
-        raise CloudError(f"{leftover} is being removed for more than five minutes; run this again")
+        raise CloudError(
+            f"{leftover} has not been removed after five minutes; run the command again"
+        )
     errors: list[Json] = operation.get("error", {}).get("errors", [])
     if errors:
         raise CloudError(f"{leftover}: {errors[0].get('message', 'was not removed')}")
@@ -166,7 +168,9 @@ def clusters_of(cloud: Cloud, plan: Plan) -> list[str]:
     answer = cloud.get(f"{_CONTAINER}/{cloud.project}/locations/-/clusters")
     silent: list[str] = answer.get("missingZones", [])
     if silent:
-        raise CloudError(f"GKE cannot show the clusters in {', '.join(silent)}; run this again")
+        raise CloudError(
+            f"GKE cannot list the clusters in {', '.join(silent)}; run the command again"
+        )
     return [
         f"{each['name']} in {each['location']}"
         for each in answer.get("clusters", [])
@@ -175,7 +179,7 @@ def clusters_of(cloud: Cloud, plan: Plan) -> list[str]:
 
 
 def _own(cloud: Cloud, plan: Plan) -> Iterator[Leftover]:
-    """Yield what of the stack's own bills, holds data, or stands in the way of a new `up`."""
+    """Yield the stack's own resources that cost money, hold data, or block a new `up`."""
     names = Names(plan.platform)
     for cluster in clusters_of(cloud, plan):
         yield Leftover("cluster", cluster)
@@ -203,7 +207,7 @@ def _own(cloud: Cloud, plan: Plan) -> Iterator[Leftover]:
 
 
 def _listed(cloud: Cloud, kind: str) -> Iterator[Json]:
-    """Yield every resource of a kind, in all regions and zones, and the global ones."""
+    """Yield every resource of a kind: global, and in all regions and zones."""
     start = f"{_COMPUTE}/projects/{cloud.project}"
     if kind == "firewalls":
         yield from cloud.pages(f"{start}/global/{kind}", "items")

@@ -1,4 +1,4 @@
-"""Access logs of the gateways in Cloud Logging: lines of the regional load balancers.
+"""Access logs of the gateways in Cloud Logging: entries of the regional load balancers.
 
 Fields: docs.cloud.google.com/load-balancing/docs/https/https-reg-logging-monitoring and
 docs.cloud.google.com/logging/docs/reference/v2/rest/v2/entries/list (2026-11-22).
@@ -17,14 +17,14 @@ _RESOURCES: Final = ("http_external_regional_lb_rule", "internal_http_lb_rule")
 """Monitored resources of regional gateways: external and internal."""
 _PAGE: Final = 1000
 _LATE: Final = timedelta(seconds=60)
-"""How long a line may take from the load balancer to Cloud Logging."""
+"""Maximum delay of an entry from the load balancer to Cloud Logging."""
 
 
 class CloudAccessLog:
-    """The load balancers' lines in a stack's network."""
+    """The load balancers' log entries in a stack's network."""
 
     def __init__(self, cloud: Cloud, network: str, wanted: Wanted) -> None:
-        """Take the project, the name of the network, and what of its logs is asked for."""
+        """Take the project, the name of the network, and the filters."""
         self._cloud, self._network, self._wanted = cloud, network, wanted
         self._since = datetime.now(UTC) - timedelta(minutes=wanted.minutes)
         self._seen: set[str] = set()
@@ -59,7 +59,7 @@ class CloudAccessLog:
 
 
 def filter_of(network: str, since: datetime, wanted: Wanted) -> str:
-    """Return what asks Cloud Logging for the lines that are wanted."""
+    """Return the Cloud Logging filter for the wanted entries."""
     resources = " OR ".join(f'"{name}"' for name in _RESOURCES)
     parts = [
         f"resource.type=({resources})",
@@ -77,9 +77,9 @@ def filter_of(network: str, since: datetime, wanted: Wanted) -> str:
 
 
 def entry_of(line: Json) -> Entry:
-    """Return a line of Cloud Logging with the fields of a gateway's access log.
+    """Return a Cloud Logging entry with the fields of a gateway's access log.
 
-    Cloud Logging has no model: the load balancer does not log the body of a request.
+    Cloud Logging has no model: the load balancer does not log request bodies.
     """
     request: dict[str, Any] = line.get("httpRequest", {})
     payload: dict[str, Any] = line.get("jsonPayload", {})

@@ -1,49 +1,19 @@
-"""Clears what an interrupted engine left in a stack's state.
+"""Repairs a stack's state after an interrupted engine.
 
 The engine records an operation before it starts it. If it is killed, it cannot know whether the
-cloud finished the operation. A refresh reads every resource and drops unfinished creations. What
-was created all the same would then be refused as a duplicate by the next `up`: so each unfinished
-creation that exists is taken into the state first, by its identifier in the cloud.
+cloud finished the operation. A refresh reads every resource and drops unfinished creations. If such
+a resource exists nevertheless, the next `up` fails with a duplicate. Therefore each unfinished
+creation that exists is first imported into the state, by its identifier in the cloud.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from scripts.backend.identifiers import CONNECTION, connection_of, identifier_of
 from scripts.shared.google_cloud import Cloud, NotFound
 from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CommandError, console, one_line
-
-_COMPUTE: Final = "compute.googleapis.com/compute/v1"
-_CONTAINER: Final = "container.googleapis.com/v1"
-
-_IDENTIFIERS: Final = {
-    "gcp:compute/address:Address": (
-        _COMPUTE,
-        "projects/{project}/regions/{region}/addresses/{name}",
-    ),
-    "gcp:compute/disk:Disk": (_COMPUTE, "projects/{project}/zones/{zone}/disks/{name}"),
-    "gcp:compute/firewall:Firewall": (_COMPUTE, "projects/{project}/global/firewalls/{name}"),
-    "gcp:compute/network:Network": (_COMPUTE, "projects/{project}/global/networks/{name}"),
-    "gcp:compute/router:Router": (_COMPUTE, "projects/{project}/regions/{region}/routers/{name}"),
-    "gcp:compute/subnetwork:Subnetwork": (
-        _COMPUTE,
-        "projects/{project}/regions/{region}/subnetworks/{name}",
-    ),
-    "gcp:container/cluster:Cluster": (
-        _CONTAINER,
-        "projects/{project}/locations/{location}/clusters/{name}",
-    ),
-    "gcp:container/nodePool:NodePool": (_CONTAINER, "{cluster}/nodePools/{name}"),
-    "gcp:serviceaccount/account:Account": (
-        "iam.googleapis.com/v1",
-        "projects/{project}/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
-    ),
-    "gcp:storage/bucket:Bucket": ("storage.googleapis.com/storage/v1/b", "{name}"),
-}
-"""Host and version of the API that shows a resource, and its identifier there and in the provider
-(each resource's page under registry.terraform.io/providers/hashicorp/google, section Import)."""
-
 
 Find = Callable[[str, Mapping[str, Any]], str]
 """Returns the identifier in the cloud of a resource by type and inputs; empty if there is none."""
@@ -51,17 +21,17 @@ Find = Callable[[str, Mapping[str, Any]], str]
 
 @dataclass(frozen=True)
 class Pending:
-    """An operation that an engine did not see the end of."""
+    """An operation that an engine did not complete."""
 
     action: str
     """`creating`, `updating` or `deleting`."""
     kind: str
     urn: str
     identifier: str = ""
-    """Identifier in the cloud of a creation that was finished; empty otherwise."""
+    """Identifier in the cloud of a finished creation; empty otherwise."""
 
     def __str__(self) -> str:
-        """Return the line that users read."""
+        """Return the operation as a line of text."""
         found = f": exists as {self.identifier}" if self.identifier else ""
         return f"{self.action} {self.kind} {self.urn.rpartition('::')[2]}{found}"
 
@@ -84,20 +54,20 @@ def pending_operations(deployment: dict[str, Any], find: Find) -> list[Pending]:
 
 
 def find_in(cloud: Cloud, kind: str, inputs: Mapping[str, Any]) -> str:
-    """Return the identifier of a resource that a project has, or nothing.
+    """Return the identifier of a resource in a project, or nothing.
 
-    A type that is not known here counts as not there: the next `up` then reports a duplicate.
+    A resource of an unknown type, or with a name that the provider chooses, counts as missing; the
+    next `up` then reports a duplicate.
 
     Raises:
         CloudError: Google refuses to show it.
     """
-    host, form = _IDENTIFIERS.get(kind, ("", ""))
-    try:
-        identifier = form.format_map({"project": cloud.project, **inputs})
-    except KeyError:
-        return ""  # the provider would have chosen the name
-    if not identifier:
+    if kind == CONNECTION:
+        return _connection(cloud, inputs)
+    found = identifier_of(kind, inputs, cloud.project)
+    if found is None:
         return ""
+    host, identifier = found
     try:
         cloud.get(f"{host}/{identifier}")
     except NotFound:
@@ -105,8 +75,18 @@ def find_in(cloud: Cloud, kind: str, inputs: Mapping[str, Any]) -> str:
     return identifier
 
 
+def _connection(cloud: Cloud, inputs: Mapping[str, Any]) -> str:
+    url, peering, identifier = connection_of(inputs)
+    try:
+        network = cloud.get(url)
+    except NotFound:
+        return ""
+    names = [each.get("name") for each in network.get("peerings", [])]
+    return identifier if peering in names else ""
+
+
 def nothing(kind: str, inputs: Mapping[str, Any]) -> str:
-    """Return no identifier: the twin answers a repeated creation with the existing resource."""
+    """Return no identifier: the twin returns the existing resource on a repeated creation."""
     del kind, inputs
     return ""
 
@@ -128,7 +108,7 @@ def recover(engine: PulumiCli, stack: str, find: Find = nothing) -> None:
 
 
 def reconcile(engine: PulumiCli, stack: str, pending: list[Pending]) -> None:
-    """Take finished creations into the state, drop the others, and refresh every resource.
+    """Import finished creations into the state, drop the others, and refresh every resource.
 
     Raises:
         CommandError: The engine refuses.

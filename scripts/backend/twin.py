@@ -1,4 +1,4 @@
-"""The twin as a backend: its processes, files and store answer."""
+"""The twin as a backend, with its processes, files and store."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,19 +19,19 @@ from twin.host.paths import TwinPaths
 
 
 def not_up(stack: str) -> CommandError:
-    """Return what a command says of a stack that is not up on the twin."""
+    """Return the error for a stack that is not up on the twin."""
     return CommandError(
         f"--stack: must be a stack that is up on the twin, got {stack!r}; run make up STACK={stack}"
     )
 
 
 class TwinBackend:
-    """The twin, with every cluster it has: stacks share it."""
+    """The twin with all of its clusters, which stacks share."""
 
     label = "the twin"
 
     def __init__(self, stack: str, paths: TwinPaths) -> None:
-        """Take the stack and the twin; nothing is started."""
+        """Take the stack and the twin; start nothing."""
         self.stack = stack
         self.paths = paths
 
@@ -59,7 +59,7 @@ class TwinBackend:
         return metrics_of(self.paths)
 
     def access_log(self, wanted: Wanted) -> "TwinAccessLog":
-        """Return the files that the gateways write.
+        """Return the log files of the gateways.
 
         Raises:
             CommandError: The twin has no cluster.
@@ -69,21 +69,21 @@ class TwinBackend:
         return TwinAccessLog(self.paths, wanted)
 
     def leftovers(self) -> list[Leftover]:
-        """Return what the twin's cloud has, of every stack."""
+        """Return what is left in the twin's cloud, of every stack."""
         return leftovers(self.paths)
 
     def remove(self, leftover: Leftover) -> None:
-        """Remove something that GKE left.
+        """Remove a leftover of GKE.
 
         Raises:
-            CommandError: It is the stack's own.
+            CommandError: It belongs to the stack.
         """
         if leftover.maker is not Maker.GKE:
             raise CommandError(f"{leftover}: must be made by GKE; destroy the stack instead")
         remove(self.paths, leftover)
 
     def find(self, kind: str, inputs: Mapping[str, Any]) -> str:
-        """Return nothing: the twin answers a repeated creation with the existing resource."""
+        """Return nothing: the twin returns the existing resource on a repeated creation."""
         return nothing(kind, inputs)
 
     def pulumi(self) -> Engine:
@@ -100,7 +100,7 @@ class TwinAccessLog:
     """The access logs of the twin's gateways."""
 
     def __init__(self, paths: TwinPaths, wanted: Wanted) -> None:
-        """Take the twin, and what of its logs is asked for."""
+        """Take the twin and the filters."""
         self._paths, self._wanted = paths, wanted
         self._read: dict[Path, int] = {}
 

@@ -1,4 +1,4 @@
-"""Google's REST APIs as a twin answers them."""
+"""Google's REST APIs, answered by a twin."""
 
 import io
 import json
@@ -19,7 +19,7 @@ _STORAGE: Final = "storage.googleapis.com"
 
 
 def twin_cloud(project: str, number: int, paths: TwinPaths) -> Cloud:
-    """Return the REST APIs of a project on a twin, which need not run but for what buckets hold.
+    """Return the REST APIs of a project on a twin, which must run only for bucket contents.
 
     Args:
         project: Identifier of the project.
@@ -31,7 +31,7 @@ def twin_cloud(project: str, number: int, paths: TwinPaths) -> Cloud:
 
 @dataclass(frozen=True)
 class TwinSession:
-    """Answers requests to Google's APIs from a twin: what is there, and what buckets hold."""
+    """Answers requests to Google's APIs from a twin: resources and bucket contents."""
 
     paths: TwinPaths
     project_number: int

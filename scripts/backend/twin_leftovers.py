@@ -1,4 +1,4 @@
-"""What the twin's cloud still has after stacks were destroyed."""
+"""Leftovers in the twin's cloud after stacks were destroyed."""
 
 from scripts.backend.backend import Leftover, Maker
 from twin.cluster import lifecycle as clusters
@@ -6,11 +6,11 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.world import store
 
-_CLOUD_ITSELF = ("daemon", "elsewhere", "fake-gcs-server", "model-armor", "secret-manager")
+_CLOUD_ITSELF = ("daemon", "fake-gcs-server", "model-armor", "model-providers", "secret-manager")
 
 
 def leftovers(paths: TwinPaths) -> list[Leftover]:
-    """Return what the twin's cloud has: resources, clusters, their processes, bucket data."""
+    """Return the leftovers: resources, clusters, their processes, bucket data."""
     if not paths.root.exists():
         return []
     left = [_resource(row) for row in store.list_resources(paths)]
@@ -30,6 +30,6 @@ def _resource(row: store.Record) -> Leftover:
 
 
 def remove(paths: TwinPaths, leftover: Leftover) -> None:
-    """Remove a resource that a controller of a cluster made."""
+    """Remove a resource that a controller of a cluster created."""
     kind, _, identifier = leftover.path.partition(" ")
     store.Store(paths.cloud_db).remove(kind, identifier)

@@ -1,1 +1,1 @@
-"""Benchmarks: each measures a subject and writes a file."""
+"""Benchmarks; each measures a subject and writes a file."""

@@ -1,8 +1,9 @@
-"""`gke-inference bench cache`: how often the cache of answers knows one, and how often a wrong one.
+"""`gke-inference bench cache`: the rates of right and wrong hits of the answer cache.
 
-The questions of questions.yaml come once each, in an order that is the same every time, through
-Envoy and the callout. The embeddings are those of a real, small model. An answer is wrong when it
-belongs to another question.
+Each question of questions.yaml is sent once, always in the same order, through Envoy and the
+callout. The embeddings come from a real, small model. An answer is wrong if it belongs to another
+question. Only right answers save: dollars are the planner's unit cost of the answers' tokens on the
+stack `local`, without the cost of embeddings and of the store.
 """
 
 import asyncio
@@ -20,9 +21,15 @@ import aiohttp
 import yaml
 from aiohttp import web
 
+from infra.cost.stack_cost import stack_cost
+from infra.cost.unit_costs import unit_costs
+from infra.cost.usage import DEFAULT_USAGE
+from planner.choice.cost import MEAN_SHARE
+from planner.unit_cost.unit_cost import Traffic
 from scripts.bench.callout_programs import KEY, SECRET, TEAM, programs, secret, until
 from scripts.shared.tool_setup import obtain_modules
 from scripts.terminal.console import CommandError, console
+from scripts.terminal.options import plan_of
 from twin.engines.embeddings import SERVER, WORDLLAMA
 from twin.host.ports import free_ports
 from twin.toolchain import needed_by
@@ -32,14 +39,16 @@ _THRESHOLDS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 _SEED = 7
 _ENGINE_SECONDS = 0.05
 _ANSWER_TOKENS = 200
+_MILLION = 1_000_000
+_STACK = "local"
 _START_SECONDS = 30.0
 _STORING_SECONDS = 0.02
-"""An answer is stored behind the client's back."""
+"""Answers are stored asynchronously."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question, and which answer is right."""
+    """A question and its right answer."""
 
     text: str
     answer: str
@@ -47,7 +56,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Asked:
-    """What came of a question."""
+    """Result of a question."""
 
     question: Question
     is_hit: bool
@@ -56,7 +65,7 @@ class Asked:
 
 
 def questions() -> list[Question]:
-    """Return the questions in the order they are asked in."""
+    """Return the questions in the order of the requests."""
     groups = yaml.safe_load((Path(__file__).parent / "questions.yaml").read_text())
     made = [
         Question(text, f"answer {number} to {kind}")
@@ -84,6 +93,7 @@ def cache_rows() -> list[Row]:
 async def _measure(folder: Path) -> list[Row]:
     engine, embeddings = free_ports(2)
     asked = questions()
+    usd = usd_per_answer()
     runner = await _serve(engine, {question.text: question.answer for question in asked})
     argv = [str(WORDLLAMA.python()), str(SERVER), str(embeddings)]
     model = subprocess.Popen(argv)
@@ -91,7 +101,8 @@ async def _measure(folder: Path) -> list[Row]:
     try:
         await _listening(embeddings, model)
         for threshold in _THRESHOLDS:
-            rows.append(_row(threshold, await _run(folder, engine, embeddings, threshold, asked)))
+            found = await _run(folder, engine, embeddings, threshold, asked)
+            rows.append(row_of(threshold, found, usd))
             console.print(rows[-1])
     finally:
         model.terminate()
@@ -100,7 +111,28 @@ async def _measure(folder: Path) -> list[Row]:
     return rows
 
 
-def _row(threshold: float, found: list[Asked]) -> Row:
+def usd_per_answer() -> float:
+    """Return what the tokens of one answer cost on the stack `local`, by the planner's estimate.
+
+    Raises:
+        CommandError: The planner has no unit cost for its model.
+    """
+    plan = plan_of(_STACK)
+    bill = stack_cost(plan, MEAN_SHARE, DEFAULT_USAGE).bill
+    (cost,) = unit_costs(plan, bill, Traffic(made=_ANSWER_TOKENS))
+    if cost.usd is None:
+        raise CommandError(f"{_STACK}: no unit cost of {cost.model}: {cost.speed.basis}")
+    return cost.usd.value.value * _ANSWER_TOKENS / _MILLION
+
+
+def row_of(threshold: float, found: list[Asked], usd: float) -> Row:
+    """Return the counts and latencies of one threshold.
+
+    Args:
+        threshold: Similarity from which a stored answer is returned.
+        found: Every question with its outcome.
+        usd: Cost of an answer that the cache saves.
+    """
     hits = [one for one in found if one.is_hit]
     wrong = [one for one in hits if one.answer != one.question.answer]
     seen: set[str] = set()
@@ -119,6 +151,7 @@ def _row(threshold: float, found: list[Asked]) -> Row:
         "hit_rate": round(right / could, 2),
         "wrong_rate": round(len(wrong) / len(hits), 2) if hits else 0.0,
         "saved": round(right / len(found), 2),
+        "saved_usd_per_million": round(right / len(found) * usd * _MILLION, 2),
         "hit_ms": _milliseconds([one.seconds for one in hits]),
         "made_ms": _milliseconds(made),
     }
@@ -131,7 +164,7 @@ def _milliseconds(seconds: list[float]) -> float | None:
 async def _run(
     folder: Path, engine: int, embeddings: int, threshold: float, asked: list[Question]
 ) -> list[Asked]:
-    """Ask every question of a cache that knows nothing yet."""
+    """Send every question to an empty cache."""
 
     def config(store: str) -> Mapping[str, Any]:
         return {
@@ -173,7 +206,7 @@ async def _ask(session: aiohttp.ClientSession, question: Question) -> Asked:
 
 
 async def _serve(port: int, answers: Mapping[str, str]) -> web.AppRunner:
-    """Start the engine, which knows every answer and also stands in for Secret Manager."""
+    """Start the engine, which has every answer and also simulates Secret Manager."""
 
     async def answer(request: web.Request) -> web.Response:
         body = await request.json()

@@ -1,7 +1,7 @@
-"""`gke-inference bench callout`: what the callout adds to a request at the gateway.
+"""`gke-inference bench callout`: the latency that the callout adds at the gateway.
 
 One Envoy has two listeners in front of one engine: one calls the callout for each request, the
-other does not. Both get requests at a steady rate, in turn, over connections that stay open.
+other does not. Both get requests in turn at a steady rate, over persistent connections.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ def _rows(seconds: dict[str, list[float]]) -> list[Row]:
 
 
 async def _load(ways: dict[str, int], seconds: int) -> dict[str, list[float]]:
-    """Return the seconds of each request, by way; every second pair is sent in the other order."""
+    """Return the seconds of each request, by path; the order alternates from pair to pair."""
     taken: dict[str, list[float]] = {way: [] for way in ways}
     body = json.dumps({"model": "m", "prompt": _PROMPT, "max_tokens": 1})
     headers = {"authorization": f"Bearer {KEY}", "content-type": "application/json"}
@@ -107,7 +107,7 @@ async def _load(ways: dict[str, int], seconds: int) -> dict[str, list[float]]:
 
 
 async def _serve(port: int) -> web.AppRunner:
-    """Start the engine, which also stands in for Secret Manager."""
+    """Start the engine, which also simulates Secret Manager."""
     usage = {"prompt_tokens": 200, "completion_tokens": 1, "total_tokens": 201}
 
     async def answer(request: web.Request) -> web.Response:

@@ -17,11 +17,11 @@ def bootstrap(
     """Return Envoy's whole configuration.
 
     Args:
-        port: where requests pass the callouts.
-        admin: port of Envoy's admin interface.
+        port: Port for requests that pass the callouts.
+        admin: Port of Envoy's admin interface.
         callouts: gRPC ports of the replicas.
-        engine: port of the engine.
-        plain_port: where requests reach the engine without a callout, if anywhere.
+        engine: Port of the engine.
+        plain_port: Port for requests without a callout; None for none.
     """
     listeners = [_listener("gateway", port, has_callouts=True)]
     if plain_port is not None:
@@ -50,7 +50,7 @@ def _cluster(name: str, ports: list[int]) -> dict[str, Any]:
 
 
 def _callout_cluster(ports: list[int]) -> dict[str, Any]:
-    """Return the callouts as Google's load balancer calls them: HTTP/2 over TLS, unverified."""
+    """Return the cluster of callouts, called like Google's load balancer: unverified HTTP/2 TLS."""
     options: dict[str, Any] = {
         "@type": f"type.googleapis.com/{_OPTIONS}",
         "explicit_http_config": {"http2_protocol_options": {}},

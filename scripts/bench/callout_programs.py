@@ -1,4 +1,4 @@
-"""The programs of a measurement of the callout: Valkey, the callout itself, and Envoy before it."""
+"""The programs for measuring the callout: Valkey, the callout, and Envoy in front of it."""
 
 import asyncio
 import base64
@@ -43,14 +43,14 @@ def programs(
     config: Callable[[str], Mapping[str, Any]],
     plain: int | None = None,
 ) -> Generator[Callable[[], bool]]:
-    """Run the programs, and yield what tells whether they take requests.
+    """Run the programs, and yield a function that returns whether they accept requests.
 
     Args:
-        folder: For their files; their output is in `log`.
-        engine: Port of the engine, which answers for Secret Manager as well.
-        port: Where requests pass the callout.
+        folder: Folder for their files; their output is in `log`.
+        engine: Port of the engine, which also simulates Secret Manager.
+        port: Port for requests that pass the callout.
         config: Returns the callout's configuration, with the address of the store.
-        plain: Where requests reach the engine without it, if anywhere.
+        plain: Port for requests without the callout, if any.
     """
     store, grpc, health, metrics, admin = free_ports(5)
     settings = config(f"127.0.0.1:{store}")
@@ -93,7 +93,7 @@ def programs(
 
 
 async def until(is_ready: Callable[[], bool]) -> None:
-    """Wait until the programs take requests.
+    """Wait until the programs accept requests.
 
     Raises:
         CommandError: They do not within 20 seconds.
@@ -101,7 +101,7 @@ async def until(is_ready: Callable[[], bool]) -> None:
     limit = time.monotonic() + _START_SECONDS
     while not await asyncio.to_thread(is_ready):
         if time.monotonic() > limit:
-            raise CommandError(f"the callout takes no requests after {_START_SECONDS:.0f} s")
+            raise CommandError(f"the callout does not accept requests after {_START_SECONDS:.0f} s")
         await asyncio.sleep(0.05)
 
 

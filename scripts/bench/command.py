@@ -1,4 +1,4 @@
-"""`gke-inference bench`: measurements, each written to build/bench/ with its command."""
+"""`gke-inference bench`: measurements, written to build/bench/ with their commands."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from scripts.bench import confirm as bench_confirm
+from scripts.bench import fairness as bench_fairness
 from scripts.bench import routing as bench_routing
 from scripts.bench.measures import MEASURES
 from scripts.shared.engine import Engine
@@ -31,7 +32,7 @@ def bench_group() -> None:
 
 @bench.command("all")
 def measure_all(runs: RunsOption = _RUNS) -> None:
-    """Measure every subject; one that fails does not stop the next."""
+    """Measure every subject; a failure does not stop the others."""
     is_met, failed = True, list[str]()
     for subject, measure in _every(runs).items():
         console.print(f"[bold]{subject}[/bold]")
@@ -58,6 +59,12 @@ def growth(runs: RunsOption = _RUNS) -> None:
 
 
 @bench.command()
+def serving(runs: RunsOption = _RUNS) -> None:
+    """Measure the preview of a serving stack with five models."""
+    _run("serving", runs)
+
+
+@bench.command()
 def verdict(runs: RunsOption = _RUNS) -> None:
     """Measure the verdict on a change of one model, and a preview of the same stack."""
     _run("verdict", runs)
@@ -71,7 +78,7 @@ def plan(runs: RunsOption = _RUNS) -> None:
 
 @bench.command()
 def scale() -> None:
-    """Measure the time until nodes and pods are Ready on a control plane of the twin."""
+    """Measure the time until nodes and pods are Ready on the twin's control plane."""
     _run("scale")
 
 
@@ -89,20 +96,26 @@ def gateway() -> None:
 
 @bench.command()
 def cache() -> None:
-    """Measure how often the cache of answers knows one, and a wrong one, by threshold."""
+    """Measure how often the answer cache returns a right and a wrong answer, by threshold."""
     _run("cache")
 
 
 @bench.command()
 def callout() -> None:
-    """Measure the latency that the callout adds at the gateway, at 200 requests a second."""
+    """Measure the latency that the callout adds at the gateway, at 200 requests per second."""
     _run("callout")
 
 
 @bench.command()
 def disagg() -> None:
-    """Simulate disaggregated serving and whole replicas."""
+    """Simulate disaggregated serving and compare it with whole replicas."""
     _run("disagg")
+
+
+@bench.command("kv-tiers")
+def kv_tiers() -> None:
+    """Simulate tiers of KV cache on conversations and long documents."""
+    _run("kv-tiers")
 
 
 @bench.command()
@@ -121,6 +134,12 @@ def diffusion() -> None:
 def confirm() -> None:
     """Measure one figure of the routing laboratory with inference-perf in real time."""
     _exit_unless(_measured("confirm", bench_confirm.measure))
+
+
+@bench.command()
+def fairness() -> None:
+    """Measure what a client waits when another one sends ten times its share of requests."""
+    _exit_unless(_measured("fairness", bench_fairness.measure))
 
 
 @bench.command()
@@ -159,6 +178,7 @@ def _every(runs: int) -> dict[str, Callable[[], bool]]:
         is_quick=False, chosen=None, names=None, workers=_WORKERS, draws=False
     )
     every["confirm"] = bench_confirm.measure
+    every["fairness"] = bench_fairness.measure
     return every
 
 

@@ -1,8 +1,8 @@
-"""`gke-inference bench confirm`: another project's load generator beside the laboratory's own.
+"""`gke-inference bench confirm`: compares the laboratory with an independent load generator.
 
-One figure of the routing laboratory, how much more the shipped picker gets out of the `lora`
-workload's replicas than round robin where they are saturated, measured twice: by the laboratory in
-lockstep, and by inference-perf in real time. Written to build/bench/confirm.json.
+It measures one figure of the routing laboratory twice: the throughput of the shipped picker over
+round robin on saturated replicas of the `lora` workload. The laboratory measures it in lockstep,
+inference-perf in real time. The result is written to build/bench/confirm.json.
 """
 
 import json
@@ -54,10 +54,10 @@ _PATIENCE_SECONDS = 1200.0
 
 
 def measure() -> bool:
-    """Measure both ways, write the file, print the table; return whether they agree.
+    """Measure with both, write the file, print the table; return whether they agree.
 
     Raises:
-        CommandError: the tool cannot be had, or a run failed.
+        CommandError: The tool is not available, or a run failed.
     """
     workload = workloads()[_WORKLOAD]
     ensure_tools("laboratory")
@@ -76,7 +76,7 @@ def measure() -> bool:
 
 
 def _tool(program: Path, workload: Workload, name: str) -> Row:
-    """Run the tool against a policy and return what it reports of the last stage."""
+    """Run the tool against a policy and return its figures of the last stage."""
     policy = next(one for one in policies(workload.facts) if one.name == name)
     with tempfile.TemporaryDirectory(prefix="confirm-", ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary)
@@ -127,7 +127,7 @@ def _result(measured: dict[str, Row], rows: list[Row]) -> dict[str, Any]:
 
 
 def _lab(rows: list[Row], policy: str, rate: float) -> Row:
-    """Return the laboratory's figures of a policy, the mean over its seeds."""
+    """Return the laboratory's figures of a policy, averaged over its seeds."""
     found = [row for row in rows if row["policy"] == policy and row["rate_qps"] == rate]
     count = len(found)
     return {
@@ -140,12 +140,12 @@ def _lab(rows: list[Row], policy: str, rate: float) -> Row:
 
 
 def compare(tool: dict[str, Row], lab: dict[str, Row], what: str) -> dict[str, float]:
-    """Return shipped over round robin, as the tool and as the laboratory has it.
+    """Return the ratio of the shipped picker to round robin, from the tool and the laboratory.
 
     Args:
-        tool: figures of each policy.
-        lab: the same.
-        what: `throughput_tok_s`, or `ttft_p50` and the like.
+        tool: Figures of each policy, from the tool.
+        lab: Figures of each policy, from the laboratory.
+        what: Figure, such as `throughput_tok_s` or `ttft_p50`.
     """
 
     def ratio(figures: dict[str, Row]) -> float:
@@ -183,4 +183,4 @@ def _print(result: dict[str, Any]) -> None:
             f"{ratio['laboratory']:.2f}: {ratio['difference_percent']:+.1f} %"
         )
     if not result["valid"]:
-        console.print("[red]client or replicas were too late: the machine was too busy[/red]")
+        console.print("[red]client or replicas fell behind: the machine was too busy[/red]")

@@ -1,4 +1,4 @@
-"""What the TPU compiler says of the image model at full width, variant by variant."""
+"""Estimates of the TPU compiler for the image model at full width, by variant."""
 
 import json
 import subprocess
@@ -13,7 +13,7 @@ _GAINS = ("blocks_gain", "rotation_bytes_saved", "rotation_gain", "whole_gain")
 
 
 def diffusion_rows() -> list[dict[str, Any]]:
-    """Compile the blocks of FLUX.1 for an absent v6e; a row a variant, then one of the gains.
+    """Compile the blocks of FLUX.1 for an absent v6e; return a row per variant, then the gains.
 
     Raises:
         CommandError: the image pipeline is not installed, or the compiler refused a variant.
@@ -31,7 +31,7 @@ def diffusion_rows() -> list[dict[str, Any]]:
         check=False,
     )
     if answer.returncode:
-        raise CommandError("the compiler's evidence of the image model failed; see above")
+        raise CommandError("compiling the image model failed; see above")
     found = json.loads(answer.stdout)
     gains = {name: round(found[name], 3) for name in _GAINS}
     return [*found["variants"], {"name": "gains", "blocks": found["blocks"], **gains}]

@@ -1,9 +1,11 @@
-"""`gke-inference bench disagg`: prompts apart from answers, or not, on the same simulated chips.
+"""`gke-inference bench disagg`: disaggregated serving and whole replicas on the same chips.
 
-The workload and the split are those of llm-d's guide (guides/pd-disaggregation: gpt-oss-120b on 16
-H200, 5,000 tokens in and 250 out, 45 requests a second; eight prefill replicas of one chip, two
-decode replicas of four). Both arms run simulated engines in virtual time with the same arrivals;
-no request passes a gateway. A request goes to the replica with the fewest requests.
+The workload and both arms are those of llm-d's guide (guides/pd-disaggregation: gpt-oss-120b on 16
+H200, 5,000 tokens in, which the engine counts as 5,151, and 250 out, 45 requests a second). Before:
+16 replicas of one chip behind a Kubernetes Service, which chooses at random. After: eight prefill
+replicas of one chip and two decode replicas of four behind a picker. All arms run simulated engines
+in virtual time with the same arrivals; no request passes a gateway. The picker knows a prefill
+replica's load as of its last step, which is when an engine exports its metrics.
 """
 
 import asyncio
@@ -24,16 +26,24 @@ MODEL = "openai/gpt-oss-120b"
 CHIP = "nvidia-h200-141gb"
 CHIPS = 16
 RATE = 45.0
-PROMPT_TOKENS = 5000
+PROMPT_TOKENS = 5151
 OUTPUT_TOKENS = 250
-SECONDS = 20.0
+SECONDS = 60.0
 _CONNECTOR = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
 PUBLISHED = {
-    "ttft_mean_ms": (532.0, 1157.0),
-    "itl_mean_ms": (25.0, 4.9),
-    "e2e_mean_s": (6.70, 2.78),
+    "one cluster": {
+        "ttft_mean_ms": (532.0, 1444.0),
+        "tpot_mean_ms": (25.0, 8.3),
+        "e2e_mean_s": (6.70, 3.54),
+    },
+    "two clusters": {
+        "ttft_mean_ms": (532.0, 1157.0),
+        "tpot_mean_ms": (25.0, 5.7),
+        "e2e_mean_s": (6.70, 2.78),
+    },
 }
-"""llm-d guides/pd-disaggregation (2026): before, after."""
+"""llm-d guides/pd-disaggregation, before and after: revision 94a3b72, both on one cluster in April
+2026; and revision 027a053, whose new second figures are from another cluster, router and vLLM."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +61,13 @@ class Timing:
 
 @dataclass
 class Fleet:
-    """Engines of one arm; `prefill` empty: whole replicas."""
+    """Engines of one arm; without `prefill`, whole replicas."""
 
     decode: list[Engine]
     prefill: list[Engine] = field(default_factory=list[Engine])
 
     async def call(self, remote: RemoteKv, verb: str) -> int:
-        """Reach a prefilling engine, as the side channel does.
+        """Call a prefill engine, like the side channel.
 
         Raises:
             TransferError: it does not have the prompt.
@@ -72,11 +82,15 @@ class Fleet:
 
 
 def engine(chips: int, fleet: Fleet | None = None) -> Engine:
-    """Return a simulated engine on some chips of the benchmark's kind."""
+    """Return a simulated engine on a number of chips of the benchmark's kind."""
     flags = [f"--tensor-parallel-size={chips}", "--max-model-len=16384"]
     if fleet is not None:
         flags.append(f"--kv-transfer-config={_CONNECTOR}")
-    environment = {"GKE_INFERENCE_SIM_ACCELERATOR": CHIP, "GKE_INFERENCE_SIM_CHIPS": str(chips)}
+    environment = {
+        "GKE_INFERENCE_SIM_ACCELERATOR": CHIP,
+        "GKE_INFERENCE_SIM_CHIPS": str(chips),
+        "GKE_INFERENCE_SIM_NETWORK": "rdma",
+    }
     return Engine(deploy(parse([MODEL, *flags]), environment), LoopClock(), fleet)
 
 
@@ -86,15 +100,35 @@ def colocated(chips_each: int) -> Fleet:
 
 
 def disaggregated() -> Fleet:
-    """Return llm-d's split: eight times one chip for prompts, two times four for answers."""
+    """Return llm-d's split: eight prefill replicas of one chip, two decode replicas of four."""
     fleet = Fleet([])
     fleet.prefill += [engine(1, fleet) for _ in range(8)]
     fleet.decode += [engine(4, fleet) for _ in range(2)]
     return fleet
 
 
+def at_random(engines: list[Engine], choose: random.Random) -> Engine:
+    """Return any engine, as a Kubernetes Service does for a new connection."""
+    return choose.choice(engines)
+
+
+class Seen:
+    """Load of engines as a picker knows it: as of each engine's last finished step."""
+
+    def __init__(self) -> None:
+        self._at: dict[Engine, tuple[int, int]] = {}
+
+    def least_busy(self, engines: list[Engine], choose: random.Random) -> Engine:
+        """Return an engine with the fewest requests, as far as known; ties are random."""
+        for one in engines:
+            if one not in self._at or self._at[one][0] != one.core.steps:
+                self._at[one] = (one.core.steps, one.unfinished)
+        least = min(self._at[one][1] for one in engines)
+        return choose.choice([one for one in engines if self._at[one][1] == least])
+
+
 def least_busy(engines: list[Engine], turn: int) -> Engine:
-    """Return the engine with the fewest requests; of equals, another one each time."""
+    """Return the engine with the fewest requests; ties rotate."""
     order = engines[turn % len(engines) :] + engines[: turn % len(engines)]
     return min(order, key=lambda one: one.unfinished)
 
@@ -107,17 +141,19 @@ async def _finish(one: Engine, request: Request) -> float:
     return request.first_token
 
 
-async def _ask(fleet: Fleet, turn: int, prompt: list[int]) -> Timing:
+async def _ask(
+    fleet: Fleet, turn: int, prompt: list[int], seen: Seen, choose: random.Random
+) -> Timing:
     loop = asyncio.get_running_loop()
     begun = loop.time()
     remote = None
     if fleet.prefill:
-        prefill = least_busy(fleet.prefill, turn)
+        prefill = seen.least_busy(fleet.prefill, choose)
         wish = prefill.submit(prompt, [1], 1, keeps_kv=True, stream=False)
         await _finish(prefill, wish)
         params = prefill.kv.answer(wish)
         remote, _ = prefill.kv.wish(params)
-    decode = least_busy(fleet.decode, turn)
+    decode = least_busy(fleet.decode, turn) if fleet.prefill else at_random(fleet.decode, choose)
     output = list(range(OUTPUT_TOKENS + 1))
     request = decode.submit(prompt, output, OUTPUT_TOKENS, remote=remote, stream=False)
     first = await _finish(decode, request)
@@ -127,6 +163,7 @@ async def _ask(fleet: Fleet, turn: int, prompt: list[int]) -> Timing:
 async def _replay(fleet: Fleet, rate: float, seconds: float, prompt_tokens: int) -> list[Timing]:
     steps = [asyncio.create_task(one.run()) for one in fleet.prefill + fleet.decode]
     choose = random.Random(7)  # noqa: S311 - arrivals, not secrets
+    route, seen = random.Random(3), Seen()  # noqa: S311 - replicas, not secrets
     asked: list[asyncio.Task[Timing]] = []
     at = 0.0
     for turn in itertools.count():
@@ -135,7 +172,7 @@ async def _replay(fleet: Fleet, rate: float, seconds: float, prompt_tokens: int)
             break
         await asyncio.sleep(max(0.0, at - asyncio.get_running_loop().time()))
         prompt = [choose.randrange(1 << 30) for _ in range(prompt_tokens)]
-        asked.append(asyncio.create_task(_ask(fleet, turn, prompt)))
+        asked.append(asyncio.create_task(_ask(fleet, turn, prompt, seen, route)))
     found = await asyncio.gather(*asked)
     for step in steps:
         step.cancel()
@@ -144,7 +181,7 @@ async def _replay(fleet: Fleet, rate: float, seconds: float, prompt_tokens: int)
 
 
 def quantile(values: list[float], part: float) -> float:
-    """Return a quantile of some values, the nearest rank."""
+    """Return a quantile by the nearest rank."""
     ranked = sorted(values)
     return ranked[min(len(ranked) - 1, int(part * len(ranked)))]
 
@@ -171,16 +208,17 @@ def _spread(values: list[float]) -> Row:
     return {name: round(value, 2) for name, value in parts.items()}
 
 
-def compared(before: Row, after: Row) -> Row:
-    """Return the ratios of two arms beside the published ones, and how far they are apart."""
+def compared(before: Row, after: Row, pair: str) -> Row:
+    """Return the ratios of two arms, those of a published pair, and their differences."""
     simulated = {
         "ttft_mean_ms": (before["ttft_ms"]["mean"], after["ttft_ms"]["mean"]),
-        "itl_mean_ms": (before["tpot_ms"]["mean"], after["tpot_ms"]["mean"]),
+        "tpot_mean_ms": (before["tpot_ms"]["mean"], after["tpot_ms"]["mean"]),
         "e2e_mean_s": (before["e2e_mean_s"], after["e2e_mean_s"]),
     }
-    out: Row = {"arm": f"ratio to {before['arm']}", "rate": after["rate"]}
+    out: Row = {"arm": f"ratio to {before['arm']}, {pair}", "rate": after["rate"]}
     for name, (was, now) in simulated.items():
-        published = PUBLISHED[name][1] / PUBLISHED[name][0]
+        was_published, now_published = PUBLISHED[pair][name]
+        published = now_published / was_published
         ratio = now / was
         out[name] = {
             "simulated": round(ratio, 3),
@@ -198,8 +236,8 @@ def rows() -> list[Row]:
         arms = [measure(f"{CHIPS // n} x {n} whole", colocated(n), rate) for n in (1, 4)]
         made += [*arms, after]
         if rate == RATE:
-            made += [compared(arm, after) for arm in arms]
-    # short prompts: what the threshold keeps on decode replicas
+            made += [compared(arms[0], after, pair) for pair in PUBLISHED]
+    # short prompts, which the threshold keeps on decode replicas
     made.append(measure("16 x 1 whole", colocated(1), RATE, 100))
     made.append(measure("8 x 1 prefill, 2 x 4 decode", disaggregated(), RATE, 100))
     return made

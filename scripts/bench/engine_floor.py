@@ -1,4 +1,4 @@
-"""The engine's own floor: a preview of resources and a provider that do nothing."""
+"""The engine's floor: previews of resources and a provider that do nothing."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ class _Nothing(BaseProvider):
 
 
 def floor_preview_seconds(engine: Engine, resources: int, runs: int) -> list[float]:
-    """Return the wall time of each preview of `resources` resources that do nothing.
+    """Return the wall times of previews of resources that do nothing.
 
     Raises:
         CommandError: a preview failed.

@@ -1,7 +1,7 @@
-"""`gke-inference bench gateway`: what the gateway adds to a request, and how soon it obeys.
+"""`gke-inference bench gateway`: the latency of the gateway, and the delay of a route change.
 
 It measures the gateway of the stack that is up, with the real Envoy, body-based router and picker
-in the path, one client on one connection to each.
+in the path, and one client on one connection to each.
 """
 
 import http.client
@@ -33,7 +33,7 @@ _GATEWAYS = f"/apis/{_API}/gateways"
 
 @dataclass(frozen=True)
 class Target:
-    """The gateway that is measured, and the replicas behind it."""
+    """The measured gateway and the replicas behind it."""
 
     kube: Kube
     cluster: Path
@@ -50,7 +50,7 @@ def target(paths: TwinPaths) -> Target:
     """Return the first gateway of the twin and the ready replicas behind it.
 
     Raises:
-        CommandError: there is none; with what to do.
+        CommandError: There is none; the message names the fix.
     """
     for folder in clusters.folders(paths):
         spec = ClusterSpec.load(folder)
@@ -73,7 +73,7 @@ def target(paths: TwinPaths) -> Target:
 
 
 def _replica(folder: Path, pod: JsonObject) -> tuple[str, str]:
-    """Return where a replica answers, and its model."""
+    """Return the endpoint of a replica, and its model."""
     container: JsonObject = pod["spec"]["containers"][0]
     address, port = podports.resolve(folder, pod, container["ports"][0]["containerPort"])
     return f"{address}:{port}", _served_name(container)
@@ -91,7 +91,7 @@ def _served_name(container: JsonObject) -> str:
 
 
 def hop(found: Target) -> list[Row]:
-    """Measure answers of one token, straight from a replica and through the gateway, in turn."""
+    """Measure one-token answers, directly from a replica and through the gateway, in turn."""
     log = AccessLog(found.cluster)
     pairs = Pairs((found.address, found.port), found.replicas, log.endpoints)
     rows = pairs.measure(_PAIRS).rows()
@@ -118,7 +118,7 @@ def _redirect(found: Target, number: int) -> JsonObject:
 
 
 def obey(found: Target) -> list[Row]:
-    """Measure from sending a changed route to the API server to the first answer it decides."""
+    """Measure the time from a route change to the first answer that follows it."""
     connection = KeepAlive(found.address, found.port)
     taken: list[float] = []
     try:

@@ -1,7 +1,7 @@
-"""What a gateway adds to a request: one replica asked directly and through the gateway, in turn.
+"""The latency of a gateway: requests to one replica, directly and through the gateway, in turn.
 
-Both ways keep one connection open. The gateway's access log tells which replica answered, and only
-pairs of requests that met the same replica are compared.
+Both paths keep one connection open. The gateway's access log shows which replica answered, and only
+pairs of requests to the same replica are compared.
 """
 
 import http.client
@@ -32,7 +32,7 @@ _PROMPT = "Measure what the gateway adds to a request, and ask the same replica 
 
 @dataclass(frozen=True)
 class Answer:
-    """Status and body of an answer, and the seconds from sending to its last byte."""
+    """Status and body of an answer, and the seconds until its last byte."""
 
     status: int
     body: bytes
@@ -40,7 +40,7 @@ class Answer:
 
 
 class KeepAlive:
-    """One HTTP connection that is opened again, and counted, when the other side closes it."""
+    """An HTTP connection that reconnects, and counts it, when the other side closes it."""
 
     def __init__(self, address: str, port: int) -> None:
         self._connection = http.client.HTTPConnection(address, port, timeout=_TIMEOUT_SECONDS)
@@ -50,7 +50,7 @@ class KeepAlive:
     def ask(
         self, method: str, path: str, body: str | None = None, headers: Mapping[str, str] = {}
     ) -> Answer:
-        """Return the answer to a request; one that met a closed connection is sent again.
+        """Return the answer to a request; resend it if the connection was closed.
 
         Raises:
             CommandError: nothing answers, or the connection is closed again and again.
@@ -82,7 +82,7 @@ class KeepAlive:
 
 
 class AccessLog:
-    """Which endpoint answered a request, from what a cluster's gateways log from now on."""
+    """The endpoints that answer requests, from the new log entries of a cluster's gateways."""
 
     def __init__(self, cluster: Path) -> None:
         self._folder = cluster / "logs"
@@ -90,7 +90,7 @@ class AccessLog:
         self._endpoints: dict[str, str] = {}
 
     def endpoints(self, traces: Collection[str]) -> Mapping[str, str]:
-        """Return the endpoint of each trace; one that is not logged in time is not in it."""
+        """Return the endpoint of each trace that is logged in time."""
         until = time.monotonic() + _LOG_SECONDS
         while True:
             self._read()
@@ -113,7 +113,7 @@ class AccessLog:
 
 @dataclass
 class Hop:
-    """Times of pairs of requests that met one replica, in seconds, and what was left out."""
+    """Times of request pairs to one replica, in seconds, and the numbers of dropped pairs."""
 
     endpoint: str
     direct: list[float] = field(default_factory=list[float])
@@ -130,7 +130,7 @@ class Hop:
         return [through - direct for through, direct in pairs]
 
     def rows(self) -> list[dict[str, object]]:
-        """Return the figures: each way, and the difference pair by pair."""
+        """Return the figures of each path, and of the differences by pair."""
         times = {
             "one token, replica": self.direct,
             "one token, gateway": self.through,
@@ -145,18 +145,18 @@ class Hop:
 
 
 def percentiles(seconds: list[float]) -> tuple[float, float]:
-    """Return the 50th and the 99th percentile, in milliseconds to a hundredth."""
+    """Return the 50th and 99th percentiles, in milliseconds with two decimals."""
     cuts = statistics.quantiles(seconds, n=100, method="inclusive")
     return round(1000 * cuts[49], 2), round(1000 * cuts[98], 2)
 
 
 class Pairs:
-    """Asks the replicas of a model directly and through a gateway.
+    """Sends requests to the replicas of a model, directly and through a gateway.
 
     Args:
-        gateway: address and port of the gateway.
-        replicas: model by endpoint `ADDRESS:PORT` of a ready replica.
-        served: tells which replica answered.
+        gateway: Address and port of the gateway.
+        replicas: Model by endpoint `ADDRESS:PORT` of a ready replica.
+        served: Function that returns the endpoint that answered each trace.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class Pairs:
         self._served = served
 
     def measure(self, wanted: int) -> Hop:
-        """Return the times of as many pairs as wanted.
+        """Return the times of the wanted number of pairs.
 
         Raises:
             CommandError: something refuses, or the gateway's requests keep meeting other replicas.
@@ -206,7 +206,7 @@ class Pairs:
         raise CommandError(f"the gateway met none of the replicas {', '.join(self._replicas)}")
 
     def _batch(self, hop: Hop, direct: KeepAlive, model: str, count: int) -> None:
-        """Measure pairs, every second one in the other order, and keep those of one replica."""
+        """Measure pairs in alternating order, and keep those of one replica."""
         ways = (direct, self._gateway)
         taken: dict[str, tuple[float, float]] = {}
         for number in range(count):
@@ -230,7 +230,7 @@ class Pairs:
 
     @staticmethod
     def _ask(way: KeepAlive, model: str) -> tuple[str, float]:
-        """Ask for one token and return trace id and seconds."""
+        """Request one token; return the trace ID and the seconds."""
         trace = os.urandom(16).hex()
         answer = way.ask(
             "POST",

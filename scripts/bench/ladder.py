@@ -1,4 +1,4 @@
-"""The published ladder of rates, replayed, and its picture."""
+"""The replayed ladder of published rates, and its plot."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +15,7 @@ def ladder_rows(folder: Path) -> list[dict[str, Any]]:
     """Replay both routings over all rates; write `ladder.svg` beside the rows.
 
     Args:
-        folder: for the picture.
+        folder: Folder for the plot.
     """
     stages: list[Stage] = []
     for routing in ("round-robin", "prefix-affine"):

@@ -1,4 +1,4 @@
-"""What `gke-inference bench` measures with the engine, the twin and the Makefile."""
+"""Measurements of `gke-inference bench` with the engine, the twin and the Makefile."""
 
 import dataclasses
 import os
@@ -18,9 +18,10 @@ from scripts.bench.callout import callout_rows
 from scripts.bench.diffusion import diffusion_rows
 from scripts.bench.disagg import rows as bench_disagg_rows
 from scripts.bench.gateway import bench_gateway
+from scripts.bench.kv_tiers import tier_rows
 from scripts.bench.ladder import ladder_rows
 from scripts.bench.plan import plan_rows
-from scripts.bench.preview import preview_rows, preview_seconds
+from scripts.bench.preview import preview_rows, preview_seconds, serving_rows
 from scripts.bench.verdict import verdict_rows
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError, console, one_line
@@ -36,7 +37,7 @@ _GROWTH = (1, 10, 50)
 
 
 def growth_rows(engine: Engine, runs: int) -> list[Row]:
-    """Measure how a preview grows with the number of models."""
+    """Measure the preview time by number of models."""
     rows: list[Row] = []
     for models in _GROWTH:
         text = yaml.safe_dump({"config": stack_with_models(models)})
@@ -55,7 +56,7 @@ def growth_rows(engine: Engine, runs: int) -> list[Row]:
 
 
 def scale_rows(_engine: Engine, _runs: int) -> list[Row]:
-    """Measure how long nodes and pods take to become Ready on a control plane of the twin."""
+    """Measure the time until nodes and pods are Ready on a control plane of the twin."""
     rows: list[Row] = []
     zone = "us-central1-a"
     spec = ClusterSpec("bench", "us-central1", "scale", (zone,), False, "", "scale")
@@ -99,15 +100,24 @@ def setup_rows(_engine: Engine, _runs: int) -> list[Row]:
 
 
 def disagg_rows(_engine: Engine, _runs: int) -> list[Row]:
-    """Simulate disaggregated prefill and decode beside whole replicas: each run is the same."""
+    """Simulate disaggregated serving and whole replicas; every run gives the same result."""
     rows = bench_disagg_rows()
     for row in rows:
         console.print(row)
     return rows
 
 
+def kv_tier_rows(_engine: Engine, _runs: int) -> list[Row]:
+    """Simulate engines with tiers of KV cache; every run gives the same result."""
+    rows: list[Row] = []
+    for row in tier_rows():
+        rows.append(row)
+        console.print(row)
+    return rows
+
+
 def gateway_rows(_engine: Engine, _runs: int) -> list[Row]:
-    """Measure the gateway of the twin; brings the twin up if it is not."""
+    """Measure the gateway of the twin; bring the twin up if necessary."""
     paths = TwinPaths.default()
     is_ours = not clusters.folders(paths)
     if is_ours:
@@ -135,6 +145,7 @@ def _make(target: str) -> None:
 MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "preview": preview_rows,
     "growth": growth_rows,
+    "serving": serving_rows,
     "scale": scale_rows,
     "setup": setup_rows,
     "disagg": disagg_rows,
@@ -143,6 +154,7 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     "gateway": gateway_rows,
     "callout": lambda _engine, _runs: callout_rows(),
+    "kv-tiers": kv_tier_rows,
     "cache": lambda _engine, _runs: cache_rows(),
     "verdict": lambda engine, runs: verdict_rows(partial(preview_seconds, engine), runs),
 }

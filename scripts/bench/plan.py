@@ -1,4 +1,4 @@
-"""How long the planner takes to rank candidates."""
+"""The time that the planner takes to rank candidates."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""How long a preview takes: of each stack, with the patches of the SDKs and without them."""
+"""Preview times of each stack, with and without the patches of the SDKs."""
 
 import json
 import statistics
@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
+from infra.reading.load import PROJECT, STACKS
 from scripts.bench.engine_floor import floor_preview_seconds
 from scripts.shared.engine import Engine, stack_names
 from scripts.shared.platform_state import seed_platform
@@ -18,6 +21,8 @@ from twin.pulumi.speedups import OFF
 
 Timing = tuple[float, int]
 """Wall seconds of a preview, and the number of its resources."""
+_TEAMS = REPOSITORY / "docs" / "examples" / "teams"
+_SERVED = 5
 _WITH, _WITHOUT = {OFF: ""}, {OFF: "1"}
 
 
@@ -47,6 +52,39 @@ def preview_rows(engine: Engine, runs: int) -> list[dict[str, Any]]:
     return rows
 
 
+def serving_rows(engine: Engine, runs: int) -> list[dict[str, Any]]:
+    """Measure the preview of a serving stack, whose platform is another stack.
+
+    The stack is that of a team of the example `teams`, with five models instead of one.
+
+    Raises:
+        CommandError: A preview failed.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        stacks = Path(temporary)
+        platform, serving = _example("shared"), _example("search")
+        platform["teams"]["search"]["chips"]["gpu"] = 2 * _SERVED
+        models: dict[str, Any] = serving["models"]
+        (first,) = models.values()
+        models |= {f"llama-{at}": {**first} for at in range(2, _SERVED + 1)}
+        (stacks / "Pulumi.shared.yaml").write_text(_stack_file(platform))
+        text = _stack_file(serving)
+        (stacks / "Pulumi.search.yaml").write_text(text)
+        ((seconds, resources),) = previews(engine, "search", text, runs, _WITH, stacks=stacks)
+    row = {"models": len(models), "resources": resources, "preview_s": round(seconds, 2)}
+    console.print(row)
+    return [row]
+
+
+def _example(name: str) -> dict[str, Any]:
+    document = yaml.safe_load((_TEAMS / f"Pulumi.{name}.yaml").read_text())
+    return document["config"][f"{PROJECT}:platform"]
+
+
+def _stack_file(platform: dict[str, Any]) -> str:
+    return yaml.safe_dump({"config": {f"{PROJECT}:platform": platform}})
+
+
 def preview_seconds(engine: Engine, stack: str, text: str, runs: int) -> Timing:
     """Return the median wall time and the number of resources of a stack's first preview.
 
@@ -57,16 +95,22 @@ def preview_seconds(engine: Engine, stack: str, text: str, runs: int) -> Timing:
 
 
 def previews(
-    engine: Engine, stack: str, text: str, runs: int, *variants: Mapping[str, str]
+    engine: Engine,
+    stack: str,
+    text: str,
+    runs: int,
+    *variants: Mapping[str, str],
+    stacks: Path = STACKS,
 ) -> list[Timing]:
     """Return the median wall time and the number of resources for each variant of a preview.
 
     Args:
-        engine: with the twin's environment.
-        stack: name of the stack.
-        text: content of its file.
-        runs: previews of each variant; the variants take turns, so that other work slows all.
-        variants: what each of them adds to the environment.
+        engine: Pulumi CLI with the twin's environment.
+        stack: Name of the stack.
+        text: Content of its file.
+        runs: Number of previews per variant; variants alternate, so that other load affects all.
+        variants: Additional environment variables of each variant.
+        stacks: Folder of the stack's platform, if it is a serving stack.
 
     Raises:
         CommandError: A preview failed.
@@ -79,8 +123,8 @@ def previews(
         )
         if made.returncode:
             raise CommandError(one_line(made.stderr))
-        if stack in stack_names():
-            seed_platform(folder / "state", stack)
+        if stack in stack_names(stacks):
+            seed_platform(folder / "state", stack, stacks)
 
         def timed(variant: Mapping[str, str]) -> Timing:
             return _timed(engine, stack, project, {**backend(folder), **variant})

@@ -28,7 +28,7 @@ _FILE = REPOSITORY / "build" / "bench" / "routing.json"
 _IMAGES = REPOSITORY / "docs" / "images"
 _PAGE = REPOSITORY / "docs" / "routing-results.md"
 _ENGINE = "simulator.server (simulated vLLM: its scheduler, step times of a roofline)"
-_PICKER = "gateway-api-inference-extension v1.2.0"
+_PICKER = "gateway-api-inference-extension v1.5.0"
 
 
 def measure(
@@ -39,16 +39,16 @@ def measure(
     workers: int = 2,
     draws: bool = False,
 ) -> bool:
-    """Run the laboratory, write its file, print its tables; return whether every bound holds.
+    """Run the laboratory, write its file, print its tables; return whether every bound is met.
 
-    With some policies only there is nothing to compare, and no bound is judged.
+    Bounds compare policies, so they are not checked for a selection of policies.
 
     Args:
-        is_quick: one seed and short stages.
-        chosen: workloads; None or empty: all.
-        names: policies; None or empty: all.
-        workers: runs at a time.
-        draws: whether to write the page and the pictures of the docs again.
+        is_quick: Whether to use one seed and short stages.
+        chosen: Workloads; None or empty for all.
+        names: Policies; None or empty for all.
+        workers: Number of parallel runs.
+        draws: Whether to update the page and the plots of the docs.
 
     Raises:
         CommandError: a name is unknown, or a run failed.

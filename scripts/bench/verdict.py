@@ -1,4 +1,4 @@
-"""How long a verdict takes, beside a plain preview of the same stack."""
+"""The time of a verdict, compared with a plain preview of the same stack."""
 
 import json
 import statistics
@@ -24,7 +24,7 @@ _STACKS = ("local", "prod")
 
 
 def changed(text: str) -> str:
-    """Return a stack whose first model has half the context, so that its pods restart."""
+    """Return a stack whose first model has half the context, which restarts its pods."""
     document: Any = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - derives from SafeLoader
     model: Any = next(iter(document["config"][f"{PROJECT}:{KEY}"]["models"].values()))
     model["context"] //= 2
@@ -32,7 +32,7 @@ def changed(text: str) -> str:
 
 
 def verdict_rows(preview: Preview, runs: int) -> list[dict[str, Any]]:
-    """Measure the verdict on a change of one model, with everything that the command does.
+    """Measure the complete verdict command on a change of one model.
 
     Raises:
         CommandError: a preview or a verdict failed.

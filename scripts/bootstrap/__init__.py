@@ -1,1 +1,1 @@
-"""Prepares a Google Cloud project with Pulumi, and takes it back."""
+"""Prepares a Google Cloud project with Pulumi, and undoes the preparation."""

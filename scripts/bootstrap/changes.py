@@ -14,14 +14,14 @@ from scripts.shared.google_cloud import CloudError
 Program = Callable[[], None]
 
 _ACTIONS: Final = ("create", "update", "replace", "delete")
-"""Operations of the engine that are shown, each once: a replacement has three."""
+"""Operations of the engine to show, each once: a replacement has three."""
 _ENGINE_TYPES: Final = ("pulumi:pulumi:Stack", "pulumi:providers:gcp")
 _KEPT_TYPES: Final = (
     "gcp:kms/cryptoKey:CryptoKey",
     "gcp:kms/keyRing:KeyRing",
     "gcp:projects/service:Service",
 )
-"""What stays in the project when the program no longer has it."""
+"""Types of resources that stay in the project when the program no longer has them."""
 _NEW_API: Final = ("SERVICE_DISABLED", "has not been used in project", "it is disabled")
 _TRIES: Final = 12
 _SECONDS_BETWEEN: Final = 10.0
@@ -35,10 +35,10 @@ class Change:
     type: str
     name: str
     properties: tuple[str, ...] = ()
-    """What is different, where it is updated or replaced."""
+    """Changed properties of an update or a replacement."""
 
     def __str__(self) -> str:
-        """Return a line: the action, the kind of resource, its name, and what is different."""
+        """Return a line with action, kind and name of the resource, and changed properties."""
         kind = self.type.rpartition(":")[2]
         details = f": {', '.join(self.properties)}" if self.properties else ""
         return f"{self.action:<8} {kind:<28} {self.name}{details}"
@@ -50,7 +50,7 @@ def deployment(stack: automation.Stack) -> dict[str, Any]:
 
 
 def preview(stack: automation.Stack, program: Program) -> list[Change]:
-    """Return what an update would change, after a look at the project; changes nothing.
+    """Return the changes of an update, after reading the project; change nothing.
 
     Raises:
         CloudError: The engine or Google refused.
@@ -64,7 +64,7 @@ def preview(stack: automation.Stack, program: Program) -> list[Change]:
 
 
 def preview_destroy(stack: automation.Stack) -> list[Change]:
-    """Return what a destruction would delete, except protected resources; changes nothing.
+    """Return the deletions of a destroy, except protected resources; change nothing.
 
     Raises:
         CloudError: The engine refused.
@@ -85,14 +85,14 @@ def update(
     target: list[str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Make the project what the program says.
+    """Apply the program to the project.
 
     Args:
-        stack: The stack, wherever its state is.
-        program: The program.
-        done: Called with each change that is made.
+        stack: Stack, with its state in any place.
+        program: Pulumi program.
+        done: Function that is called with each change.
         target: URNs of the only resources to update.
-        sleep: Waits for an API that was switched on just before: Google takes up to two minutes.
+        sleep: Function that waits for a newly enabled API, which takes up to two minutes.
 
     Raises:
         CloudError: The engine or Google refused; what is done stays done.
@@ -116,7 +116,7 @@ def update(
 
 
 def destroy(stack: automation.Stack, done: Callable[[Change], None]) -> None:
-    """Delete everything that the state has and Google can delete.
+    """Delete everything in the state that Google can delete.
 
     Raises:
         CloudError: The engine or Google refused; what is done stays done.
@@ -126,7 +126,7 @@ def destroy(stack: automation.Stack, done: Callable[[Change], None]) -> None:
 
 
 def adopt(stack: automation.Stack, resources: list[Any]) -> None:
-    """Let the state know of resources that exist; the project stays as it is.
+    """Import existing resources into the state; the project does not change.
 
     Raises:
         CloudError: The engine or Google refused.
@@ -136,7 +136,7 @@ def adopt(stack: automation.Stack, resources: list[Any]) -> None:
 
 
 def forget_interrupted(stack: automation.Stack) -> None:
-    """Forget the operations during which a run was killed; what they made is adopted or repeated.
+    """Drop the pending operations of a killed run; their results are adopted or repeated.
 
     Raises:
         CloudError: The engine or Google refused.
@@ -147,7 +147,7 @@ def forget_interrupted(stack: automation.Stack) -> None:
 
 @contextmanager
 def one_line() -> Generator[list[str]]:
-    """Turn what the engine raises into one line; the list takes the messages of its events.
+    """Turn engine errors into one line; the list collects the messages of its events.
 
     Raises:
         CloudError: The engine or Google refused.
@@ -160,7 +160,7 @@ def one_line() -> Generator[list[str]]:
 
 
 def explain(messages: list[str]) -> str:
-    """Return the first error of the engine as one line, with what to do where that is known."""
+    """Return the first error of the engine as one line, with a known fix."""
     message = " ".join(messages[0].rpartition("stderr: ")[2].removeprefix("error: ").split())
     if "billing" in message.lower():
         return f"billing is off: link a billing account to the project ({message})"
@@ -203,7 +203,7 @@ def _take_error(event: events.EngineEvent, errors: list[str]) -> None:
 
 
 def _change(event: Any) -> Change | None:
-    """Return the change that an event is about, if it is one."""
+    """Return the change in an event, if any."""
     if event is None:
         return None
     metadata: events.StepEventMetadata = event.metadata

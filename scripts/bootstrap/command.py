@@ -1,4 +1,4 @@
-"""`gke-inference bootstrap`: prepare a real project, or take that back."""
+"""`gke-inference bootstrap`: prepares a project for a stack, or undoes the preparation."""
 
 from typing import Annotated
 
@@ -8,7 +8,8 @@ from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
 from infra.plan.delivery import has_config_sync
-from infra.plan.filestore import has_filestore
+from infra.plan.folders import has_filestore, lustre_regions
+from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_tables, has_topics
 from infra.stack import Layer, Platform
@@ -43,7 +44,7 @@ def bootstrap(
     try:
         if undo and (ci is not None or location is not None):
             option, value = ("--ci", ci) if ci is not None else ("--location", location)
-            raise SettingsError(f"{option}: must be left out with --undo, got {value!r}")
+            raise SettingsError(f"{option}: must not be used with --undo, got {value!r}")
         platform = stack_of(stack, "STACK")
         settings = settings_of(platform, stack, ci, location)
         _run(
@@ -56,7 +57,7 @@ def bootstrap(
 def settings_of(
     platform: Platform, stack: str, ci: str | None, location: str | None
 ) -> StackSettings:
-    """Return what a stack needs of its project.
+    """Return the settings for preparing the project of a stack.
 
     Raises:
         SettingsError: `ci` does not name a repository.
@@ -74,11 +75,13 @@ def settings_of(
         has_armor=has_armor(platform) or floor_of(platform) is not None,
         has_backends=has_backends(platform),
         has_clients=gated(platform) is not None,
-        has_config_sync=has_config_sync(platform),
+        has_fleet=has_config_sync(platform) or has_fleet_gateway(platform.gateway),
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),
         has_filestore=has_filestore(platform),
+        has_lustre=bool(lustre_regions(platform)),
         has_images=platform.images is not None,
+        has_personal_images=platform.personal_images is not None,
         has_records=platform.gateway.dns is not None,
         layer=platform.layer.value,
         platform=platform.environment if is_serving else "",
@@ -115,7 +118,7 @@ def _run(
 
 
 def next_commands(project: Project, stack: str) -> list[str]:
-    """Return the commands to run next, and what CI needs to know."""
+    """Return the next commands, and the values for CI."""
     settings = next(each for each in project.stacks if each.stack == stack)
     name = settings.pulumi_stack or stack
     lines = [

@@ -1,4 +1,4 @@
-"""Finds what a project already has, so that the engine adopts it instead of creating it again."""
+"""Finds existing resources of a project, which the engine adopts instead of creating them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from infra.bootstrap.settings import Project
 from scripts.shared.google_cloud import Cloud, NotFound, ServiceDisabled
 
 VERSION: Final = version("pulumi_gcp")
-"""Version of the provider that adopts, the same as the program's."""
+"""Version of the provider for adoption, the same as the program's."""
 _IAM: Final = "iam.googleapis.com/v1"
 _KMS: Final = "cloudkms.googleapis.com/v1"
 
@@ -27,7 +27,7 @@ class Presence(Enum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A resource of the program that a project may already have."""
+    """A resource of the program that may already exist in a project."""
 
     type: str
     name: str
@@ -64,7 +64,7 @@ class Candidate:
 
 
 def candidates(project: Project) -> Iterator[Candidate]:
-    """Yield the resources that cannot be created twice; APIs and grants can."""
+    """Yield the resources that cannot be created twice, unlike APIs and grants."""
     url = f"storage.googleapis.com/storage/v1/b/{project.bucket}"
     yield Candidate("gcp:storage/bucket:Bucket", BUCKET, project.bucket, url)
     for location in dict.fromkeys(each.location for each in project.stacks):
@@ -106,7 +106,7 @@ def _identities(project: Project) -> Iterator[Candidate]:
 
 @dataclass(frozen=True)
 class Existing:
-    """What a project has of the program's resources beside what the state knows."""
+    """Resources of the program that exist in a project but not in the state."""
 
     unknown: tuple[Candidate, ...]
     """In the project, and not in the state."""
@@ -115,7 +115,7 @@ class Existing:
 
 
 def look_up(project: Project, cloud: Cloud, deployment: Mapping[str, Any]) -> Existing:
-    """Return what a project has, and what of it can be restored; changes nothing.
+    """Return the existing and the restorable resources of a project; change nothing.
 
     Args:
         project: Project and its stacks.

@@ -24,14 +24,14 @@ def in_google_cloud(project: Project) -> Place:
 
     Raises:
         scripts.shared.google_cloud.CloudError: There are no credentials.
-        twin.toolchain.ToolError: The Pulumi CLI cannot be had.
+        twin.toolchain.ToolError: The Pulumi CLI is not available.
     """
     cloud = google_clients.connect(project.id)
     ensure_tools("engine")
     folder = REPOSITORY / "build" / "bootstrap" / project.id
     environment = {
         "PATH": os.pathsep.join([str(_language_host(folder)), os.environ.get("PATH", "")]),
-        # what a shell with the twin's environment has would lead the engine to the twin
+        # the twin's environment in a shell would point the engine to the twin
         "PULUMI_DEBUG_PROVIDERS": "",
         "STORAGE_EMULATOR_HOST": "",
     }
@@ -39,7 +39,7 @@ def in_google_cloud(project: Project) -> Place:
 
 
 def _language_host(folder: Path) -> Path:
-    """Return a folder with the language host that the engine wants to have to adopt resources."""
+    """Return a folder with the language host that the engine requires for adopting resources."""
     programs = folder / "bin"
     programs.mkdir(parents=True, exist_ok=True)
     host = programs / "pulumi-language-python"
@@ -49,17 +49,17 @@ def _language_host(folder: Path) -> Path:
 
 
 def on_twin(project: Project, paths: TwinPaths) -> Place:
-    """Return the project of the same name on a twin, started if it does not run.
+    """Return the project of the same name on a twin; start the twin if needed.
 
     Raises:
         twin.host.processes.ProcessError: The twin did not start.
-        twin.toolchain.ToolError: A tool cannot be had.
+        twin.toolchain.ToolError: A tool is not available.
     """
     ensure_tools("engine")
     environment = {
         **pulumi_environment(paths, daemon.ensure(paths)),
-        "GOOGLE_OAUTH_ACCESS_TOKEN": "twin",  # the engine asks for some before it opens a bucket
-        "STORAGE_EMULATOR_HOST": gcs.url(paths).removeprefix("http://"),  # as the engine reads it
+        "GOOGLE_OAUTH_ACCESS_TOKEN": "twin",  # required before it opens a bucket
+        "STORAGE_EMULATOR_HOST": gcs.url(paths).removeprefix("http://"),  # in the engine's format
     }
     cloud = twin_cloud(project.id, project.number, paths)
     folder = paths.root / "bootstrap" / project.id

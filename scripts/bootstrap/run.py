@@ -1,4 +1,4 @@
-"""Prepares a project for a stack, and takes that back: shows the changes, asks, makes them."""
+"""Prepares a project for a stack, or undoes it: shows the changes, asks, applies them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +23,13 @@ _KEPT = "Keys and key rings stay, as Google never deletes them, and APIs stay on
 
 @dataclass(frozen=True)
 class Dialog:
-    """How a run speaks with the user."""
+    """Output and confirmation of a run."""
 
     console: Console
     ask: Callable[[str], bool]
 
     def show(self, lines: Sequence[object]) -> None:
-        """Print lines as they are."""
+        """Print lines without markup."""
         for line in lines:
             self.console.print(str(line), markup=False, highlight=False, soft_wrap=True)
 
@@ -37,7 +37,7 @@ class Dialog:
 def prepare(
     project: Project, asked: StackSettings, place: Place, dialog: Dialog, *, has_location: bool
 ) -> Project | None:
-    """Prepare a project for one more stack, or again for one that it is prepared for.
+    """Prepare a project for another stack, or repeat it for a prepared stack.
 
     Args:
         project: Project, without stacks.
@@ -85,7 +85,7 @@ def prepare(
 
 
 def undo(project: Project, name: str, place: Place, dialog: Dialog) -> None:
-    """Take back what was prepared for a stack; with the last stack everything that can be deleted.
+    """Undo the preparation for a stack; for the last stack, delete everything possible.
 
     Args:
         project: Project, without stacks.
@@ -113,7 +113,7 @@ def undo(project: Project, name: str, place: Place, dialog: Dialog) -> None:
 
 
 def _undo_one(project: Project, state: State, dialog: Dialog) -> None:
-    """Take back what one stack had and the others do not need."""
+    """Delete the resources of one stack that the others do not need."""
     stack = state.open()
     planned = _without_kept(changes.preview(stack, lambda: program.prepare(project)))
     dialog.show([*planned, _KEPT])
@@ -124,7 +124,7 @@ def _undo_one(project: Project, state: State, dialog: Dialog) -> None:
 
 
 def _undo_all(project: Project, state: State, dialog: Dialog) -> None:
-    """Delete everything, the bucket last seen with this state alone."""
+    """Delete everything, provided that the bucket has no other state."""
     others = state.others()
     if others:
         raise SettingsError(
@@ -152,7 +152,7 @@ def _undo_all(project: Project, state: State, dialog: Dialog) -> None:
 
 
 def check_number(project: Project, cloud: Cloud) -> None:
-    """Check that the stack has the project's number: identities are built from it.
+    """Check that the stack has the project's number, from which identities are built.
 
     Raises:
         SettingsError: It has another.
@@ -169,7 +169,7 @@ def check_number(project: Project, cloud: Cloud) -> None:
 def merge(
     prepared: dict[str, StackSettings], asked: StackSettings, *, has_location: bool
 ) -> tuple[StackSettings, ...]:
-    """Return the stacks of a project with what is asked for one of them.
+    """Return the stacks of a project with the requested settings of one of them.
 
     Raises:
         SettingsError: The stack's key is in another location than the one named.
@@ -195,19 +195,19 @@ def _prepared(stack: automation.Stack) -> dict[str, StackSettings]:
 
 
 def _settled(stack: automation.Stack) -> automation.Deployment:
-    """Return the state, without what a killed run was about to do."""
+    """Return the state without the pending operations of a killed run."""
     if changes.deployment(stack).get("pending_operations"):
         changes.forget_interrupted(stack)
     return stack.export_stack()
 
 
 def _of(project: Project, asked: StackSettings) -> StackSettings:
-    """Return the settings of a project's stack as they are now."""
+    """Return the current settings of a project's stack."""
     return next(each for each in project.stacks if each.stack == asked.stack)
 
 
 def _adopt(stack: automation.Stack, found: Sequence[Candidate]) -> None:
-    """Let the state know of resources that exist; the project stays as it is."""
+    """Import existing resources into the state; the project does not change."""
     if found:
         changes.adopt(stack, [each.as_import() for each in found])
 
@@ -215,7 +215,7 @@ def _adopt(stack: automation.Stack, found: Sequence[Candidate]) -> None:
 def _restore(
     stack: automation.Stack, project: Project, cloud: Cloud, deleted: Sequence[Candidate]
 ) -> None:
-    """Restore what was deleted; the update that follows corrects it."""
+    """Restore deleted resources; the following update corrects them."""
     for candidate in deleted:
         candidate.restore(cloud)
     if deleted:
@@ -225,7 +225,7 @@ def _restore(
 def _take_back(
     state: State, stack: automation.Stack, before: automation.Deployment, *, is_adopted: bool
 ) -> None:
-    """Leave the state as it was before a run that the user declined."""
+    """Reset the state after the user declined a run."""
     if not (before.deployment or {}).get("resources"):
         state.forget()
     elif is_adopted:

@@ -1,8 +1,8 @@
-"""The state of a project's bootstrap: on this machine at first, then in the bucket it made.
+"""The state of a project's bootstrap: first on this machine, then in the bucket it created.
 
-Where the bucket holds resources of the state, that is the state; a copy on this machine is what a
-killed run left. A move writes the whole state to its new place, in one write, before it is removed
-from the old one.
+If the bucket has resources of the state, it is authoritative, and a copy on this machine is left
+from a killed run. A move writes the whole state to its new place in one write before it removes the
+old one.
 """
 
 import json
@@ -33,7 +33,7 @@ _SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where and with what the engine runs."""
+    """Paths with which the engine runs."""
 
     cli: Path
     """The program `pulumi`, in a folder `bin`."""
@@ -63,23 +63,23 @@ class State:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a state anywhere."""
+        """Whether a state exists in either place."""
         file = self._local / _STACKS / NAME / f"{self._project.id}.json"
         return file.exists() or self.is_in_bucket
 
     def open(self) -> automation.Stack:
-        """Return the stack with the state, new and on this machine if there is none."""
+        """Return the stack with the state; without one, a new stack on this machine."""
         return self._open("bucket" if self.is_in_bucket else "local")
 
     def move_to_bucket(self) -> None:
-        """Move the state into the bucket; one that is there already stays."""
+        """Move the state into the bucket, unless the bucket has one."""
         if not self.is_in_bucket:
             state = self._open("local").export_stack()
             self._open("bucket").import_stack(state)
         shutil.rmtree(self._local, ignore_errors=True)
 
     def move_here(self) -> automation.Stack:
-        """Move the state onto this machine, before the bucket goes, and return its stack."""
+        """Move the state to this machine before the bucket is deleted, and return its stack."""
         if self.is_in_bucket:
             shutil.rmtree(self._local, ignore_errors=True)
             bucket = self._open("bucket")
@@ -88,11 +88,11 @@ class State:
         return self._open("local")
 
     def forget(self) -> None:
-        """Remove what this machine has of the state."""
+        """Remove the state from this machine."""
         shutil.rmtree(self._surroundings.folder, ignore_errors=True)
 
     def others(self) -> list[str]:
-        """Return what else is in the bucket: stacks as PROJECT/NAME, and objects by their name.
+        """Return other contents of the bucket: stacks as PROJECT/NAME, and names of objects.
 
         Raises:
             scripts.shared.google_cloud.CloudError: Google refused.
@@ -155,7 +155,7 @@ class State:
         return self._cloud.get(f"{self._objects}/{quote(name, safe='')}", alt="media")
 
     def _names(self, prefix: str) -> Iterator[str]:
-        """Yield the names of the bucket's objects; none where there is no bucket."""
+        """Yield the names of the bucket's objects; none if there is no bucket."""
         page: dict[str, str] = {}
         while True:
             try:
@@ -170,6 +170,6 @@ class State:
 
 
 def _is_dead(lock: Mapping[str, Any]) -> bool:
-    """Return whether a lock is that of a process that ran on this machine and ended."""
+    """Return whether a lock belongs to a process of this machine that has ended."""
     is_here = lock.get("hostname") == socket.gethostname()
     return is_here and processes.started_at(int(lock.get("pid") or 0)) is None

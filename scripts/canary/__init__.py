@@ -1,1 +1,1 @@
-"""Canaries: a second version of a model, judged and raised step by step."""
+"""Canaries: the stepwise rollout of a second version of a model."""

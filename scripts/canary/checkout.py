@@ -1,4 +1,4 @@
-"""A checkout of the repository that delivers a stack: commits that others' pushes do not stop."""
+"""A checkout of the repository that delivers a stack; commits tolerate concurrent pushes."""
 
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -13,16 +13,16 @@ _PUSHES: Final = 5
 
 @dataclass(frozen=True)
 class Checkout:
-    """The top of a checkout, on the branch that the clusters read."""
+    """The root of a checkout, on the branch that the clusters read."""
 
     folder: Path
     branch: str
 
     def check(self, paths: Sequence[str] = ()) -> None:
-        """Refuse what is no checkout of the branch, or has changes.
+        """Check that the folder is a checkout of the branch without changes.
 
         Args:
-            paths: Folders in which changes are refused; none means everywhere.
+            paths: Folders to check for changes; empty for all.
 
         Raises:
             CommandError: Names the option.
@@ -41,7 +41,7 @@ class Checkout:
             raise CommandError(f"--git: must be a checkout without changes{where}, got {got!r}")
 
     def commit(self, folders: Iterable[str], message: str) -> None:
-        """Commit what changed in some folders, and nothing else.
+        """Commit only the changes in some folders.
 
         Raises:
             CommandError: Git refuses.
@@ -52,12 +52,12 @@ class Checkout:
             self._git("commit", "--quiet", "--message", message, "--", *paths)
 
     def push(self) -> str:
-        """Push the branch where there is a remote, and return its commit.
+        """Push the branch if there is a remote, and return its commit.
 
-        What others have pushed meanwhile stays: the own commits are put on top of it.
+        Own commits are rebased onto commits that others have pushed in the meantime.
 
         Raises:
-            CommandError: The remote refuses, again and again, or both changed the same lines.
+            CommandError: The remote refuses repeatedly, or both changed the same lines.
         """
         remotes = self._git("remote").splitlines()
         if remotes:
@@ -79,7 +79,7 @@ class Checkout:
         raise CommandError(f"git push: {said}")
 
     def has(self, commit: str, of: str) -> bool:
-        """Return whether a commit is in the history of another one, such as what a cluster has."""
+        """Return whether a commit is in the history of another, such as a cluster's."""
         if not of or commit == of:
             return commit == of
         if self._run("cat-file", "-e", f"{of}^{{commit}}").returncode:
@@ -87,7 +87,7 @@ class Checkout:
         return not self._run("merge-base", "--is-ancestor", commit, of).returncode
 
     def _git(self, *arguments: str) -> str:
-        """Return what git prints.
+        """Return the output of git.
 
         Raises:
             CommandError: It fails.

@@ -1,4 +1,4 @@
-"""`gke-inference canary`: raises the share of a second version while it is not worse."""
+"""`gke-inference canary`: raises the share of a second version unless it performs worse."""
 
 import signal
 import time
@@ -22,7 +22,9 @@ from scripts.terminal.options import StackOption, check_one, plan_of
 ModelOption = Annotated[str, typer.Option(help="Model of the stack with a canary.")]
 GitOption = Annotated[
     Path | None,
-    typer.Option(help="Checkout of the repository that delivers the stack, where git does."),
+    typer.Option(
+        help="Checkout of the repository that delivers the stack; only if it is delivered from Git."
+    ),
 ]
 _CLOUD_HOLD_SECONDS = 300.0
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
@@ -32,7 +34,7 @@ canary = typer.Typer()
 
 @canary.callback()
 def canary_group() -> None:
-    """Try a second version of a model on a rising share of its requests."""
+    """Roll out a second version of a model to a rising share of its requests."""
 
 
 @canary.command()
@@ -40,28 +42,28 @@ def run(
     stack: StackOption,
     model: ModelOption,
     steps: Annotated[str, typer.Option(help="Shares in percent, rising.")] = "5,25,50,100",
-    hold: Annotated[str, typer.Option(help="Least time at a step, such as 5m or 30s.")] = "5m",
+    hold: Annotated[str, typer.Option(help="Minimum time at a step, such as 5m or 30s.")] = "5m",
     patience: Annotated[
-        str, typer.Option(help="Longest time at a step for enough requests. Default: 6 times hold.")
+        str, typer.Option(help="Maximum wait at a step for enough requests. Default: 6 times hold.")
     ] = "",
     requests: Annotated[
-        int, typer.Option(min=1, help="Requests that the canary must have had at a step.")
+        int, typer.Option(min=1, help="Minimum number of canary requests at a step.")
     ] = 200,
     alpha: Annotated[
         float,
         typer.Option(
-            min=0.0001, max=0.5, help="Probability of rolling back a version that is as good."
+            min=0.0001, max=0.5, help="Probability of rolling back a version that is equally good."
         ),
     ] = 0.05,
     margin: Annotated[
-        float, typer.Option(min=0, max=100, help="Least difference, in percentage points.")
+        float, typer.Option(min=0, max=100, help="Minimum difference, in percentage points.")
     ] = 1.0,
     git: GitOption = None,
     cloud: CloudOption = False,
 ) -> None:
     """Raise a canary's share step by step; roll back if it performs worse.
 
-    Compares failed requests, and first tokens that come late. Exits 1 if it was rolled back.
+    Compares the shares of failed requests and of late first tokens. Exits 1 after a rollback.
     """
     check_stack(stack)
     settings = _settings(steps, hold, patience, Rule(alpha, margin, requests))
@@ -70,7 +72,7 @@ def run(
         raise CommandError(f"--hold: {message}, got {hold!r}")
     plan, checkout = _checked(stack, model, git, is_run=True)
     with open_backend(stack, cloud=cloud) as backend:
-        # HTTP clients take seconds to load, and what is wrong is said before
+        # HTTP clients take seconds to load; errors are reported before
         from scripts.accept import reach  # noqa: PLC0415
         from scripts.canary.measuring import Measured, versions_of  # noqa: PLC0415
         from scripts.canary.readiness import check_ready  # noqa: PLC0415
@@ -101,7 +103,7 @@ def run(
 
 
 def _run(tried: Canary, plan: Plan, model: str, back: str) -> Outcome:
-    """Go through the steps; of a run that does not pass, say which share is left."""
+    """Run the steps; if they do not pass, report the remaining share."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     outcome = None
     try:
@@ -114,18 +116,20 @@ def _run(tried: Canary, plan: Plan, model: str, back: str) -> Outcome:
 
 
 def _left(tried: Canary, plan: Plan, model: str, back: str) -> str:
-    """Return which share a canary has after a run, and how to take it back."""
+    """Return the share of a canary after a run, and how to roll it back."""
     canary = plan.platform.models[model].canary
     share = tried.share
     if share is None:
         share = 0 if canary is None else canary.percent
-    also = "" if tried.tried in (None, share) else f", or {tried.tried}% once that is applied"
+    also = (
+        "" if tried.tried in (None, share) else f", or {tried.tried}% once that change is applied"
+    )
     how = f"gke-inference canary rollback {back}"
     return f"The canary's share is {share}%{also}. To set it to 0: {how}"
 
 
 def _promotion(plan: Plan, model: str, percent: int) -> str:
-    """Return what makes a canary the stable version, which docs/traffic.md explains."""
+    """Return how to make a canary the stable version, as docs/traffic.md explains."""
     canary = plan.platform.models[model].canary
     is_other = canary is not None and canary.engine is not None
     parts = "engine, settings and weights" if is_other else "weights"
@@ -150,7 +154,7 @@ def _checked(
 ) -> tuple[Plan, Checkout | None]:
     """Return the stack and its checkout.
 
-    Refuse a model that cannot be compared, and a checkout of no use.
+    Refuse a model that cannot be compared, and an unsuitable checkout.
     """
     plan = plan_of(stack)
     check_one("--model", model, plan.platform.models)

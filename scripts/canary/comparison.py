@@ -15,7 +15,7 @@ _TAIL = 1e-12
 
 
 class Finding(StrEnum):
-    """What a comparison says."""
+    """Result of a comparison."""
 
     TOO_FEW = "too few requests"
     NOT_WORSE = "not worse"
@@ -30,7 +30,7 @@ class Share:
     total: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no share.
+        """Check that the numbers form a share.
 
         Raises:
             ValueError: There are more bad requests than requests.
@@ -46,14 +46,14 @@ class Share:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a canary is worse."""
+    """Rule for judging a canary as worse."""
 
     alpha: float
-    """Largest probability of a difference by chance."""
+    """Maximum probability of a difference by chance."""
     margin_percent: float
-    """Least difference of the shares, in percentage points."""
+    """Minimum difference of the shares, in percentage points."""
     least_requests: int
-    """Requests that the canary must have had."""
+    """Minimum number of canary requests."""
 
 
 def compare(canary: Share, stable: Share, rule: Rule) -> Finding:
@@ -69,10 +69,10 @@ def compare(canary: Share, stable: Share, rule: Rule) -> Finding:
 
 
 def probability(canary: Share, stable: Share) -> float:
-    """Return how often chance alone gives a canary as many bad requests, or more.
+    """Return the probability that chance alone gives a canary at least as many bad requests.
 
-    It is the upper tail of the hypergeometric distribution: all requests are dealt to both versions
-    at random, and none of them is bad because of its version.
+    It is the upper tail of the hypergeometric distribution: requests are assigned to both versions
+    at random, and no request is bad because of its version.
     """
     bad, total = canary.bad + stable.bad, canary.total + stable.total
     found = 0.0
@@ -83,7 +83,7 @@ def probability(canary: Share, stable: Share) -> float:
         term = _log_choose(bad, count) + _log_choose(total - bad, canary.total - count) - whole
         found += math.exp(term)
         if found > _TAIL and term < math.log(_TAIL):
-            break  # the rest of the tail falls faster than it can count
+            break  # the rest of the tail is negligible
     return min(found, 1.0)
 
 
@@ -94,7 +94,7 @@ def _log_choose(of: int, some: int) -> float:
 def common_bounds(
     one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]
 ) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Return two histograms by the bounds that both have."""
+    """Return two histograms, reduced to their common bounds."""
     both = {bound for bound, _ in one} & {bound for bound, _ in other}
     first, second = (
         sorted(each for each in histogram if each[0] in both) for histogram in (one, other)
@@ -103,12 +103,12 @@ def common_bounds(
 
 
 def slow(buckets: Sequence[tuple[float, float]], threshold: float) -> Share:
-    """Return the requests of a histogram that took longer than a threshold.
+    """Return the number of requests in a histogram that took longer than a threshold.
 
     Args:
         buckets: Upper bound and cumulative count of each bucket; the last bound is infinite.
-        threshold: In the unit of the bounds; the next bound counts, so that none is slow which
-            may have been in time.
+        threshold: Threshold in the unit of the bounds, rounded up to the next bound, so that no
+            request counts as slow that may have been in time.
     """
     ordered = sorted(buckets)
     if not ordered:
@@ -119,7 +119,7 @@ def slow(buckets: Sequence[tuple[float, float]], threshold: float) -> Share:
 
 
 def bound_of_quantile(buckets: Sequence[tuple[float, float]], quantile: float) -> float | None:
-    """Return the bound of the bucket with a quantile; None without requests, or beyond them all."""
+    """Return the bound of a quantile's bucket; None without requests or beyond the last bound."""
     ordered = sorted(buckets)
     if not ordered or not ordered[-1][1]:
         return None

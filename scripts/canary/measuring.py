@@ -1,7 +1,7 @@
-"""Requests of a canary and of the stable version, as the clusters' Prometheus has them.
+"""Requests of a canary and of the stable version, from the clusters' Prometheus.
 
-Counters are read twice and subtracted series by series. `increase()` would miss what a series had
-when it was first seen, which for errors is what matters.
+Counters are read twice and subtracted per series. `increase()` would miss the first value of a new
+series, which matters for errors.
 """
 
 import math
@@ -23,7 +23,7 @@ _PICKED: Final = "inference_objective_request_total"
 _ANSWERED: Final = "backend_request_count"
 _NOT_THE_VERSIONS: Final = "BadRequest|ModelServerError"
 """Error codes of pickers that are left out: a client's own, and answers of engines, which the load
-balancer counts. The picker's v1.2.0 does not see those behind Envoy: it looks for a header `status`
+balancer counts. The picker's v1.5.0 does not see those behind Envoy: it looks for a header `status`
 (pkg/epp/handlers/server.go)."""
 _QUANTILE: Final = 0.95
 _LATE: Final = "late first tokens"
@@ -32,22 +32,22 @@ Counters = dict[frozenset[tuple[str, str]], float]
 
 @dataclass(frozen=True)
 class Version:
-    """One version of a model, as series name it."""
+    """One version of a model, with its names in metrics."""
 
     object_name: str
-    """In Kubernetes: its PodMonitoring and its pool."""
+    """Name in Kubernetes, of its PodMonitoring and its pool."""
     namespace: str
     balancer: str
     """First part of the names of the load balancer's metrics."""
     first_token: str | None
-    """Histogram of the time to the first token; None where the engine has none."""
+    """Histogram of the time to first token; None if the engine has none."""
     is_twin: bool = False
 
     @property
     def _backend(self) -> str:
-        """Which series of the load balancer are about the pool.
+        """Matcher for the load balancer's series of the pool.
 
-        GKE names a backend service after namespace and object, between hashes and a port.
+        GKE builds the name of a backend service from hashes, namespace, object and port.
         """
         if self.is_twin:
             return f'backend_name="pool/{self.namespace}/{self.object_name}"'
@@ -55,11 +55,11 @@ class Version:
         return f'backend_target_name=~"gkegw1-[a-z0-9]+-{name}-[0-9]+-[a-z0-9]+"'
 
     def expressions(self, matchers: str, of_balancer: str) -> dict[str, str]:
-        """Return the counters of the version in one cluster, by what they count.
+        """Return the PromQL of the version's counters in one cluster, by kind.
 
         Args:
-            matchers: Of what is scraped in the cluster.
-            of_balancer: Of the series of load balancers, which are of a region.
+            matchers: Matchers for series that are scraped in the cluster.
+            of_balancer: Matchers for the load balancers' series, which are regional.
         """
         job, where = self.object_name, f'namespace="{self.namespace}",{matchers}'
         picker = f'job="{job}-picker",{where}'
@@ -107,15 +107,14 @@ class Measured:
     canary: Version
     stable: Version
     threshold_seconds: float | None
-    """First tokens that come later are bad; None: later than the 95th percentile of the stable
-    version."""
+    """Threshold for a late first token; None for the 95th percentile of the stable version."""
     least_requests: int = 1
-    """Requests of the stable version from which its percentile counts, once there was one."""
+    """Minimum stable requests for a new percentile, once there is one."""
     _before: dict[tuple[str, str], Counters] = field(
         default_factory=dict[tuple[str, str], Counters]
     )
     _percentile: tuple[float, float] | None = None
-    """The last finite percentile of the stable version, and from how many requests it is."""
+    """Last finite percentile of the stable version, and its number of requests."""
 
     def begin(self) -> None:
         """Count from now on.
@@ -126,7 +125,7 @@ class Measured:
         self._before = self._read()
 
     def look(self) -> Sight:
-        """Return what was counted since `begin`.
+        """Return the counts since `begin`.
 
         Raises:
             NoSight: A Prometheus does not answer.
@@ -139,8 +138,8 @@ class Measured:
             name = version.object_name
             refused = round(sums.get((name, "refused"), 0.0))
             answered = round(sums.get((name, "answered"), 0.0))
-            # The load balancer's series come minutes later than the picker's, and their name is
-            # assumed: without them nobody knows how many of the picked requests failed.
+            # The load balancer's series arrive minutes after the picker's, and their name is
+            # assumed. Without them the number of failed requests is unknown.
             if not answered and sums.get((name, "picked"), 0.0) > 0:
                 return Share(0, 0)
             total = answered + refused
@@ -154,29 +153,29 @@ class Measured:
         return Sight({**measures, _LATE: found})
 
     def _late(self, grown: Mapping[tuple[str, str], Counters]) -> tuple[Share, Share] | str:
-        """Return the late first tokens of both versions, or why they cannot be compared."""
+        """Return the late first tokens of both versions, or why they are not comparable."""
         if self.canary.first_token is None or self.stable.first_token is None:
             return "an engine does not export the time to the first token"
         canary, stable = (
             _cumulative(grown.get((each.object_name, "buckets"), {}))
             for each in (self.canary, self.stable)
         )
-        # Without requests an engine may have no buckets yet, and their bounds are not known.
+        # Without requests an engine may have no buckets yet, so the bounds are unknown.
         if canary and stable:
             canary, stable = common_bounds(canary, stable)
             if len(canary) < 2 or (
                 self.threshold_seconds is not None and canary[-2][0] < self.threshold_seconds
             ):
-                return "the histograms of both engines have no bound in common to compare at"
+                return "the histograms of the engines have no common bound to compare at"
         threshold = self.threshold_seconds
         if threshold is None:
             threshold = self._threshold(stable)
         return slow(canary, threshold), slow(stable, threshold)
 
     def _threshold(self, stable: list[tuple[float, float]]) -> float:
-        """Return the percentile of the stable version, or the last one where it has few requests.
+        """Return the percentile of the stable version, or its last one if it has few requests.
 
-        At 100% it has none; its share is then that of a step before, counted by that threshold.
+        At 100% it has no requests; the comparison then uses its share from an earlier step.
         """
         total = stable[-1][1] if stable else 0.0
         _, before = self._percentile or (math.inf, 0.0)
@@ -212,7 +211,7 @@ def counters_of(samples: Iterable[Sample], region: str) -> Counters:
 
 
 def growth(before: Mapping[frozenset[tuple[str, str]], float], now: Counters) -> Counters:
-    """Return by how much each counter grew; one that fell began again at 0."""
+    """Return the growth of each counter; a counter that fell was reset to 0."""
     return {
         labels: value - start if value >= (start := before.get(labels, 0.0)) else value
         for labels, value in now.items()
@@ -220,7 +219,7 @@ def growth(before: Mapping[frozenset[tuple[str, str]], float], now: Counters) ->
 
 
 def _cumulative(grown: Counters) -> list[tuple[float, float]]:
-    """Return the buckets of a histogram over all of its series: upper bound and count."""
+    """Return the buckets of a histogram, summed over its series: upper bound and count."""
     found: dict[float, float] = {}
     for labels, value in grown.items():
         bound = float(dict(labels)["le"])

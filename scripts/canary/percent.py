@@ -1,4 +1,4 @@
-"""The share of a canary in a stack file: one number, with every comment kept."""
+"""The share of a canary in a stack file, changed without touching comments."""
 
 import io
 import json
@@ -15,7 +15,7 @@ def write_percent(stack: str, model: str, percent: int, folder: Path = STACKS) -
     """Write the share of a model's canary into a stack file.
 
     Raises:
-        StackError: The file cannot be used, or could not be with the share; it stays as it was.
+        StackError: The file is invalid, or would be with the share; it is unchanged.
     """
     file = folder / f"Pulumi.{stack}.yaml"
     platform_of(file)

@@ -1,4 +1,4 @@
-"""Whether a canary can take requests: a share of a version without a replica is answered 503."""
+"""Readiness of a canary: without a replica, its share of the requests gets 503."""
 
 from scripts.accept.deployed import Deployed, Object
 from scripts.terminal.console import CommandError
@@ -6,7 +6,7 @@ from twin.wire.kube import KubeError
 
 
 def check_ready(deployed: Deployed, model: str) -> None:
-    """Refuse a canary without a ready replica in one of its clusters.
+    """Check that a canary has a ready replica in each of its clusters.
 
     Raises:
         CommandError: Names the cluster; nothing was changed.

@@ -1,4 +1,4 @@
-"""Gives a canary a share, by the way in which its stack is delivered."""
+"""Sets the share of a canary, by the delivery of its stack."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,30 +26,30 @@ from twin.host.paths import TwinPaths
 
 @dataclass(frozen=True)
 class Rollout:
-    """How a share gets from the stack file to the gateway."""
+    """Transfer of a share from the stack file to the gateway."""
 
     stack: str
     model: str
     backend: Backend
     git: Checkout | None
-    """Checkout of the repository that delivers the stack; None where Pulumi does."""
+    """Checkout of the repository that delivers the stack; None if Pulumi does."""
     sleep: Callable[[float], None]
     limit_seconds: float = 600.0
 
     def check_rendered(self) -> None:
-        """Refuse a checkout that lacks what the stack file says: a step would bring it as well.
+        """Check that the checkout matches the stack file, so that a step changes nothing else.
 
         Raises:
-            CommandError: Says what to run.
+            CommandError: The message names the command to run.
         """
         if self.git is not None and not is_written(self._tree(), self.git.folder):
             raise CommandError(
-                "--git: must have what the stack says, so that a step changes the share alone;"
+                "--git: must match the stack, so that a step changes only the share;"
                 f" commit what render --stack {self.stack} --git writes"
             )
 
     def set_percent(self, percent: int) -> None:
-        """Give the canary a share, and wait until it is in the clusters.
+        """Set the canary's share, and wait until the clusters have it.
 
         Raises:
             CommandError: The stack cannot be deployed; the file has the share.
@@ -79,10 +79,10 @@ class Rollout:
         return stack_tree(plan_of(self.stack), self.stack, manifests(states))
 
     def _wait(self, git: Checkout, commit: str, percent: int) -> None:
-        """Wait until every cluster has a commit, or one that came after it.
+        """Wait until every cluster has a commit or a later one.
 
-        A share of 0 is waited for even where a cluster reports errors: they may be about something
-        else, and to give up would leave the canary its share.
+        For a share of 0, errors of a cluster do not end the wait: they may have another cause, and
+        giving up would leave the canary its share.
 
         Raises:
             CommandError: A cluster refuses the commit, or does not have it in time.
@@ -116,14 +116,14 @@ class Rollout:
 
 
 def checkout_of(plan: Plan, stack: str, git: Path | None, *, is_run: bool) -> Checkout | None:
-    """Return the checkout that delivers a stack; None where Pulumi does.
+    """Return the checkout that delivers a stack; None if Pulumi does.
 
     Args:
         plan: The stack.
         stack: Its name.
-        git: Top of the checkout, as it was given.
-        is_run: Whether the share is raised: then the whole checkout must be clean. To take it back
-            the folders of the stack must be.
+        git: Root of the checkout, as given.
+        is_run: Whether the share is raised, which requires a clean checkout. A rollback requires
+            only clean folders of the stack.
 
     Raises:
         CommandError: It is missing, not needed, of another branch, or has changes; or the stack is

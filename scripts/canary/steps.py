@@ -1,4 +1,4 @@
-"""The steps of a canary: raise its share, look, and go on or roll back."""
+"""The steps of a canary: raise its share, compare, and continue or roll back."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from scripts.canary.comparison import Finding, Rule, Share, compare
 
 
 class Outcome(StrEnum):
-    """How a run ended."""
+    """Outcome of a run."""
 
     PASSED = "passed"
     ROLLED_BACK = "rolled back"
@@ -17,16 +17,16 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Sight:
-    """What both versions did since a step began, by measure."""
+    """Measurements of both versions since a step began."""
 
     measures: dict[str, tuple[Share, Share]]
-    """Shares of the canary and of the stable version, by what is bad in words."""
+    """Shares of the canary and of the stable version, by description of the measure."""
     not_comparable: dict[str, str] = field(default_factory=dict[str, str])
-    """Why something is not measured, by what is bad in words."""
+    """Reasons for missing measures, by description of the measure."""
 
 
 class NoSight(Exception):
-    """Nothing can be counted now; the message says why."""
+    """Nothing can be counted now; the message has the reason."""
 
 
 class Measuring(Protocol):
@@ -37,33 +37,33 @@ class Measuring(Protocol):
         ...
 
     def look(self) -> Sight:
-        """Return what was counted since `begin`."""
+        """Return the counts since `begin`."""
         ...
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a canary is tried."""
+    """Settings of a canary run."""
 
     steps: tuple[int, ...]
-    """Shares in percent, rising."""
+    """Ascending shares, in percent."""
     hold_seconds: float
-    """Least time at a step."""
+    """Minimum time at a step."""
     patience_seconds: float
-    """Longest time at a step until there are enough requests."""
+    """Maximum time at a step until there are enough requests."""
     look_seconds: float
-    """Time between two looks."""
+    """Time between two comparisons."""
     rule: Rule
 
     @property
     def looks(self) -> int:
-        """How many looks a step has at most."""
+        """Maximum number of comparisons at a step."""
         return max(1, round(self.patience_seconds / self.look_seconds))
 
     def rule_of(self, measures: int) -> Rule:
-        """Return the rule of one comparison at one look.
+        """Return the rule for one comparison.
 
-        `alpha` is shared by all comparisons of a run (Bonferroni): looks, steps and measures.
+        All comparisons of a run share `alpha` (Bonferroni): times, steps and measures.
         """
         alpha = self.rule.alpha / (self.looks * len(self.steps) * max(1, measures))
         return Rule(alpha, self.rule.margin_percent, self.rule.least_requests)
@@ -81,25 +81,25 @@ class Canary:
         sleep: Callable[[float], None],
         tell: Callable[[str], None],
     ) -> None:
-        """Take what the run works with.
+        """Take the settings and the functions of the run.
 
         Args:
-            settings: How the canary is tried.
-            measuring: Counts requests.
-            set_percent: Gives the canary a share, and returns when the gateway deals by it.
-            sleep: Waits for some seconds.
-            tell: Shows progress, a line a call.
+            settings: Settings of the run.
+            measuring: Counter of requests.
+            set_percent: Function that sets the share and returns when the gateway applies it.
+            sleep: Function that waits for some seconds.
+            tell: Function that shows a line of progress.
         """
         self._settings, self._measuring = settings, measuring
         self._set_percent, self._sleep, self._tell = set_percent, sleep, tell
         self._stable: dict[str, Share] = {}
         self.share: int | None = None
-        """Share in percent that the gateway deals by; None before the first step."""
+        """Share that the gateway applies, in percent; None before the first step."""
         self.tried: int | None = None
-        """Share that was to be set last: another one where that failed or is under way."""
+        """Share that was last requested; differs if setting it failed or is in progress."""
 
     def run(self) -> Outcome:
-        """Go through the steps, and give the canary no share if it is worse at one of them."""
+        """Run the steps; set the share to 0 if the canary is worse at one of them."""
         for percent in self._settings.steps:
             self._tell(f"{percent}%: deploying")
             self._set(percent)
@@ -118,7 +118,7 @@ class Canary:
         self.share = percent
 
     def _hold(self, percent: int) -> str:
-        """Look until a step is decided; return why the canary must go, or nothing."""
+        """Compare until a step is decided; return the reason for a rollback, or nothing."""
         settings, waited = self._settings, 0.0
         is_begun, sight = False, Sight({})
         while waited < settings.patience_seconds:
@@ -148,7 +148,7 @@ class Canary:
         return f"fewer than {least} requests to compare in {waited:.0f} s: {_words(sight)}"
 
     def _judge(self, sight: Sight) -> dict[str, Finding]:
-        """Compare by measure. A stable version with few requests is as it was at a step before."""
+        """Compare by measure; with few stable requests, use those of an earlier step."""
         rule = self._settings.rule_of(len(sight.measures))
         return {
             name: compare(canary, self._stable_of(name, stable), rule)
@@ -175,7 +175,7 @@ def _words(sight: Sight) -> str:
 
 
 def check_steps(steps: Sequence[int]) -> str:
-    """Return what is wrong with the shares of a run; nothing where all is well."""
+    """Return the problem with the shares of a run, if any."""
     if not steps:
         return "must have one step or more"
     if any(not 1 <= step <= 100 for step in steps):
@@ -183,5 +183,5 @@ def check_steps(steps: Sequence[int]) -> str:
     if list(steps) != sorted(set(steps)):
         return "must rise from step to step"
     if steps[0] == 100:
-        return "must begin below 100: there the stable version has no requests to compare with"
+        return "must begin below 100: at 100 the stable version has no requests to compare with"
     return ""

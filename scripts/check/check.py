@@ -1,4 +1,4 @@
-"""`gke-inference check`: invariants across rendered objects, of this blueprint or any other."""
+"""`gke-inference check`: invariants of rendered objects, from this blueprint or any other."""
 
 import json
 import sys
@@ -22,10 +22,10 @@ from scripts.terminal.tables import Column, Listing, print_table, prose
 
 
 def chosen(names: list[str]) -> list[Invariant[World]]:
-    """Return the invariants with some names; without names, all of them.
+    """Return the invariants with the given names; without names, all.
 
     Raises:
-        CommandError: A name is not known.
+        CommandError: A name is unknown.
     """
     known = invariants()
     check_words("--rule", names, known)

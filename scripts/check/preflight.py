@@ -1,4 +1,4 @@
-"""`gke-inference preflight`: whether each model can start on each rung, and in which project."""
+"""`gke-inference preflight`: checks that each model can start on each rung and in its project."""
 
 import json
 from dataclasses import asdict, replace
@@ -28,22 +28,23 @@ def preflight(
         bool,
         typer.Option(
             "--cloud",
-            help="Check the project instead: what the stack needs there before its first `up`."
-            " Reads with application default credentials, and changes nothing.",
+            help="Check instead that the project has what the stack needs before its first `up`."
+            " Reads with application default credentials and changes nothing.",
         ),
     ] = False,
     twin: Annotated[
         bool,
         typer.Option(
             "--twin",
-            help="With --cloud: check the project of the same name on the twin, which is started.",
+            help="With --cloud: check the project of the same name on the twin; starts the twin"
+            " if needed.",
         ),
     ] = False,
     allow_unseen: Annotated[
         bool,
         typer.Option(
             "--allow-unseen",
-            help="With --cloud: exit 0 although Google refuses to show something.",
+            help="With --cloud: exit 0 even if Google refuses to show something.",
         ),
     ] = False,
     as_json: JsonOption = False,
@@ -83,7 +84,7 @@ def compiled(found: list[Line], cache: Path = _CACHE) -> list[Line]:
 
     Args:
         found: Lines to compile.
-        cache: File with earlier results; the key is the releases and everything that is compiled.
+        cache: File with earlier results, by releases and compiled programs.
     """
     asked = [one.call for one in found if one.call is not None]
     if not asked:

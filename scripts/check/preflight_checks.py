@@ -1,4 +1,4 @@
-"""What is checked of a model on a rung before anything is paid for: memory, kernel, block table."""
+"""Checks of a model on a rung before deployment: memory, kernel and block table."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.architectures import Architecture, find_model
-from gke_inference.sizing.image_memory import check_copies_fit, copy_gib
-from gke_inference.sizing.memory import Room, room, split, weights_gib
+from gke_inference.sizing.image_memory import adapters_gib, check_copies_fit, copy_gib
+from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
 from infra.stack import Engine, Model
@@ -15,20 +15,20 @@ from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 
 _FLUX = AttentionShape(24, 24, 4608, 4608, 128, causal=False)
-"""Of a picture of 1024 by 1024 pixels with 512 tokens of text: the largest that FLUX.1 draws."""
+"""For an image of 1024 by 1024 pixels with 512 tokens of text, the largest that FLUX.1 makes."""
 
 _NO_COMPILER = "no compiler for GPUs here"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One answer."""
+    """Result of one check."""
 
     ok: bool | None
     """None: not checked."""
     says: str
     brief: str = ""
-    """What a table shows of it where all is well."""
+    """Text in a table if the check passed."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Line:
     kernel: Check
     table: Check
     call: dict[str, Any] | None
-    """What the compiler is asked for `kernel`; None: nothing."""
+    """Program to compile for `kernel`; None for none."""
 
 
 def lines(plan: Plan) -> Iterator[Line]:
-    """Yield each model on each of its rungs, one rung of a capacity once, in the stack's order."""
+    """Yield each model on each rung of its capacity, once, in the stack's order."""
     for name, every in plan.models.items():
         seen: set[int] = set()
         for served in every:
@@ -56,9 +56,9 @@ def lines(plan: Plan) -> Iterator[Line]:
 
 
 def line(name: str, model: Model, rung: Rung) -> Line:
-    """Return what is checked of a model on a rung; the kernel's check says what to compile."""
+    """Return the checks of a model on a rung; the kernel's check has the program to compile."""
     architecture = find_model(model.weights, name)
-    tensor, _ = split(rung, model.settings.tensor_parallel)
+    tensor, _ = split(rung, model.settings.tensor_parallel or (1 if model.experts else None))
     call = _call(model, rung, architecture, tensor)
     return Line(
         model=name,
@@ -71,11 +71,14 @@ def line(name: str, model: Model, rung: Rung) -> Line:
 
 
 def memory(name: str, model: Model, rung: Rung) -> Check:
-    """Return whether weights and the KV cache of one longest request fit, with the arithmetic."""
+    """Return whether weights and the KV cache of one longest request fit, with the numbers."""
     if model.engine is Engine.DIFFUSION:
         return _copies(model, rung)
     load = loaded_model(name, model)
     tensor, stages = split(rung, model.settings.tensor_parallel)
+    if model.experts is not None:
+        tensor, stages = model.settings.tensor_parallel or 1, 1
+        load = expert_part(load, rung.devices, tensor, model.experts.redundant)
     found = room(load, rung.accelerator, tensor=tensor, stages=stages)
     brief = f"{found.needed:.1f} of {found.usable:.1f} GiB"
     if found.tokens:
@@ -84,10 +87,16 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
 
 
 def _copies(model: Model, rung: Rung) -> Check:
-    """Return whether each chip holds a whole copy of a model that draws."""
+    """Return whether each chip holds a whole copy of an image model."""
     weights = weights_gib(model.size.parameters_billion, model.size.bits)
-    needed, usable = copy_gib(rung.accelerator, weights)
-    reason = check_copies_fit(rung.accelerator, weights)
+    live, given = model.live_adapters, len(model.adapters)
+    kept = (
+        adapters_gib(given)
+        if live is None
+        else adapters_gib(given, live_slots=live.slots, live_rank=live.max_rank)
+    )
+    needed, usable = copy_gib(rung.accelerator, weights, kept)
+    reason = check_copies_fit(rung.accelerator, weights, kept)
     says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"
     return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
 

@@ -1,4 +1,4 @@
-"""`gke-inference preflight --cloud`: what a stack needs of its project before the first `up`."""
+"""`gke-inference preflight --cloud`: the prerequisites of a stack in its project."""
 
 import json
 import socket
@@ -37,9 +37,9 @@ def check_project(
     Args:
         plan: The stack, resolved.
         stack: Its name.
-        on_twin: Whether to ask a twin, which is started, in place of Google.
+        on_twin: Whether to use a twin instead of Google; it is started if needed.
         as_json: Whether to print JSON instead of a table.
-        allow_unseen: Whether what cannot be seen may pass.
+        allow_unseen: Whether requirements that cannot be seen may pass.
 
     Raises:
         CommandError: There are no credentials, or Google cannot be reached.
@@ -83,13 +83,13 @@ def _cloud_project(plan: Plan, stack: str) -> Project:
 
 
 def _started_twin(plan: Plan, stack: str) -> Project:
-    """Return the project of the same name on the twin, started if it does not run.
+    """Return the project of the same name on the twin; start the twin if needed.
 
     Raises:
         twin.host.processes.ProcessError: The twin did not start.
-        twin.toolchain.ToolError: A tool cannot be had.
+        twin.toolchain.ToolError: A tool cannot be obtained.
     """
-    # what runs the twin takes a while to load, and a real project needs none of it
+    # the twin's modules take a while to load, and a real project does not need them
     from scripts.shared.tool_setup import ensure_tools  # noqa: PLC0415
     from twin import daemon  # noqa: PLC0415
 
@@ -118,7 +118,7 @@ def is_failure(finding: Finding, *, allow_unseen: bool) -> bool:
 
 
 def addresses_of(hostname: str) -> frozenset[str]:
-    """Return the IPv4 addresses of a host name as this machine resolves it; none without one."""
+    """Return the IPv4 addresses to which this machine resolves a host name, possibly none."""
     try:
         answers = socket.getaddrinfo(hostname, None, socket.AF_INET, socket.SOCK_STREAM)
     except OSError:
@@ -161,5 +161,6 @@ def _show(project: Project, found: list[Finding], *, allow_unseen: bool) -> None
     console.print(f"Stack {project.stack} in project {project.id}: {', '.join(parts)}.")
     if count[State.UNSEEN] and not allow_unseen:
         console.print(
-            "What cannot be seen is not counted as met; --allow-unseen lets it pass.", style="dim"
+            "Requirements that cannot be seen count as failed; --allow-unseen accepts them.",
+            style="dim",
         )

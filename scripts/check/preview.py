@@ -1,4 +1,4 @@
-"""`gke-inference preview`: what an `up` would change, with the policies, on the twin."""
+"""`gke-inference preview`: the changes of an `up`, with the policies, on the twin."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _COMMENT_LINES = 400
 
 
 def markdown(stack: str, output: str, succeeded: bool) -> str:
-    """Return the comment for a pull request: the counts, and the preview folded away.
+    """Return the pull request comment: the counts, and the preview in a folded section.
 
     Args:
         stack: Name of the stack.
@@ -85,7 +85,9 @@ def preview(
             sys.stderr.write(answer.stderr)
         if comment is not None:
             write_output("--comment", comment, lambda file: _comment(file, stack, answer, events))
-        refuse_losses(stack, events)  # first: the engine refuses to lose what is protected, too
+        refuse_losses(
+            stack, events
+        )  # first, because the engine also refuses to delete protected resources
         if answer.returncode:
             if breaks_policy(events):
                 raise CheckFailedError(f"{stack}: breaks a mandatory policy; see above")
@@ -94,12 +96,12 @@ def preview(
 
 @contextmanager
 def _platform(engine: PulumiCli, stack: str) -> Generator[dict[str, str]]:
-    """Yield the variables with which the preview finds the platform of a serving stack."""
+    """Yield the environment variables that locate the platform of a serving stack."""
     if isinstance(engine, Engine):
         with with_platform(engine, stack) as variables:
             yield variables
     else:
-        yield {}  # it is in the backend of this shell
+        yield {}  # the platform is in the backend of this shell
 
 
 def _on_twin(stack: str, *, official: bool) -> Engine:

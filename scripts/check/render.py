@@ -76,7 +76,7 @@ def render(
     oci: Annotated[
         str | None,
         typer.Option(
-            help="Also write them as an OCI artifact: to a registry (HOST/PATH:TAG), or as a layout"
+            help="Also write these as an OCI artifact: to a registry (HOST/PATH:TAG) or as a layout"
             " (FOLDER:TAG)."
         ),
     ] = None,

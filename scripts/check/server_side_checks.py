@@ -1,4 +1,4 @@
-"""Puts rendered files to the checks of a real API server and of the gcp provider."""
+"""Checks rendered files with a real API server and with the gcp provider."""
 
 import json
 import tempfile
@@ -25,13 +25,13 @@ _SERVED_SECONDS = 20
 
 
 def check_objects(kube: Kube, objects: list[dict[str, Any]]) -> list[str]:
-    """Return what an API server refuses of some objects.
+    """Return the objects that an API server rejects, with the reasons.
 
-    Namespaces and definitions are stored, because the other objects need them; nothing else is.
+    Only namespaces and definitions are stored, because the other objects need them.
 
     Args:
-        kube: a server that has GKE's kinds.
-        objects: of one cluster.
+        kube: Server that has GKE's kinds.
+        objects: Objects of one cluster.
     """
 
     def refusal(obj: dict[str, Any]) -> str | None:
@@ -51,7 +51,7 @@ def check_objects(kube: Kube, objects: list[dict[str, Any]]) -> list[str]:
 
 
 def _wait_served(kube: Kube, objects: list[dict[str, Any]]) -> None:
-    """Wait until the kinds that stored definitions describe can be asked for."""
+    """Wait until the kinds of stored definitions are served."""
     wanted = [
         (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
         for spec in (obj["spec"] for obj in objects if obj["kind"] == _STORED[1])
@@ -70,7 +70,7 @@ def _wait_served(kube: Kube, objects: list[dict[str, Any]]) -> None:
 
 
 def check_resources(resources: list[dict[str, Any]]) -> list[str]:
-    """Return what the gcp provider refuses of some resources' inputs."""
+    """Return the resource inputs that the gcp provider rejects, with the reasons."""
     return [
         f"{state['urn'].rsplit('::', 1)[1]} ({state['type']}): {failure}"
         for state in resources
@@ -80,7 +80,7 @@ def check_resources(resources: list[dict[str, Any]]) -> list[str]:
 
 
 def _unknown_again(value: Any) -> Any:
-    """Return inputs as the engine sends them, where a file says that a value is not known yet."""
+    """Return inputs in the engine's form, with markers for unknown values."""
     if isinstance(value, dict):
         return {key: _unknown_again(each) for key, each in cast("Json", value).items()}
     if isinstance(value, list):
@@ -89,7 +89,7 @@ def _unknown_again(value: Any) -> Any:
 
 
 def _versions(resources: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the GKE version that each cluster asks for: it decides what its API server takes."""
+    """Return the GKE version of each cluster, which determines what its API server accepts."""
     return {
         str(state["inputs"]["name"]): str(state["inputs"]["minMasterVersion"])
         for state in resources
@@ -98,7 +98,7 @@ def _versions(resources: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def check_folder(folder: Path) -> list[str]:
-    """Return every refusal of what `render` wrote into a folder."""
+    """Return every rejection of the files that `render` wrote into a folder."""
     resources: list[dict[str, Any]] = json.loads((folder / "resources.json").read_text())
     problems = check_resources(resources)
     versions = _versions(resources)

@@ -1,4 +1,4 @@
-"""`gke-inference verdict`: what a change does to each stack, before anything is touched."""
+"""`gke-inference verdict`: the effects of a change on each stack, before it is deployed."""
 
 import json
 import signal
@@ -38,7 +38,7 @@ _AT_ONCE = 2
 
 
 def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
-    """Return the stacks to compare: those named, or all of both sides.
+    """Return the stacks to compare: the named ones, or all stacks of both sides.
 
     Raises:
         CommandError: Neither side has a stack of a name, or any stack.
@@ -52,13 +52,13 @@ def chosen(names: list[str], base: Checkout, head: Checkout) -> list[str]:
 def judge(
     head: Path, base: str, names: list[str], official: OfficialPlugins | None = None
 ) -> Verdict:
-    """Return the verdict on what `head`, a working tree, changes since it left `base`.
+    """Return the verdict on the changes of `head`, a working tree, since its merge base.
 
     Args:
-        head: the working tree.
-        base: commit, branch or tag.
-        names: of the stacks to look at; none means all.
-        official: the language host that runs the programs, instead of the twin's own.
+        head: Working tree.
+        base: Commit, branch or tag.
+        names: Names of the stacks to compare; empty for all.
+        official: Language host that runs the programs instead of the twin's own.
 
     Raises:
         CommandError: The commit or stack does not exist.
@@ -84,14 +84,14 @@ def _each(
         running = [pool.submit(of_stack, cli, name, old, new) for name in stacks]
         try:
             yield from (each.result() for each in running)
-        finally:  # interrupted: what has not begun does not begin
+        finally:  # interrupted: cancel the comparisons that have not started
             for each in running:
                 each.cancel()
             cli.stop()
 
 
 def as_json(verdict: Verdict) -> str:
-    """Return a verdict as JSON: everything the comment says, and what it leaves out."""
+    """Return a verdict as JSON: the content of the comment, uncut."""
     body: dict[str, Any] = {
         "verdict": verdict.word,
         "base": verdict.base,
@@ -143,10 +143,10 @@ def verdict(
 ) -> None:
     """Show what a change does to each stack. Exits 1 if it must not be merged as it is.
 
-    Creates nothing, and needs no network and no credentials: both checkouts run on the real engine,
-    with providers that make up the answers of the cloud.
+    Creates nothing and needs neither network nor credentials: both checkouts run on the real
+    engine, with providers that simulate the cloud's answers.
     """
-    # ended from outside, it removes what it wrote, as it does when interrupted
+    # remove temporary files on termination, as on an interrupt
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     check_output("--json", json_file)
     check_output("--markdown", markdown)

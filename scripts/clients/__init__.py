@@ -1,1 +1,1 @@
-"""`gke-inference clients`: the keys of the teams that call a stack's models, and what they used."""
+"""`gke-inference clients`: the keys and the usage of the teams that call a stack's models."""

@@ -1,4 +1,4 @@
-"""`gke-inference clients`: the keys of teams, and what they used."""
+"""`gke-inference clients`: the keys and the usage of teams."""
 
 import json
 from collections.abc import Generator, Iterator
@@ -52,9 +52,9 @@ def clients_group() -> None:
 
 @keys.callback()
 def keys_group() -> None:
-    """Create, list, rotate and revoke the keys of teams.
+    """Create, list, rotate and revoke the teams' keys.
 
-    A gateway knows of a change within five seconds.
+    Changes reach every gateway within five seconds.
     """
 
 
@@ -67,7 +67,7 @@ def create(
     ] = None,
     cloud: CloudOption = False,
 ) -> None:
-    """Create a key of a team and print it. It is not stored anywhere and not printed again."""
+    """Create a key for a team and print it. The key is not stored and is never printed again."""
     with _secret(stack, cloud=cloud) as (secret, platform):
         known = platform.clients.teams if platform.clients is not None else {}
         check_one("TEAM", team, known)
@@ -109,7 +109,7 @@ def rotate(
     ] = None,
     cloud: CloudOption = False,
 ) -> None:
-    """Create a key that replaces another one, which stays valid for a while."""
+    """Replace a key with a new one. The old key stays valid for a while."""
     with _secret(stack, cloud=cloud) as (secret, _):
         now = documents.utc_now()
         ends = now + documents.lifetime_of("--overlap", overlap)
@@ -139,19 +139,19 @@ def usage(
     stack: StackOption = "local",
     by: Annotated[
         list[str] | None,
-        typer.Option(help=f"Add up by {', '.join(FIELDS)}; repeat for several. Default: team."),
+        typer.Option(help=f"Group by {', '.join(FIELDS)}; repeat for several. Default: team."),
     ] = None,
-    since: Annotated[str, typer.Option(help="How far back, such as 30d or 12h.")] = "1d",
+    since: Annotated[str, typer.Option(help="How far to look back, such as 30d or 12h.")] = "1d",
     out: Annotated[
-        Path | None, typer.Option("--csv", help="Also write it to this file, as CSV.")
+        Path | None, typer.Option("--csv", help="Also write the result to this file as CSV.")
     ] = None,
     cloud: CloudOption = False,
     is_json: JsonOption = False,
 ) -> None:
-    """Show the requests, tokens and dollars of each team, from the records of its requests.
+    """Show the requests, tokens and cost of each team, from the usage records.
 
-    Each request is one line in the logs of the gate. For more requests than a command can read,
-    send these lines to BigQuery.
+    Each request is one line in the logs of the gate. For more requests than this command can
+    read, export these lines to BigQuery.
     """
     platform = _with_teams(stack)
     fields = check_words("--by", by or ["team"], FIELDS)
@@ -173,14 +173,14 @@ def usage(
 @clients.command()
 def reconcile(
     stack: StackOption = "local",
-    since: Annotated[str, typer.Option(help="How far back, such as 30d or 12h.")] = "1h",
+    since: Annotated[str, typer.Option(help="How far to look back, such as 30d or 12h.")] = "1h",
     cloud: CloudOption = False,
     is_json: JsonOption = False,
 ) -> None:
-    """Compare the tokens in the records with those that the engines counted.
+    """Compare the tokens in the usage records with the engines' counters.
 
-    Exits with 1 where they differ by more than 0.1 percent and 100 tokens. Requests that pass no
-    gate, such as those of other programs in the cluster, are in the engines' counters alone.
+    Exits 1 if they differ by more than 0.1 percent and 100 tokens. Requests that do not pass a
+    gate, such as those of other programs in the cluster, appear only in the engines' counters.
     """
     platform = _with_teams(stack)
     from scripts.accept import reach  # noqa: PLC0415 - loads clients of everything
@@ -222,7 +222,7 @@ def _records(platform: Platform, since: datetime, *, cloud: bool) -> Iterator[di
 
 
 def _with_teams(stack: str) -> Platform:
-    """Return a stack that tells clients apart.
+    """Return a stack with client teams.
 
     Raises:
         CommandError: It has no teams.

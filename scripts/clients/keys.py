@@ -1,7 +1,7 @@
 """Keys of clients, and the document of their hashes that the callout reads.
 
 A key is `gki_ID_SECRET`. The document has its ID, its team and the SHA-256 of the whole key, which
-has 256 random bits: nothing slower is needed to keep it from being guessed.
+has 256 random bits, so no slower hash is needed.
 """
 
 import base64
@@ -24,12 +24,12 @@ _LARGEST_PAYLOAD: Final = 65_536
 
 
 class KeyProblem(Exception):
-    """A key that does not exist, or a document that is not one; one line."""
+    """A missing key or an invalid document; one line."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """What is known about a key: never the key itself."""
+    """Metadata of a key, without the key itself."""
 
     id: str
     team: str
@@ -37,20 +37,20 @@ class Key:
     created: str
     """RFC 3339, UTC."""
     expires: str | None = None
-    """RFC 3339, UTC; None: never."""
+    """Expiry in RFC 3339, UTC; None for never."""
 
     def is_valid(self, now: datetime) -> bool:
-        """Return whether requests with the key pass."""
+        """Return whether the key is valid."""
         return self.expires is None or datetime.fromisoformat(self.expires) > now
 
 
 def make(team: str, now: datetime, lifetime: timedelta | None = None) -> tuple[Key, str]:
-    """Return a new key, and its text, which nobody can find again.
+    """Return a new key and its text, which is not stored.
 
     Args:
         team: Team that it is for.
         now: Time of its creation.
-        lifetime: How long it is valid; None: until it is revoked.
+        lifetime: Lifetime; None for until it is revoked.
     """
     name = base64.b32encode(secrets.token_bytes(_ID_BYTES)).decode().lower()
     secret = base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).decode().rstrip("=")
@@ -76,14 +76,14 @@ def parse(text: str) -> list[Key]:
     """Return the keys of a document.
 
     Raises:
-        KeyProblem: It is not one that this release writes.
+        KeyProblem: This release cannot read the document.
     """
     try:
         found: Any = json.loads(text)
         return [Key(**entry) for entry in found["keys"]]
     except (KeyError, TypeError, ValueError):
         raise KeyProblem(
-            "the secret must hold a document of keys: another program wrote it"
+            "the secret must contain a document of keys, but another program wrote it"
         ) from None
 
 
@@ -91,7 +91,7 @@ def document(keys: Iterable[Key]) -> str:
     """Return the document of some keys.
 
     Raises:
-        KeyProblem: It is larger than a version of a secret may be.
+        KeyProblem: It exceeds the maximum size of a secret version.
     """
     text = json.dumps({"keys": [asdict(key) for key in keys]})
     if len(text.encode()) > _LARGEST_PAYLOAD:
@@ -103,12 +103,12 @@ def document(keys: Iterable[Key]) -> str:
 
 
 def added(keys: list[Key], new: Key, now: datetime) -> list[Key]:
-    """Return the keys with a new one, and without those that expired."""
+    """Return the keys with a new one, without expired keys."""
     return [*(key for key in keys if key.is_valid(now)), new]
 
 
 def revoked(keys: list[Key], name: str, now: datetime) -> list[Key]:
-    """Return the keys without one of them, and without those that expired.
+    """Return the keys without one of them and without expired keys.
 
     Raises:
         KeyProblem: There is no such key.
@@ -118,7 +118,7 @@ def revoked(keys: list[Key], name: str, now: datetime) -> list[Key]:
 
 
 def expiring(keys: list[Key], name: str, at: datetime) -> list[Key]:
-    """Return the keys, one of which is valid until a time, or until it would have been, if earlier.
+    """Return the keys, with the expiry of one moved to a time unless it is earlier.
 
     Raises:
         KeyProblem: There is no such key.

@@ -1,4 +1,4 @@
-"""A key that a command lends itself for a stack of the twin whose gateway asks for one."""
+"""A temporary key for commands, for a stack on the twin whose gateway requires one."""
 
 import os
 import time
@@ -22,9 +22,9 @@ that they do not know yet would shut this machine out for a minute."""
 
 @contextmanager
 def lent_key(stack: str, platform: Platform) -> Generator[None]:
-    """Give the process a key of the team that may use most; it is revoked at the end.
+    """Give the process a key of the team with the highest limits; revoke it at the end.
 
-    Nothing happens where the gateway asks for no key, or where the user has set one.
+    Does nothing if the gateway requires no key or the user has set one.
 
     Raises:
         CloudError: The twin refuses.

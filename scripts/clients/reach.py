@@ -1,4 +1,4 @@
-"""Where the secret of a stack's keys is: in Google's Secret Manager, or in the twin's."""
+"""Access to the secret with a stack's keys, in Google's Secret Manager or in the twin's."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Whether the gates' records and the engines' counters say the same about tokens."""
+"""Comparison of tokens in the gates' records with the engines' counters."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from scripts.terminal.tables import Listing, figure, print_table
 from twin.cluster.monitoring.promql import Sample
 
 LAG: Final = timedelta(seconds=30)
-"""Age of the newest count that is compared: engines are scraped every 15 seconds."""
+"""Minimum age of compared counts: engines are scraped every 15 seconds."""
 TOLERANCE: Final = 0.001
 """Part of the engines' tokens by which the records may differ: requests that are under way when the
 time begins or ends are in one and not in the other."""
@@ -24,13 +24,13 @@ _KINDS: Final = ("prompt", "completion")
 
 @dataclass(frozen=True)
 class Window:
-    """The time that is compared."""
+    """Period of the comparison."""
 
     begin: datetime
     end: datetime
 
     def has(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a record is of this time."""
+        """Return whether a record is in this period."""
         at = datetime.fromisoformat(str(record["time"]))
         return self.begin <= at <= self.end
 
@@ -47,18 +47,18 @@ class Compared:
 
     @property
     def difference(self) -> float:
-        """What the records miss, as a part of what the engines counted."""
+        """Tokens missing in the records, as a share of the engines' count."""
         return (self.counted - self.recorded) / max(self.counted, self.recorded, 1)
 
     @property
     def agrees(self) -> bool:
-        """Whether both say the same, within the tolerance."""
+        """Whether both agree within the tolerance."""
         apart = abs(self.counted - self.recorded)
         return apart <= max(SLACK, TOLERANCE * max(self.counted, self.recorded))
 
 
 def base_models(plan: Plan) -> dict[str, str]:
-    """Return the model behind every name that clients use: engines count adapters with it."""
+    """Return the model behind every client name; engines count adapters with their model."""
     return {
         name: served
         for served, model in plan.platform.models.items()
@@ -86,8 +86,8 @@ def counted(
 ) -> dict[tuple[str, str], int]:
     """Return the tokens that engines counted by model and kind.
 
-    A counter's growth is its last value less that at the beginning, series by series; one that is
-    smaller at the end was reset, and counts from 0.
+    The growth of a counter is its last value minus its first value, per series. A counter that is
+    smaller at the end was reset and counts from 0.
 
     Raises:
         QueryError, CloudError: Prometheus does not answer.
@@ -104,7 +104,7 @@ def counted(
 
 
 def _selectors(region: RegionPlan) -> list[tuple[str, str, str]]:
-    """Return model, kind and series of what a region counts; a canary counts for its model."""
+    """Return model, kind and series of a region's counters; a canary counts for its model."""
     made: list[tuple[str, str, str]] = []
     for served in region.served:
         if served.settings.task.value != "generate":
@@ -113,7 +113,7 @@ def _selectors(region: RegionPlan) -> list[tuple[str, str, str]]:
         names = {"prompt": metrics.prompt_tokens, "completion": metrics.answer_tokens}
         inside = f'namespace="{served.namespace}",cluster="{region.cluster_name}"'
         model = served.name if served.version is None else served.version.of
-        # where prefill and decode are apart both count the prompt, and decode replicas all of it
+        # with disaggregated serving both count the prompt, and decode replicas count all of it
         role = "" if served.prefill is None else ',role="decode"'
         for kind, name in names.items():
             if name is not None:
@@ -134,7 +134,7 @@ def _growth(begins: Sequence[Sample], ends: Sequence[Sample]) -> int:
 def compare(
     records: Mapping[tuple[str, str], int], counters: Mapping[tuple[str, str], int]
 ) -> list[Compared]:
-    """Return both sides beside each other, by model and kind; what neither has is left out."""
+    """Return the counts of both sides by model and kind, without empty entries."""
     keys = sorted({*records, *counters}, key=lambda key: (key[0], _KINDS.index(key[1])))
     rows = [Compared(*key, records.get(key, 0), counters.get(key, 0)) for key in keys]
     return [row for row in rows if row.recorded or row.counted]

@@ -1,4 +1,4 @@
-"""Where the records of usage are: in Cloud Logging, or in the logs of the twin's pods."""
+"""The usage records, in Cloud Logging or in the logs of the twin's pods."""
 
 import json
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def of_cloud(platform: Platform, cloud: Cloud, since: datetime) -> Iterator[dict
 
 
 def filter_of(platform: Platform, since: datetime) -> str:
-    """Return what asks Cloud Logging for the records."""
+    """Return the Cloud Logging filter for the records."""
     return " AND ".join(
         (
             'resource.type="k8s_container"',
@@ -68,7 +68,7 @@ def _record(line: str) -> dict[str, Any] | None:
     try:
         found: Any = json.loads(line)
     except ValueError:
-        return None  # the last line, while it is written
+        return None  # an incomplete last line
     if not isinstance(found, dict) or "prompt_tokens" not in found:
         return None
     return cast("dict[str, Any]", found)

@@ -1,4 +1,4 @@
-"""The secret that holds the document of keys: read, and changed by adding a version."""
+"""The secret with the document of keys; each change adds a version."""
 
 import base64
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class KeySecret:
     cloud: Cloud
     secret_id: str
     host: str = GOOGLE
-    """Host of the API, with its port where it is another than Google's."""
+    """Host of the API, with its port if it is not Google's."""
 
     @property
     def name(self) -> str:
@@ -27,7 +27,7 @@ class KeySecret:
         return f"projects/{self.cloud.project}/secrets/{self.secret_id}"
 
     def read(self) -> tuple[int, list[Key]]:
-        """Return the number of the newest version, 0 where there is none, and its keys.
+        """Return the number of the newest version, 0 if there is none, and its keys.
 
         Raises:
             CloudError: Google refuses.
@@ -42,13 +42,13 @@ class KeySecret:
         return int(last(found["name"])), parse(text)
 
     def change(self, change: Callable[[list[Key]], list[Key]]) -> None:
-        """Change the keys. Where another change came in between, both hold.
+        """Change the keys; merge with concurrent changes.
 
-        Secret Manager has no condition on a new version, so the number of the version that was made
-        says whether somebody else made one after what was read.
+        Secret Manager does not support conditional writes. The number of the new version shows
+        whether another version was added after the one that was read.
 
         Raises:
-            CloudError: Google refuses, or others change the keys all the time.
+            CloudError: Google refuses, or concurrent changes keep interfering.
             KeyProblem: The change is refused; nothing was written.
         """
         number, keys = self.read()
@@ -61,7 +61,7 @@ class KeySecret:
                 return
             between = self.cloud.get(f"{self.host}/v1/{self.name}/versions/{now - 1}:access")
             number, keys = now, parse(base64.b64decode(between["payload"]["data"]).decode())
-        raise CloudError(f"{self.name}: others change it all the time; run this again")
+        raise CloudError(f"{self.name}: concurrent changes kept interfering; run the command again")
 
     def _check_there(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What teams used: records of the callout, added up by team, model, day, region or key."""
+"""Usage of teams: the callout's records, summed by team, model, day, region or key."""
 
 import csv
 import io
@@ -10,32 +10,32 @@ from typing import Any, Final
 from scripts.terminal.tables import Listing, figure, print_table
 
 FIELDS: Final = ("team", "model", "day", "region", "key")
-"""What usage can be added up by."""
+"""Fields for grouping usage."""
 _FIRST_ERROR: Final = 400
 
 
 @dataclass(frozen=True)
 class Used:
-    """Usage of one request, or of several together."""
+    """Usage of one or several requests."""
 
     requests: int = 0
     refused: int = 0
     """Requests that were answered with an error."""
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    """Of the prompts, those that were in the KV cache."""
+    """Prompt tokens that were in the KV cache."""
     completion_tokens: int = 0
     usd: float = 0.0
-    """At the prices of `clients.prices`."""
+    """Cost at the prices of `clients.prices`."""
     estimated: int = 0
-    """Requests whose tokens no engine reported."""
+    """Requests without reported tokens."""
     reused: int = 0
-    """Requests that got an answer again that is known (`clients.cache`), and so used no tokens."""
+    """Requests answered from the cache (`clients.cache`), which used no tokens."""
     saved_usd: float = 0.0
-    """What these answers cost when they were made."""
+    """Original cost of the cached answers."""
 
     def __add__(self, other: "Used") -> "Used":
-        """Return both together."""
+        """Return the sum."""
         return Used(
             self.requests + other.requests,
             self.refused + other.refused,
@@ -51,14 +51,14 @@ class Used:
 
 @dataclass(frozen=True)
 class Row:
-    """What was used under one name of each field."""
+    """Usage for one value of each field."""
 
     names: tuple[str, ...]
     used: Used
 
 
 def used_of(record: Mapping[str, Any]) -> tuple[dict[str, str], Used] | None:
-    """Return the names and the usage of a record of the callout; None of any other line."""
+    """Return the fields and the usage of a callout's record; None for any other line."""
     if "prompt_tokens" not in record or "team" not in record:
         return None
     names = {
@@ -82,7 +82,7 @@ def used_of(record: Mapping[str, Any]) -> tuple[dict[str, str], Used] | None:
 
 
 def added_up(records: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[Row]:
-    """Return usage by some of `FIELDS`, sorted by the names."""
+    """Return usage by some of `FIELDS`, sorted by their values."""
     found: dict[tuple[str, ...], Used] = {}
     for record in records:
         one = used_of(record)
@@ -93,7 +93,7 @@ def added_up(records: Iterable[Mapping[str, Any]], by: Sequence[str]) -> list[Ro
 
 
 def print_usage(rows: Sequence[Row], by: Sequence[str]) -> None:
-    """Print usage as a table, with a line for everything together."""
+    """Print usage as a table with a total."""
     table = Listing(
         *(field.upper() for field in by), figure("REQUESTS"), figure("REFUSED", spare=1),
         figure("PROMPT"), figure("CACHED", spare=2), figure("COMPLETION"), figure("$"),
@@ -123,7 +123,7 @@ def as_json(rows: Sequence[Row], by: Sequence[str]) -> str:
 
 
 def as_csv(rows: Sequence[Row], by: Sequence[str]) -> str:
-    """Return usage as CSV, with a head."""
+    """Return usage as CSV with a header."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(_plain(Row(("",) * len(by), Used()), by)))
     writer.writeheader()

@@ -1,1 +1,1 @@
-"""Delivery of models from git: the tree, the artifact, and what the clusters have of it."""
+"""Delivery of models from Git: the tree, the artifact, and the status in the clusters."""

@@ -1,6 +1,6 @@
-"""A tree as an OCI artifact: one layer, a gzipped tar, as Config Sync, `flux` and `oras` read it.
+"""A tree as an OCI artifact: one gzipped tar layer, for Config Sync, `flux` and `oras`.
 
-The bytes depend on the tree alone: no times, no owners.
+The bytes depend only on the tree: there are no times and no owners.
 """
 
 import gzip
@@ -26,7 +26,7 @@ _TREE_DIGEST: Final = "gke-inference.dev/tree"
 
 @dataclass(frozen=True)
 class Artifact:
-    """An image manifest, and what it refers to by digest."""
+    """An image manifest and the blobs that it refers to."""
 
     manifest: bytes
     blobs: dict[str, bytes]
@@ -89,10 +89,10 @@ def _tar(tree: Tree) -> bytes:
 
 
 def write_layout(artifact: Artifact, folder: Path, tag: str) -> None:
-    """Write an artifact as an OCI image layout, with one tag; other tags of the layout stay.
+    """Write an artifact to an OCI image layout under one tag; keep the layout's other tags.
 
     Raises:
-        CommandError: The folder has something else.
+        CommandError: The folder has other content.
     """
     layout, index = folder / "oci-layout", folder / "index.json"
     if folder.exists() and any(folder.iterdir()) and not layout.is_file():

@@ -1,4 +1,4 @@
-"""`gke-inference delivery`: what clusters have of models that come from git."""
+"""`gke-inference delivery`: the state of models that are delivered from Git."""
 
 import json
 import time
@@ -24,7 +24,7 @@ delivery = typer.Typer()
 
 @delivery.callback()
 def delivery_group() -> None:
-    """Follow the delivery of models from git."""
+    """Track the delivery of models from Git."""
 
 
 @delivery.command()
@@ -34,14 +34,14 @@ def status(
         str, typer.Option(help="Wait for this commit or digest; a prefix is enough.")
     ] = "",
     wait: Annotated[
-        int, typer.Option(min=0, help="Seconds to wait for every cluster to be synced.")
+        int, typer.Option(min=0, help="Maximum wait for every cluster to be synced, in seconds.")
     ] = 0,
     cloud: CloudOption = False,
     is_json: JsonOption = False,
 ) -> None:
-    """Show the revision that each cluster has, its errors, and rollouts that are not done.
+    """Show the revision, errors and unfinished rollouts of each cluster.
 
-    Exits 1 if a cluster has errors, or does not have what the source has.
+    Exits 1 if a cluster has errors or is behind the source.
     """
     check_stack(stack)
     plan = plan_of(stack)

@@ -1,4 +1,4 @@
-"""What clusters have of the models that come from git: revision, errors, and rollouts."""
+"""The delivery status of clusters: revision, errors, and rollouts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -18,18 +18,18 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Delivered:
-    """What one cluster has."""
+    """Delivery status of one cluster."""
 
     cluster: str
     revision: str
-    """What the source has, as the cluster last saw it; empty where it never did."""
+    """Revision of the source that the cluster last saw; empty if none."""
     synced: str
-    """What was last applied as a whole."""
+    """Revision that was last applied completely."""
     errors: tuple[str, ...]
     rollouts: tuple[str, ...]
     """Workloads whose new replicas are not all ready."""
     tried: str = ""
-    """What was applied last, as a whole or not: what its errors of applying are about."""
+    """Revision that was last applied, completely or not; apply errors refer to it."""
 
     @property
     def state(self) -> str:
@@ -50,12 +50,12 @@ class Delivered:
 def find_delivered(
     clusters: Iterable[Cluster], namespace: str, tool: DeliveryTool
 ) -> list[Delivered]:
-    """Return what each cluster has, by its name.
+    """Return the status of each cluster, by its name.
 
     Args:
         clusters: Clusters to look at.
-        namespace: Of the team.
-        tool: What applies the tree.
+        namespace: Namespace of the team.
+        tool: Tool that applies the tree.
 
     Raises:
         CommandError: A cluster does not answer.
@@ -71,7 +71,7 @@ def find_delivered(
 
 
 def _read(kube: Kube, lock_name: str, plural: str, namespace: str, name: str) -> Object | None:
-    """Return an object, or None where it or its kind is not there."""
+    """Return an object, or None if it or its kind does not exist."""
     try:
         return kube.get(
             f"/apis/{api(lock_name).api_version}/namespaces/{namespace}/{plural}/{name}"
@@ -119,13 +119,13 @@ def _argo_cd(kube: Kube, namespace: str) -> tuple[str, str, str, tuple[str, ...]
 
 
 def _rollouts(kube: Kube, namespace: str) -> Iterator[str]:
-    """Yield the workloads whose newest version is not what answers."""
+    """Yield the workloads whose newest version does not serve yet."""
     yield from _deployments(kube, namespace)
     yield from _groups(kube, namespace)
 
 
 def _groups(kube: Kube, namespace: str) -> Iterator[str]:
-    """Yield the LeaderWorkerSets that roll out; its kind is there where groups of hosts are."""
+    """Yield the LeaderWorkerSets that roll out; the kind exists only with groups of hosts."""
     path = f"/apis/{api('leader_worker_set').api_version}/namespaces/{namespace}/leaderworkersets"
     try:
         found = kube.list(path)
@@ -168,7 +168,7 @@ def _deployments(kube: Kube, namespace: str) -> Iterator[str]:
 
 
 def print_delivered(found: list[Delivered]) -> None:
-    """Print what clusters have, and what is wrong there."""
+    """Print the status and the problems of clusters."""
     table = Listing("CLUSTER", "STATE", "SOURCE", Column("SYNCED", spare=1))
     for one in found:
         notes = [*one.errors, *(f"rollout of {each}" for each in one.rollouts)]
@@ -176,7 +176,7 @@ def print_delivered(found: list[Delivered]) -> None:
         table.add_row(*cells, style="red" if one.errors else "", notes=notes)
     print_table(table)
     if any(one.errors for one in found):
-        console.print("What was applied before goes on running.")
+        console.print("Previously applied objects keep running.")
 
 
 def _short(revision: str) -> str:

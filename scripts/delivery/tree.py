@@ -1,4 +1,4 @@
-"""The objects of a serving stack as a tree of files: the same bytes for the same stack."""
+"""The objects of a serving stack as a reproducible tree of files."""
 
 import hashlib
 import shutil
@@ -17,9 +17,9 @@ SUMS: Final = "SHA256SUMS"
 """File with the digests of a folder's objects, as `sha256sum --check` reads it. Neither Config Sync
 nor Argo CD reads files without the suffix of YAML or JSON."""
 STACK: Final = "STACK"
-"""File with the name of the stack that a folder is of."""
+"""File with the name of a folder's stack."""
 _HIDDEN: Final = "[secret]"
-"""What the engine prints for a secret value."""
+"""Text that the engine prints for a secret value."""
 _OF_PULUMI: Final = "pulumi.com/"
 _SYNC_KINDS: Final = ("AppProject", "Application", "RepoSync", "RootSync")
 _SCALED: Final = ("Deployment", "LeaderWorkerSet")
@@ -42,7 +42,7 @@ class Tree:
 
     @property
     def objects(self) -> int:
-        """How many objects it has."""
+        """Number of objects."""
         return sum(1 for path in self.files if PurePosixPath(path).name not in (STACK, SUMS))
 
 
@@ -51,11 +51,11 @@ def tree_of(stack: str, namespace: str, folders: Mapping[str, list[Object]]) -> 
 
     Args:
         stack: Its name.
-        namespace: Of the team, in which every object must be.
+        namespace: Namespace of the team, in which every object must be.
         folders: Objects by the folder of their cluster.
 
     Raises:
-        CommandError: An object must not be in git, or cannot be applied from there; all are named.
+        CommandError: Objects must not be in Git, or cannot be applied from it; names all of them.
     """
     files: dict[str, str] = {}
     problems: list[str] = []
@@ -67,7 +67,9 @@ def tree_of(stack: str, namespace: str, folders: Mapping[str, list[Object]]) -> 
             problems += _problems(obj, namespace)
             own[_file_name(obj)] = _text(_clean(obj, targets))
         if len(own) != len(objects):
-            problems.append(f"{folder}: must have one object of a kind and name, got several")
+            problems.append(
+                f"{folder}: must have only one object of each kind and name, got several"
+            )
         own[SUMS] = "".join(
             f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n"
             for name, text in sorted(own.items())
@@ -82,7 +84,7 @@ def tree_of(stack: str, namespace: str, folders: Mapping[str, list[Object]]) -> 
 def write_tree(tree: Tree, root: Path) -> bool:
     """Write a tree below a folder and return whether something changed.
 
-    Folders of clusters are replaced as a whole, so that what a stack no longer has goes.
+    Folders of clusters are replaced completely, which removes objects that the stack dropped.
 
     Raises:
         CommandError: A folder has something that no `render` wrote, or is of another stack; nothing
@@ -94,12 +96,12 @@ def write_tree(tree: Tree, root: Path) -> bool:
         own = tree.files[str(marker.relative_to(root))].strip()
         if marker.is_file() and (other := marker.read_text(encoding="utf-8").strip()) != own:
             raise CommandError(
-                f"--git: {folder} must be of the stack {own!r}, got one of {other!r}; give each"
+                f"--git: {folder} must be from the stack {own!r}, got one of {other!r}; give each"
                 " stack its own delivery.source.directory"
             )
         if folder.is_dir() and any(folder.iterdir()) and not (folder / SUMS).is_file():
             raise CommandError(
-                f"--git: {folder} must be empty or a folder that render wrote, as all in it is"
+                f"--git: {folder} must be empty or written by render, because all of its content is"
                 " replaced"
             )
     if is_written(tree, root):
@@ -137,7 +139,7 @@ def _text(obj: Object) -> str:
 
 
 def _target(obj: Object) -> tuple[str, str] | None:
-    """Return kind and name of what an autoscaler scales; None of another object."""
+    """Return kind and name of an autoscaler's target; None for another object."""
     if obj["kind"] != "HorizontalPodAutoscaler":
         return None
     target = obj["spec"]["scaleTargetRef"]
@@ -145,10 +147,10 @@ def _target(obj: Object) -> tuple[str, str] | None:
 
 
 def _clean(obj: Object, targets: set[tuple[str, str]]) -> Object:
-    """Return an object without what is Pulumi's, or what something in the cluster decides.
+    """Return an object without fields that Pulumi or the cluster manages.
 
-    Replicas that an autoscaler or the gate of the weights sets are no field of the tree: whoever
-    applies it would set them back.
+    Replicas that an autoscaler or the weights gate sets are not in the tree, because applying it
+    would reset them.
     """
     metadata = dict(obj["metadata"])
     notes: dict[str, str] = metadata.pop("annotations", None) or {}
@@ -167,7 +169,7 @@ def _clean(obj: Object, targets: set[tuple[str, str]]) -> Object:
 
 
 def _problems(obj: Object, namespace: str) -> Iterator[str]:
-    """Yield why an object must not be in the tree."""
+    """Yield the reasons why an object must not be in the tree."""
     name = f"{obj['kind']} {obj['metadata']['name']}"
     if obj["kind"] == "Secret":
         yield (
@@ -182,10 +184,10 @@ def _problems(obj: Object, namespace: str) -> Iterator[str]:
 
 
 def _unwritable(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths of values that a preview does not know, or does not show, and the rule."""
+    """Yield the paths of values that are unknown or secret in a preview, with the rule."""
     if isinstance(value, str):
         if NOT_KNOWN in value:
-            yield path, "must be known before an up, got a value that only the cloud knows"
+            yield path, "must be known before `up`, got a value that only the cloud knows"
         if value == _HIDDEN:
             yield path, "must not be secret: it would be in git"
     elif isinstance(value, dict):

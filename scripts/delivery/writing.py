@@ -18,10 +18,10 @@ _REFERENCE: Final = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[\w][\
 
 
 def check_targets(plan: Plan, stack: str, git: Path | None, oci: str | None) -> None:
-    """Refuse targets that cannot be written, before anything is rendered.
+    """Check that the targets can be written, before anything is rendered.
 
     Raises:
-        CommandError: Names the option.
+        CommandError: The message names the option.
     """
     for option, value in (("--git", git), ("--oci", oci)):
         if value is not None and plan.platform.layer is not Layer.SERVING:
@@ -43,7 +43,7 @@ def check_targets(plan: Plan, stack: str, git: Path | None, oci: str | None) -> 
 
 
 def _is_reference(value: str) -> bool:
-    """Return whether a value names an image of a registry: its first part is a host."""
+    """Return whether a value names an image in a registry, with a host as its first part."""
     return not value.startswith((".", "/")) and host_of(value) != "docker.io"
 
 
@@ -62,7 +62,7 @@ def stack_tree(plan: Plan, stack: str, by_cluster: dict[str, list[dict[str, Any]
         by_cluster: Its objects, by the name of their cluster.
 
     Raises:
-        CommandError: An object must not be in git.
+        CommandError: An object must not be in Git.
     """
     folders = {
         tree_folder(plan.platform, name): by_cluster[region.cluster_name]
@@ -73,7 +73,7 @@ def stack_tree(plan: Plan, stack: str, by_cluster: dict[str, list[dict[str, Any]
 
 
 def write_targets(tree: Tree, stack: str, git: Path | None, oci: str | None) -> None:
-    """Write a tree to the targets that were checked, and print what was written.
+    """Write a tree to the checked targets, and print the result.
 
     Raises:
         CommandError: A folder or registry refuses.

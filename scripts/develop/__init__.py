@@ -1,1 +1,1 @@
-"""Commands for work on the blueprint itself."""
+"""Commands for developing the blueprint."""

@@ -1,4 +1,4 @@
-"""`gke-inference doctor`: whether this machine can run the blueprint, and what it will use."""
+"""`gke-inference doctor`: checks that this machine can run the blueprint."""
 
 import errno
 import json
@@ -67,7 +67,7 @@ def table(checked: list[Row]) -> Table:
 
 
 def facts() -> Facts:
-    """Return what the checks look at, of this machine."""
+    """Return the facts about this machine for the checks."""
     cache = cache_root()
     absent = tuple(module.name for module in missing(modules().values()))
     return Facts(
@@ -92,12 +92,12 @@ def facts() -> Facts:
 
 
 def _existing(folder: Path) -> Path:
-    """Return a folder, or the nearest one above it that exists."""
+    """Return a folder, or its nearest existing ancestor."""
     return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def _available_memory_gib() -> float:
-    """Return what programs can get now; without Linux's own figure, all that is installed."""
+    """Return the available memory; without Linux's figure, the installed memory."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except FileNotFoundError:
@@ -160,7 +160,7 @@ def _tool(name: str) -> Program:
 
 
 def _version(name: str, path: str | None) -> str:
-    """Return the first line that a program prints about its version; empty if it prints none."""
+    """Return the first line of a program's version output; may be empty."""
     if path is None or name not in _VERSIONS:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""The checks of `gke-inference doctor`: from facts about a machine to a row each."""
+"""The checks of `gke-inference doctor`: each turns facts about a machine into a row."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -23,18 +23,18 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Program:
-    """A program that may be on PATH, and what the twin runs in its place."""
+    """A program that may be on PATH, and the one that the twin uses."""
 
     name: str
     on_path: str
     """Path and version; empty: it is not on PATH."""
     used: str
-    """What a run on the twin uses."""
+    """Program that a run on the twin uses."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the checks look at."""
+    """Facts for the checks."""
 
     platform: str
     """Operating system and architecture, such as `linux/amd64`."""
@@ -43,23 +43,23 @@ class Facts:
     packages_current: bool
     """Whether the packages of `.venv` are those of requirements.lock."""
     settings_problem: str
-    """What is wrong with a variable of the tools; empty: nothing."""
+    """Problem with an environment variable of the tools; may be empty."""
     go: str
     """Version of the Go toolchain on PATH; empty: there is none."""
     go_is_new_enough: bool
     go_package: str
-    """The package that a Go toolchain comes from where PATH has none that is new enough."""
+    """Package of the Go toolchain, used if PATH has none that is new enough."""
     cache: str
     """Folder of the tools."""
     cache_is_writable: bool
     missing: tuple[str, ...]
     """Tool modules that are neither in the cache nor on PATH."""
     tools: int
-    """Tool modules in all."""
+    """Total number of tool modules."""
     cache_free_gib: float
     checkout_free_gib: float
     memory_gib: float
-    """Memory that is available now."""
+    """Available memory."""
     cores: int
     unbound: tuple[str, ...]
     """Loopback addresses that could not be bound, with the reason."""
@@ -68,7 +68,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Row:
-    """One check: what was found and, unless it is good, what to do."""
+    """Result of one check, with a remedy unless it passed."""
 
     check: str
     state: State
@@ -95,7 +95,7 @@ def rows(facts: Facts) -> list[Row]:
 
 
 def failures(checked: list[Row]) -> list[Row]:
-    """Return the rows that keep the program from working."""
+    """Return the rows that prevent the program from working."""
     return [row for row in checked if row.state is State.BAD]
 
 

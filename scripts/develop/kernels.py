@@ -1,4 +1,4 @@
-"""`gke-inference kernels`: tunes the block sizes of attention, and reports the results."""
+"""`gke-inference kernels`: tunes the block sizes of attention kernels and reports the results."""
 
 import datetime
 import json
@@ -82,7 +82,8 @@ def tables(found: list[dict[str, Any]]) -> str:
     out = [
         f"`gke-inference kernels report`, {day}, jax {first['jax']}, libtpu {first['libtpu']}.",
         "",
-        "| chip | shape | blocks | why | refused | estimate ms | default's | ratio | measured |",
+        "| chip | shape | blocks | source | rejected "
+        "| estimate, ms | default, ms | ratio | measured |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for part in found:
@@ -97,10 +98,11 @@ def tables(found: list[dict[str, Any]]) -> str:
     error = first["estimate"]
     out += [
         "",
-        f"The estimate against {error['points']} published times of a v6e: median error "
-        f"{error['median']:.1%}, largest {error['largest']:.1%}. " + _ranks(first["ranking"]),
+        f"Estimate compared with {error['points']} published times of a v6e: median error "
+        f"{error['median']:.1%}, maximum {error['largest']:.1%}. " + _ranks(first["ranking"]),
         "",
-        "| chip | what | form | MB moved | of reference | MB temporary | estimated cycles |",
+        "| chip | operation | form | MB moved | share of reference "
+        "| MB temporary | estimated cycles |",
         "|---|---|---|---|---|---|---|",
     ]
     for part in found:
@@ -110,15 +112,15 @@ def tables(found: list[dict[str, Any]]) -> str:
             out.append(
                 f"| {part['generation']} | {one['what']} | {one['form']} "
                 f"| {one['bytes_moved'] / 1e6:.0f} | {one['bytes_moved'] / base[one['what']]:.0%} "
-                f"| {one['temporary_bytes'] / 1e6:.0f} | {one['cycles'] or 'a kernel'} |"
+                f"| {one['temporary_bytes'] / 1e6:.0f} | {one['cycles'] or 'none'} |"
             )
     return "\n".join(out) + "\n"
 
 
 def _ranks(ranking: dict[str, Any]) -> str:
     places = sorted((int(place), count) for place, count in ranking["places"].items())
-    said = ", ".join(f"{count} times in place {place}" for place, count in places)
+    ranks = ", ".join(f"{place} ({count}x)" for place, count in places)
     return (
-        f"Of six choices, those that were measured best stand {said} of the estimate's order, "
-        f"at most {ranking['behind']:.0%} behind its first."
+        f"Rank of the published best among up to six choices in the estimate: {ranks}, "
+        f"at most {ranking['behind']:.0%} behind the first."
     )

@@ -39,10 +39,10 @@ def tools_group(
         ),
     ] = "",
 ) -> None:
-    """Obtain the tools that are missing: official binaries, or built from source. List them."""
+    """Obtain missing tools, as official binaries or built from source, and list all tools."""
     if context.invoked_subcommand is not None:
         if only or extra:
-            raise CommandError("--only, --with: must be left out for tools lock")
+            raise CommandError("--only, --with: must not be used with tools lock")
         return
     names = check_words("--only", only, modules())
     if extra:
@@ -62,7 +62,7 @@ def tools_group(
 def lock() -> None:
     """Write twin/tools/lock.yaml: the checksums of the official binaries of every platform.
 
-    Exits 1 if a checksum could not be read; the entries that were there are kept.
+    Exits 1 if a checksum could not be read; existing entries are kept.
     """
     unread = lock_tools()
     if unread:
@@ -70,7 +70,7 @@ def lock() -> None:
 
 
 def origin(module: Module) -> str:
-    """Return where a module came from, for people."""
+    """Return the origin of a module, for messages."""
     if not is_cached(module):
         return "on PATH"
     return {"release": "official binary", "source": "built from source"}.get(

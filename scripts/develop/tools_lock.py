@@ -14,10 +14,10 @@ _WORKERS = 6
 
 
 def lock_tools() -> list[str]:
-    """Write the lock and return the addresses whose checksum could not be read.
+    """Write the lock and return the addresses whose checksums could not be read.
 
-    A file without a published checksum is downloaded. An entry that cannot be read, or that differs
-    from what is published now, keeps the checksum that it has.
+    A file without a published checksum is downloaded. An entry keeps its checksum if the published
+    one cannot be read or differs.
 
     Raises:
         twin.toolchain.ToolError: the mirror's address is wrong, or crane cannot be obtained.

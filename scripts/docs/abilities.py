@@ -1,17 +1,19 @@
-"""The table of what each engine can do on which hardware, from the data that refuses the rest."""
+"""The table of engine capabilities by hardware, from the data that stacks are checked against."""
 
 from gke_inference.catalogue.engines import Abilities, date, engine, engine_names, retired
 
 _OPENING = """\
-# Engines and what they can do
+# Engine capabilities
 
-The words of `engine` in a stack, and what is refused when a stack is read. The data, with a source
-for every row, is [engines.yaml](../../components/gke_inference/catalogue/data/engines.yaml),
-compared with its sources on {date}. How a server starts and ends: [engines.md](../engines.md).
+The values of `engine` in a stack, and what each engine supports on which hardware. A stack that
+asks for anything else is rejected. The data, with a source for every row, is in
+[engines.yaml](../../components/gke_inference/catalogue/data/engines.yaml), compared with its
+sources on {date}. For the start and the shutdown of a server, see [Engines](../engines.md).
 """
 _HEAD = (
-    "| on | weights | KV cache | speculative | adapters | copies | hosts | apart | tasks |\n"
-    "|---|---|---|---|---|---|---|---|---|"
+    "| hardware | weights | KV cache | speculative decoding | adapters | data parallel "
+    "| multi-host | disaggregated | KV cache tiers | tasks |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -30,12 +32,15 @@ def abilities_page() -> str:
             "\n".join([_HEAD, *(_row(place, able) for place, able in rows.items())]),
             "\n" + "\n".join(f"- {place}: {able.source}" for place, able in rows.items()) + "\n",
         ]
-    parts += ["## Refused\n", "\n".join(f"- `{name}`: {why}" for name, why in retired().items())]
+    parts += [
+        "## Rejected engines\n",
+        "\n".join(f"- `{name}`: {why}" for name, why in retired().items()),
+    ]
     return "\n".join(parts) + "\n"
 
 
 def _row(place: str, able: Abilities) -> str:
-    adapters = "live, too" if able.live_adapters else _yes(able.adapters)
+    adapters = "yes, also live" if able.live_adapters else _yes(able.adapters)
     cells = [
         place,
         ", ".join(able.quantization) or "-",
@@ -45,6 +50,7 @@ def _row(place: str, able: Abilities) -> str:
         _yes(able.data_parallel),
         _yes(able.multi_host),
         _yes(able.disaggregated),
+        _yes(able.kv_offload),
         ", ".join(able.tasks),
     ]
     return f"| {' | '.join(cells)} |"

@@ -11,10 +11,10 @@ import typer
 from scripts.app import GROUPS, PURPOSES, build_app
 
 _OPENING = """\
-# The program `gke-inference`
+# Commands of `gke-inference`
 
-The Makefile runs it; any target of the Makefile installs it in `.venv/bin`. Exit codes are the same
-for [every command](exit-codes.md).
+Any target of the Makefile installs the program in `.venv/bin`. The
+[exit codes](exit-codes.md) are the same for every command.
 
 Tables wrap to the terminal width. In narrow terminals, low-priority columns move to a second line.
 Piped output keeps every column in its row, unless `COLUMNS` gives a width; only sentences wrap.

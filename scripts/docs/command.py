@@ -22,15 +22,15 @@ from twin.world.rules import Rule, all_rules
 
 _NOTICE = "<!-- Made by `make docs`; change its source, not this page. -->\n\n"
 _RULES_OPENING = """\
-# The rules the twin plays by
+# Rules of the twin
 
-What the twin pretends, each with the public document it comes from. *Documented*: an official page
-or schema says so. *Observed*: somebody published a measurement. *Assumed*: nobody says; the text or
-the source gives the reason. Durations are on Google's clock; the twin divides them by its speed,
-which `make up` prints. The data is [rules.yaml](rules.yaml).
+The assumptions that the twin simulates, each with its public source. *Documented*: an official page
+or schema states it. *Observed*: a measurement was published. *Assumed*: there is no source; the
+text or the source column gives the reason. Durations are in real time; the twin divides them by its
+speed, which `make up` prints. The data is in [rules.yaml](rules.yaml).
 """
 _AREAS = {
-    "agent": "agent: what runs on a node",
+    "agent": "agent: the node agent",
     "autoscaler": "autoscaler: the cluster autoscaler",
     "cloud": "cloud: Google Cloud's API",
     "engine": "engine: the simulated vLLM",
@@ -44,7 +44,7 @@ _AREAS = {
 
 
 def rules_page() -> str:
-    """Return twin/rules.md: every rule the twin plays by, with its source, by area."""
+    """Return twin/rules.md: every rule of the twin with its source, by area."""
     areas: dict[str, list[Rule]] = {}
     for rule in all_rules().values():
         areas.setdefault(rule.id.split(".")[0], []).append(rule)
@@ -53,7 +53,7 @@ def rules_page() -> str:
         lines += [
             f"## {_AREAS.get(area, area)}",
             "",
-            "| rule | what | value | confidence | source |",
+            "| rule | description | value | confidence | source |",
             "|---|---|---|---|---|",
             *(_rule_line(rule) for rule in rules),
             "",
@@ -63,7 +63,7 @@ def rules_page() -> str:
 
 def _rule_line(rule: Rule) -> str:
     value = "" if rule.value is None else f"{rule.value} {rule.unit}"
-    value = value.strip().strip("[]").replace("'", "")  # a list of words reads like one
+    value = value.strip().strip("[]").replace("'", "")  # shown as a plain list
     cells = [f"`{rule.id}`", rule.text, value, rule.confidence, f"{rule.source} ({rule.date})"]
     return "| " + " | ".join(cell.replace("|", "\\|").strip() for cell in cells) + " |"
 
@@ -84,7 +84,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def stale_pages(root: Path = REPOSITORY) -> list[str]:
-    """Return the pages that differ from their sources."""
+    """Return the pages that are out of date."""
     return [
         name
         for name, page in PAGES.items()

@@ -25,7 +25,7 @@ def _line(text: str | None) -> str:
 
 
 def _table(properties: dict[str, Any], required: list[str]) -> list[str]:
-    lines = ["| name | type | what |", "|---|---|---|"]
+    lines = ["| name | type | description |", "|---|---|---|"]
     ordered = sorted(properties, key=lambda name: (name not in required, name))
     for name in ordered:
         mark = "**required** " if name in required else ""
@@ -35,7 +35,7 @@ def _table(properties: dict[str, Any], required: list[str]) -> list[str]:
 
 
 def _head(token: str, spec: dict[str, Any]) -> list[str]:
-    # the schema has docstrings as they stand in the source, indented from the second line on
+    # the schema has docstrings as in the source, indented from the second line on
     text = inspect.cleandoc(spec.get("description") or "")
     return [f"### {token.rsplit(':', 1)[1]}", "", *([text, ""] if text else [])]
 
@@ -47,9 +47,9 @@ def components_page() -> str:
     lines = [
         "# Components",
         "",
-        "The package `gke_inference`, importable in Python and, through the plugin, in every",
-        "Pulumi language. Names are those of the plugin's schema; Python writes snake_case, so",
-        "`nodeServiceAccount` is `node_service_account`. A program that imports them is in",
+        "Components of the package `gke_inference`, for Python and, through the plugin, for every",
+        "Pulumi language. Names are those of the plugin's schema; Python uses snake_case, so",
+        "`nodeServiceAccount` is `node_service_account`. For a program that imports them, see",
         "[examples/import-components](../examples/import-components).",
         "",
         " · ".join(f"[{name}](#{name.lower()})" for name in names),
@@ -63,7 +63,7 @@ def components_page() -> str:
         lines += _table(spec.get("inputProperties", {}), spec.get("requiredInputs", []))
         lines += ["Outputs", ""]
         lines += _table(spec.get("properties", {}), [])
-    lines += ["## Types of their inputs", ""]
+    lines += ["## Input types", ""]
     for token, spec in sorted(schema.get("types", {}).items()):
         lines += _head(token, spec)
         lines += _table(spec.get("properties", {}), spec.get("required", []))

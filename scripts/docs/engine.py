@@ -1,4 +1,4 @@
-"""The page and the picture that compare the engine model with what was published."""
+"""The page and the plot that compare the engine model with published measurements."""
 
 import math
 from collections import Counter
@@ -9,19 +9,18 @@ from statistics import median
 from simulator.engine.calibration import Compared, Family, bursts, families, fits
 
 _OPENING = """\
-# The engine model against published points
+# Accuracy of the engine model
 
-What the cost model of the simulated engine says for every usable published point, and by how much
-it is wrong. What the model is, and what it leaves out, stands in
-[engine-model.md](../engine-model.md); the points, with their sources, in
-[benchmarks.csv](../../planner/data/benchmarks.csv).
+The estimates of the simulated engine's cost model for every usable published point, with their
+errors. For the model and its limits, see [engine-model.md](../engine-model.md). The points and
+their sources are in [benchmarks.csv](../../planner/data/benchmarks.csv).
 
-Each family of engine and hardware has four fitted figures: the parts of peak compute (*prefill*)
-and of peak bandwidth (*decode*) that it reaches, the time that each step takes besides
-(*overhead*), and by how much a mixture of experts computes slower (*mixture*). Every error is of a
-simulation whose figures were fitted **without** that point (leave one out). *As the engine is set*
-is the median error with the figures that the simulated vLLM uses, which are not those of the fit
-everywhere.
+Each family of engine and hardware has four fitted parameters: the fractions of peak compute
+(*prefill*) and of peak bandwidth (*decode*) that it reaches, the additional time of each step
+(*overhead*), and the slowdown of a mixture of experts (*mixture*). Each error comes from a
+simulation whose parameters were fitted **without** that point (leave-one-out). *Simulated vLLM* is
+the median error with the parameters that the simulated vLLM uses, which differ from the fit in some
+families.
 
 ![Simulated over published](../images/engine-model.svg)
 """
@@ -60,7 +59,7 @@ def _family_table(found: Sequence[Family]) -> list[str]:
         f"{_percent(everything[int(0.9 * (len(everything) - 1))])}.",
         "",
         "| family | points | prefill | decode | overhead, ms | mixture | median error | worst | "
-        "as the engine is set |",
+        "simulated vLLM |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for family in found:
@@ -79,7 +78,8 @@ def _burst_table() -> list[str]:
         "",
         "## Bursts of long prompts",
         "",
-        "Replayed with the engine's own figures, by the scheduler of the server. Mean times in ms.",
+        "Replayed by the server's scheduler with the parameters of the simulated engine. "
+        "Mean times in ms.",
         "",
         "| model, hardware | burst | TTFT published | simulated | error | "
         "between tokens published | simulated | error |",
@@ -102,13 +102,13 @@ def _fit_section() -> list[str]:
     failed = [fit for fit in tried if fit.problem]
     lines = [
         "",
-        "## Which models fit",
+        "## Memory fit",
         "",
         f"Of {len(tried)} combinations of model, hardware and context that "
-        "GoogleCloudPlatform/accelerated-platforms runs, the memory model lets "
-        f"{len(tried) - len(failed)} start. It refuses:",
+        "GoogleCloudPlatform/accelerated-platforms runs, the memory model accepts "
+        f"{len(tried) - len(failed)}. It rejects:",
         "",
-        "| model | hardware | context | what the engine says |",
+        "| model | hardware | context | message of the engine |",
         "|---|---|---|---|",
     ]
     for fit in failed:
@@ -127,7 +127,7 @@ def _point_tables(found: Sequence[Family]) -> list[str]:
             "",
             f"### {family.name}",
             "",
-            "| model | hardware | in, out | load | what | published | simulated | error |",
+            "| model | hardware | in, out | load | quantity | published | simulated | error |",
             "|---|---|---|---|---|---|---|---|",
             *(_point_line(item) for item in family.compared),
         ]
@@ -146,7 +146,7 @@ def _point_line(item: Compared) -> str:
 
 
 def engine_picture() -> str:
-    """Return an SVG: each point's simulated over its published value, on logarithmic axes."""
+    """Return an SVG: simulated against published values, on logarithmic axes."""
     found = families()
     pairs = [(item.point.published, item.simulated) for f in found for item in f.compared]
     low = math.floor(math.log10(min(min(pair) for pair in pairs)))
@@ -209,6 +209,6 @@ def _axes(low: int, high: int, at: Callable[[float], float]) -> list[str]:
     )
     lines.append(
         f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">'
-        "simulated; dashed: a fifth off</text>"
+        "simulated; dashed: 20 % off</text>"
     )
     return lines

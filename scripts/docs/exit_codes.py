@@ -1,4 +1,4 @@
-"""The reference of exit codes, from their one table."""
+"""The reference of exit codes, from their table."""
 
 from scripts.terminal.exit_codes import CHECKS, ExitCode
 

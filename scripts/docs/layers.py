@@ -10,7 +10,7 @@ END = "<!-- end of layers -->"
 
 
 def contributing_page() -> str:
-    """Return CONTRIBUTING.md with its table of layers renewed; the rest stays as it is.
+    """Return CONTRIBUTING.md with an updated table of layers.
 
     Raises:
         ValueError: the markers of the table are missing.
@@ -24,7 +24,7 @@ def contributing_page() -> str:
 
 
 def layers_table() -> str:
-    """Return the contracts as a table: each layer may import the layers right of it."""
+    """Return the contracts as a table: each layer may import the layers to its right."""
     lines = ["| where | layers, from the top: each may import the ones after it |", "|---|---|"]
     for contract in _contracts():
         layers = " → ".join(_layer(layer) for layer in contract["layers"])

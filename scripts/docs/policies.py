@@ -10,19 +10,20 @@ from twin.host.paths import REPOSITORY
 _OPENING = """\
 # Policies
 
-What the pack in [policies](../policies) refuses. It is loaded by `make preview` and, by hand,
-with `pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the preview,
-a violation of an *advisory* rule is a note, and a *remediating* rule fixes the value before it is
-used, wherever the pack is loaded (also in `pulumi up`, if you pass the pack). A value that a
-preview does not know yet is an advisory note, never a silent pass. After an update, the same
-rules check what was created. Sections of the CIS GKE Benchmark are those of v1.9.0; the numbers
-of its level 1 were checked against a published list of its items, those of level 2 were not.
+The rules of the policy pack in [policies](../policies). `make preview` loads the pack; to load it
+manually, run `pulumi preview --policy-pack policies`. A violation of a *mandatory* rule fails the
+preview, a violation of an *advisory* rule is a note, and a *remediating* rule fixes the value
+before it is used, wherever the pack is loaded (also in `pulumi up`, if you pass the pack). A value
+that is unknown in a preview results in an advisory note, never in a silent pass. After an update,
+the same rules check the created resources. Sections of the CIS GKE Benchmark are those of v1.9.0;
+the numbers of its level 1 were checked against a published list of its items, those of level 2 were
+not.
 
-Rules see what a stack will have, not what it will lose: the engine does not show a policy what is
-deleted or replaced. [The guard](guard.md) checks that.
+Policies check the resources that a stack will have. The engine does not show them deletions and
+replacements; [the guard](guard.md) checks those.
 
-A rule of a *resource* looks at one resource; a rule of the *stack* looks at resources that belong
-together. Pass settings in a file with `--policy-pack-config`:
+A *resource* rule checks one resource; a *stack* rule checks resources that belong together. Pass
+settings in a file with `--policy-pack-config`:
 
 ```json
 {"deletion-protection": {"productionEnvironments": ["prod", "live"]}, "pinned-image": "advisory"}
@@ -39,14 +40,14 @@ def _settings(rule: Policy) -> str:
 
 
 def policies_page() -> str:
-    """Return the page: the rules by subject, each with what it is for and where it stands."""
+    """Return the page: the rules by subject, each with its requirement and source file."""
     rules = policies()
     lines = [_OPENING]
     for subject in sorted({listed.subject for listed in rules.values()}):
         lines += [
             f"## {subject.capitalize()}",
             "",
-            "| rule | looks at | level | refuses whatever breaks this | see | settings | code |",
+            "| rule | scope | level | requirement | reference | settings | code |",
             "|---|---|---|---|---|---|---|",
         ]
         lines += [_row(listed) for listed in rules.values() if listed.subject == subject]

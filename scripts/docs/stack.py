@@ -20,7 +20,7 @@ _SIGNS = {
 
 
 def _named(schema: dict[str, Any], spec: dict[str, Any]) -> str | None:
-    """Return how a reference reads: its words where it is an enumeration, otherwise a link."""
+    """Return the text of a reference: the values of an enumeration, otherwise a link."""
     if "$ref" not in spec:
         return None
     name = str(spec["$ref"]).rsplit("/", 1)[1]
@@ -31,7 +31,7 @@ def _named(schema: dict[str, Any], spec: dict[str, Any]) -> str | None:
 
 
 def _values(spec: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what the values of a mapping are, or None where it is no mapping."""
+    """Return the schema of a mapping's values, or None if it is not a mapping."""
     for found in (*spec.get("patternProperties", {}).values(), spec.get("additionalProperties")):
         if isinstance(found, dict):
             return found  # pyright: ignore[reportUnknownVariableType] - JSON
@@ -83,7 +83,7 @@ def _section(schema: dict[str, Any], name: str, spec: dict[str, Any]) -> list[st
         "",
         description,
         "",
-        "| key | value | limits | what |",
+        "| key | type | limits | description |",
         "|---|---|---|---|",
     ]
     required: list[str] = spec.get("required", [])
@@ -97,15 +97,16 @@ def _section(schema: dict[str, Any], name: str, spec: dict[str, Any]) -> list[st
 
 
 def stack_page() -> str:
-    """Return the page: a section for each part of a stack file, the whole first."""
+    """Return the page: a section for each type of a stack file, the root first."""
     schema: dict[str, Any] = json.loads(_SCHEMA.read_text())
     lines = [
         "# Stack files",
         "",
-        "A stack is one YAML file, `stacks/Pulumi.<environment>.yaml`. What it says stands under",
-        f"`config:`, `gke-inference:platform:`, and is a [{_ROOT}](#{_ROOT.lower()}). Every key is",
-        "checked before anything changes; a wrong one is one message with the field, the rule and",
-        "the value. Names are lower-case letters, digits and hyphens, a letter first.",
+        "A stack is one YAML file, `stacks/Pulumi.<environment>.yaml`. Its settings are under",
+        "`config:`, `gke-inference:platform:`, and have the type",
+        f"[{_ROOT}](#{_ROOT.lower()}). Every key is checked before anything changes; an invalid",
+        "one is reported in one message with the field, the rule and the value. Names consist of",
+        "lowercase letters, digits and hyphens, and start with a letter.",
         "",
         "Examples: [capacity](../capacity.md), [storage](../storage.md), and the four files in",
         "[stacks](../../stacks).",

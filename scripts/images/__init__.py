@@ -1,1 +1,1 @@
-"""The images of engines: listing, pinning, mirroring and building."""
+"""Container images: listing, pinning, mirroring and building."""

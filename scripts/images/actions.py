@@ -12,7 +12,7 @@ from infra.stack.problems import one_of
 from scripts.images.registry import Registry, RegistryError
 
 Say = Callable[[str], None]
-"""Takes a line for the user."""
+"""Prints a line."""
 
 
 class ImagesError(Exception):
@@ -31,12 +31,12 @@ class Row:
 
     @property
     def digest(self) -> str | None:
-        """What pins it; None where a tag is all there is."""
+        """Digest that pins the image; None if there is only a tag."""
         return self.reference.partition("@")[2] or None
 
 
 def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]:
-    """Return the images that a stack runs in a region, and what is left to do for each.
+    """Return the images that a stack runs in a region, with the remaining steps for each.
 
     Raises:
         ImagesError: The stack does not run an image that `only` names.
@@ -63,9 +63,9 @@ def _note(platform: Platform, reference: str, build: Build | None, image: Image)
 
 
 def unpinned() -> dict[str, Image]:
-    """Return the images and bases of the lock without a digest, by entry.
+    """Return the images and bases in the lock without a digest, by entry.
 
-    Images that are only in our own registries are left out.
+    Images that exist only in own registries are excluded.
     """
     found: dict[str, Image] = {}
     for section in ("bases", "images"):
@@ -76,10 +76,10 @@ def unpinned() -> dict[str, Image]:
 
 
 def pin_lock(registry: Registry, only: list[str], say: Say) -> dict[str, tuple[str, str]]:
-    """Return the digests that the lock is missing; reports and leaves out what cannot be read.
+    """Return the digests that are missing in the lock; report and skip unreadable ones.
 
     Returns:
-        (digest, where and when it was read) by entry of the lock.
+        (digest, source and date) by entry of the lock.
 
     Raises:
         ImagesError: The lock has no image or base that `only` names.
@@ -105,7 +105,7 @@ def _is_asked(entry: str, only: Sequence[str]) -> bool:
 
 
 def _left(only: Sequence[str], wanted: Mapping[str, Image]) -> Iterator[str]:
-    """Yield notes on the entries that are not read: those that `only` names, or all."""
+    """Yield notes on skipped entries: those that `only` names, or all."""
     pinned: list[str] = []
     for section in ("bases", "images"):
         for name, body in lock()[section].items():
@@ -127,8 +127,8 @@ def pin_stack(
 ) -> dict[str, str]:
     """Return the digests of the stack's images in its repository.
 
-    Our own images have the tag RELEASE-REVISION, as a build sets it; the others that of the lock. A
-    digest must be the same in every region; otherwise a mirror or build is not finished.
+    Own images have the tag RELEASE-REVISION from their build, other images the tag in the lock. A
+    digest must be the same in every region; otherwise a mirror or build is incomplete.
 
     Raises:
         ImagesError: The stack has no repository.
@@ -153,7 +153,7 @@ def pin_stack(
 
 
 def mirrored(platform: Platform, only: list[str]) -> Iterator[tuple[str, str, str, list[str]]]:
-    """Yield what a mirror copies: target name, digest, source, and a target for each region.
+    """Yield the copies of a mirror: target name, digest, source, and a target for each region.
 
     Raises:
         ImagesError: The stack has no repository, or an image has no digest.
@@ -214,10 +214,10 @@ def _asked(platform: Platform, only: Sequence[str]) -> list[str]:
 
 
 def check_names(only: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse a name that is not known.
+    """Check that the names are known.
 
     Raises:
-        ImagesError: Names the known ones, and the nearest.
+        ImagesError: A name is unknown; the message lists the known ones and the nearest.
     """
     for name in only:
         if name not in known:

@@ -1,4 +1,4 @@
-"""`gke-inference images build`: our own images, by the stack's triggers or on this machine."""
+"""`gke-inference images build`: builds own images, with the stack's triggers or locally."""
 
 import shlex
 import shutil
@@ -28,7 +28,7 @@ _HOST = "cloudbuild.googleapis.com"
 
 
 def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
-    """Return what is built for a stack: engines that its models can run in, and the callout.
+    """Return the images to build for a stack: the engines of its models, and the callout.
 
     Raises:
         ImagesError: The stack has no repository, or does not build a given image.
@@ -51,7 +51,7 @@ def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
 
 
 def by_trigger(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]:
-    """Return the call that runs a stack's trigger of an image at a commit.
+    """Return the API call that runs a stack's trigger for an image at a commit.
 
     Raises:
         ImagesError: The stack has no triggers.
@@ -68,7 +68,7 @@ def by_trigger(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]
 
 
 def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
-    """Return what would be done: the command, or the call and the build that it starts.
+    """Return the planned action: the command, or the API call and the build that it starts.
 
     Raises:
         ImagesError: The image cannot be built.
@@ -115,7 +115,7 @@ def run_local(target: Target) -> None:
 
 
 def _checked(target: Target, metadata: str = METADATA) -> list[str]:
-    """Return the command of a build whose base is pinned."""
+    """Return the build command, after checking that the base is pinned."""
     if not target.build.base.digest:
         raise ImagesError(
             f"{target.build.base_entry}: must have a digest in versions.yaml, got"

@@ -44,7 +44,7 @@ def list_images(
     stack: StackOption,
     only: OnlyOption = None,
     sizes: Annotated[
-        bool, typer.Option("--sizes", help="Ask the registries how much a node pulls.")
+        bool, typer.Option("--sizes", help="Show the size that a node pulls, from the registries.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -143,7 +143,7 @@ def lock(
 
 @contextmanager
 def _plain_errors() -> Generator[None]:
-    """Turn the errors of the parts into the error of the command."""
+    """Turn errors of other modules into command errors."""
     try:
         yield
     except (
@@ -160,7 +160,7 @@ def _print_line(line: str) -> None:
 
 
 def _commit(revision: str | None) -> str:
-    """Return the commit of our images."""
+    """Return the commit for own images."""
     if revision == "":
         raise CommandError("--revision: must be a commit, got ''")
     if revision is not None:
@@ -189,7 +189,7 @@ def _write_digests(stack: str, digests: dict[str, str], *, dry_run: bool) -> Non
 
 
 def _cloud(project: str) -> Cloud:
-    # Google's clients take a second to load, and most commands need none.
+    # Google's clients take a second to load, and most commands do not need them.
     from scripts.shared import google_clients  # noqa: PLC0415
 
     return google_clients.connect(project)

@@ -18,7 +18,7 @@ def write_lock(digests: Mapping[str, tuple[str, str]], file: Path = LOCK) -> Non
     """Write digests to the lock.
 
     Args:
-        digests: (digest, where and when it was read) by entry, such as `images.vllm_gpu`.
+        digests: (digest, source and date) by entry, such as `images.vllm_gpu`.
         file: Lock file.
     """
     document = _read(file)

@@ -15,14 +15,14 @@ _GIB = 2**30
 
 @dataclass(frozen=True)
 class Size:
-    """What a node pulls of an image, or why the size is unknown."""
+    """Size of an image that a node pulls, or why it is unknown."""
 
     bytes: int | None
     problem: str | None = None
 
 
 def sizes_of(rows: Sequence[Row], registry: Registry) -> dict[str, Size]:
-    """Return the sizes of images by name, as the registries report them."""
+    """Return the sizes of images by name, from their registries."""
     found: dict[str, Size] = {}
     for row in rows:
         try:

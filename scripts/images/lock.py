@@ -1,4 +1,4 @@
-"""The hashed package locks of our own images, and whether they fit their sources."""
+"""The hashed package locks of own images, and whether they match their sources."""
 
 import hashlib
 import subprocess
@@ -13,7 +13,7 @@ from twin.host.paths import REPOSITORY
 
 CONTEXT = REPOSITORY / "workloads"
 PYTHON = "3.12"
-"""Python of `bases.python`; the lock's own test compares."""
+"""Python of `bases.python`; a test compares them."""
 PLATFORM = "x86_64-manylinux_2_31"
 """libtpu has wheels from this platform on, and Debian bookworm (glibc 2.36) takes it."""
 
@@ -26,7 +26,7 @@ class LockError(Exception):
 
 @dataclass(frozen=True)
 class PackageLock:
-    """Requirements of one image, and what they resolve to."""
+    """Requirements of one image and their resolution."""
 
     folder: Path
 
@@ -59,7 +59,7 @@ class PackageLock:
         return self.locked.exists() and self.locked.read_text().startswith(self.mark() + "\n")
 
     def resolve(self, *, upgrade: bool = False) -> str:
-        """Return the lock as the index resolves it now; versions that still fit are kept.
+        """Return the newly resolved lock; compatible versions are kept.
 
         Raises:
             LockError: The index does not have a requirement.
@@ -85,14 +85,14 @@ class PackageLock:
 
 
 def folder_of(build: Build) -> Path:
-    """Return the folder of an image's build."""
+    """Return the build folder of an image."""
     return CONTEXT / "images" / build.folder
 
 
 def locks() -> dict[str, PackageLock]:
-    """Return the locks by the folder of their image, and that of the job that moves weights.
+    """Return the locks by image folder, including that of the job that transfers weights.
 
-    An image without own packages has none.
+    An image without packages of its own has no lock.
     """
     found = {build.folder: PackageLock(folder_of(build)) for build in builds().values()}
     found["transfer"] = PackageLock(CONTEXT / "transfer")

@@ -18,18 +18,18 @@ from scripts.shared.tool_setup import ensure_tools
 from twin.toolchain import ToolError, tool
 
 _HUB = "https://index.docker.io/v1/"
-"""What Docker calls Docker Hub in its configuration."""
+"""Name of Docker Hub in Docker's configuration."""
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 Token = Callable[[], str]
-"""Returns an access token of Google's."""
+"""Returns a Google access token."""
 
 _GOOGLE = re.compile(r"^([a-z0-9-]+-docker\.pkg\.dev|([a-z]+\.)?gcr\.io)$")
-_TOKEN_SECONDS = 1800.0  # Google's tokens live an hour, and a mirror takes longer
+_TOKEN_SECONDS = 1800.0  # Google's tokens are valid for an hour, and a mirror takes longer
 _TIMEOUT_SECONDS = 6 * 3600  # a mirror moves tens of GB
 
 
 def _crane() -> Path:
-    """Return crane, obtained when it is first needed."""
+    """Return crane; obtain it on first use."""
     try:
         return tool("crane")
     except ToolError:
@@ -38,7 +38,7 @@ def _crane() -> Path:
 
 
 class RegistryError(Exception):
-    """A registry does not have an image, or refused; one line."""
+    """A registry lacks an image or refuses; one line."""
 
 
 def host_of(reference: str) -> str:
@@ -54,7 +54,7 @@ def google_token() -> str:
     Raises:
         RegistryError: There are none.
     """
-    # Google's library takes a third of a second to load, and most registries need none.
+    # Google's library takes a third of a second to load, and most registries do not need it.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it announces, years ahead, the Pythons it will drop
         import google.auth  # noqa: PLC0415
@@ -72,13 +72,13 @@ def google_token() -> str:
 
 @dataclass
 class Registry:
-    """Asks registries; Google's with an access token, others as `docker login` left them."""
+    """Client for registries: Google's with an access token, others with Docker's credentials."""
 
     token: Token = google_token
     hosts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Servers that stand in for registries, by the name of the registry: spoken to over HTTP."""
+    """Substitute servers by the name of the registry, used over HTTP."""
     _known: tuple[str, float] = ("", 0.0)
-    """Google's token, and when it was read."""
+    """Google's token and the time when it was read."""
 
     def digest(self, reference: str) -> str:
         """Return the current digest of a tag: of the index, if there is one.
@@ -92,7 +92,7 @@ class Registry:
         return found
 
     def size_bytes(self, reference: str) -> int:
-        """Return how much an x86-64 node pulls: the compressed layers and the configuration.
+        """Return the size that an x86-64 node pulls: compressed layers and configuration.
 
         Raises:
             RegistryError: The image does not exist, or cannot be read.
@@ -147,7 +147,7 @@ class Registry:
 
     @contextmanager
     def _credentials(self, references: list[str]) -> Generator[Mapping[str, str]]:
-        """Yield an environment in which crane finds a token for each of Google's registries.
+        """Yield an environment with a token for each of Google's registries, for crane.
 
         The file with it is the user's alone and goes with the call.
         """
@@ -170,10 +170,10 @@ class Registry:
 
 
 def _with_own(auths: dict[str, Any], others: list[str]) -> dict[str, Any]:
-    """Return a configuration of Docker with some logins, and the user's own for other registries.
+    """Return a Docker configuration with some logins, and the user's logins for other registries.
 
-    A copy into Google's may read a private source. Programs that keep logins go before logins in
-    the file, so they stay for the other registries alone.
+    A copy to a Google registry may read from a private source. Credential helpers take precedence
+    over logins in the file, so they are kept only for the other registries.
     """
     folder = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
     try:

@@ -1,4 +1,4 @@
-"""The jobs of teams: the queue of each, its state, and why it waits."""
+"""The jobs of teams, with queue, state and reason for waiting."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ class QueuedJob:
     """One job of a team."""
 
     queue: str
-    """Empty where it names none."""
+    """Queue; empty if the job names none."""
     team: str
     """Its namespace."""
     job: str
@@ -30,11 +30,11 @@ class QueuedJob:
     """`queued`, `preempted`, `held`, `stopped`, `waiting for nodes`, `starting`, `running`,
     `succeeded` or `failed`."""
     chips: int
-    """What its pods ask for together."""
+    """Total request of its pods."""
     flavor: str
-    """Compute class of its nodes; empty before it has chips."""
+    """Compute class of its nodes; empty until it has chips."""
     reason: str
-    """Why it waits, was stopped, or failed."""
+    """Reason for waiting, stopping or failing."""
 
     def as_json(self) -> dict[str, Any]:
         """Return its fields as `jobs --json` shows them."""
@@ -111,11 +111,11 @@ def state_of(
     pods: list[JsonObject],
     node_news: Callable[[JsonObject], str],
 ) -> tuple[str, str]:
-    """Return the state of a job, and why it is in it; no reason where that is plain.
+    """Return the state of a job and the reason, which is empty for self-explanatory states.
 
     Args:
         job: The Job.
-        workload: What Kueue holds of it; None before it saw it.
+        workload: Workload of Kueue; None before Kueue has created it.
         pods: Its pods.
         node_news: Returns the autoscaler's last event for a pod that has no node.
     """
@@ -136,7 +136,7 @@ def state_of(
 
 
 def _in_queue(workload: JsonObject | None) -> tuple[str, str]:
-    """Return the state of a job that has no chips, or not any more."""
+    """Return the state of a job without chips, or with chips no longer."""
     if workload is None:
         return "queued", ""
     if _is_stopped(workload):
@@ -154,7 +154,7 @@ def _in_queue(workload: JsonObject | None) -> tuple[str, str]:
 
 
 def _is_stopped(workload: JsonObject) -> bool:
-    """Return whether Kueue has given up on a job."""
+    """Return whether Kueue has stopped a job."""
     return part(workload, "spec").get("active") is False
 
 
@@ -195,7 +195,7 @@ def _node_news(kube: Kube, pod: JsonObject) -> str:
 
 
 def _chips(job: JsonObject) -> int:
-    """Return the chips of all pods that run at a time."""
+    """Return the chips of all pods that run in parallel."""
     wanted = set(catalogue_resources().values())
     one = 0
     for container in parts(job["spec"]["template"]["spec"], "containers"):

@@ -1,1 +1,1 @@
-"""`gke-inference models`: the weights of a stack's models, in the buckets of its regions."""
+"""`gke-inference models`: the weights of a stack's models in the buckets of its regions."""

@@ -1,4 +1,4 @@
-"""What `models` does besides pushing: pull, list, verify, replicate, remove."""
+"""The actions of `models` other than push: pull, list, verify, replicate, remove."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from workloads.transfer.versions import Found, Home, finish, look, read_current
 
 @dataclass(frozen=True)
 class Row:
-    """One version of a model in one bucket; without a version: the bucket has none."""
+    """A version of a model in a bucket; None if the bucket has no version."""
 
     model: str
     place: Place
@@ -35,7 +35,7 @@ class Row:
 
 
 def chosen(session: Session, names: Sequence[str] | None) -> list[Target]:
-    """Return the models that were named, or all.
+    """Return the named models, or all.
 
     Raises:
         CommandError: The stack has no such model.
@@ -68,7 +68,7 @@ def version_used(session: Session, target: Target, home: Home) -> str:
     """Return the version of a model that a region reads.
 
     Raises:
-        Refused: The stack names none, and none is current.
+        Refused: The stack names no version, and none is current.
     """
     used = target.version or read_current(session.store, home)
     if used is None:
@@ -80,7 +80,7 @@ def version_used(session: Session, target: Target, home: Home) -> str:
 def pull_version(
     session: Session, target: Target, version: str | None, region: str | None, folder: Path
 ) -> None:
-    """Bring a version to a folder.
+    """Download a version to a folder.
 
     Raises:
         TransferError: No region has it, or it cannot be read.
@@ -97,7 +97,7 @@ def pull_version(
 def verify_versions(
     session: Session, names: Sequence[Target], version: str | None, *, is_deep: bool
 ) -> list[str]:
-    """Return what is wrong with the versions that a stack uses, in every region.
+    """Return the problems of the versions that a stack uses, in every region.
 
     Raises:
         TransferError: A bucket cannot be read.
@@ -131,7 +131,7 @@ def replicate_version(
     """Copy a version to other regions of a model.
 
     Raises:
-        TransferError: No region has it, or a region has another one of the same name.
+        TransferError: No region has it, or a region has another version with the same name.
     """
     origins = target.homes if source is None else [target.place_of(source, "--from").home]
     goals = [target.place_of(region, "--to").home for region in to] or target.homes
@@ -183,14 +183,14 @@ def _check_unused(session: Session, target: Target, version: str) -> None:
         if users:
             raise Refused(f"--version: must not be in use, got {version!r} of {', '.join(users)}")
         if read_current(session.store, home) == version:
-            rule = "must not be the current version; --force removes it all the same"
+            rule = "must not be the current version; --force removes it anyway"
             raise Refused(f"--version: {rule}, got {version!r} of {home.uri}")
 
 
 def _complete(
     session: Session, target: Target, version: str | None, homes: Sequence[Home]
 ) -> tuple[Home, Manifest]:
-    """Return the first bucket with a whole version, and its manifest.
+    """Return the first bucket with a complete version, and its manifest.
 
     Raises:
         Refused: None has it.

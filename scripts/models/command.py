@@ -19,7 +19,11 @@ from workloads.transfer.errors import Refused
 _MOST_WORKERS = 64
 
 ModelOption = Annotated[
-    str, typer.Option(help="Model of the stack; NAME-VERSION for a canary, NAME/draft for a draft.")
+    str,
+    typer.Option(
+        help="Model of the stack; NAME-VERSION for a canary, NAME/draft for a draft, "
+        "NAME/adapters/ADAPTER for an adapter."
+    ),
 ]
 ModelsOption = Annotated[
     list[str] | None,
@@ -29,9 +33,11 @@ VersionOption = Annotated[
     str | None,
     typer.Option(help="Version. Default: the one that the stack uses."),
 ]
-ParallelOption = Annotated[int, typer.Option(min=1, max=_MOST_WORKERS, help="Requests at a time.")]
+ParallelOption = Annotated[
+    int, typer.Option(min=1, max=_MOST_WORKERS, help="Number of parallel requests.")
+]
 TwinOption = Annotated[
-    bool, typer.Option("--twin", help="Use the buckets of the twin, which is started.")
+    bool, typer.Option("--twin", help="Use the twin's buckets; starts the twin if needed.")
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")
@@ -43,7 +49,7 @@ models = typer.Typer()
 
 @models.callback()
 def models_group() -> None:
-    """Move the weights of a stack's models to and from its buckets."""
+    """Manage the weights of a stack's models in its buckets."""
 
 
 @models.command()
@@ -52,7 +58,7 @@ def push(
     model: ModelOption,
     source: Annotated[
         Path | None,
-        typer.Argument(help="Folder with the model, or its folder in the hub's cache."),
+        typer.Argument(help="Folder with the files, or the model's folder in the hub's cache."),
     ] = None,
     from_hub: Annotated[
         str | None, typer.Option(help="ORGANIZATION/MODEL on the Hugging Face hub, as the source.")
@@ -63,12 +69,12 @@ def push(
     token_secret: Annotated[
         str | None,
         typer.Option(
-            help="Secret of Secret Manager with the hub's token. Default: the variable HF_TOKEN."
+            help="Secret in Secret Manager with the hub's token. Default: the variable HF_TOKEN."
         ),
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option(help="Name of the version. Default: 12 digits that follow from the content."),
+        typer.Option(help="Name of the version. Default: 12 digits derived from the content."),
     ] = None,
     current: Annotated[
         bool,
@@ -80,11 +86,11 @@ def push(
     ] = None,
     direct: Annotated[
         bool,
-        typer.Option("--direct", help="Send to every region instead of copying between regions."),
+        typer.Option("--direct", help="Upload to every region instead of copying between regions."),
     ] = False,
     parallel: ParallelOption = 8,
     part_size: Annotated[
-        int, typer.Option(min=1, max=4096, help="MiB of each part of a large file.")
+        int, typer.Option(min=1, max=4096, help="Size of each part of a large file, in MiB.")
     ] = 64,
     in_cluster: Annotated[
         bool,
@@ -92,18 +98,20 @@ def push(
     ] = False,
     snapshot: Annotated[
         str | None,
-        typer.Option(help="With --in-cluster: also fill a Hyperdisk ML, and take this snapshot."),
+        typer.Option(
+            help="With --in-cluster: also fill a Hyperdisk ML disk and take this snapshot."
+        ),
     ] = None,
     zone: Annotated[
-        str | None, typer.Option(help="Zone of that disk. Default: the first of the region.")
+        str | None, typer.Option(help="Zone of the disk. Default: the first zone of the region.")
     ] = None,
     twin: TwinOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Send a model to the bucket of each region that serves it.
+    """Upload a model or an adapter to the bucket of each region that serves it.
 
-    Run the same command again after an interruption: what arrived is not sent again.
+    After an interruption, run the same command again: it does not resend what has arrived.
     """
     options = PushOptions(
         source=source,
@@ -122,7 +130,7 @@ def push(
     with plain_errors():
         options.check(on_twin=twin, in_cluster=in_cluster)
     if in_cluster:
-        # what deploys a job loads Pulumi, which takes a second
+        # deploying a job loads Pulumi, which takes a second
         from scripts.models.in_cluster import push_in_cluster  # noqa: PLC0415
 
         push_in_cluster(stack, model, options, on_twin=twin, yes=yes)
@@ -133,14 +141,20 @@ def push(
 
 @models.command()
 def sample(
-    target: Annotated[Path, typer.Argument(help="Folder for the files; made if needed.")],
+    target: Annotated[Path, typer.Argument(help="Folder for the files; created if needed.")],
+    adapter: Annotated[
+        bool, typer.Option("--adapter", help="Write a LoRA adapter of the sample model instead.")
+    ] = False,
 ) -> None:
-    """Write a model of a million parameters to a folder, to try a push with."""
+    """Write a sample model with a million parameters to a folder, for trying a push."""
     check_folder("TARGET", target)
     # numpy takes a moment to load, and no other command needs it
-    from twin.engines.real.tiny_model import write_model  # noqa: PLC0415
+    from twin.engines.real.tiny_model import write_adapter, write_model  # noqa: PLC0415
 
-    write_model(target)
+    if adapter:
+        write_adapter(target)
+    else:
+        write_model(target)
     console.print(f"{target}: {len(list(target.iterdir()))} files", markup=False, soft_wrap=True)
 
 
@@ -148,15 +162,16 @@ def sample(
 def pull(
     stack: StackOption,
     model: ModelOption,
-    target: Annotated[Path, typer.Argument(help="Folder for the files; made if needed.")],
+    target: Annotated[Path, typer.Argument(help="Folder for the files; created if needed.")],
     version: VersionOption = None,
     region: Annotated[
-        str | None, typer.Option(help="Region to read. Default: the first with the version.")
+        str | None,
+        typer.Option(help="Region to read from. Default: the first one with the version."),
     ] = None,
     parallel: ParallelOption = 8,
     twin: TwinOption = False,
 ) -> None:
-    """Bring a version to a folder of this machine, and check every file."""
+    """Download a version to a folder on this machine and check every file."""
     _check(version)
     if target.exists() and not target.is_dir():
         raise CommandError(f"TARGET: must be a folder, got {str(target)!r}")
@@ -211,11 +226,13 @@ def replicate(
     version: VersionOption = None,
     source: Annotated[
         str | None,
-        typer.Option("--from", help="Region to copy from. Default: the first with the version."),
+        typer.Option(
+            "--from", help="Region to copy from. Default: the first one with the version."
+        ),
     ] = None,
     to: Annotated[
         list[str] | None,
-        typer.Option(help="Region to copy to; repeat for more. Default: every other one."),
+        typer.Option(help="Region to copy to; repeat for more. Default: every other region."),
     ] = None,
     current: Annotated[
         bool,
@@ -239,13 +256,13 @@ def remove(
     version: Annotated[str, typer.Option(help="Version to remove from every region.")],
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also if a stack uses it, or if it is the current version."),
+        typer.Option("--force", help="Remove it even if it is the current version or in use."),
     ] = False,
     parallel: ParallelOption = 8,
     twin: TwinOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove a version, or what is left of an interrupted push, from every region."""
+    """Remove a version, or the leftovers of an interrupted push, from every region."""
     _check(version)
     with open_session(stack, on_twin=twin, workers=parallel) as session:
         actions.remove_version(

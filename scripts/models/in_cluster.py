@@ -1,4 +1,4 @@
-"""`models push --in-cluster`: a job in a cluster of the stack, and nothing of it left behind."""
+"""`models push --in-cluster`: runs a job in a cluster of the stack and removes it."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ from twin.host.paths import REPOSITORY
 
 PROJECT: Final = "gke-inference-weights"
 """Name of the Pulumi project of such jobs."""
-_SPARE: Final = 1.5  # the hub's files, beside what is hidden or left out, and a file system
+_SPARE: Final = 1.5  # the files from the hub, including hidden and excluded ones, and a file system
 _BYTES_PER_GIB: Final = 2**30
 _LEAST_GIB: Final = 20
 
@@ -42,7 +42,7 @@ def push_in_cluster(
     on_twin: bool,
     yes: bool,
 ) -> None:
-    """Run the job, and remove it once it succeeded; what it wrote stays.
+    """Run the job, and remove it after it succeeded; keep what it wrote.
 
     Raises:
         CommandError: The input is wrong, or Google, the cluster or the engine refused.
@@ -52,7 +52,7 @@ def push_in_cluster(
     target = known[check_one("--model", model, known)]
     args = job_args(plan, target, options)
     if on_twin:
-        rule = "must be left out with --in-cluster: the twin runs no such job"
+        rule = "must not be used with --in-cluster: the twin does not run such jobs"
         raise CommandError(f"--twin: {rule}, got true")
     region = target.places[0].regions[0]
     if options.is_dry_run:
@@ -114,7 +114,7 @@ def job_name(model: str) -> str:
 
 
 def scratch_gib(plan: Plan, target: Target) -> int:
-    """Return the size of the volume that the job works in, by the model's size in the stack."""
+    """Return the size of the job's working volume, by the model's size in the stack."""
     size = plan.models[_model(target)][0].settings.size
     return max(_LEAST_GIB, round(size.parameters_billion * 1e9 * 2 * _SPARE / _BYTES_PER_GIB))
 
@@ -129,7 +129,7 @@ def program_files(context: Path) -> dict[str, str]:
 
 
 def show_args(args: Mapping[str, Any], region: str) -> None:
-    """Print what the job would do, without the program."""
+    """Print the inputs of the job, without the program."""
     console.print(f"A job in {region} would run with:", markup=False)
     for key, value in sorted(args.items()):
         if key != "program":
@@ -155,7 +155,7 @@ def _run(plan: Plan, target: Target, args: WeightsJobArgs, region: str, *, yes: 
 
 
 def job_program(args: WeightsJobArgs, config: str) -> Callable[[], None]:
-    """Return the Pulumi program with the one job."""
+    """Return the Pulumi program with the job."""
 
     def program() -> None:
         provider = kubernetes.Provider("cluster", kubeconfig=config)
@@ -168,7 +168,7 @@ def cluster_endpoint(cloud: Cloud, plan: Plan, region: str) -> str:
     """Return the DNS endpoint of a region's cluster.
 
     Raises:
-        CloudError: There is no such cluster, or it has no such endpoint.
+        CloudError: The cluster does not exist or has no DNS endpoint.
     """
     here = plan.regions[region]
     name = f"projects/{cloud.project}/locations/{here.location}/clusters/{here.cluster_name}"
@@ -176,7 +176,7 @@ def cluster_endpoint(cloud: Cloud, plan: Plan, region: str) -> str:
 
 
 def _open(surroundings: Surroundings, platform: Platform, name: str) -> automation.Stack:
-    """Return the job's own stack; its state is on this machine until it is removed."""
+    """Return the stack of the job; its state is on this machine until it is removed."""
     folder = REPOSITORY / "build" / "models" / platform.project / name
     work, state = folder / "work", folder / "state"
     for each in (work, state):
@@ -197,7 +197,7 @@ def _open(surroundings: Surroundings, platform: Platform, name: str) -> automati
 
 
 def _model(target: Target) -> str:
-    """Return the model of the stack whose weights they are; of a draft, the one it serves."""
+    """Return the model of the weights; for a draft, the model that it drafts for."""
     return target.name.partition("/")[0]
 
 

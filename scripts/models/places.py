@@ -1,12 +1,12 @@
-"""Where the weights of a stack's models belong: a folder in the bucket of each region."""
+"""Locations of the weights of a stack's models: a folder in the bucket of each region."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from infra.plan import Plan, resolve
 from infra.plan.names import Names
 from infra.stack import Model, Platform
-from workloads.engine.weights_manifest import split
+from workloads.engine.weights_manifest import adapter_folder, split
 from workloads.transfer.errors import Refused
 from workloads.transfer.versions import Home
 
@@ -24,11 +24,14 @@ class Target:
     """The weights of one model of a stack."""
 
     name: str
-    """As in the stack; `NAME-VERSION` of a canary, `NAME/draft` of a draft model."""
+    """As in the stack; `NAME-VERSION` of a canary, `NAME/draft` of a draft model,
+    `NAME/adapters/ADAPTER` of an adapter."""
     version: str | None
-    """Version that the stack names; None: the current one."""
+    """Version that the stack names; None for the current one."""
     places: tuple[Place, ...]
     """In the order of the stack's regions."""
+    is_adapter: bool = False
+    """Whether it is a LoRA adapter instead of a model."""
 
     @property
     def folder(self) -> str:
@@ -41,7 +44,7 @@ class Target:
         return [place.home for place in self.places]
 
     def place_of(self, region: str, option: str = "--region") -> Place:
-        """Return the place that a region reads.
+        """Return the place from which a region reads.
 
         Raises:
             Refused: The model does not run there.
@@ -55,12 +58,21 @@ class Target:
 
 
 def targets(plan: Plan) -> dict[str, Target]:
-    """Return the weights of every model of a stack, in its order."""
+    """Return the weights of every model of a stack and of its adapters, in the stack's order."""
     found: dict[str, Target] = {}
+    folders: set[str] = set()
     for name, served in plan.models.items():
         regions = [each.region for each in served]
-        for key, weights in _weights(name, served[0].settings):
+        model = served[0].settings
+        for key, weights in _weights(name, model):
             found[key] = _target(plan.platform, key, weights, regions)
+        for adapter in model.adapters:
+            folder = adapter_folder(split(model.weights)[0], adapter)
+            if folder not in folders:  # a canary of another version reads the same adapters
+                key = adapter_folder(name, adapter)
+                made = _target(plan.platform, key, folder, regions)
+                found[key] = replace(made, is_adapter=True)
+            folders.add(folder)
     return found
 
 

@@ -1,4 +1,4 @@
-"""How far a transfer is, with its rate and the time that is left."""
+"""The progress of a transfer, with its rate and remaining time."""
 
 import threading
 import time
@@ -48,7 +48,7 @@ class TransferBars:
         self._bars.stop()
 
     def begin(self, title: str, total: int, done: int = 0) -> None:
-        """Begin a stage of `total` bytes, of which `done` need no work."""
+        """Begin a stage of `total` bytes, of which `done` are complete."""
         with self._lock:
             if self._task is not None:
                 self._bars.remove_task(self._task)
@@ -58,7 +58,7 @@ class TransferBars:
             self._begun_with = done
 
     def add(self, count: int) -> None:
-        """Count bytes that are done."""
+        """Count completed bytes."""
         with self._lock:
             self._done += count
             if self._task is not None:
@@ -76,7 +76,7 @@ class TransferBars:
         self.say(line)
 
     def say(self, line: str) -> None:
-        """Show a line."""
+        """Print a line."""
         self._console.print(line, markup=False, soft_wrap=True)
 
 
@@ -84,17 +84,17 @@ def progress_line(title: str, done: int, total: int, rate: float) -> str:
     """Return a line such as `send to gs://b: 1.5 of 3.0 GB, 100.0 MB/s, 15 s left`.
 
     Args:
-        title: Stage.
-        done: Bytes that are done.
+        title: Name of the stage.
+        done: Completed bytes.
         total: Bytes of the stage.
-        rate: Bytes a second.
+        rate: Bytes per second.
     """
     left = f", {max(0, total - done) / rate:.0f} s left" if rate > 0 else ""
     return f"{title}: {size_text(done)} of {size_text(total)}, {size_text(rate)}/s{left}"
 
 
 def size_text(size: float) -> str:
-    """Return bytes as people read them: `16.1 GB`."""
+    """Return a readable size, such as `16.1 GB`."""
     for unit in ("B", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"

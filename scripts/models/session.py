@@ -1,4 +1,4 @@
-"""Opens the object storage of a stack: Google's, or the one of the twin."""
+"""Opens the object storage of a stack, Google's or the twin's."""
 
 import os
 from collections.abc import Generator
@@ -20,7 +20,7 @@ EMULATOR = "STORAGE_EMULATOR_HOST"
 
 @dataclass(frozen=True)
 class Session:
-    """A stack, its storage, and threads to work with."""
+    """A stack, its storage, and worker threads."""
 
     platform: Platform
     plan: Plan
@@ -44,12 +44,12 @@ class Session:
 
 @contextmanager
 def open_session(stack: str, *, on_twin: bool, workers: int) -> Generator[Session]:
-    """Open the storage of a stack, and turn errors of transfers into those of commands.
+    """Open the storage of a stack, and turn transfer errors into command errors.
 
     Args:
         stack: Name of the stack.
-        on_twin: Use the twin's storage, started if it does not run.
-        workers: Threads.
+        on_twin: Whether to use the twin's storage; the twin is started if needed.
+        workers: Number of threads.
 
     Raises:
         CommandError: As what runs inside.
@@ -62,7 +62,7 @@ def open_session(stack: str, *, on_twin: bool, workers: int) -> Generator[Sessio
 
 @contextmanager
 def plain_errors() -> Generator[None]:
-    """Turn the errors of transfers into those of commands.
+    """Turn transfer errors into command errors.
 
     Raises:
         CommandError: A transfer failed.
@@ -70,16 +70,16 @@ def plain_errors() -> Generator[None]:
     try:
         yield
     except NoBucket as error:
-        hint = "deploy the stack first; its servers wait for their weights"
+        hint = "deploy the stack first; its model servers wait for their weights"
         raise CommandError(f"{error}: {hint}") from None
     except TransferError as error:
         raise CommandError(str(error)) from None
 
 
 def _endpoint(*, on_twin: bool) -> str | None:
-    """Return the server that stands in for Cloud Storage, or None for Google's own."""
+    """Return the substitute server for Cloud Storage, or None for Google's."""
     if on_twin:
-        # what runs the twin takes a while to load, and a real project needs none of it
+        # the twin's modules take a while to load, and a real project does not need them
         from scripts.shared.tool_setup import obtain_modules  # noqa: PLC0415
         from twin.host.paths import TwinPaths  # noqa: PLC0415
         from twin.providers.gcp.effects import gcs  # noqa: PLC0415

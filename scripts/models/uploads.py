@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import Final
 
 from gke_inference.catalogue.names import check_name as check_resource_name
+from infra.stack import Task
 from scripts.models.places import Target
 from scripts.models.progress import size_text
 from scripts.models.session import Session
 from scripts.shared.google_cloud import Cloud, CloudError
 from twin.host.paths import REPOSITORY
-from workloads.engine.weights_manifest import Manifest, check_version, version_of
+from workloads.engine.weights_manifest import (
+    ADAPTER_CONFIG,
+    ADAPTER_WEIGHTS,
+    Manifest,
+    check_version,
+    version_of,
+)
 from workloads.transfer import hub
 from workloads.transfer.errors import Refused, TransferError
 from workloads.transfer.push import PART_BYTES, Sent, push
@@ -23,7 +30,7 @@ _HASHES: Final = REPOSITORY / "build" / "models" / "hashes.json"
 
 @dataclass(frozen=True)
 class PushOptions:
-    """What a push was asked for."""
+    """Options of a push."""
 
     source: Path | None = None
     repository: str | None = None
@@ -37,15 +44,15 @@ class PushOptions:
     part_bytes: int = PART_BYTES
     is_dry_run: bool = False
     snapshot: str | None = None
-    """Of a disk that a job in a cluster fills as well."""
+    """Snapshot of a disk that a job in a cluster also fills."""
     zone: str | None = None
-    """Of that disk."""
+    """Zone of that disk."""
 
     def check(self, *, on_twin: bool, in_cluster: bool) -> None:
-        """Check the options against each other.
+        """Check the combination of options.
 
         Raises:
-            Refused: They do not go together.
+            Refused: The options conflict.
         """
         if (self.source is None) == (self.repository is None):
             got = "neither" if self.source is None else "both"
@@ -56,16 +63,16 @@ class PushOptions:
                 ("--token-secret", self.token_secret),
             ):
                 if value is not None:
-                    raise Refused(f"{option}: must be left out without --from-hub, got {value!r}")
+                    raise Refused(f"{option}: must be used with --from-hub, got {value!r}")
         else:
             hub.check_repository(self.repository)
             hub.check_revision(self.revision or "main")
         if in_cluster and self.source is not None:
-            rule = "must be left out with --in-cluster, which reads the hub"
+            rule = "must not be used with --in-cluster, which reads the hub"
             raise Refused(f"SOURCE: {rule}, got {str(self.source)!r}")
         self._check_disk(in_cluster=in_cluster)
         if on_twin and self.token_secret is not None and not in_cluster:
-            rule = "must be left out with --twin: set HF_TOKEN"
+            rule = "must not be used with --twin: set HF_TOKEN"
             raise Refused(f"--token-secret: {rule}, got {self.token_secret!r}")
         if self.version is not None:
             try:
@@ -75,13 +82,13 @@ class PushOptions:
 
     def _check_disk(self, *, in_cluster: bool) -> None:
         if self.is_direct and in_cluster:
-            rule = "must be left out with --in-cluster, which copies between regions"
+            rule = "must not be used with --in-cluster, which copies between regions"
             raise Refused(f"--direct: {rule}, got true")
         if self.snapshot is not None and not in_cluster:
-            rule = "must be left out without --in-cluster"
+            rule = "must be used with --in-cluster"
             raise Refused(f"--snapshot: {rule}, got {self.snapshot!r}")
         if self.zone is not None and self.snapshot is None:
-            raise Refused(f"--zone: must be left out without --snapshot, got {self.zone!r}")
+            raise Refused(f"--zone: must be used with --snapshot, got {self.zone!r}")
         if self.snapshot is None:
             return
         try:
@@ -91,7 +98,7 @@ class PushOptions:
 
 
 def push_version(session: Session, target: Target, options: PushOptions) -> None:
-    """Send a version to every bucket of a model, and print what was sent.
+    """Upload a version to every bucket of a model, and print the result.
 
     Raises:
         TransferError: The input is wrong, or a bucket cannot be written.
@@ -101,6 +108,9 @@ def push_version(session: Session, target: Target, options: PushOptions) -> None
         session.store.check_bucket(home.bucket)
     folder = _folder(session, options)
     files = scan(folder, options.exclude)
+    if target.is_adapter:
+        model = session.plan.models[target.name.partition("/")[0]][0].settings
+        check_adapter({file.name for file in files}, model.task)
     entries = tuple(hash_files(files, session.crew, session.progress, HashCache(_HASHES)))
     version = options.version or target.version or version_of(entries)
     manifest = Manifest(target.folder, version, now(), entries)
@@ -122,8 +132,24 @@ def push_version(session: Session, target: Target, options: PushOptions) -> None
     point(session, target.homes, version, makes_current=options.makes_current)
 
 
+def check_adapter(names: set[str], task: Task) -> None:
+    """Refuse files that no engine can load as an adapter.
+
+    Raises:
+        Refused: A file is missing.
+    """
+    if task is Task.IMAGE:  # the image server needs no configuration
+        if not any(name.endswith(".safetensors") and "/" not in name for name in names):
+            raise Refused("SOURCE: must have a .safetensors file, as an adapter for images does")
+        return
+    if ADAPTER_CONFIG not in names:
+        raise Refused(f"SOURCE: must have {ADAPTER_CONFIG}, as an adapter does")
+    if not names & {*ADAPTER_WEIGHTS}:
+        raise Refused(f"SOURCE: must have {' or '.join(ADAPTER_WEIGHTS)}, as an adapter does")
+
+
 def point(session: Session, homes: Sequence[Home], version: str, *, makes_current: bool) -> None:
-    """Make a version the current one where none is, or everywhere if asked; print what changed."""
+    """Make a version current where none is, or everywhere if requested; print the changes."""
     for home in homes:
         before = read_current(session.store, home)
         if before == version or (before is not None and not makes_current):
@@ -137,7 +163,7 @@ def point(session: Session, homes: Sequence[Home], version: str, *, makes_curren
 
 
 def result_line(label: str, manifest: Manifest, sent: Sent) -> str:
-    """Return what a push did, in one line."""
+    """Return the result of a push, in one line."""
     whole = f"{label}: {len(manifest.files)} files, {size_text(manifest.size)}"
     if not sent.buckets:
         return f"{whole}; nothing to do: every region has it"
@@ -148,7 +174,7 @@ def result_line(label: str, manifest: Manifest, sent: Sent) -> str:
 
 
 def token_of(secret: str | None, cloud: Cloud | None) -> hub.Token | None:
-    """Return the hub's token: that of a secret, or else that of the environment.
+    """Return the hub's token, from a secret or from the environment.
 
     Raises:
         TransferError: The secret cannot be read.
@@ -166,10 +192,10 @@ def token_of(secret: str | None, cloud: Cloud | None) -> hub.Token | None:
 
 
 def _check_stack_version(target: Target, options: PushOptions) -> None:
-    """Refuse a version that the stack would never read, unless it is to become current."""
+    """Refuse a version that the stack would never read, unless it becomes current."""
     if target.version is None or options.version in (None, target.version):
         return
-    rule = f"must be left out or {target.version}, as weights of {target.name} name it"
+    rule = f"must be {target.version} or unset: weights of {target.name} name this version"
     raise Refused(f"--version: {rule}, got {options.version!r}")
 
 
@@ -197,7 +223,7 @@ def _print_plan(session: Session, target: Target, manifest: Manifest) -> None:
 
 
 def _cloud(project: str) -> Cloud:
-    # Google's clients take a second to load, and most pushes need none of them.
+    # Google's clients take a second to load, and most pushes do not need them.
     from scripts.shared import google_clients  # noqa: PLC0415
 
     try:

@@ -1,1 +1,1 @@
-"""What observes the twin: dashboards for Grafana and a page, and the gateways' access logs."""
+"""Observability: dashboards for Grafana and as a page, and the gateways' access logs."""

@@ -1,4 +1,4 @@
-"""Lines of gateways' access logs: what they have, which are wanted, and how files grow."""
+"""Entries of gateways' access logs: reading growing files, and filtering."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ Entry = dict[str, Any]
 
 
 def entries(files: dict[Path, int]) -> Iterator[Entry]:
-    """Yield the new lines of files, and record how far each file was read."""
+    """Yield the new entries of files, and record the read position of each file."""
     for file, at in files.items():
         if not file.exists():
             continue
@@ -23,13 +23,13 @@ def entries(files: dict[Path, int]) -> Iterator[Entry]:
 
 
 def trace_of(entry: Entry) -> str:
-    """Return the trace ID of a line, empty if its request had none."""
+    """Return the trace ID of an entry; empty if its request had none."""
     parts = str(entry.get("traceparent") or "").split("-")
     return parts[1] if len(parts) > 1 else ""
 
 
 def is_wanted(entry: Entry, model: str, status: str, trace: str) -> bool:
-    """Return whether a line of the access log passes the filters; an empty filter passes all.
+    """Return whether an entry of the access log matches the filters; empty filters match all.
 
     Args:
         entry: Line of the log.

@@ -1,4 +1,4 @@
-"""The page of a stack's dashboards that Prometheus serves as a console: no network, no server."""
+"""The page of a stack's dashboards, which Prometheus serves as a console, without a network."""
 
 import base64
 import json
@@ -18,8 +18,8 @@ _STYLES = ("vendor/uPlot.min.css", "page.css")
 def console_page(title: str, cluster: str, dashboards: tuple[Dashboard, ...]) -> str:
     """Return the page as a console template.
 
-    Prometheus runs consoles through Go's html/template. Everything but the markup is in data URLs,
-    where that finds nothing to run or to escape.
+    Prometheus processes consoles with Go's html/template. Scripts and styles are in data URLs,
+    which the template engine neither executes nor escapes.
     """
     data = {"title": title, "cluster": cluster, "pages": [_plain(page) for page in dashboards]}
     config = f"window.DASHBOARDS = {json.dumps(data)};"

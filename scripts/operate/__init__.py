@@ -1,1 +1,1 @@
-"""Commands that run the platform: up, status, ask, logs, down and what they need."""
+"""Commands that operate the platform, such as up, status, ask, logs and down."""

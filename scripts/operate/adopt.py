@@ -26,7 +26,7 @@ def adopt(
     """Print the file for `pulumi import --file`: resources of a stack and their ids.
 
     Everything in the file must exist in Google Cloud under the name that the stack gives it. The
-    command reads the stack on the twin and asks Google nothing.
+    command previews the stack on the twin and does not contact Google Cloud.
     """
     kinds = check_words("--kind", kind or [], KINDS) or KINDS
     stack_of(stack)

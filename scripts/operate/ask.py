@@ -1,4 +1,4 @@
-"""`gke-inference ask`: asks a model through the gateway; the answer is text or images."""
+"""`gke-inference ask`: sends a prompt to a model through the gateway."""
 
 import re
 import socket
@@ -79,7 +79,7 @@ def endpoint_of(stack: str, folder: Path) -> str:
         folder: Folder in which `up` writes a folder per stack.
 
     Raises:
-        CommandError: The stack is not up: `up` wrote no URL, or nothing listens there.
+        CommandError: The stack is not up: there is no URL, or nothing listens there.
     """
     file = folder / stack / "endpoint"
     if file.exists():
@@ -94,20 +94,20 @@ def _cloud_endpoint(stack: str) -> str:
     """Return the URL of a stack's gateway in Google Cloud that accepts connections.
 
     Raises:
-        CommandError: The stack is not up there, or nothing answers from this machine.
+        CommandError: The stack is not up there, or this machine cannot reach it.
     """
     with open_backend(stack, cloud=True) as backend:
         endpoint = backend.endpoint()
     problem = _connection_problem(endpoint)
     if problem:
-        where = "an internal gateway answers in its network only"
+        where = "an internal gateway answers only in its network"
         is_internal = stack_of(stack).gateway.exposure is Exposure.INTERNAL
         raise CommandError(f"{endpoint}: {problem}" + (f"; {where}" if is_internal else ""))
     return endpoint
 
 
 def _connection_problem(endpoint: str) -> str:
-    """Return why nothing answers at a URL; empty where something accepts connections."""
+    """Return why a connection to a URL fails; empty if it succeeds."""
     url = urlsplit(endpoint)
     port = url.port or (443 if url.scheme == "https" else 80)
     try:

@@ -1,4 +1,4 @@
-"""`gke-inference down`: destroys what is on the twin, proves that nothing is left, stops it."""
+"""`gke-inference down`: destroys the stacks on the twin, checks for leftovers, stops the twin."""
 
 import shutil
 from typing import Annotated
@@ -41,8 +41,8 @@ def down(
 ) -> None:
     """Destroy every stack on the twin, then stop the twin and remove its files.
 
-    With --stack, destroys one stack. Exits 1, with nothing changed, if it is a platform whose
-    serving stacks are up.
+    With --stack, destroys one stack. Exits 1, with nothing changed, if that stack is a platform
+    whose serving stacks are up.
     """
     for name, is_given in (("official", official), ("stack", bool(stack))):
         if force and is_given:
@@ -102,7 +102,7 @@ def _destroy_stacks(paths: TwinPaths, official: OfficialPlugins | None) -> None:
         return
     engine = Engine(paths, official=official)
     serving = serving_documents()
-    # what stands on a platform goes first
+    # serving stacks are destroyed before their platform
     for stack in sorted(engine.stacks(), key=lambda name: name not in serving):
         if not engine.deployment(stack).get("resources"):
             continue
@@ -131,19 +131,19 @@ def _destroy(engine: Engine, stack: str) -> None:
 
 
 def _remove_what_gke_left(paths: TwinPaths) -> bool:
-    """Remove what clusters that are gone left, as `sweep --delete` does; return whether any was."""
+    """Remove leftovers of deleted clusters, like `sweep --delete`; return whether any existed."""
     if clusters.folders(paths):
         return False
     backend = TwinBackend("", paths)
     left = [each for each in backend.leftovers() if each.maker is Maker.GKE]
     for each in left:
         backend.remove(each)
-        console.print(f"Removed what a cluster left: {each}.", markup=False, soft_wrap=True)
+        console.print(f"Removed a leftover of a cluster: {each}.", markup=False, soft_wrap=True)
     return bool(left)
 
 
 def _remove_unknown_clusters(paths: TwinPaths) -> None:
-    """Remove clusters without a record in the cloud, which a failed creation left."""
+    """Remove clusters without a cloud record, left by a failed creation."""
     known = {
         paths.cluster(row.outputs["location"], row.name)
         for row in store.list_resources(paths)

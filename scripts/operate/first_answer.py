@@ -1,4 +1,4 @@
-"""The answer that ends `up`: text of the stack's first model that generates text, or an image."""
+"""The answer at the end of `up`: text of the first text model of the stack, or an image."""
 
 import time
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class First:
 
 
 def first_answer(outputs: dict[str, Any], endpoint: str, folder: Path, timeout: float) -> First:
-    """Return the answer of the stack's first model; ask until it comes.
+    """Return the answer of the stack's first model; retry until it arrives.
 
     Args:
         outputs: Outputs of the stack.
@@ -79,10 +79,10 @@ def _image_model(outputs: dict[str, Any]) -> str | None:
 
 
 def check_installed(stack: str, model: str) -> None:
-    """Check that what a real replica of a model needs is installed.
+    """Check that the requirements of a real replica of a model are installed.
 
     Raises:
-        twin.toolchain.ToolError: It is not; the message names the command.
+        twin.toolchain.ToolError: One is missing; the message names the command that installs it.
     """
     served = stack_of(stack).models.get(model)
     if served is not None and served.engine is Engine.DIFFUSION:

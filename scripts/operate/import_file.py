@@ -1,51 +1,41 @@
-"""What `pulumi import --file` reads: the resources of a stack, and their ids in Google Cloud."""
+"""The input of `pulumi import --file`: resources of a stack and their IDs in Google Cloud."""
 
 import re
 from collections.abc import Collection, Iterator
 from typing import Any, Final
 
+from scripts.backend.identifiers import IDENTIFIERS
 from twin.wire.rpc import UNKNOWN
 
 State = dict[str, Any]
 
-_PROJECT: Final = "projects/{project}"
-_IDS: Final[dict[str, tuple[str, str]]] = {
-    "account": (
-        "gcp:serviceaccount/account:Account",
-        _PROJECT + "/serviceAccounts/{accountId}@{project}.iam.gserviceaccount.com",
-    ),
-    "address": (
-        "gcp:compute/address:Address",
-        _PROJECT + "/regions/{region}/addresses/{name}",
-    ),
-    "bucket": ("gcp:storage/bucket:Bucket", "{name}"),
-    "cluster": (
-        "gcp:container/cluster:Cluster",
-        _PROJECT + "/locations/{location}/clusters/{name}",
-    ),
-    "disk": ("gcp:compute/disk:Disk", _PROJECT + "/zones/{zone}/disks/{name}"),
-    "firewall": ("gcp:compute/firewall:Firewall", _PROJECT + "/global/firewalls/{name}"),
-    "nat": ("gcp:compute/routerNat:RouterNat", "{project}/{region}/{router}/{name}"),
-    "network": ("gcp:compute/network:Network", _PROJECT + "/global/networks/{name}"),
-    "pool": (
-        "gcp:container/nodePool:NodePool",
-        _PROJECT + "/locations/{location}/clusters/{cluster}/nodePools/{name}",
-    ),
-    "repository": (
-        "gcp:artifactregistry/repository:Repository",
-        _PROJECT + "/locations/{location}/repositories/{repositoryId}",
-    ),
-    "router": ("gcp:compute/router:Router", _PROJECT + "/regions/{region}/routers/{name}"),
-    "subnet": (
-        "gcp:compute/subnetwork:Subnetwork",
-        _PROJECT + "/regions/{region}/subnetworks/{name}",
-    ),
+_ADOPTED: Final = {
+    "account": "gcp:serviceaccount/account:Account",
+    "address": "gcp:compute/address:Address",
+    "bucket": "gcp:storage/bucket:Bucket",
+    "cluster": "gcp:container/cluster:Cluster",
+    "disk": "gcp:compute/disk:Disk",
+    "firewall": "gcp:compute/firewall:Firewall",
+    "network": "gcp:compute/network:Network",
+    "pool": "gcp:container/nodePool:NodePool",
+    "repository": "gcp:artifactregistry/repository:Repository",
+    "router": "gcp:compute/router:Router",
+    "subnet": "gcp:compute/subnetwork:Subnetwork",
 }
+_IDS: Final[dict[str, tuple[str, str]]] = dict(
+    sorted(
+        {
+            **{word: (kind, IDENTIFIERS[kind][1]) for word, kind in _ADOPTED.items()},
+            # part of its router in the API
+            "nat": ("gcp:compute/routerNat:RouterNat", "{project}/{region}/{router}/{name}"),
+        }.items()
+    )
+)
 """By the word for it, the type and the id of what can be adopted, in camelCase inputs
 (pulumi.com/registry/packages/gcp/api-docs, the section Import of each type, 2026-11-22)."""
 
 KINDS: Final = tuple(_IDS)
-"""Words for what can be adopted."""
+"""Kinds of resources that can be adopted."""
 
 _STACK: Final = "pulumi:pulumi:Stack"
 _VERSION: Final = re.compile(r"::default_(\d+)_(\d+)_(\d+)")
@@ -53,7 +43,7 @@ _FIELD: Final = re.compile(r"\{(\w+)\}")
 
 
 class IdError(ValueError):
-    """A resource whose id does not follow from its inputs; the message names it."""
+    """A resource whose ID cannot be derived from its inputs; the message names it."""
 
 
 def import_file(states: list[State], kinds: Collection[str]) -> dict[str, Any]:
@@ -64,14 +54,14 @@ def import_file(states: list[State], kinds: Collection[str]) -> dict[str, Any]:
         kinds: Words of `KINDS`.
 
     Raises:
-        IdError: An id does not follow from what a preview knows.
+        IdError: A preview does not have the inputs for an ID.
     """
     by_type = {_IDS[kind][0]: _IDS[kind][1] for kind in kinds}
     by_urn = {str(state["urn"]): state for state in states}
     entries: dict[str, dict[str, Any]] = {}
     for urn, state in by_urn.items():
         template = by_type.get(str(state["type"]))
-        # one that is only read exists, and stays outside the stack
+        # a resource that is only read exists and is not managed by the stack
         if template is None or state.get("external"):
             continue
         for parent in _parents(state, by_urn):
@@ -85,7 +75,7 @@ def import_file(states: list[State], kinds: Collection[str]) -> dict[str, Any]:
 
 
 def _parents(state: State, by_urn: dict[str, State]) -> Iterator[str]:
-    """Yield the components above a resource, the highest first."""
+    """Yield the ancestor components of a resource, the topmost first."""
     parent = str(state.get("parent", ""))
     if parent in by_urn and by_urn[parent]["type"] != _STACK:
         yield from _parents(by_urn[parent], by_urn)
@@ -100,12 +90,12 @@ def _resource(state: State) -> dict[str, Any]:
     version = _VERSION.search(str(state.get("provider", "")))
     if version is None:
         return _named(state)
-    # without it the engine takes another default provider than the program's
+    # without it the engine uses a different default provider than the program
     return {**_named(state), "version": ".".join(version.groups())}
 
 
 def _named(state: State) -> dict[str, Any]:
-    """Return type and names; `name` is the file's own, as types may share a logical name."""
+    """Return type and names; `name` is unique in the file, because types may share names."""
     logical = _logical_name(state)
     package, _, noun = str(state["type"]).split(":")
     return {"type": state["type"], "name": f"{package}-{noun}-{logical}", "logicalName": logical}

@@ -1,4 +1,4 @@
-"""The traffic of a scenario: sent through the gateway, counted, and plotted with its effects."""
+"""The traffic of a scenario: sends, counts and plots it."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 1.0
 
 
 def trace_of(traffic: Traffic, model: str) -> Trace:
-    """Return the requests of a scenario; they are the same each time."""
+    """Return the requests of a scenario, which are the same in each run."""
     return Trace.merge("scenario", _asks(traffic, model))
 
 
@@ -46,9 +46,12 @@ def _asks(traffic: Traffic, model: str) -> Iterator[Ask]:
         )
         for at, ask in enumerate(found):
             clients = traffic.clients
-            headers = {CLIENT_REGION: clients[at % len(clients)]} if clients else {}
+            client = clients[at % len(clients)] if clients else ""
             yield dataclasses.replace(
-                ask, headers=headers, stream=choose.random() < traffic.streamed_share
+                ask,
+                headers={CLIENT_REGION: client} if client else {},
+                stream=choose.random() < traffic.streamed_share,
+                group=client,
             )
         start += stage.seconds
 
@@ -65,7 +68,7 @@ class Load(threading.Thread):
         self.report: Report | None = None
 
     def run(self) -> None:
-        """Send each request when it is due, and record rate changes on the timeline."""
+        """Send each request on time, and record rate changes on the timeline."""
         threading.Thread(target=self._announce, name="load-stages", daemon=True).start()
         known = host_of(self._endpoint)
         if known is None:
@@ -103,7 +106,9 @@ class Load(threading.Thread):
 
 
 def print_report(report: Report, folder: Path) -> None:
-    """Print the outcome of the traffic and write it to `traffic.json`.
+    """Print the outcome of the traffic; write it to `traffic.json` and `requests.jsonl`.
+
+    `requests.jsonl` has a line for each request, whose `group` is the region of the client.
 
     Raises:
         CommandError: A request was lost: neither answered nor refused.
@@ -116,6 +121,8 @@ def print_report(report: Report, folder: Path) -> None:
     for pod, answers in sorted(report.replicas().items()):
         console.print(f"  {answers:5d} by {pod or 'an unnamed replica'}")
     (folder / "traffic.json").write_text(json.dumps(summary.as_dict(), indent=1) + "\n")
+    with (folder / "requests.jsonl").open("w") as stream:
+        stream.writelines(f"{json.dumps(dataclasses.asdict(r))}\n" for r in report.records)
     if report.lost:
         first = report.lost[0]
         text = f"{summary.lost} requests lost, the first: {first.error} {first.detail}"
@@ -123,7 +130,7 @@ def print_report(report: Report, folder: Path) -> None:
 
 
 def plot(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, title: str) -> None:
-    """Plot what happened since `begun` as curves.
+    """Plot the events since `begun` as curves.
 
     Args:
         paths: Paths of the twin.
@@ -148,7 +155,7 @@ def plot(paths: TwinPaths, events: Sequence[Event], begun: float, file: Path, ti
 
 
 def panels(paths: TwinPaths, events: Sequence[Event], begun: float, ended: float) -> list[Panel]:
-    """Return what happened as curves: requests, replicas, nodes of each rung."""
+    """Return the curves of requests, replicas and nodes of each rung."""
 
     def asked(expression: str, label: str) -> list[Curve]:
         found: list[Curve] = []
@@ -192,7 +199,7 @@ def panels(paths: TwinPaths, events: Sequence[Event], begun: float, ended: float
 
 
 def node_curves(events: Sequence[Event], begun: float, ended: float) -> tuple[Curve, ...]:
-    """Return the number of nodes of each rung; those that existed before count from the start.
+    """Return the number of nodes of each rung over time, including earlier nodes.
 
     Args:
         events: All events of the twin.

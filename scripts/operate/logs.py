@@ -1,4 +1,4 @@
-"""`gke-inference logs`: the access logs of a stack's gateways; no line has a prompt."""
+"""`gke-inference logs`: the access logs of a stack's gateways, without prompts."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _TRACE = re.compile("[0-9a-f]{1,32}")
 
 
 def shown(entry: Entry) -> str:
-    """Return a line of the log as people read it."""
+    """Return a log entry as text."""
     trace = trace_of(entry)[:8] or "-"
     return (
         f"{entry.get('time')}  {entry.get('code')}  {entry.get('duration_ms')} ms  "
@@ -40,7 +40,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", help="Keep printing new requests.")] = False,
     cloud: CloudOption = False,
     stack: Annotated[
-        str, typer.Option(help="With --cloud: the stack. The twin shows all of its gateways.")
+        str, typer.Option(help="With --cloud: the stack. On the twin, shows all gateways.")
     ] = "",
     minutes: Annotated[
         int | None,
@@ -48,9 +48,9 @@ def logs(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the log lines as JSON.")] = False,
 ) -> None:
-    """Show the requests that passed the gateways; no line has a prompt.
+    """Show the access logs of the gateways. They never contain prompts.
 
-    In Google Cloud these are the sampled lines of the load balancers, a minute late.
+    In Google Cloud, shows the sampled log entries of the load balancers, a minute late.
     """
     if status and not _STATUS.fullmatch(status):
         raise CommandError(f"--status: must be a status code such as 503 or 5xx, got {status!r}")

@@ -11,8 +11,8 @@ from twin.host.paths import TwinPaths
 def keep_real(paths: TwinPaths, namespace: str, model: str, timeout: float) -> str:
     """Ensure that a ready replica of a model runs the real engine, and return its pod's name.
 
-    The replica that started first runs the real engine. If that replica is gone since another
-    replaced it, all that run are simulated: one of them is deleted, and its replacement is real.
+    The first replica to start runs the real engine. If that replica was replaced, all running
+    replicas are simulated; in that case one of them is deleted and its replacement is real.
 
     Args:
         paths: Paths of the twin.

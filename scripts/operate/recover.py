@@ -1,4 +1,4 @@
-"""`gke-inference recover`: clears what an interrupted `pulumi up` or `destroy` left in a state."""
+"""`gke-inference recover`: repairs a state after an interrupted `pulumi up` or `destroy`."""
 
 from typing import Annotated
 
@@ -17,8 +17,8 @@ def recover(
 ) -> None:
     """Reconcile the state of a stack with the cloud after an interrupted run.
 
-    Takes over what was created, forgets what was not, and refreshes every resource. Changes the
-    state only, and nothing if the last run ended. `up` and `down` do the same on the twin.
+    Imports finished creations, drops unfinished ones, and refreshes every resource. Changes only
+    the state, and nothing if the last run completed. `up` and `down` do the same on the twin.
     """
     with open_backend(stack, cloud=cloud) as backend:
         engine = backend.pulumi()
@@ -26,10 +26,12 @@ def recover(
         for each in pending:
             console.print(str(each), markup=False, soft_wrap=True)
         if not pending:
-            console.print(f"The last run of {stack} ended: nothing to recover.")
+            console.print(f"The last run of {stack} completed: nothing to recover.")
             return
         if not yes and not typer.confirm(f"Change the state of {stack}?"):
             console.print("Nothing was changed.")
             return
         reconcile(engine, stack, pending)
-    console.print(f"The state of {stack} agrees with {backend.label}: run the same command again.")
+    console.print(
+        f"The state of {stack} matches {backend.label}: run the interrupted command again."
+    )

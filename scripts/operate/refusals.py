@@ -1,12 +1,15 @@
-"""Refuses a stack that the twin lacks something for, before anything is created."""
+"""Refuses a stack with unmet requirements on the twin, before anything is created."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan
 from infra.plan.front import with_gateway
 from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
 from infra.stack import Front, Layer
+from scripts.prerequisites.wanted import disk_image, reserved, service_accounts, snapshots
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError, CommandError
@@ -14,17 +17,18 @@ from scripts.terminal.options import plan_of
 from twin.cluster.gateway.named_certificates import is_active
 from twin.host.paths import TwinPaths
 from twin.world import scenario as scenarios
-from twin.world.capacity import World
-from twin.world.store import list_resources
+from twin.world.capacity import World, initial, reservation_of
+from twin.world.store import Record, list_resources
 
+_ACCOUNT = "gcp:serviceaccount/account:Account"
 _ZONE = "gcp:dns/managedZone:ManagedZone"
 
 
 def refuse_shortage(stack: str, scenario: str = "") -> None:
-    """Refuse a stack that needs more than the twin's quotas allow.
+    """Check that the twin's quotas are sufficient for a stack.
 
     Raises:
-        CheckFailedError: A quota is insufficient; the message names each, and the ways to continue.
+        CheckFailedError: A quota is insufficient; the message names each, and the options.
     """
     short = [
         each for each in standings(needs(plan_of(stack)), twin_limits(scenario)) if each.short_by
@@ -49,34 +53,56 @@ def _line(standing: Standing) -> str:
     )
 
 
+@dataclass(frozen=True)
+class _Absent:
+    """A missing resource, and the entry in the twin's world that adds it."""
+
+    what: str
+    key: str
+    entry: str
+
+
 def refuse_absence(stack: str, paths: TwinPaths, scenario: str = "") -> None:
-    """Refuse a stack whose certificate or DNS zone does not exist in the twin's cloud.
+    """Check that everything that a stack uses but does not create exists in the twin's cloud.
+
+    Rule: cloud.given.
 
     Raises:
-        CheckFailedError: One is not there; the message names it, and the ways to continue.
+        CheckFailedError: Something is missing; the message names it all, and the options.
         CommandError: The scenario does not exist, or a file of the twin's world is invalid.
     """
     try:
         world = scenarios.load(scenario_file(scenario)).start if scenario else None
-        absent = list(_absent(plan_of(stack), paths, world or World.load(paths.capacity_file)))
+        plan = plan_of(stack)
+        absent = list(_absent(plan, paths, world or World.load(paths.capacity_file)))
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not absent:
         return
-    lines = "; ".join(line for line, _ in absent)
-    given = ", ".join(f"`{entry}`" for _, entry in absent)
+    lines = "; ".join(dict.fromkeys(each.what for each in absent))
+    entries: dict[str, list[str]] = {}
+    for each in absent:
+        entries.setdefault(each.key, []).append(each.entry)
+    given = ", ".join(f"`{key}: [{', '.join(found)}]`" for key, found in entries.items())
+    is_in_new_twin = not scenario and not any(_absent(plan, paths, initial()))
+    way_back = "; a new twin has them: remove that file to return to it" if is_in_new_twin else ""
     raise CheckFailedError(
         f"{stack}: the twin's cloud has {lines}. Add {given} to"
-        f" {paths.capacity_file}, or start a scenario that has them"
+        f" {paths.capacity_file}, or start a scenario that has them{way_back}"
     )
 
 
-def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[tuple[str, str]]:
-    """Yield what is not there, and the entry of the twin's world that gives it."""
+def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
+    if plan.platform.layer is not Layer.SERVING:
+        yield from _names(plan, paths, world)
+    yield from _sources(plan, paths, world)
+    yield from _reservations(plan, world)
+
+
+def _names(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
+    """Yield the missing certificate and DNS zone of the gateway."""
     platform = plan.platform
     gateway = platform.gateway
-    if platform.layer is Layer.SERVING:
-        return
     name = gateway.certificate
     if name is not None and not gateway.issue_certificate:
         places = [*with_gateway(platform)]
@@ -84,12 +110,65 @@ def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[tuple[str, s
             places.append("global")
         lacking = [each for each in places if not is_active(paths, each, name, world)]
         if lacking:
-            line = f"no ACTIVE certificate {name} in {', '.join(lacking)} (gateway.certificate)"
-            host = gateway.hostname
-            yield line, f"certificates: [{{name: {name}, hostname: {host}}}]"
+            what = f"no ACTIVE certificate {name} in {', '.join(lacking)} (gateway.certificate)"
+            entry = f"{{name: {name}, hostname: {gateway.hostname}}}"
+            yield _Absent(what, "certificates", entry)
     dns = gateway.dns
     if dns is not None and dns.zone not in world.zones:
         project = dns.project or platform.project
         made = [each for each in list_resources(paths) if each.type == _ZONE]
         if not any((each.name, each.project) == (dns.zone, project) for each in made):
-            yield f"no zone {dns.zone} of Cloud DNS (gateway.dns)", f"zones: [{dns.zone}]"
+            yield _Absent(f"no zone {dns.zone} of Cloud DNS (gateway.dns)", "zones", dns.zone)
+
+
+def _sources(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
+    """Yield the missing snapshots, disk image, repository of Cloud Build and service accounts."""
+    platform = plan.platform
+    resources = list_resources(paths)
+    made = {each.id for each in resources}
+    yield from _accounts(plan, resources, world)
+
+    def is_absent(path: str) -> bool:
+        return path not in made and not world.gives(path)
+
+    for path, (model, _) in snapshots(plan).items():
+        if is_absent(path):
+            yield _Absent(f"no snapshot {path} (models.{model}.disk.snapshot)", "snapshots", path)
+    image = disk_image(plan)
+    if image is not None and is_absent(image):
+        yield _Absent(f"no disk image {image} (storage.image_cache)", "images", image)
+    if platform.images is not None and platform.images.build is not None:
+        path = platform.images.build.source.repository
+        if is_absent(path):
+            what = f"no repository {path} (images.build.source.repository)"
+            yield _Absent(what, "build_repositories", path)
+
+
+def _accounts(plan: Plan, resources: list[Record], world: World) -> Iterator[_Absent]:
+    """Yield the missing service accounts."""
+    made = {each.outputs.get("email") for each in resources if each.type == _ACCOUNT}
+    for email, field in service_accounts(plan).items():
+        if email not in made and email not in world.service_accounts:
+            what = f"no service account {email} ({field})"
+            yield _Absent(what, "service_accounts", email)
+
+
+def _owner(plan: Plan, rung: Rung) -> str | None:
+    """Return the project of a rung's reservation if it is not the stack's."""
+    owner = rung.reservation_project
+    return None if owner == plan.platform.project else owner
+
+
+def _reservations(plan: Plan, world: World) -> Iterator[_Absent]:
+    """Yield the missing reservations, zone by zone."""
+    for region, rung, zone in reserved(plan):
+        name = reservation_of(rung.reservation or "", _owner(plan, rung))
+        if world.has_reservation(zone, rung.accelerator, name):
+            continue
+        user = next(each for each in region.used_capacity if rung in each.rungs.values())
+        entry = (
+            f"{{zone: {zone}, accelerator: {rung.accelerator}, provisioning: reservation,"
+            f" reservation: {name}, chips: unlimited}}"
+        )
+        what = f"no reservation {name} in {zone} (capacity.{user.name})"
+        yield _Absent(what, "stock", entry)

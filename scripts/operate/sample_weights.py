@@ -1,8 +1,8 @@
-"""Small weights for the models of a stack on the twin, pushed as `models push` pushes large ones.
+"""Small sample weights for models on the twin, uploaded in the same way as by `models push`.
 
-They are a real model of a million parameters in safetensors, with a tokenizer. The twin runs
-simulated engines, which take their speed from the model's name; but the servers wait for weights as
-they do on Google Cloud, and look at what is in the bucket.
+They are a real model with a million parameters in safetensors, with a tokenizer. The twin runs
+simulated engines, whose speed depends on the model's name. The servers wait for weights as on
+Google Cloud, and check the contents of the bucket.
 """
 
 import threading
@@ -28,9 +28,9 @@ _WORKERS = 4
 
 
 class SampleWeights(threading.Thread):
-    """Pushes sample weights beside a deployment, into each bucket as soon as it exists.
+    """Pushes sample weights during a deployment, to each bucket as soon as it exists.
 
-    Weights and adapters that are there stay as they are.
+    Existing weights and adapters are not changed.
 
     Args:
         platform: The stack.
@@ -45,10 +45,10 @@ class SampleWeights(threading.Thread):
         self._problem = ""
         self._doing = "not begun"
         self.lines: list[str] = []
-        """What was pushed, for the user."""
+        """Pushed weights, for messages."""
 
     def stop(self) -> None:
-        """End it; the deployment failed, and buckets may never come."""
+        """Stop after a failed deployment, whose buckets may never exist."""
         self._ended.set()
         self.join()
 
@@ -56,7 +56,7 @@ class SampleWeights(threading.Thread):
         """Wait until everything is pushed.
 
         Raises:
-            CommandError: A push failed, or a bucket never came.
+            CommandError: A push failed, or a bucket was not created.
         """
         self.join(seconds)
         if self.is_alive():
@@ -67,8 +67,8 @@ class SampleWeights(threading.Thread):
 
     def run(self) -> None:
         """Push to every bucket of the stack."""
-        # Google's client takes a second to load: here it does beside the deployment. It warns of
-        # Pythons that it will drop, years ahead, and filters are not a thread's own.
+        # Google's client takes a second to load, here in parallel with the deployment. It warns
+        # about future Python versions; warning filters are not per thread.
         warnings.filterwarnings("ignore", category=FutureWarning, module="google")
         from workloads.transfer.errors import TransferError  # noqa: PLC0415
 
@@ -82,22 +82,22 @@ class SampleWeights(threading.Thread):
 
         plan = resolve(self._platform)
         own = {Names(self._platform).bucket("models", region) for region in plan.regions}
-        for target in targets(plan).values():
+        # adapters first: a model that has its weights waits for them
+        for target in sorted(targets(plan).values(), key=lambda each: not each.is_adapter):
             for home in target.homes:
                 if not self._has_bucket(home, own):
                     return
                 self._doing = f"sending to {home.uri}"
-                model = self._platform.models.get(target.name)
-                for name in () if model is None else model.adapters:
-                    push_adapter(self._paths, home, name)
-                version = push_sample(self._paths, home, target.version)
+                version = push_sample(
+                    self._paths, home, target.version, is_adapter=target.is_adapter
+                )
                 if version is not None:
                     self.lines.append(f"{target.name}, version {version}, to {home.uri}")
 
     def _has_bucket(self, home: "Home", own: set[str]) -> bool:
-        """Wait for a bucket; one that no stack makes exists in a real project, and is made."""
+        """Wait for a bucket; create one that no stack creates, since a real project has it."""
         while not self._ended.is_set():
-            with suppress(OSError):  # the server has a process before it listens
+            with suppress(OSError):  # the process starts before the server listens
                 if gcs.port_of(self._paths) is not None:
                     if gcs.has_bucket(self._paths, home.bucket):
                         return True
@@ -109,17 +109,23 @@ class SampleWeights(threading.Thread):
         return False
 
 
-def push_sample(paths: TwinPaths, home: "Home", version: str | None = None) -> str | None:
-    """Push the sample to a bucket as a version, and make it current if none was named.
+def push_sample(
+    paths: TwinPaths, home: "Home", version: str | None = None, *, is_adapter: bool = False
+) -> str | None:
+    """Push the sample or an adapter of it to a bucket, and make it current if no version was named.
 
     Returns:
-        The version; None where the bucket has weights already.
+        The version; None if the bucket already has weights.
 
     Raises:
         TransferError: The bucket cannot be written.
     """
-    from twin.engines.real.tiny_model import write_model  # noqa: PLC0415
-    from workloads.engine.weights_manifest import Manifest, version_of  # noqa: PLC0415
+    from twin.engines.real.tiny_model import write_adapter, write_model  # noqa: PLC0415
+    from workloads.engine.weights_manifest import (  # noqa: PLC0415
+        ADAPTER_CONFIG,
+        Manifest,
+        version_of,
+    )
     from workloads.transfer.push import push  # noqa: PLC0415
     from workloads.transfer.source import HashCache, hash_files, scan  # noqa: PLC0415
     from workloads.transfer.store import Store  # noqa: PLC0415
@@ -129,25 +135,19 @@ def push_sample(paths: TwinPaths, home: "Home", version: str | None = None) -> s
     store = Store("twin", endpoint=gcs.url(paths), workers=_WORKERS)
     if version is None and read_current(store, home) is not None:
         return None
-    files = scan(write_model(FOLDER), ())
+    if is_adapter:
+        if gcs.has_object(paths, home.bucket, f"{home.folder}/{ADAPTER_CONFIG}"):
+            return None  # without versions
+        name = home.folder.rpartition("/")[2]
+        folder = write_adapter(FOLDER.parent / "adapters" / name, seed=zlib.crc32(name.encode()))
+    else:
+        folder = write_model(FOLDER)
+    files = scan(folder, ())
     crew, progress = Crew(_WORKERS), Silent()
     entries = tuple(hash_files(files, crew, progress, HashCache(_HASHES)))
-    name = version or version_of(entries)
-    manifest = Manifest(home.folder, name, now(), entries)
+    chosen = version or version_of(entries)
+    manifest = Manifest(home.folder, chosen, now(), entries)
     sent = push(store, [home], files, manifest, crew, progress)
     if version is None:
-        set_current(store, home, name)
-    return name if sent.buckets else None
-
-
-def push_adapter(paths: TwinPaths, home: "Home", name: str) -> None:
-    """Write an adapter of the sample beside a model's versions, where there is none."""
-    from twin.engines.real.tiny_model import write_adapter  # noqa: PLC0415
-
-    folder = f"{home.folder}/adapters/{name}"
-    if gcs.has_object(paths, home.bucket, f"{folder}/adapter_config.json"):
-        return
-    made = write_adapter(FOLDER.parent / "adapters" / name, seed=zlib.crc32(name.encode()))
-    for file in sorted(made.iterdir(), reverse=True):
-        place, kind = f"{folder}/{file.name}", "application/octet-stream"
-        gcs.upload(paths, home.bucket, place, file.read_bytes(), kind)
+        set_current(store, home, chosen)
+    return chosen if sent.buckets else None

@@ -24,11 +24,11 @@ _ASK_SECONDS = 0.25
 _SETTLE_SECONDS = 120
 _QUIET_SECONDS = 6
 _Print = Callable[[Sequence[Event], float], None]
-"""Prints what clients saw; takes the events and the start of the scenario."""
+"""Prints the results of the clients; takes the events and the start of the scenario."""
 
 
 def load_scenario(name: str, paths: TwinPaths) -> scenarios.ScenarioRunner:
-    """Return a scenario that is ready to be played.
+    """Return a loaded scenario.
 
     Raises:
         CommandError: The scenario does not exist, or its file is invalid.
@@ -86,7 +86,9 @@ def play(
     Raises:
         CommandError: The condition of a step was not met in time.
     """
-    os.environ.setdefault("MPLCONFIGDIR", str(paths.root / "matplotlib"))  # not in the user's home
+    os.environ.setdefault(
+        "MPLCONFIGDIR", str(paths.root / "matplotlib")
+    )  # keep files out of the user's home
     from twin.drawings.timeline_svg import save  # noqa: PLC0415 - loads the plotting library
 
     with step("Waiting until the platform is idle"):
@@ -162,7 +164,7 @@ def _with_load(
         settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
 
     def told(happened: Sequence[Event], begun: float) -> None:
-        del happened  # the nodes that were there before came earlier
+        del happened  # events of existing nodes are older
         events = Events(paths.events_file).read()
         plot(paths, events, begun, folder / "load.svg", runner.scenario.name)
         console.print(f"Curves   {folder.parent.name}/{folder.name}/load.svg")

@@ -1,4 +1,4 @@
-"""The tools that the parts of a stack need, as purposes of twin/tools/modules.yaml."""
+"""The tools that a stack needs, as purposes of twin/tools/modules.yaml."""
 
 from infra.plan import Plan
 from infra.plan.backends import has_backends
@@ -8,13 +8,15 @@ from twin.toolchain.python_environments import GUARDRAILS, PythonEnvironment
 
 
 def purposes_of(plan: Plan) -> list[str]:
-    """Return what a deployment of a stack on the twin needs before it starts.
+    """Return the purposes that a deployment of a stack on the twin needs before it starts.
 
-    Monitoring is left out: nothing waits for it, so it is prepared beside the deployment.
+    Monitoring is excluded: nothing waits for it, so it is prepared during the deployment.
     """
     purposes = ["engine", "cluster"]
     if any(region.has_groups for region in plan.regions.values()):
         purposes.append("groups")
+    if any(region.has_ray_clusters for region in plan.regions.values()):
+        purposes.append("ray")
     if any(model.disaggregated is not None for model in plan.platform.models.values()):
         purposes.append("roles")
     if gated(plan.platform) is not None:

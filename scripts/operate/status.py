@@ -1,4 +1,4 @@
-"""`gke-inference status`: what runs where, on which rung, at what price."""
+"""`gke-inference status`: the replicas of a stack, with location, rung and price."""
 
 import json
 from collections.abc import Sequence

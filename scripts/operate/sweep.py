@@ -1,4 +1,4 @@
-"""`gke-inference sweep`: proves that nothing is left of a stack, and removes what GKE left."""
+"""`gke-inference sweep`: checks that nothing is left of a stack; removes GKE's leftovers."""
 
 from typing import Annotated
 
@@ -13,16 +13,16 @@ from scripts.terminal.exit_codes import ExitCode
 def sweep(
     cloud: CloudOption = False,
     stack: Annotated[
-        str, typer.Option(help="With --cloud: the stack. The twin is swept as a whole.")
+        str, typer.Option(help="With --cloud: the stack. On the twin, all stacks are checked.")
     ] = "",
     delete: Annotated[
         bool,
-        typer.Option("--delete", help="Remove what clusters that are gone left; asks first."),
+        typer.Option("--delete", help="Remove leftovers of deleted clusters; asks first."),
     ] = False,
     disks: Annotated[
         bool,
         typer.Option(
-            "--disks", help="With --delete: also remove disks of claims, with their data."
+            "--disks", help="With --delete: also remove disks of volume claims and their data."
         ),
     ] = False,
     yes: Annotated[
@@ -31,8 +31,8 @@ def sweep(
 ) -> None:
     """List what is left of a stack, or of the twin. Exits 1 if anything is left.
 
-    With --delete, removes what GKE made for clusters that no longer exist: load balancers, endpoint
-    groups and firewall rules. What the stack made is left to `pulumi destroy`.
+    With --delete, removes what GKE created for clusters that no longer exist: load balancers,
+    endpoint groups and firewall rules. Use `pulumi destroy` for resources of the stack itself.
     """
     for name, value in {"disks": disks, "yes": yes}.items():
         if value and not delete:
@@ -50,7 +50,7 @@ def sweep(
 
 
 def _delete(backend: Backend, left: list[Leftover], *, disks: bool, yes: bool) -> list[Leftover]:
-    """Remove what GKE left, once its clusters are gone, and return what is left then.
+    """Remove leftovers of GKE after its clusters are gone, and return the rest.
 
     Raises:
         CommandError: A cluster exists that may still use it.

@@ -15,7 +15,7 @@ from twin.cluster import lifecycle as clusters
 from twin.cluster.base.traces import spans_file
 from twin.host.paths import TwinPaths
 
-_WIDTH, _NARROW = 48, 10  # of the widest bar, where there is room, and where there is none
+_WIDTH, _NARROW = 48, 10  # widths of the widest bar, with enough room and without
 _TITLES = ("SPAN", "SERVICE", "MS")
 Span = dict[str, Any]
 
@@ -27,9 +27,9 @@ class Line:
     depth: int
     span: Span
     begins: float
-    """Share of the trace that has passed when the span begins, 0 to 1."""
+    """Start of the span as a share of the trace, 0 to 1."""
     lasts: float
-    """Share of the trace that the span takes, 0 to 1."""
+    """Duration of the span as a share of the trace, 0 to 1."""
 
     @property
     def milliseconds(self) -> float:
@@ -89,7 +89,7 @@ def waterfall(spans: list[Span]) -> list[Line]:
 
 
 def shown_name(span: Span) -> str:
-    """Return the name to show: Envoy names its calls after the protocol, not the callee."""
+    """Return the name to show; Envoy names its calls after the protocol instead of the callee."""
     name = str(span["name"])
     called = span["attributes"].get("upstream_cluster")
     return f"call of {called}" if name.startswith("async ") and called else name
@@ -101,7 +101,7 @@ def _bar(line: Line, width: int) -> str:
 
 
 def _table(lines: list[Line], room: int) -> Listing:
-    """Return the waterfall; its bars fill the width that the text leaves."""
+    """Return the waterfall; its bars fill the remaining width."""
     rows = [
         ("  " * line.depth + shown_name(line.span), str(line.span["service"]),
          f"{line.milliseconds:.1f}")
@@ -121,7 +121,8 @@ def _table(lines: list[Line], room: int) -> Listing:
 
 def trace(
     asked: Annotated[
-        str, typer.Argument(metavar="ID", help="ID of a trace or a prefix of it; last: the latest.")
+        str,
+        typer.Argument(metavar="ID", help="ID or ID prefix of a trace; last: the latest trace."),
     ] = "last",
     svg: Annotated[
         Path | None, typer.Option(help="Also write the waterfall to this SVG file.")

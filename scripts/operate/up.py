@@ -1,4 +1,4 @@
-"""`gke-inference up`: the whole platform on the twin, up to an answer through its gateway."""
+"""`gke-inference up`: deploys a stack on the twin, until a model answers through the gateway."""
 
 import time
 from collections.abc import Generator
@@ -49,7 +49,7 @@ from twin.world.rules import DEFAULT_SPEED, Rules
 _ANSWER_SECONDS = 120
 _SETTLE_SECONDS = 30
 _PUSH_SECONDS = 120.0
-_GATE_SECONDS = 4.0  # the weights' gate looks every two seconds
+_GATE_SECONDS = 4.0  # the weights gate polls every two seconds
 _REAL_SECONDS = 600  # the real vLLM starts in half a minute, on a busy machine in minutes
 
 
@@ -60,7 +60,7 @@ def _output_folder(paths: TwinPaths, stack: str) -> Path:
 
 
 def _obtain_tools(plan: Plan) -> None:
-    """Obtain what the stack needs on the twin, and begin with what nothing waits for."""
+    """Obtain the tools of the stack, and start preparing those that nothing waits for."""
     ensure_tools(*purposes_of(plan))
     for environment in environments_of(plan):
         ensure_environment(environment)
@@ -68,10 +68,10 @@ def _obtain_tools(plan: Plan) -> None:
 
 
 def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
-    """Record which model has a real replica, in place of any earlier one.
+    """Record the model with a real replica, replacing an earlier one.
 
     Raises:
-        twin.toolchain.ToolError: What it needs is not installed.
+        twin.toolchain.ToolError: A requirement is not installed.
     """
     if model:
         check_installed(stack, model)
@@ -88,7 +88,7 @@ def _check(stack: str, speed: float, real_engine: str) -> None:
 
 
 def _prepared(engine: Engine, stack: str) -> Engine:
-    """Return the engine with the stack in its backend and nothing left of a run that was killed."""
+    """Return the engine with the stack in its backend, recovered from a killed run."""
     engine.ensure_stack(stack)
     restarted = daemon.repair(engine.paths)
     if restarted:
@@ -184,11 +184,11 @@ def up(
 
 @contextmanager
 def _let_in(stack: str, plan: Plan) -> Generator[None]:
-    """Have a key of a client for a while, where the gateway asks for one."""
+    """Use a temporary client key if the gateway requires one."""
     if gated(plan.platform) is None:
         yield
         return
-    # What reaches the secret takes time to load, and most stacks need none of it.
+    # Access to the secret takes time to load, and most stacks do not need it.
     from scripts.clients.keys import KeyProblem  # noqa: PLC0415
     from scripts.clients.lent import lent_key  # noqa: PLC0415
     from scripts.shared.google_cloud import CloudError  # noqa: PLC0415
@@ -208,7 +208,7 @@ def _print_how_to_get_a_key(stack: str, plan: Plan) -> None:
 
 
 def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None) -> None:
-    """Run `pulumi up`, and push sample weights meanwhile, as a user would from another shell.
+    """Run `pulumi up`, and push sample weights in parallel, like a user in another shell.
 
     Raises:
         CommandError: One of them failed.
@@ -228,7 +228,7 @@ def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None) -> None:
 def _end_without_weights(
     paths: TwinPaths, stack: str, outputs: dict[str, Any], begun: float
 ) -> None:
-    """Show what waits for which weights, as on the first day of a real project."""
+    """Show the models that wait for weights, as in a new project."""
     with step("Waiting until every model is ready or waits for its weights"):
         settled(paths, _SETTLE_SECONDS, quiet=_GATE_SECONDS)
     print_waiting(find_waiting(of_twin(paths), _namespace(stack)), stack)
@@ -237,7 +237,7 @@ def _end_without_weights(
 
 
 def _end_of_platform(stack: str, outputs: dict[str, Any], begun: float) -> None:
-    """Show where a platform's gateway is, and what may be deployed on it."""
+    """Show the gateway of a platform, and the serving stacks for it."""
     console.print(f"Gateway  {outputs['endpoint']}  (no models: serving stacks bring them)")
     for name, team in teams_of(stack).items():
         console.print(f"Team     {team}: make up STACK={name}")
@@ -249,7 +249,7 @@ def _namespace(stack: str) -> str:
 
 
 def _print_addresses(paths: TwinPaths, stack: str, outputs: dict[str, Any]) -> None:
-    """Print what runs where, and the addresses of gateway, dashboards and metrics."""
+    """Print the replicas and the addresses of gateway, dashboards and metrics."""
     endpoint: str = outputs["endpoint"]
     print_replicas(find_replicas(of_twin(paths), own_namespace(stack_of(stack))))
     console.print(f"Gateway  {endpoint}  (also in {paths.root.parent.name}/{stack}/endpoint)")

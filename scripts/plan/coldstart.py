@@ -39,7 +39,7 @@ def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> List
 
 
 def _print_checked(*, as_json: bool) -> None:
-    """Print published start times beside the estimates."""
+    """Print published start times next to the estimates."""
     if as_json:
         print(json.dumps([{**asdict(each), "error": each.error} for each in checked()], indent=1))
         return
@@ -61,7 +61,7 @@ def coldstart(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the start times of models, and the lead time and spare replicas they require."""
+    """Show the start times of models, and the lead times and spare replicas they require."""
     check_positive("--doubling", doubling)
     if is_checked:
         _print_checked(as_json=as_json)
@@ -79,6 +79,7 @@ def coldstart(
                 "asks_at": asks_at(one.start, doubling),
                 "spare_replicas": spare_replicas(minimum[one.model], one.start, doubling),
                 "is_late": one.is_late,
+                "kept_seconds": one.kept_seconds if one.kept else None,
             }
             for one in found
         ]
@@ -90,6 +91,11 @@ def coldstart(
         f"for traffic that doubles in {doubling:.0f} s. ASK AT: load at which to scale without any."
     )
     for one in found:
+        if one.kept:
+            console.print(
+                f"{one.model} on {one.rung} in {one.region}: replicas.buffer keeps nodes for "
+                f"{one.kept}, on which a replica starts in {one.kept_seconds:.0f} s"
+            )
         if one.is_late:
             console.print(
                 f"warning: {one.model} on {one.rung} in {one.region} starts in "

@@ -1,4 +1,4 @@
-"""`gke-inference cost`: what a stack costs, estimated before deployment."""
+"""`gke-inference cost`: the cost of a stack, estimated before deployment."""
 
 import json
 from datetime import date
@@ -31,7 +31,7 @@ from scripts.terminal.tables import print_table
 
 
 def of_budget(budget: Budget, cost: StackCost) -> str:
-    """Return the line about the share of a budget that a stack uses."""
+    """Return the line with the share of a budget that a stack uses."""
     paid = (100 - budget.discount_percent) / 100
     share = HOURS_PER_MONTH * paid / budget.monthly_usd
     words = ("at minimum", "expected", "at maximum")
@@ -62,7 +62,7 @@ def _print_tables(cost: StackCost, budget: Budget | None) -> None:
 
 
 def _print_notes(cost: StackCost, today: date) -> None:
-    """Print what was assumed, what has no price, and the outdated prices."""
+    """Print the assumptions, the items without a price, and the outdated prices."""
     console.print(f"Assumed: {cost.usage}")
     console.print(f"Not deducted: {NOT_DEDUCTED}")
     for text in missing_lines(cost.missing):
@@ -89,10 +89,13 @@ def cost(
         float, typer.Option(help="Target utilization of a replica.")
     ] = DEFAULT_TRAFFIC.utilisation,
     traffic_gib: Annotated[
-        float, typer.Option(help="GiB of answers a month in each region; requests count the same.")
+        float,
+        typer.Option(
+            help="Response traffic per region and month, in GiB; request traffic counts the same."
+        ),
     ] = DEFAULT_USAGE.traffic_gib,
     logs_gib_per_node: Annotated[
-        float, typer.Option(help="GiB of logs a month of each node and its pods.")
+        float, typer.Option(help="Logs per month of each node and its pods, in GiB.")
     ] = DEFAULT_USAGE.logs_gib_per_node,
     series_per_replica: Annotated[
         int, typer.Option(help="Time series that each replica exports.")

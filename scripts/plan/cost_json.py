@@ -1,6 +1,6 @@
 """The cost of a stack as `gke-inference cost --json` prints it.
 
-Every total has its figures and, under `missing`, what has no published price and is not in them.
+Every total has its figures and, under `missing`, the excluded items without a published price.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,10 +25,10 @@ def cost_as_json(
     """Return the cost of a stack.
 
     Args:
-        found: Of the stack.
-        costs: Of a unit, of each line of its bill.
-        now: Of what runs on the twin, in dollars an hour; None where nothing does.
-        today: On which prices are looked at.
+        found: Cost of the stack.
+        costs: Unit cost of each line of its bill.
+        now: Hourly cost on the twin, in dollars; None if nothing is running.
+        today: Date for the age of prices.
     """
     return {
         "hours_per_month": HOURS_PER_MONTH,

@@ -11,11 +11,11 @@ from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill
 from scripts.terminal.tables import Column, Listing, figure
 
 KEYS = ("model", "region", "provisioning")
-"""What the accelerators' cost is summed by."""
+"""Keys for summing the accelerators' cost."""
 
 
 def line_table(found: Bill) -> Listing:
-    """Return the table of accelerator machines, an hour."""
+    """Return the hourly cost of accelerator machines as a table."""
     table = Listing(
         "MODEL", "REGION", Column("ROLE", spare=2), Column("FIRST RUNG WITH A PRICE", spare=1),
         figure("REPLICAS", spare=2), figure("$/H A REPLICA", spare=2), figure("MIN $/H"),
@@ -37,14 +37,14 @@ def line_table(found: Bill) -> Listing:
 
 
 def machines_lines(found: Bill) -> Iterator[str]:
-    """Yield what accelerators are expected to cost an hour, by each of `KEYS`."""
+    """Yield the expected hourly cost of accelerators, by each of `KEYS`."""
     for key in KEYS:
         parts = [f"{name} {each.total('expected'):$,.2f}" for name, each in found.by(key).items()]
         yield f"accelerators, expected per hour by {key}: {', '.join(parts)}"
 
 
 def group_table(cost: StackCost) -> Listing:
-    """Return the table of the cost's groups and their parts, a month; regions are summed."""
+    """Return the monthly cost by group and part as a table, summed over regions."""
     table = Listing(
         "GROUP", "PART", Column("REGIONS", spare=1, is_right=True), figure("MIN $/MONTH"),
         figure("EXPECTED $/MONTH"), figure("MAX $/MONTH"),
@@ -74,7 +74,7 @@ def _monthly(amounts: list[Amount]) -> list[str]:
 
 
 def total_line(cost: StackCost) -> str:
-    """Return the totals of a stack, an hour and a month."""
+    """Return the totals of a stack, per hour and per month."""
     hour = [f"{field} {cost.total(field):$,.2f}" for field in FIELDS]
     month = [f"{cost.total(field) * HOURS_PER_MONTH:$,.0f}" for field in FIELDS]
     return (
@@ -84,7 +84,7 @@ def total_line(cost: StackCost) -> str:
 
 
 def commitment_table(found: Commitments) -> Listing:
-    """Return the table of what always runs and can be committed, a month."""
+    """Return the monthly cost of always-running machines with commitments as a table."""
     table = Listing(
         "ALWAYS RUNS", "REGION", figure("COUNT", spare=1), figure("ON DEMAND $/MONTH"),
         figure("1 YEAR $/MONTH"), figure("3 YEARS $/MONTH"),
@@ -97,7 +97,7 @@ def commitment_table(found: Commitments) -> Listing:
 
 
 def commitment_lines(found: Commitments) -> Iterator[str]:
-    """Yield what commitments save, and what of the minimum has no price of one."""
+    """Yield the savings of commitments, and the machines without a commitment price."""
     listed = found.on_demand
     if listed.value:
         said = [f"{listed * HOURS_PER_MONTH:$,.0f} on demand"]

@@ -1,4 +1,4 @@
-"""Errors of the estimates: on held-out published measurements, or on those of a file."""
+"""Errors of the estimates, on held-out published measurements or on those of a file."""
 
 import csv
 from pathlib import Path

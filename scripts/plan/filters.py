@@ -9,6 +9,8 @@ from scripts.terminal.options import check_words, regions
 PLAN_OPTIONS = {
     "given": "--input",
     "input and output": "--input and --output",
+    "adapters": "--adapters",
+    "kv_bits": "--kv-bits",
     "made": "--output",
     "ttft_p95_ms": "--ttft-p95",
     "tpot_p95_ms": "--tpot-p95",
@@ -19,7 +21,7 @@ PLAN_OPTIONS = {
 
 @dataclass(frozen=True)
 class Filters:
-    """Hardware to consider; an empty filter leaves all of it."""
+    """Hardware to consider; empty filters keep all hardware."""
 
     regions: tuple[str, ...]
     provisioning: tuple[str, ...]
@@ -45,7 +47,7 @@ class Filters:
 
 
 def no_hardware(regions: tuple[str, ...], provisioning: tuple[str, ...]) -> str:
-    """Return the error where the filters leave no hardware for a model."""
+    """Return the error for filters that leave no hardware for a model."""
     return (
         "--region, --provisioning, --accelerator: must leave an accelerator that fits the model,"
         f" got none in {', '.join(regions) or 'any region'} with"

@@ -1,25 +1,46 @@
-"""`gke-inference plan` of a model that generates images."""
+"""`gke-inference plan` of a model that generates images, and of prompts with images."""
+
+import re
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.image_prompts import has_known_images, tokens_of_image
+from gke_inference.sizing.shapes import shape
 from planner.choice.image_plan import picture_choices
 from scripts.plan.filters import PLAN_OPTIONS, Filters, no_hardware
 from scripts.plan.show import images_as_json, print_images
 from scripts.terminal.console import CommandError
 from scripts.terminal.options import option_of
 
+_SIZE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 
-def refuse_for_images(model: Architecture, options: dict[str, object]) -> None:
-    """Refuse options that do not apply to image generation.
+
+def image_tokens(model: Architecture, images: int, size: str) -> int:
+    """Return the tokens of the images of a prompt.
+
+    Args:
+        model: Text model.
+        images: Images per prompt.
+        size: Width and height in pixels, such as `1024x768`.
 
     Raises:
-        CommandError: One of them is given.
+        CommandError: The size is not valid, or the model accepts no images.
     """
-    for option, value in options.items():
-        if value:
-            raise CommandError(
-                f"{option}: must be omitted for {model.name}, which generates images"
-            )
+    if not images:
+        return 0
+    found = _SIZE.fullmatch(size)
+    if found is None:
+        raise CommandError(f"--image-size: must be WIDTHxHEIGHT in pixels, got {size!r}")
+    served = shape(model)
+    if not has_known_images(served):
+        raise CommandError(
+            f"--images: must be 0 for {model.name}: it accepts none, or the tokens of an image"
+            f" are not known; got {images}"
+        )
+    try:
+        return images * tokens_of_image(served, int(found[1]), int(found[2]))
+    except ValueError as error:
+        raise CommandError(f"--image-size: {error}") from None
 
 
 def print_image_plan(

@@ -1,4 +1,4 @@
-"""`gke-inference plan`: which hardware to run a model on, before you pay for it."""
+"""`gke-inference plan`: compares the hardware for a model before you pay for it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,16 +10,21 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.sizing.architectures import Architecture, find, known, of_config
 from infra.reading.load import stack_names
 from infra.stack.problems import suggest
+from planner.advice.kv_cache import kv_advice
 from planner.choice.chart import draw
 from planner.choice.explain import explain as explained
 from planner.choice.plan import Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
 from scripts.plan.errors import print_errors
 from scripts.plan.filters import PLAN_OPTIONS, Filters, no_hardware
-from scripts.plan.images import print_image_plan, refuse_for_images
-from scripts.plan.show import plan_as_json, print_plan
+from scripts.plan.images import image_tokens, print_image_plan
+from scripts.plan.modes import Mode, given_options, refuse_unused
+from scripts.plan.show import plan_as_json, print_kv_advice, print_plan
+from scripts.plan.stack import Wanted, plan_stack
 from scripts.plan.write import write_choice
+from scripts.shared.quota_limits import Against
 from scripts.terminal.console import CommandError, console
+from scripts.terminal.console import errors as error_output
 from scripts.terminal.options import (
     JsonOption,
     check_one,
@@ -36,7 +41,7 @@ def _architecture(name: str, parameters: float | None) -> Architecture:
     """Return a model by name, or by the path of its config.json.
 
     Raises:
-        CommandError: The model is not known.
+        CommandError: The model is unknown.
     """
     path = Path(name)
     if path.suffix == ".json" or path.is_dir():
@@ -67,7 +72,7 @@ def _regions(asked: tuple[str, ...], stack: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class _Shown:
-    """What to do with the plan."""
+    """Output options of the plan."""
 
     rows: int
     every: bool
@@ -77,6 +82,8 @@ class _Shown:
     chart: Path | None
     write: str | None
     name: str | None
+    batch: bool
+    conversations: int
 
 
 def plan(
@@ -110,6 +117,18 @@ def plan(
         list[str] | None,
         typer.Option(help="Only this provisioning, such as spot; repeat for more."),
     ] = None,
+    adapters: Annotated[int, typer.Option(help="Different LoRA adapters in one batch.")] = 0,
+    images: Annotated[
+        int, typer.Option(min=0, help="Images per prompt; their tokens are added to --input.")
+    ] = 0,
+    image_size: Annotated[
+        str, typer.Option(help="Width and height of an image, in pixels.")
+    ] = "1024x1024",
+    kv_bits: Annotated[int, typer.Option(help="Bits of a number in the KV cache: 8 or 16.")] = 16,
+    conversations: Annotated[
+        int,
+        typer.Option(min=0, help="Conversations whose KV cache should stay available."),
+    ] = 0,
     bits: Annotated[
         list[int] | None, typer.Option(help="Only weights of this many bits; repeat for more.")
     ] = None,
@@ -117,9 +136,12 @@ def plan(
     every: Annotated[
         bool, typer.Option("--every", help="Show every region and provisioning.")
     ] = False,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Also show the cost per million tokens of batches.")
+    ] = False,
     as_json: JsonOption = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the arithmetic of the picked choice.")
+        bool, typer.Option("--explain", help="Show the calculation of the picked choice.")
     ] = False,
     pick: Annotated[int, typer.Option(min=1, help="Number of the choice to explain or write.")] = 1,
     chart: Annotated[
@@ -131,43 +153,70 @@ def plan(
     name: Annotated[
         str | None, typer.Option(help="Name of the model in the stack; only with --write.")
     ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option(help="Plan all models of this stack together, instead of MODEL."),
+    ] = None,
+    load: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Traffic of a model of the stack, MODEL=RATE or MODEL=RATE,INPUT,OUTPUT; repeat"
+            " for more. Default: what its maximum replicas serve."
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Dollars per month for the accelerators of the stack."),
+    ] = None,
+    limits: Annotated[
+        Against, typer.Option(help="Source of the quota limits for --stack.")
+    ] = Against.TWIN,
     errors: Annotated[
-        bool, typer.Option("--errors", help="Show the errors of the estimates instead.")
+        bool, typer.Option("--errors", help="Show the errors of the estimates instead of a plan.")
     ] = False,
     against: Annotated[
         Path | None, typer.Option(help="Show the errors on the measurements in this CSV file.")
     ] = None,
+    invoked: typer.Context = None,  # pyright: ignore[reportArgumentType] - Typer sets it
 ) -> None:
-    """Rank the hardware for a model by price and latency, each with its uncertainty."""
+    """Rank the hardware for a model by price and latency, with uncertainty ranges."""
+    options = given_options(invoked)
     if errors or against is not None:
+        refuse_unused(Mode.ERRORS, options)
         print_errors(against)
         return
+    if stack is not None:
+        refuse_unused(Mode.STACK, options)
+        if write not in (None, stack):
+            raise CommandError(f"--write: must be {stack}, the stack of --stack, got {write!r}")
+        wanted = Wanted(stack, tuple(load or ()), budget, limits, given, made, utilisation)
+        plan_stack(wanted, is_written=write is not None, is_json=as_json)
+        return
+    refuse_unused(Mode.TEXT, options)
     if not model:
         raise CommandError("MODEL: is required (a name, or the path of a config.json)")
-    if as_json and (explain or chart is not None):
-        raise CommandError("--json: must be omitted with --explain and --chart")
     if parameters is not None:
         check_positive("--parameters", parameters)
-    if name is not None and write is None:
-        raise CommandError(
-            "--name: must be omitted without --write: it is the model's name in the stack"
-        )
     if write is not None:
         check_one("--write", write, stack_names())
     check_output("--chart", chart)
     filters = Filters.of(region, provisioning, accelerator)
     found = _architecture(model, parameters)
     if found.kind == "diffusion":
-        refuse_for_images(found, {"--chart": chart, "--explain": explain, "--write": write})
+        refuse_unused(Mode.IMAGES, options)
         print_image_plan(found, rate, filters, rows, as_json=as_json)
         return
     asked = {
-        "rate": rate, "given": given, "made": made, "ttft_p95_ms": ttft_p95,
+        "rate": rate, "given": given + image_tokens(found, images, image_size),
+        "made": made, "ttft_p95_ms": ttft_p95,
         "tpot_p95_ms": tpot_p95, "prefix_share": prefix_share, "utilisation": utilisation,
-        "context": context, "bits": tuple(bits or ()),
+        "context": context, "bits": tuple(bits or ()), "adapters": adapters, "kv_bits": kv_bits,
     }  # fmt: skip
     question = _question(found, asked, filters, write)
-    _show(question, _Shown(rows, every, as_json, explain, pick, chart, write, name))
+    _show(
+        question,
+        _Shown(rows, every, as_json, explain, pick, chart, write, name, batch, conversations),
+    )
 
 
 def _question(
@@ -202,8 +251,11 @@ def _show(question: Question, how: _Shown) -> None:
     if how.as_json:
         print(plan_as_json(answer, shown[: how.rows]))
     else:
-        print_plan(answer, shown[: how.rows])
+        print_plan(answer, shown[: how.rows], is_batch=how.batch)
     one = shown[how.pick - 1]
+    if how.conversations and not how.as_json:
+        advice = kv_advice(question, one, how.conversations)
+        print_kv_advice(how.conversations, advice)
     if how.explain:
         console.print(f"\n[bold]{how.pick}[/bold]")
         for line in explained(question, one):
@@ -211,7 +263,8 @@ def _show(question: Question, how: _Shown) -> None:
     if how.chart is not None:
         write_output("--chart", how.chart, lambda file: _draw(answer, file))
     if how.write is not None:
-        write_choice(how.write, how.name, question, one, answer.choices)
+        output = error_output if how.as_json else console
+        write_choice(how.write, how.name, question, one, answer.choices, output)
 
 
 def _draw(answer: Plan, file: Path) -> None:

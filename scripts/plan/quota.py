@@ -1,18 +1,15 @@
-"""`gke-inference quota`: quotas that a stack needs, and the requests to increase them."""
+"""`gke-inference quota`: the quotas that a stack needs, and the requests to increase them."""
 
 import json
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from infra.plan import Plan
 from infra.quota.check import Limit, Standing, State, request, standings
 from infra.quota.needs import Need, needs
-from scripts.shared.google_cloud import CloudError
-from scripts.shared.quota_limits import CloudLimits, twin_limits
+from scripts.shared.quota_limits import Against, cloud_limits, twin_limits
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, check_email, plan_of
@@ -20,13 +17,6 @@ from scripts.terminal.tables import Column, Listing, figure, print_table, prose
 
 _WELL_KNOWN = "application_default_credentials.json"
 _STYLES = {State.SHORT: "red", State.TIGHT: "yellow", State.UNKNOWN: "yellow"}
-
-
-class Against(StrEnum):
-    """Whose limits a stack is checked against."""
-
-    CLOUD = "cloud"
-    TWIN = "twin"
 
 
 def has_credentials() -> bool:
@@ -47,19 +37,6 @@ def has_credentials() -> bool:
     return (home / _WELL_KNOWN).is_file()
 
 
-def _cloud_standings(plan: Plan, beside_others: bool) -> tuple[list[Standing], list[str]]:
-    # Google's clients take a second to load, and limits of the twin do not need them.
-    from scripts.shared import google_clients  # noqa: PLC0415
-
-    try:
-        with google_clients.plain_errors():
-            cloud = google_clients.connect(plan.platform.project)
-            limits = CloudLimits(cloud, list(plan.regions))
-    except CloudError as error:
-        raise CommandError(f"{plan.platform.project}: {error}") from None
-    return standings(needs(plan), limits, beside_others=beside_others), limits.notes
-
-
 def notes_on(found: list[Standing]) -> list[str]:
     """Return notes on the numbers."""
     said: list[str] = []
@@ -71,7 +48,7 @@ def notes_on(found: list[Standing]) -> list[str]:
         )
     if any(each.state is State.UNKNOWN for each in found):
         said.append("?: the project does not report this limit; look it up in the console")
-    said.append("a quota permits machines; it does not guarantee capacity")
+    said.append("a quota permits machines but does not guarantee capacity")
     return said
 
 
@@ -119,7 +96,7 @@ def _table(found: list[Standing], explain: bool) -> Listing:
 
 
 def _parts(need: Need) -> list[str]:
-    """Return who needs how much, one line each."""
+    """Return the need of each part of the stack, one line each."""
     parts = [f"{_amount(part.amount)} {part.who}" for part in need.parts]
     stops = [] if need.most is None else [f"auto-provisioning stops at {_amount(need.most)}"]
     return [*parts, *stops]
@@ -172,10 +149,16 @@ def quota(
     ] = "",
     beside_others: Annotated[
         bool,
-        typer.Option("--beside-others", help="Add the current usage, which belongs to others."),
+        typer.Option(
+            "--beside-others", help="Count the current usage as other workloads'; add it."
+        ),
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show who needs how much.")] = False,
-    email: Annotated[str | None, typer.Option(help="Contact address in the requests.")] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the need of each part of the stack.")
+    ] = False,
+    email: Annotated[
+        str | None, typer.Option(help="Contact address for the quota requests.")
+    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Check a stack against quota limits before deploying. Exits 1 if a quota is insufficient."""
@@ -188,12 +171,9 @@ def quota(
     project = plan.platform.project
     if against is None:
         against = Against.CLOUD if has_credentials() and not scenario else Against.TWIN
-    if against is Against.CLOUD:
-        found, notes = _cloud_standings(plan, beside_others)
-    else:
-        limits = twin_limits(scenario)
-        found, notes = standings(needs(plan), limits, beside_others=beside_others), limits.notes
-    notes = [*notes, *notes_on(found)]
+    limits = cloud_limits(plan) if against is Against.CLOUD else twin_limits(scenario)
+    found = standings(needs(plan), limits, beside_others=beside_others)
+    notes = [*limits.notes, *notes_on(found)]
     if json_output:
         body = {
             "project": project,

@@ -46,7 +46,7 @@ def replay(
     trace: Annotated[
         str, typer.Argument(help="Workload of the routing laboratory, or a file of JSON lines.")
     ],
-    model: Annotated[str, typer.Option(help="Model ID, as the engine gets it.")],
+    model: Annotated[str, typer.Option(help="Model ID, as passed to the engine.")],
     accelerator: Annotated[str, typer.Option(help="Accelerator, such as nvidia-l4.")],
     chips: Annotated[int, typer.Option(min=1, help="Chips per replica.")] = 1,
     replicas: Annotated[
@@ -60,7 +60,9 @@ def replay(
     seconds: Annotated[
         float, typer.Option(min=1, help="Duration of a workload, in seconds.")
     ] = _SECONDS,
-    seed: Annotated[int, typer.Option(help="Seed of the workload and of ties in routing.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for the workload and for ties in routing.")
+    ] = 1,
     routing: Annotated[
         str,
         typer.Option(
@@ -111,10 +113,10 @@ def replay(
 def _requests(
     trace: str, rates: list[float] | None, seconds: float, seed: int
 ) -> list[tuple[float, list[TraceRequest]]]:
-    """Return pairs of a rate and its requests.
+    """Return pairs of rate and requests.
 
     Raises:
-        CommandError: There is no such workload or file, or the file is not a trace.
+        CommandError: The workload or file does not exist, or the file is not a trace.
     """
     workload = workloads().get(trace)
     if workload is not None:
@@ -166,7 +168,7 @@ def _deployment(model: str, accelerator: str, chips: int, flags: list[str]) -> D
     try:
         with contextlib.redirect_stderr(output):
             return deploy(parse(arguments), environment)
-    except SystemExit as error:  # the engine's own reader of flags, which prints its usage, too
+    except SystemExit as error:  # the engine's own flag parser, which also prints its usage
         lines = output.getvalue().splitlines()
         last = [*lines, str(error.code)][-2 if lines else -1]
         raise CommandError(f"--flag: {last.removeprefix('vllm serve: error: ')}") from None

@@ -7,6 +7,9 @@ from typing import Any
 
 from gke_inference.catalogue.prices import Price
 from gke_inference.sizing.architectures import Architecture
+from planner.advice.batch import batch_costs
+from planner.advice.kv_cache import KvAdvice
+from planner.advice.roles import Advice, advise
 from planner.amount import amount_of, missing_lines
 from planner.choice.alternatives import elsewhere
 from planner.choice.coldstart import spare_replicas
@@ -20,11 +23,12 @@ def _money(value: float | None) -> str:
     return "?" if value is None else f"{value:,.2f}"
 
 
-def _table(shown: list[Choice]) -> Listing:
+def _table(shown: list[Choice], batches: Sequence[Estimate | None] | None) -> Listing:
     table = Listing(
         figure("#"), "HARDWARE", "BITS", "BOUGHT", Column("REGION", spare=1), figure("REPLICAS"),
         figure("TTFT P95", spare=2), figure("TPOT P95", spare=2), figure("TOKENS/S", spare=3),
-        figure("USED", spare=3), figure("$/H"), figure("$/M OUT"), figure("START", spare=3),
+        figure("USED", spare=3), figure("$/H"), figure("$/M OUT"),
+        *([] if batches is None else [figure("$/M BATCH")]), figure("START", spare=3),
     )  # fmt: skip
     for number, one in enumerate(shown, 1):
         form, hour, million = one.candidate.form, one.usd_per_hour, one.usd_per_million
@@ -41,10 +45,15 @@ def _table(shown: list[Choice]) -> Listing:
             f"{one.tokens_per_second.low:,.0f}-{one.tokens_per_second.high:,.0f}",
             f"{one.utilisation:.0%}",
             _money(None if hour is None else hour.value),
-            f"{million.low:.2f}-{million.high:.2f}" if million else "?",
+            _ends(million),
+            *([] if batches is None else [_ends(batches[number - 1])]),
             f"{one.start.seconds:.0f} s",
         )
     return table
+
+
+def _ends(value: Estimate | None) -> str:
+    return f"{value.low:.2f}-{value.high:.2f}" if value else "?"
 
 
 def _plain(value: Estimate | Price | None) -> dict[str, Any] | None:
@@ -60,6 +69,7 @@ def _choice_as_json(number: int, one: Choice) -> dict[str, Any]:
         "topology": form.topology,
         "count": None if form.topology else form.count,
         "hosts": form.hosts,
+        "network": form.network,
         "parallelism": form.parallelism,
         "bits": form.bits,
         "provisioning": one.provisioning,
@@ -87,9 +97,14 @@ def _choice_as_json(number: int, one: Choice) -> dict[str, Any]:
 
 def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
     """Return a plan as JSON, with the choices shown."""
+    batches = batch_costs(answer.question, shown)
     facts = {
-        "choices": [_choice_as_json(number, one) for number, one in enumerate(shown, 1)],
+        "choices": [
+            {**_choice_as_json(number, one), "usd_per_million_output_tokens_in_batch": _plain(each)}
+            for number, (one, each) in enumerate(zip(shown, batches, strict=True), 1)
+        ],
         "considered": len(answer.choices),
+        "disaggregation": _roles_as_json(advise(answer)),
         "elsewhere": [asdict(one) for one in elsewhere(answer)],
         "refused": [
             {"hardware": one.form.label, "bits": one.form.bits, "reason": one.reason}
@@ -99,15 +114,75 @@ def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
     return json.dumps(facts, indent=1)
 
 
-def print_plan(answer: Plan, shown: list[Choice]) -> None:
-    """Print the choices, and details of the best one."""
+def _roles_as_json(advice: Advice | None) -> dict[str, Any] | None:
+    """Return the advice on disaggregation; None if no hardware of the plan can."""
+    if advice is None:
+        return None
+    roles = advice.roles
+    return {
+        "is_better": advice.is_better,
+        "reason": advice.reason,
+        "hardware": roles.choice.candidate.form.label,
+        "parallelism": roles.choice.candidate.form.parallelism,
+        "bits": roles.choice.candidate.form.bits,
+        "provisioning": roles.choice.provisioning,
+        "region": roles.choice.region,
+        "prefill": {"replicas": roles.prefill, "at_the_slow_end": roles.prefill_high},
+        "decode": {"replicas": roles.decode, "at_the_slow_end": roles.decode_high},
+        "keeps_promise": roles.keeps_promise,
+        "transfer_seconds": roles.transfer_seconds,
+        "ttft_p95_ms": asdict(roles.ttft_p95_ms),
+        "tpot_p95_ms": asdict(roles.tpot_p95_ms),
+        "usd_per_hour": asdict(roles.usd_per_hour),
+    }
+
+
+def print_kv_advice(conversations: int, advice: KvAdvice) -> None:
+    """Print the tiers for the KV cache of conversations."""
+    console.print(
+        f"KV cache of {conversations:,} conversations: {advice.conversation_gib:.2f} GiB each, "
+        f"{advice.replica_gib:,.0f} GiB per replica, of which its accelerators keep "
+        f"{min(advice.accelerator_gib, advice.replica_gib):,.0f}: {advice.reason}"
+    )
+    for tier in advice.tiers:
+        of_use = "of use" if tier.problem is None else f"of no use: {tier.problem}"
+        console.print(
+            f"  {tier.name}: {tier.gib:,} GiB, up to {tier.bytes_per_second / 1e9:.1f} GB/s per "
+            f"replica: {of_use}"
+        )
+
+
+def _print_roles(advice: Advice | None) -> None:
+    if advice is None:
+        return
+    roles, form = advice.roles, advice.roles.choice.candidate.form
+    first, further, hour = roles.ttft_p95_ms, roles.tpot_p95_ms, roles.usd_per_hour
+    console.print(
+        f"Disaggregate: {'yes' if advice.is_better else 'no'}: {advice.reason}. "
+        f"{roles.prefill}-{roles.prefill_high} prefill and {roles.decode}-{roles.decode_high} "
+        f"decode replicas of {form.label} {form.parallelism} at {form.bits} bits, "
+        f"{roles.choice.provisioning} in {roles.choice.region}: TTFT P95 {first.low:.0f}-"
+        f"{first.high:.0f} ms, TPOT P95 {further.low:.0f}-{further.high:.0f} ms, "
+        f"${hour.low:,.2f}-{hour.high:,.2f} an hour"
+    )
+
+
+def print_plan(answer: Plan, shown: list[Choice], *, is_batch: bool = False) -> None:
+    """Print the choices, and details of the best one.
+
+    Args:
+        answer: Plan.
+        shown: Choices to print.
+        is_batch: Whether to print the cost of batch traffic beside that of interactive traffic.
+    """
     asked = answer.question
     console.print(
         f"{asked.model.name}: {asked.rate:g} requests/s, {asked.given} tokens in"
         f" ({asked.prefix_share:.0%} shared), {asked.made} out; p95 of the first token "
         f"{asked.ttft_p95_ms:g} ms, of each further token {asked.tpot_p95_ms:g} ms"
     )
-    print_table(_table(shown))
+    batches = batch_costs(asked, shown) if is_batch else None
+    print_table(_table(shown, batches))
     lacking = (
         amount_of(one.price, f"{one.candidate.form.label} {one.provisioning}", one.region).missing
         for one in shown
@@ -117,7 +192,10 @@ def print_plan(answer: Plan, shown: list[Choice]) -> None:
     console.print(
         "Ranges are 80 % intervals (gke-inference plan --errors shows how often they hold)."
     )
+    if is_batch:
+        console.print("$/M BATCH: full replicas, without latency targets.")
     _print_best(answer, shown[0])
+    _print_roles(advise(answer))
     for refused in answer.refused[:5]:
         form = refused.form
         console.print(f"[dim]not {form.label} at {form.bits} bits: {refused.reason}[/dim]")

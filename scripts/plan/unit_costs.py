@@ -1,4 +1,4 @@
-"""What a million tokens or a thousand images cost, as `gke-inference cost` shows it."""
+"""The cost of a million tokens or a thousand images, for `gke-inference cost`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,6 +6,7 @@ from typing import Any
 
 from infra.cost.unit_costs import by_model
 from planner.amount import AmountRange
+from planner.choice.cost import BUFFER
 from planner.choice.plan import Estimate
 from planner.unit_cost.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost
 from scripts.terminal.console import console
@@ -13,11 +14,12 @@ from scripts.terminal.tables import Column, Listing, figure, print_table
 
 
 def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
-    """Return a line's unit cost; where `usd` is null, `basis` gives the reason."""
+    """Return a line's unit cost; if `usd` is null, `basis` has the reason."""
     price = one.usd_per_replica_hour
     return {
         "unit": one.speed.unit,
         "usd": None if one.usd is None else one.usd.as_json(),
+        "usd_batch": None if one.usd_batch is None else one.usd_batch.as_json(),
         "missing": [] if price is None else [str(each) for each in price.missing],
         "rung": one.rung,
         "per_second_of_a_replica": _plain(one.speed.per_second),
@@ -35,8 +37,8 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
     """Print the unit cost of each line and model, and the assumptions."""
     table = Listing(
         "MODEL", "REGION", Column("ROLE", spare=2), Column("RUNG", spare=1),
-        Column("UNIT", spare=2), figure("$ A UNIT"), figure("IN FOUR OF FIVE"),
-        figure("A SECOND", spare=1),
+        Column("UNIT", spare=2), figure("$ A UNIT"), figure("80 % INTERVAL"),
+        figure("A SECOND", spare=1), figure("$ IN BATCH", spare=3),
     )  # fmt: skip
     for one in costs:
         if one.usd is None or one.speed.per_second is None:
@@ -46,6 +48,7 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
             one.model, one.region, one.role, one.rung + slow, one.speed.unit,
             f"{one.usd.value:unit}", "-".join(_ends(one.usd)),
             _rate(one.speed.per_second.value),
+            "" if one.usd_batch is None else "-".join(_ends(one.usd_batch)),
         )  # fmt: skip
     if table.row_count:
         console.print()
@@ -57,7 +60,9 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
         ]
         console.print(f"unit cost by model, over its regions: {', '.join(said)}")
         console.print(_assumed(costs, traffic))
-    missing = dict.fromkeys((one.model, one.speed.basis) for one in costs if one.usd is None)
+    missing = dict.fromkeys(
+        (one.model, one.speed.basis) for one in costs if one.usd is None and one.role != BUFFER
+    )
     for model, reason in missing:
         console.print(f"[dim]no unit cost: {model}: {reason}[/dim]")
 
@@ -78,5 +83,6 @@ def _assumed(costs: Sequence[UnitCost], traffic: Traffic) -> str:
     return (
         f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of the "
         "throughput that the planner estimates within the SLO; the interval is the planner's "
-        "(--json has the basis)"
+        "(--json has the basis). $ IN BATCH: the interval for batches, which "
+        "keep replicas full and have no SLO"
     )

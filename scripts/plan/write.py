@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from rich.console import Console
+
 from infra.reading.edit import Placement, write_model
 from infra.stack.problems import StackError
 from planner.choice.plan import Choice, Question, ladder
@@ -9,9 +11,14 @@ from scripts.terminal.console import CommandError, console
 
 
 def write_choice(
-    stack: str, name: str | None, question: Question, one: Choice, choices: Sequence[Choice]
+    stack: str,
+    name: str | None,
+    question: Question,
+    one: Choice,
+    choices: Sequence[Choice],
+    output: Console = console,
 ) -> None:
-    """Write a choice to a stack, as a new capacity and a model on it.
+    """Write a choice to a stack as a new capacity with a model.
 
     Args:
         stack: Name of the stack.
@@ -19,6 +26,7 @@ def write_choice(
         question: Question that the choice answers.
         one: Choice to write.
         choices: All choices, for the other rungs of the capacity.
+        output: Where to print what was written.
 
     Raises:
         CommandError: The stack would be invalid; its file is unchanged.
@@ -36,24 +44,46 @@ def write_choice(
         file = write_model(stack, model, _placement(question, one, choices))
     except StackError as error:
         raise CommandError(f"--write: {stack} is unchanged: {error}") from None
-    console.print(f"wrote model {model} on capacity {model}-plan to {file}")
+    output.print(f"wrote model {model} on capacity {model}-plan to {file}")
 
 
 def _placement(question: Question, one: Choice, choices: Sequence[Choice]) -> Placement:
+    ways = tuple(each.provisioning for each in ladder(one, choices))
+    most = max(one.replicas_high, 2 * one.replicas)
+    return placement_of(question, one, ways, replicas=one.replicas, most_replicas=most)
+
+
+def placement_of(
+    question: Question, one: Choice, ways: tuple[str, ...], *, replicas: int, most_replicas: int
+) -> Placement:
+    """Return a choice in stack terms.
+
+    Args:
+        question: Question that the choice answers.
+        one: Choice.
+        ways: Provisioning of its rungs, in the order in which they are tried.
+        replicas: Minimum number of replicas in each region.
+        most_replicas: Maximum number of replicas in each region.
+    """
     form = one.candidate.form
     return Placement(
         accelerator=form.word,
-        provisioning=tuple(each.provisioning for each in ladder(one, choices)),
+        provisioning=ways,
         topology=form.topology,
         count=None if form.topology else form.count,
         hosts=form.hosts if form.hosts > 1 and not form.topology else None,
+        network="tcp" if form.network == "tcp" else None,
         region=one.region,
         tensor_parallel=form.devices if form.copies > 1 else None,
         parameters_billion=one.candidate.shape.parameters_billion,
         bits=form.bits,
         checkpoint_bits=question.model.bits,
         context=question.longest,
-        replicas=one.replicas,
-        most_replicas=max(one.replicas_high, 2 * one.replicas),
+        replicas=replicas,
+        most_replicas=most_replicas,
+        experts=form.experts,
+        kv_cache_dtype="fp8" if question.kv_bits == 8 else None,
         slo_ms=(int(question.ttft_p95_ms), int(question.tpot_p95_ms)),
+        weights=question.model.name,
+        engine=question.engine,
     )

@@ -1,1 +1,1 @@
-"""What a stack needs of a Google Cloud project before its first `up`, read and never changed."""
+"""Prerequisites of a stack in a Google Cloud project before its first `up`; read-only checks."""

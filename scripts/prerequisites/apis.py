@@ -1,8 +1,11 @@
-"""APIs that must be on, and what the caller may do in the project."""
+"""Required APIs, and permissions of the caller: in the project, its DNS zone, and on its budget."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
+from infra.plan.clients import gated
+from infra.plan.folders import has_filestore, lustre_regions, services_range
 from infra.project import services_of
 from infra.stack import Layer
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
@@ -10,6 +13,7 @@ from scripts.shared.google_cloud import last
 
 _SERVICES: Final = "serviceusage.googleapis.com/v1/projects"
 _PROJECTS: Final = "cloudresourcemanager.googleapis.com/v1/projects"
+_ACCOUNTS: Final = "cloudbilling.googleapis.com/v1/billingAccounts"
 
 _ALWAYS: Final = {
     "compute.networks.create": "roles/compute.admin",
@@ -29,7 +33,7 @@ _SERVING: Final = {
     "container.clusters.connect": "roles/container.clusterViewer",
     **{name: _ALWAYS[name] for name in _WATCHING},
 }
-"""What a deployment of a serving stack uses: the rest is a role in the namespace of its team."""
+"""Permissions for a serving stack; the rest is a role in the namespace of its team."""
 
 _IMAGES: Final = {
     "artifactregistry.repositories.create": "roles/artifactregistry.admin",
@@ -42,11 +46,27 @@ _ATTESTATION: Final = {
     "containeranalysis.notes.create": "roles/containeranalysis.admin",
 }
 _CERTIFICATE: Final = {"certificatemanager.certs.create": "roles/certificatemanager.editor"}
-_RECORDS: Final = {"dns.resourceRecordSets.create": "roles/dns.admin"}
+_RECORDS: Final = {
+    "dns.changes.create": "roles/dns.admin",
+    "dns.resourceRecordSets.create": "roles/dns.admin",
+}
+_KEYS: Final = {
+    "secretmanager.secrets.create": "roles/secretmanager.admin",
+    "secretmanager.secrets.setIamPolicy": "roles/secretmanager.admin",
+    "secretmanager.versions.access": "roles/secretmanager.admin",
+    "secretmanager.versions.add": "roles/secretmanager.admin",
+}
+"""Permissions for the secret with the client keys: `up` creates it and grants the gate access,
+`clients keys` reads and writes versions."""
+_FILESTORE: Final = {"file.instances.create": "roles/file.editor"}
+_LUSTRE: Final = {"lustre.instances.create": "roles/lustre.admin"}
+_PEERING: Final = {"servicenetworking.services.addPeering": "roles/servicenetworking.networksAdmin"}
+"""Permission for private services access, where the stack makes it for Lustre."""
+_BUDGET: Final = {"billing.budgets.create": "roles/billing.costsManager"}
 
 
 def apis(project: Project) -> Iterator[Finding]:
-    """Yield whether the APIs of the stack are on, a row for each that is not."""
+    """Yield whether the stack's APIs are enabled, with a row for each disabled API."""
     wanted = services_of(project.plan.platform)
     subject, name = "API", f"{len(wanted)} APIs"
     missing: list[str] = []
@@ -74,7 +94,7 @@ def apis(project: Project) -> Iterator[Finding]:
 
 
 def permissions_of(project: Project) -> dict[str, str]:
-    """Return the permissions that a deployment of the stack uses, each with a role that has it."""
+    """Return the permissions for a deployment of the stack, each with a role that has it."""
     platform = project.plan.platform
     if platform.layer is Layer.SERVING:
         return _SERVING
@@ -94,34 +114,75 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_ATTESTATION if images is not None and images.is_attested else {}),
         **(_CERTIFICATE if platform.gateway.issue_certificate else {}),
         **(_RECORDS if is_own_zone else {}),
+        **(_FILESTORE if has_filestore(platform) else {}),
+        **(_LUSTRE if lustre_regions(platform) else {}),
+        **(_PEERING if services_range(platform) is not None else {}),
+        **(_KEYS if gated(platform) is not None else {}),
     }
 
 
+@dataclass(frozen=True)
+class _Place:
+    """A resource on which a deployment needs permissions."""
+
+    url: str
+    binding: str
+    """Command that binds a role, without member and role."""
+    where: str
+    """Suffix of the rows; empty for the stack's project."""
+    wanted: Mapping[str, str]
+
+
 def permissions(project: Project) -> Iterator[Finding]:
-    """Yield whether the caller may deploy the stack, a row for each permission it lacks."""
-    wanted = permissions_of(project)
-    subject = "permission"
+    """Yield whether the caller may deploy the stack, with a row for each missing permission."""
+    for place in _places(project):
+        yield from _permissions(project, place)
+
+
+def _places(project: Project) -> Iterator[_Place]:
+    platform = project.plan.platform
+
+    def in_project(owner: str, where: str, wanted: Mapping[str, str]) -> _Place:
+        binding = f"gcloud projects add-iam-policy-binding {owner}"
+        return _Place(f"{_PROJECTS}/{owner}", binding, where, wanted)
+
+    yield in_project(project.id, "", permissions_of(project))
+    if platform.layer is Layer.SERVING:
+        return
+    dns = platform.gateway.dns
+    if dns is not None and dns.project not in {None, project.id}:
+        owner = str(dns.project)
+        yield in_project(owner, f" in {owner}", _RECORDS)
+    if platform.budget is not None:
+        account = platform.budget.billing_account
+        yield _Place(
+            f"{_ACCOUNTS}/{account}",
+            f"gcloud billing accounts add-iam-policy-binding {account}",
+            f" on billing account {account}",
+            _BUDGET,
+        )
+
+
+def _permissions(project: Project, place: _Place) -> Iterator[Finding]:
+    wanted, subject = place.wanted, "permission"
     missing: list[str] = []
+
+    def titled(count: int) -> str:
+        return f"{count} permission{'' if count == 1 else 's'}{place.where}"
 
     def look() -> Finding:
         answer = project.cloud.query(
-            f"{_PROJECTS}/{project.id}:testIamPermissions", {"permissions": sorted(wanted)}
+            f"{place.url}:testIamPermissions", {"permissions": sorted(wanted)}
         )
         granted = set(answer.get("permissions", []))
         missing.extend(each for each in sorted(wanted) if each not in granted)
-        return Finding(
-            subject,
-            f"{len(wanted) - len(missing)} permissions",
-            State.MET,
-            "these credentials have what a deployment uses",
-        )
+        says = "these credentials can deploy the stack"
+        return Finding(subject, titled(len(wanted) - len(missing)), State.MET, says)
 
-    finding = judged(project, subject, f"{len(wanted)} permissions", look)
+    finding = judged(project, subject, titled(len(wanted)), look)
     if len(missing) < len(wanted):
         yield finding
     for each in missing:
-        command = (
-            f"gcloud projects add-iam-policy-binding {project.id} --member=MEMBER"
-            f" --role={wanted[each]}"
-        )
-        yield Finding(subject, each, State.MISSING, "these credentials do not have it", command)
+        command = f"{place.binding} --member=MEMBER --role={wanted[each]}"
+        name = f"{each}{place.where}"
+        yield Finding(subject, name, State.MISSING, "these credentials lack it", command)

@@ -1,4 +1,4 @@
-"""When machines for rungs in calendar mode can be had next, as Compute Engine advises."""
+"""The next free dates for rungs in calendar mode, as advised by Compute Engine."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,11 +13,11 @@ from scripts.shared.google_cloud import last
 _SUBJECT: Final = "calendar mode"
 
 _LEAST_DAYS: Final = 7
-"""Length of the reservation that is asked about; calendar mode sells 1 to 90 days
+"""Length of the requested reservation; calendar mode sells 1 to 90 days
 (docs.cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview)."""
 
 _WITHIN_DAYS: Final = 28
-"""How far ahead it may begin. Assumed: nobody plans a first deployment for later."""
+"""Maximum lead time of its start. Assumed: no first deployment is planned for later."""
 
 _FAMILIES: Final = {
     "ct5lp": "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT5LP",
@@ -25,11 +25,11 @@ _FAMILIES: Final = {
     "ct6e": "VM_FAMILY_CLOUD_TPU_LITE_POD_SLICE_CT6E",
     "tpu7x": "VM_FAMILY_CLOUD_TPU_POD_SLICE_TPU7X",
 }
-"""TPU families by the first word of their machine types, in the words of the method."""
+"""TPU families in the API, by the first word of their machine types."""
 
 
 def calendar_mode(project: Project) -> Iterator[Finding]:
-    """Yield the next week that each rung in calendar mode can be reserved for; no verdict."""
+    """Yield the next week for which each rung in calendar mode can be reserved, as advice."""
     for region in project.plan.regions.values():
         asked: set[str] = set()
         for capacity in region.used_capacity:
@@ -41,7 +41,7 @@ def calendar_mode(project: Project) -> Iterator[Finding]:
 
 def _finding(project: Project, region: RegionPlan, zones: tuple[str, ...], rung: Rung) -> Finding:
     _, most = replicas_on(region, rung)
-    machines = max(most, rung.hosts)  # as many as the command for its reservation asks for
+    machines = max(most, rung.hosts)  # the same number as in the command for its reservation
     name = f"{machines} x {rung.machine_type} in {region.name}"
 
     def look() -> Finding:
@@ -95,7 +95,7 @@ def _judged(name: str, answer: dict[str, Any]) -> Finding:
     advice: dict[str, Any] = recommended[0].get("recommendationsPerSpec", {}).get("rung", {})
     where, begins = last(advice.get("location", "")), str(advice.get("startTime", ""))
     if not where or not begins:
-        says = f"no {_LEAST_DAYS} days that begin within {_WITHIN_DAYS} days are free"
+        says = f"no {_LEAST_DAYS} days that start within {_WITHIN_DAYS} days are free"
         return Finding(_SUBJECT, name, State.UNLIKELY, says)
     says = f"free in {where} for {_LEAST_DAYS} days from {begins}"
     return Finding(_SUBJECT, name, State.MET, says)

@@ -1,10 +1,11 @@
-"""Snapshots and disk images that disks and nodes are made from."""
+"""Snapshots and disk images for disks and nodes."""
 
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
 from scripts.prerequisites.finding import Finding, Project, State, judged
+from scripts.prerequisites.wanted import disk_image, snapshots
 from scripts.shared.google_cloud import NotFound
 
 _COMPUTE: Final = "compute.googleapis.com/compute/v1"
@@ -13,46 +14,37 @@ _USE: Final = {
     "images": ("compute.images.useReadOnly", "roles/compute.imageUser"),
     "snapshots": ("compute.snapshots.useReadOnly", "roles/compute.storageAdmin"),
 }
-"""What a disk made from one needs, and a role that has it
+"""Permission for creating a disk from each source, and a role that has it
 (docs.cloud.google.com/iam/docs/roles-permissions/compute, 2026-11-22)."""
 
 
 def disks(project: Project) -> Iterator[Finding]:
-    """Yield whether every snapshot and the disk image are there, and may be used."""
+    """Yield whether every snapshot and the disk image exist and may be used."""
     yield from _snapshots(project)
     cache = project.plan.platform.storage.image_cache
-    if cache is None:
-        return
-    if cache.archive is not None:
+    if cache is not None and cache.archive is not None:
         yield _archive(project, cache.archive)
+    path = disk_image(project.plan)
+    if path is None:
         return
-    owner = cache.project or project.id
+    owner, name = path.split("/")[1], path.rpartition("/")[2]
     command = (
-        f"gcloud compute images create {cache.name} --project={owner} --source-disk=DISK"
+        f"gcloud compute images create {name} --project={owner} --source-disk=DISK"
         " --source-disk-zone=ZONE"
     )
     role = _USE["images"][1]
     note = "" if owner == project.id else f"; GKE's service agent must have {role} there"
-    path = f"projects/{owner}/global/images/{cache.name}"
     yield _source(project, "disk image", path, command, note=note)
 
 
 def _snapshots(project: Project) -> Iterator[Finding]:
-    seen: set[str] = set()
-    for name, model in project.plan.platform.models.items():
-        disk = model.disk
-        if disk is None or disk.snapshot in seen:
-            continue
-        seen.add(disk.snapshot)
-        path = disk.snapshot.partition("/compute/v1/")[2] or disk.snapshot
-        if "/" not in path:
-            path = f"projects/{project.id}/global/snapshots/{path}"
+    for path, (name, size_gib) in snapshots(project.plan).items():
         owner, short = path.split("/")[1], path.rpartition("/")[2]
         command = (
             f"gcloud compute snapshots create {short} --project={owner} --source-disk=DISK"
             f" --source-disk-zone=ZONE"
         )
-        yield _source(project, "snapshot", path, command, size_gib=disk.size_gib, note=f"; {name}")
+        yield _source(project, "snapshot", path, command, size_gib=size_gib, note=f"; {name}")
 
 
 def _source(
@@ -68,11 +60,11 @@ def _source(
 
     Args:
         project: The project.
-        subject: What it is.
+        subject: Kind of source.
         path: `projects/P/global/KIND/NAME`.
-        command: What makes it.
-        size_gib: Size of the disk that is made from it; None: of any size.
-        note: What is said behind a requirement that is met.
+        command: Command that creates it.
+        size_gib: Size of the disk that is created from it; None for any size.
+        note: Note on a met requirement.
     """
     which = _which(path)
 
@@ -86,7 +78,7 @@ def _source(
             return Finding(subject, which, State.MISSING, f"is {status}; must be READY")
         has = int(found.get("diskSizeGb", 0))
         if size_gib is not None and has > size_gib:
-            says = f"is of a disk of {has} GiB; must be at most {size_gib}, the disk's size_gib"
+            says = f"is for a disk of {has} GiB; must be at most {size_gib}, the disk's size_gib"
             return Finding(subject, which, State.MISSING, says)
         return _usable(project, subject, path, f"READY, {has} GiB{note}")
 
@@ -99,7 +91,7 @@ def _which(path: str) -> str:
 
 
 def _usable(project: Project, subject: str, path: str, says: str) -> Finding:
-    """Return whether the caller may make a disk from it: to see it is not enough."""
+    """Return whether the caller may create a disk from it; read access is not enough."""
     kind, name = path.split("/")[3:5]
     permission, role = _USE[kind]
     answer = project.cloud.query(
@@ -112,12 +104,12 @@ def _usable(project: Project, subject: str, path: str, says: str) -> Finding:
         f" --member=MEMBER --role={role}"
     )
     return Finding(
-        subject, _which(path), State.MISSING, f"these credentials do not have {permission}", command
+        subject, _which(path), State.MISSING, f"these credentials lack {permission}", command
     )
 
 
 def _archive(project: Project, archive: str) -> Finding:
-    """Return whether the archive is there that `up` makes the disk image from."""
+    """Return whether the archive exists from which `up` creates the disk image."""
     bucket, _, name = archive.removeprefix("gs://").partition("/")
 
     def look() -> Finding:

@@ -1,4 +1,4 @@
-"""The gateway's certificate in each region, and the record of its host name."""
+"""The gateway's certificate in each region, and the DNS record of its host name."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _DNS: Final = "dns.googleapis.com/dns/v1/projects"
 def certificates(project: Project) -> Iterator[Finding]:
     """Yield whether the gateway's certificate is ACTIVE in each region, and for a global front.
 
-    A regional gateway sees no certificate of another region, and no global one.
+    A regional gateway cannot use certificates of other regions or global ones.
     """
     gateway = project.plan.platform.gateway
     if gateway.certificate is None or gateway.hostname is None:
@@ -44,7 +44,7 @@ def _certificate(project: Project, certificate: str, hostname: str, region: str)
         except NotFound:
             if is_made:
                 return Finding(subject, name, State.LATER, "`up` makes it")
-            says = "there is none; gateway.issue_certificate makes it by DNS authorization"
+            says = "does not exist; gateway.issue_certificate creates one with DNS authorization"
             return Finding(subject, name, State.MISSING, says, command)
         problem = certificate_problem(found, hostname, datetime.now(UTC))
         if problem:
@@ -56,7 +56,7 @@ def _certificate(project: Project, certificate: str, hostname: str, region: str)
 
 
 def certificate_problem(found: Mapping[str, Any], hostname: str, now: datetime) -> str:
-    """Return why a certificate does not serve a host; empty where it does.
+    """Return why a certificate does not serve a host; empty if it does.
 
     Fields: docs.cloud.google.com/certificate-manager/docs/reference/certificate-manager/rest/v1/
     projects.locations.certificates (2026-11-22).
@@ -86,7 +86,7 @@ def _covers(name: str, hostname: str) -> bool:
 
 
 def records(project: Project) -> Iterator[Finding]:
-    """Yield whether the host name leads to the gateway, where the stack has one."""
+    """Yield whether the host name, if any, leads to the gateway."""
     gateway = project.plan.platform.gateway
     if gateway.hostname is None:
         return
@@ -97,7 +97,7 @@ def records(project: Project) -> Iterator[Finding]:
 
 
 def _zone(project: Project, dns: Dns, hostname: str) -> Finding:
-    """Return whether the zone that `up` writes the records into is there and can hold them."""
+    """Return whether the zone exists and can hold the records that `up` writes."""
     owner = dns.project or project.id
     subject, name = "DNS zone", f"{dns.zone} of {owner}"
     parent = hostname.partition(".")[2]
@@ -118,7 +118,7 @@ def _zone(project: Project, dns: Dns, hostname: str) -> Finding:
         if found.get("visibility", "public") != "public" and _is_external(project):
             says = "is private; must be public, as the gateway is external"
             return Finding(subject, name, State.MISSING, says)
-        return Finding(subject, name, State.MET, f"is for {of}; `up` makes the records")
+        return Finding(subject, name, State.MET, f"is for {of}; `up` creates the records")
 
     return judged(project, subject, name, look)
 
@@ -134,7 +134,7 @@ def _record(project: Project, hostname: str) -> Finding:
     def look() -> Finding:
         wanted = _addresses(project)
         if not wanted:
-            says = "`up` reserves the address; then make the record, or set gateway.dns"
+            says = "`up` reserves the address; create the record afterwards, or set gateway.dns"
             return Finding(subject, hostname, State.LATER, says)
         found = project.resolve(hostname)
         missing = [each for each in wanted.values() if each not in found]
@@ -151,9 +151,9 @@ def _record(project: Project, hostname: str) -> Finding:
 
 
 def _addresses(project: Project) -> dict[str, str]:
-    """Return the addresses that clients reach, by region, of those that are reserved already.
+    """Return the reserved addresses for clients, by region.
 
-    A global front has one, and no client reaches those of the regions.
+    A global front has one address, and clients do not use the regional addresses.
 
     Raises:
         CloudError: Google refuses.
@@ -173,6 +173,6 @@ def _addresses(project: Project) -> dict[str, str]:
         except NotFound:
             continue
         if "address" not in answer:
-            raise CloudError(f"{address} in {region}: the answer has no address")
+            raise CloudError(f"{address} in {region}: the response has no address")
         found[region] = str(answer["address"])
     return found

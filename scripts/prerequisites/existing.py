@@ -1,4 +1,4 @@
-"""What a stack names instead of making it: networks, subnets, buckets, repositories and keys."""
+"""Existing resources of a stack: networks, subnets, buckets, repositories and keys."""
 
 import ipaddress
 from collections.abc import Callable, Iterator
@@ -15,17 +15,18 @@ _REPOSITORIES: Final = "artifactregistry.googleapis.com/v1"
 _KEYS: Final = "cloudkms.googleapis.com/v1"
 
 Judge = Callable[[Json], str]
-"""Returns why a thing does not fit; empty where it does."""
+"""Returns why a resource does not fit; empty if it does."""
 
 
 def existing(project: Project) -> Iterator[Finding]:
-    """Yield whether each thing that the stack names exists and fits.
+    """Yield whether each resource that the stack names exists and fits.
 
     Fields: docs.cloud.google.com/compute/docs/reference/rest/v1 (networks, subnetworks, firewalls),
     docs.cloud.google.com/storage/docs/json_api/v1/buckets, docs.cloud.google.com/kms/docs/reference
     and docs.cloud.google.com/artifact-registry/docs/reference/rest (2026-11-22).
     """
     network = project.plan.platform.existing.network
+    archives = project.plan.platform.storage.archives
     if network is not None:
         yield thing(project, "network", network, f"{_COMPUTE}/{network}", lambda _: "")
         for name, region in project.plan.platform.regions.items():
@@ -42,6 +43,8 @@ def existing(project: Project) -> Iterator[Finding]:
             yield thing(project, "repository", repository, url, _is_docker)
         for key in dict.fromkeys(filter(None, (region.kms_key, region.data_key))):
             yield thing(project, "key", key, f"{_KEYS}/{key}", _encrypts)
+    for key in dict.fromkeys(each.kms_key for each in archives.values() if each.kms_key):
+        yield thing(project, "key", key, f"{_KEYS}/{key}", _encrypts)
 
 
 def thing(project: Project, subject: str, name: str, url: str, judge: Judge) -> Finding:
@@ -49,10 +52,10 @@ def thing(project: Project, subject: str, name: str, url: str, judge: Judge) -> 
 
     Args:
         project: The project.
-        subject: What it is.
-        name: Its name or path in the stack.
-        url: Where it is read.
-        judge: Says what does not fit.
+        subject: Kind of resource.
+        name: Name or path in the stack.
+        url: Address of the resource.
+        judge: Function that returns what does not fit.
     """
 
     def look() -> Finding:
@@ -63,7 +66,7 @@ def thing(project: Project, subject: str, name: str, url: str, judge: Judge) -> 
         problem = judge(found)
         if problem:
             return Finding(subject, name, State.MISSING, problem)
-        return Finding(subject, name, State.MET, "exists; the stack leaves it as it is")
+        return Finding(subject, name, State.MET, "exists; the stack does not change it")
 
     return judged(project, subject, name, look)
 
@@ -73,14 +76,14 @@ def _subnet(
 ) -> Iterator[Finding]:
     def judge(found: Json) -> str:
         if not str(found.get("network", "")).endswith(network):
-            return f"is of {last(found.get('network'))}; must be of {last(network)}"
+            return f"is in {last(found.get('network'))}; must be in {last(network)}"
         ranges = [str(each["rangeName"]) for each in found.get("secondaryIpRanges", [])]
         missing = [each for each in (subnet.pods, subnet.services) if each and each not in ranges]
         if missing:
             has = ", ".join(ranges) or "none"
             return f"has the secondary ranges {has}; must have {', '.join(missing)}"
         if found.get("privateIpGoogleAccess") is not True:
-            return "has no Private Google Access; must have it, as nodes have no external address"
+            return "has no Private Google Access; nodes without external addresses need it"
         return ""
 
     yield thing(project, "subnet", subnet.name, f"{_COMPUTE}/{subnet.name}", judge)
@@ -88,7 +91,7 @@ def _subnet(
 
 
 def _proxies(project: Project, region: str, subnet: ExistingSubnet, network: str) -> Finding:
-    """Return whether the region's proxy-only subnet is the one that the stack says."""
+    """Return whether the region's proxy-only subnet has the range in the stack."""
     subject, name = "proxy-only subnet", f"{subnet.proxies} in {region}"
     owner = network.split("/")[1]
 
@@ -115,7 +118,7 @@ def _proxies(project: Project, region: str, subnet: ExistingSubnet, network: str
 
 
 def _firewall(project: Project, network: str) -> Finding:
-    """Return whether a rule of the network lets health checks and proxies in."""
+    """Return whether a firewall rule of the network allows health checks and proxies."""
     subject, name = "firewall rule", f"health checks and proxies in {last(network)}"
     owner = network.split("/")[1]
     proxies = [
@@ -136,7 +139,7 @@ def _firewall(project: Project, network: str) -> Finding:
         ]
         shut = [each for each in wanted if not any(each.subnet_of(range_) for range_ in allowed)]
         if not shut:
-            return Finding(subject, name, State.MET, "a rule of the network lets them in")
+            return Finding(subject, name, State.MET, "a firewall rule of the network allows them")
         says = (
             f"no rule of the network lets {', '.join(map(str, shut))} in by TCP; whether a firewall"
             " policy does is not looked at"
@@ -166,7 +169,7 @@ def _in_region(region: str) -> Judge:
         uniform = found.get("iamConfiguration", {}).get("uniformBucketLevelAccess", {})
         if uniform.get("enabled") is not True:
             # docs.cloud.google.com/storage/docs/uniform-bucket-level-access (2026-11-22)
-            return "has no uniform bucket-level access; must have it, for Workload Identity"
+            return "has no uniform bucket-level access; Workload Identity requires it"
         return ""
 
     return judge
@@ -174,7 +177,7 @@ def _in_region(region: str) -> Judge:
 
 def _is_docker(found: Json) -> str:
     form = found.get("format")
-    return "" if form == "DOCKER" else f"is of the format {form}; must be of DOCKER"
+    return "" if form == "DOCKER" else f"has the format {form}; must be DOCKER"
 
 
 def _encrypts(found: Json) -> str:
@@ -182,4 +185,4 @@ def _encrypts(found: Json) -> str:
     if purpose != "ENCRYPT_DECRYPT":
         return f"is for {purpose}; must be for ENCRYPT_DECRYPT"
     state = found.get("primary", {}).get("state")
-    return "" if state == "ENABLED" else f"has a primary version that is {state}; must be ENABLED"
+    return "" if state == "ENABLED" else f"has a primary version in state {state}; must be ENABLED"

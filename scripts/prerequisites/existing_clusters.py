@@ -1,10 +1,11 @@
-"""Clusters and namespaces that a stack names: what a cluster of its own would have, they must."""
+"""Existing clusters and namespaces of a stack, which need the features of a created cluster."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
 from gke_inference.catalogue.versions import version_key
 from infra.plan import RegionPlan
+from infra.plan.folders import filestore_of, lustre_of
 from infra.stack import ClusterMode
 from scripts.prerequisites.existing import thing
 from scripts.prerequisites.finding import Finding, Project, State, judged
@@ -37,7 +38,7 @@ def existing_clusters(project: Project) -> Iterator[Finding]:
 
 
 def problems(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
-    """Yield what an existing cluster lacks.
+    """Yield the problems of an existing cluster.
 
     Args:
         project: The project.
@@ -51,22 +52,39 @@ def problems(project: Project, region: RegionPlan, found: Json) -> Iterator[str]
     if _at(found, "workloadIdentityConfig", "workloadPool") != pool:
         yield f"has no Workload Identity; must have the pool {pool}"
     if _at(found, "networkConfig", "gatewayApiConfig", "channel") != "CHANNEL_STANDARD":
-        yield "has no Gateway API; must have its CHANNEL_STANDARD"
+        yield "has no Gateway API; must have CHANNEL_STANDARD"
     if _at(found, "addonsConfig", "httpLoadBalancing", "disabled") is True:
-        yield "has no HTTP load balancing; must have it, for gateways"
+        yield "has no HTTP load balancing; gateways require it"
     is_autopilot = _at(found, "autopilot", "enabled") is True
     is_fuse = _at(found, "addonsConfig", "gcsFuseCsiDriverConfig", "enabled") is True
     if not is_fuse and not is_autopilot:  # Autopilot always has it
         yield "has no GCS FUSE driver; must have the add-on GcsFuseCsiDriver"
+    yield from _drivers(project, region, found, is_autopilot=is_autopilot)
+    is_ray = _at(found, "addonsConfig", "rayOperatorConfig", "enabled") is True
+    if region.has_ray_clusters and not is_ray:
+        yield "has no Ray operator; must have the add-on RayOperator"
     if not _at(found, "controlPlaneEndpointsConfig", "dnsEndpointConfig", "endpoint"):
         yield "has no DNS endpoint; must have one"
     if not _at(found, "monitoringConfig", "managedPrometheusConfig", "enabled"):
-        yield "has no Managed Prometheus; must have it"
-    yield from _of_the_stack(project, found, is_autopilot=is_autopilot)
+        yield "has no Managed Prometheus; must have one"
+    yield from _of_the_stack(project, region, found, is_autopilot=is_autopilot)
+
+
+def _drivers(
+    project: Project, region: RegionPlan, found: Json, *, is_autopilot: bool
+) -> Iterator[str]:
+    """Yield missing drivers of shared folders; Autopilot has that of Filestore."""
+    platform = project.plan.platform
+    has_share = _at(found, "addonsConfig", "gcpFilestoreCsiDriverConfig", "enabled") is True
+    if filestore_of(platform, region.name) is not None and not has_share and not is_autopilot:
+        yield "has no Filestore driver; must have the add-on GcpFilestoreCsiDriver"
+    has_lustre = _at(found, "addonsConfig", "lustreCsiDriverConfig", "enabled") is True
+    if lustre_of(platform, region.name) is not None and not has_lustre:
+        yield "has no Managed Lustre driver; must have the add-on LustreCsiDriver"
 
 
 def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
-    """Yield what is wrong with mode, version, zones and network."""
+    """Yield problems with mode, version, zones and network."""
     settings = region.settings
     is_autopilot = _at(found, "autopilot", "enabled") is True
     if is_autopilot != (settings.mode is ClusterMode.AUTOPILOT):
@@ -76,7 +94,7 @@ def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
         yield f"has GKE {version}; must have {settings.version}"
     outside = [zone for zone in settings.zones if zone not in found.get("locations", [])]
     if outside and not is_autopilot:
-        yield f"has no nodes in {', '.join(outside)}; must have those zones"
+        yield f"has no nodes in {', '.join(outside)}; must have nodes in those zones"
     network, subnet = project.plan.platform.existing.network, settings.existing.subnet
     config: dict[str, Any] = found.get("networkConfig", {})
     for kind, wanted in (("network", network), ("subnetwork", subnet and subnet.name)):
@@ -84,16 +102,20 @@ def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
             yield f"is in the {kind} {last(config.get(kind))}; must be in {last(wanted)}"
 
 
-def _of_the_stack(project: Project, found: Json, *, is_autopilot: bool) -> Iterator[str]:
-    """Yield what only some stacks ask for."""
+def _of_the_stack(
+    project: Project, region: RegionPlan, found: Json, *, is_autopilot: bool
+) -> Iterator[str]:
+    """Yield problems with optional features."""
     platform = project.plan.platform
     is_enforcing = _at(found, "networkConfig", "datapathProvider") == "ADVANCED_DATAPATH"
     if platform.network_policies and not is_autopilot and not is_enforcing:
-        yield "has no Dataplane V2, and enforces no network policy; must have it"
+        yield "has no Dataplane V2, so network policies are not enforced; must have it"
+    if region.has_rdma and not is_enforcing:
+        yield "has no Dataplane V2, which RDMA interfaces of pods require; must have it"
     mode = _at(found, "binaryAuthorization", "evaluationMode")
     is_attested = platform.images is not None and platform.images.is_attested
     if is_attested and mode != "PROJECT_SINGLETON_POLICY_ENFORCE":
-        yield "does not ask Binary Authorization; must, for images.attestation"
+        yield "does not enforce Binary Authorization; images.attestation requires it"
 
 
 def _namespace(project: Project, cluster: str, namespace: str) -> Finding:
@@ -107,7 +129,7 @@ def _namespace(project: Project, cluster: str, namespace: str) -> Finding:
         except NotFound:
             command = f"kubectl create namespace {namespace}"
             return Finding(subject, name, State.MISSING, "there is none", command)
-        return Finding(subject, name, State.MET, "exists; the stack leaves it as it is")
+        return Finding(subject, name, State.MET, "exists; the stack does not change it")
 
     return judged(project, subject, name, look)
 

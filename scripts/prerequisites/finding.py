@@ -1,4 +1,4 @@
-"""One requirement of a stack in a project: whether it is met, and the command that makes it so."""
+"""A requirement of a stack in a project, with its state and the command that meets it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from scripts.shared.google_cloud import Cloud, CloudError, ServiceDisabled
 
 
 class State(StrEnum):
-    """How a requirement stands."""
+    """State of a requirement."""
 
     MET = "met"
     MISSING = "missing"
     UNSEEN = "cannot be seen"
-    """Google refuses the answer, or nobody offers one. It is never counted as met."""
+    """Google refuses the answer, or there is none. This never counts as met."""
     LATER = "later"
-    """`up` makes what it is about, so nothing can be missing yet."""
+    """`up` creates the resource, so nothing can be missing yet."""
     UNLIKELY = "unlikely"
-    """Advice: machines that can hardly be had at this moment."""
+    """Advice: machines with low availability at the moment."""
 
 
 @dataclass(frozen=True)
@@ -30,31 +30,31 @@ class Finding:
     """One requirement."""
 
     subject: str
-    """What kind of thing it is, such as `reservation`."""
+    """Kind, such as `reservation`."""
     name: str
-    """Which one, with its place where it has one."""
+    """Name, with its location if it has one."""
     state: State
     says: str
     """What was seen."""
     command: str = ""
-    """What makes it; empty where it is met, or where no single command does."""
+    """Command that meets it; empty if it is met or no single command exists."""
     is_required: bool = True
-    """Whether the stack fails without it; false for advice, such as the odds of a spot machine."""
+    """Whether the stack fails without it; false for advice, such as spot availability."""
 
     @property
     def is_problem(self) -> bool:
-        """Return whether the stack may not be deployed because of it."""
+        """Return whether it prevents the deployment."""
         return self.is_required and self.state in {State.MISSING, State.UNSEEN}
 
 
 class Digests(Protocol):
-    """What is used of container registries."""
+    """Methods of container registries."""
 
     def digest(self, reference: str) -> str:
         """Return the digest of an image.
 
         Raises:
-            RegistryError: There is none, or the registry does not tell.
+            RegistryError: There is none, or the registry does not show it.
         """
         ...
 
@@ -63,21 +63,21 @@ class NoRegistries:
     """The registries of a twin, which pulls no image."""
 
     def digest(self, reference: str) -> str:
-        """Refuse to look.
+        """Raise an error.
 
         Raises:
             RegistryError: Always.
         """
-        raise RegistryError(f"the twin asks no registry for {reference}")
+        raise RegistryError(f"the twin does not ask registries for {reference}")
 
 
 Limits = Callable[[Need], Limit | None]
-"""Returns the limit of a quota; None where it is not known."""
+"""Returns the limit of a quota; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """A stack, and the project that it is to be deployed to."""
+    """A stack and its target project."""
 
     plan: Plan
     stack: str
@@ -85,7 +85,7 @@ class Project:
     cloud: Cloud
     registry: Digests
     resolve: Callable[[str], frozenset[str]]
-    """Returns the addresses of a host name, none where it has none."""
+    """Returns the addresses of a host name, possibly none."""
     limits: Callable[[], Limits]
     """Reads the limits of quotas."""
 
@@ -101,20 +101,20 @@ class Project:
 
 
 Check = Callable[[Project], Iterator[Finding]]
-"""Yields the findings of one group; what Google refuses becomes `State.UNSEEN`."""
+"""Yields the findings of one group; a refusal of Google becomes `State.UNSEEN`."""
 
 
 def judged(project: Project, subject: str, name: str, judge: Callable[[], Finding]) -> Finding:
-    """Return what `judge` finds, or that Google refuses to show it, or shows something else."""
+    """Return the finding of `judge`, or that Google refuses or returns something undocumented."""
     try:
         return judge()
     except ServiceDisabled as error:
-        service = str(error).partition(" ")[0]
-        return Finding(subject, name, State.UNSEEN, str(error), enable(project, [service]))
+        enabled = enable(project, [error.service])
+        return Finding(subject, name, State.UNSEEN, str(error), enabled)
     except CloudError as error:
         return Finding(subject, name, State.UNSEEN, str(error))
     except (KeyError, TypeError, ValueError) as error:
-        says = f"the answer has another form than documented: {error!r}"
+        says = f"the answer does not have the documented form: {error!r}"
         return Finding(subject, name, State.UNSEEN, says)
 
 

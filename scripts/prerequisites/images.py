@@ -14,13 +14,13 @@ from twin.toolchain import ToolError
 
 _BUILD: Final = "cloudbuild.googleapis.com/v2"
 _NOWHERE: Final = "gke-inference.invalid/"
-"""What the lock says of an image that only a registry of one's own can have."""
+"""Mark in the lock for images that exist only in own registries."""
 _ABSENT: Final = ("MANIFEST_UNKNOWN", "NAME_UNKNOWN", "404 Not Found")
-"""What a registry answers for an image that it does not have (OCI distribution specification)."""
+"""Error codes of a registry for a missing image (OCI distribution specification)."""
 
 
 def references(project: Project) -> dict[str, str]:
-    """Return the lock's name of each image that some region runs, by its reference."""
+    """Return the name in the lock of each image in use, by reference."""
     platform, known = project.plan.platform, images()
     found: dict[str, str] = {}
     for region in project.plan.regions:
@@ -32,9 +32,9 @@ def references(project: Project) -> dict[str, str]:
 
 
 def container_images(project: Project) -> Iterator[Finding]:
-    """Yield whether a registry answers for each image: a tag may have been deleted, or never made.
+    """Yield whether a registry has each image; a tag may have been deleted or never created.
 
-    All that a registry does not have is missing; what it does not answer for cannot be seen.
+    An image that a registry does not have is missing; without an answer it cannot be seen.
     """
     for reference, name in references(project).items():
         yield _image(project, name, reference)
@@ -43,7 +43,7 @@ def container_images(project: Project) -> Iterator[Finding]:
 def _image(project: Project, name: str, reference: str) -> Finding:
     subject, which = "image", _short(reference)
     if reference.startswith(_NOWHERE):
-        says = "is in no public registry; build it, and set images.repository"
+        says = "is not in a public registry; build it and set images.repository"
         return Finding(subject, which, State.MISSING, says, _make(project, name))
     try:
         digest = project.registry.digest(reference)
@@ -51,7 +51,7 @@ def _image(project: Project, name: str, reference: str) -> Finding:
         text = str(error)
         if any(each in text for each in _ABSENT):
             if reference.startswith(images()[name].repository):
-                text += "; the release must be one that exists"
+                text += "; the release must exist"
                 return Finding(subject, which, State.MISSING, text)
             return Finding(subject, which, State.MISSING, text, _make(project, name))
         return Finding(subject, which, State.UNSEEN, text)
@@ -62,7 +62,7 @@ def _image(project: Project, name: str, reference: str) -> Finding:
 
 
 def _short(reference: str) -> str:
-    """Return `NAME:TAG from REGISTRY`, or the first digits of the digest in the tag's place."""
+    """Return `NAME:TAG from REGISTRY`, or the first digits of the digest instead of the tag."""
     name, mark, digest = reference.partition("@sha256:")
     short = name.rpartition("/")[2]
     if mark:
@@ -76,7 +76,7 @@ def _make(project: Project, name: str) -> str:
 
 
 def connection(project: Project) -> Iterator[Finding]:
-    """Yield whether Cloud Build is connected to the sources of our images."""
+    """Yield whether Cloud Build is connected to the sources of own images."""
     platform = project.plan.platform
     if platform.images is None or platform.images.build is None:
         return
@@ -124,7 +124,7 @@ def _judged(
 
 
 def _connection_problem(found: Mapping[str, Any]) -> tuple[str, str]:
-    """Return why a connection starts no build, and what to do; empty where it does.
+    """Return why a connection cannot start builds, and the fix; empty if it can.
 
     Fields: docs.cloud.google.com/build/docs/api/reference/rest/v2/projects.locations.connections
     (2026-11-22). Connections to other hosts than GitHub have no steps by hand.

@@ -1,4 +1,4 @@
-"""Quotas, as `gke-inference quota` reads them."""
+"""Quotas, from the same source as `gke-inference quota`."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _SUBJECT = "quota"
 
 
 def quotas(project: Project) -> Iterator[Finding]:
-    """Yield whether the quotas are sufficient, a row for each that is not, or not known."""
+    """Yield whether the quotas are sufficient, with a row for each insufficient or unknown one."""
     wanted = needs(project.plan)
     found: list[Standing] = []
 

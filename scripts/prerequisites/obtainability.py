@@ -1,4 +1,4 @@
-"""How likely spot and flex-start machines are right now: a quota is not capacity."""
+"""Current availability of spot and flex-start machines, which a quota does not guarantee."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -10,19 +10,19 @@ from scripts.prerequisites.wanted import replicas_on
 from scripts.shared.google_cloud import last
 
 _MODELS: Final = {"flex-start": "FLEX_START", "spot": "SPOT"}
-"""What `advice.capacity` can be asked about; on-demand has no signal
+"""Provisioning that `advice.capacity` supports; on-demand has no signal
 (docs.cloud.google.com/compute/docs/instances/view-vm-availability, 2026-11-22)."""
 
 _LIKELY: Final = 0.7
-"""Least score that Google calls high (the same page)."""
+"""Minimum score that Google calls high (the same page)."""
 
 _SUBJECT: Final = "obtainability"
 
 
 def obtainability(project: Project) -> Iterator[Finding]:
-    """Yield the odds of the machines that each region starts with, by rung; advice, no verdict.
+    """Yield the availability of the initial machines of each region, by rung, as advice.
 
-    The method has no TPUs, and answers for a moment: a rung with poor odds has others below it.
+    The method has no TPUs and shows a momentary state; a rung with low availability has fallbacks.
     """
     for region in project.plan.regions.values():
         asked: set[tuple[str, str]] = set()
@@ -38,7 +38,9 @@ def obtainability(project: Project) -> Iterator[Finding]:
 def _finding(project: Project, region: RegionPlan, zones: tuple[str, ...], rung: Rung) -> Finding:
     name = f"{rung.machine_type} {rung.provisioning} in {region.name}"
     if rung.kind == "tpu":
-        says = "Google offers no odds for TPUs; reserve them, or book them in calendar mode"
+        says = (
+            "Google publishes no availability for TPUs; reserve them, or book them in calendar mode"
+        )
         return Finding(_SUBJECT, name, State.UNSEEN, says, is_required=False)
     least, _ = replicas_on(region, rung)
     size = max(least, rung.hosts)
@@ -76,7 +78,7 @@ def _judged(name: str, size: int, answer: dict[str, Any]) -> Finding:
     best = recommended[0]
     score: float | None = best.get("scores", {}).get("obtainability")
     if score is None:
-        return Finding(_SUBJECT, name, State.UNSEEN, "the answer has no score")
+        return Finding(_SUBJECT, name, State.UNSEEN, "the response has no score")
     shards: list[dict[str, Any]] = best.get("shards", [])
     zones = sorted({last(shard.get("zone")) for shard in shards})
     where = f", best in {', '.join(zones)}" if zones else ""

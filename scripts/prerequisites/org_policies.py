@@ -1,10 +1,11 @@
-"""Organization policies that would refuse what the stack makes."""
+"""Organization policies that would reject resources of the stack."""
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from infra.plan.folders import services_range
 from infra.plan.front import has_internal_gateways
 from infra.project import services_of
 from infra.stack import Front, Platform
@@ -17,23 +18,23 @@ _SUBJECT: Final = "organization policy"
 
 @dataclass(frozen=True)
 class Effective:
-    """A policy as the project has it, after what it inherits.
+    """The effective policy of a project, including inherited rules.
 
     Fields: docs.cloud.google.com/resource-manager/docs/reference/orgpolicy/rest/v2 (2026-11-22).
     """
 
     is_enforced: bool
-    """Of a constraint that is on or off."""
+    """Value of a boolean constraint."""
     denies_all: bool
     allowed: tuple[str, ...]
-    """Empty where everything is that is not denied."""
+    """Allowed values; empty if everything is allowed that is not denied."""
     denied: tuple[str, ...]
     has_conditions: bool
-    """Whether a rule holds for some tags only, which are not looked at."""
+    """Whether a rule applies only to some tags, which are not checked."""
 
     @classmethod
     def of(cls, answer: dict[str, Any]) -> "Effective":
-        """Return the policy of an answer."""
+        """Return the policy in a response."""
         rules: list[dict[str, Any]] = answer.get("spec", {}).get("rules", [])
         values = [rule.get("values", {}) for rule in rules]
         return cls(
@@ -60,9 +61,9 @@ def _refused_if_enforced(says: str) -> Judge:
 
 
 def _locations(platform: Platform, policy: Effective) -> Verdict:
-    """Judge gcp.resourceLocations: groups such as `in:us-locations` have all that begins so.
+    """Judge gcp.resourceLocations: groups such as `in:us-locations` match by prefix.
 
-    Whether a region of Europe is in `in:eu-locations` is Google's list, which is not guessed.
+    Google defines which regions of Europe are in `in:eu-locations`; this is not guessed.
     """
     regions = list(platform.regions)
     if policy.denies_all:
@@ -75,9 +76,7 @@ def _locations(platform: Platform, policy: Effective) -> Verdict:
     others = [each for each in regions if not any(_is_in(each, word) for word in policy.allowed)]
     groups = [word for word in policy.allowed if word.startswith("in:")]
     if others and not all(re.fullmatch(r"in:[a-z]+-[a-z]+\d+-locations", each) for each in groups):
-        says = (
-            f"allows {', '.join(policy.allowed)}; look up whether {', '.join(others)} belong there"
-        )
+        says = f"allows {', '.join(policy.allowed)}; check whether they include {', '.join(others)}"
         return State.UNSEEN, says
     return (State.MISSING, f"does not allow {', '.join(others)}") if others else _FINE
 
@@ -134,6 +133,20 @@ def _members(platform: Platform, policy: Effective) -> Verdict:
     )
 
 
+def _peerings(platform: Platform, policy: Effective) -> Verdict:
+    """Judge compute.restrictVpcPeering, for the peering that Managed Lustre needs."""
+    if services_range(platform) is None:
+        return _FINE
+    if policy.denies_all:
+        return State.MISSING, "denies peerings; storage.lustre needs one with Google's services"
+    if not policy.allowed and not policy.denied:
+        return _FINE
+    return State.UNSEEN, (
+        "restricts peerings; whether Google's network for storage.lustre is allowed is not in the"
+        f" answer ({', '.join((*policy.allowed, *policy.denied))})"
+    )
+
+
 def _is_allowed(policy: Effective, value: str) -> bool:
     if policy.denies_all or value in policy.denied or f"is:{value}" in policy.denied:
         return False
@@ -143,30 +156,30 @@ def _is_allowed(policy: Effective, value: str) -> bool:
 CONSTRAINTS: Final[dict[str, Judge]] = {
     "compute.requireShieldedVm": _shielded,
     "compute.restrictLoadBalancerCreationForTypes": _load_balancers,
+    "compute.restrictVpcPeering": _peerings,
     "compute.trustedImageProjects": _image_projects,
     "gcp.resourceLocations": _locations,
     "gcp.restrictServiceUsage": _services,
     "iam.allowedPolicyMemberDomains": _members,
     "iam.disableServiceAccountCreation": _refused_if_enforced(
-        "the nodes of each cluster have a service account of their own"
+        "the nodes of each cluster use a dedicated service account"
     ),
     "iam.disableWorkloadIdentityClusterCreation": _refused_if_enforced(
-        "models read their weights by Workload Identity"
+        "models read their weights through Workload Identity"
     ),
 }
-"""Constraints that can refuse what this platform makes, and who judges them.
+"""Constraints that can reject resources of this platform, and the functions that judge them.
 
 Source: docs.cloud.google.com/resource-manager/docs/organization-policy/org-policy-constraints
 (2026-11-22).
 
-Left out are those that it keeps in any case: nodes have no external addresses
-(`compute.vmExternalIpAccess`), control planes are reached without VPC peering
-(`compute.restrictVpcPeering`), buckets have uniform access and no public one, and no keys of
+Constraints that the platform always satisfies are excluded: nodes have no external addresses
+(`compute.vmExternalIpAccess`), buckets have uniform access and no public one, and no keys of
 service accounts are made. Custom constraints are an organization's own, and cannot be judged."""
 
 
 def org_policies(project: Project) -> Iterator[Finding]:
-    """Yield whether a policy of the organization refuses the stack, a row for each that does."""
+    """Yield whether an organization policy rejects the stack, with a row for each that does."""
     fine: list[str] = []
     for constraint, judge in CONSTRAINTS.items():
         found = judged(project, _SUBJECT, constraint, _look(project, constraint, judge))
@@ -175,7 +188,9 @@ def org_policies(project: Project) -> Iterator[Finding]:
         else:
             yield found
     if fine:
-        yield Finding(_SUBJECT, f"{len(fine)} constraints", State.MET, "none refuses the stack")
+        yield Finding(
+            _SUBJECT, f"{len(fine)} constraints", State.MET, "no policy rejects the stack"
+        )
 
 
 def _look(project: Project, constraint: str, judge: Judge) -> Callable[[], Finding]:
@@ -186,7 +201,7 @@ def _look(project: Project, constraint: str, judge: Judge) -> Callable[[], Findi
         policy = Effective.of(answer)
         state, says = judge(project.plan.platform, policy)
         if state is State.MISSING and policy.has_conditions:
-            says = f"{says}, for some tags: whether the project has them is not looked at"
+            says = f"{says}, for some tags; whether the project has them is not checked"
             return Finding(_SUBJECT, constraint, State.UNSEEN, says)
         command = "" if state is not State.MISSING else _override(project.id, constraint)
         return Finding(_SUBJECT, constraint, state, says, command)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import RegionPlan
 from scripts.prerequisites.finding import Finding, Project, State, judged
-from scripts.prerequisites.wanted import replicas_on
+from scripts.prerequisites.wanted import replicas_on, reserved
 from scripts.shared.google_cloud import NotFound, last
 
 _SUBJECT: Final = "reservation"
@@ -15,7 +15,7 @@ _SUBJECT: Final = "reservation"
 
 @dataclass(frozen=True)
 class _Held:
-    """What a reservation has, in machines of a rung."""
+    """Contents of a reservation, in machines of a rung."""
 
     shape: str
     machines: int
@@ -24,15 +24,8 @@ class _Held:
 
 def reservations(project: Project) -> Iterator[Finding]:
     """Yield whether each reservation exists in each of its zones and fits its rung."""
-    for region in project.plan.regions.values():
-        asked: set[tuple[str, str, str]] = set()
-        for capacity in region.used_capacity:
-            for at, rung in capacity.rungs.items():
-                for zone in capacity.zones[at] if rung.reservation is not None else ():
-                    key = (_owner(project, rung), zone, f"{rung.reservation} {rung.machine_type}")
-                    if key not in asked:
-                        asked.add(key)
-                        yield _finding(project, region, rung, zone)
+    for region, rung, zone in reserved(project.plan):
+        yield _finding(project, region, rung, zone)
 
 
 def _owner(project: Project, rung: Rung) -> str:
@@ -50,7 +43,7 @@ def _finding(project: Project, region: RegionPlan, rung: Rung, zone: str) -> Fin
         try:
             found = project.cloud.get(f"{url}/{rung.reservation}")
         except NotFound:
-            says = f"there is none; the rung is {rung.label}"
+            says = f"does not exist; the rung is {rung.label}"
             return Finding(_SUBJECT, name, State.MISSING, says, _create(rung, owner, zone, most))
         return _judged(project, name, rung, found, (least, most))
 
@@ -60,7 +53,7 @@ def _finding(project: Project, region: RegionPlan, rung: Rung, zone: str) -> Fin
 def _judged(
     project: Project, name: str, rung: Rung, found: Mapping[str, Any], asked: tuple[int, int]
 ) -> Finding:
-    """Return what a reservation is worth to its rung."""
+    """Return whether a reservation fits its rung."""
 
     def missing(says: str, command: str = "") -> Finding:
         return Finding(_SUBJECT, name, State.MISSING, says, command)
@@ -68,10 +61,10 @@ def _judged(
     owner, least = _owner(project, rung), asked[0]
     held = _held(rung, found)
     if held is None:
-        return Finding(_SUBJECT, name, State.UNSEEN, "the answer does not show what it holds")
+        return Finding(_SUBJECT, name, State.UNSEEN, "the response does not show its machines")
     wanted = _family(rung) if "aggregateReservation" in found else rung.machine_type
     if held.shape != wanted:
-        return missing(f"holds {held.shape}; must be {wanted}, as the rung is {rung.label}")
+        return missing(f"holds {held.shape}; must hold {wanted} for the rung {rung.label}")
     status = str(found.get("status", "READY"))
     if status != "READY":
         return missing(f"is {status}; must be READY")
@@ -87,13 +80,14 @@ def _judged(
             f" --zone={last(found.get('zone'))} --vm-count={least}"
         )
         return missing(says, "" if "aggregateReservation" in found else command)
+    says += f" and may grow to {asked[1]}"
     if free < least:
-        says += "; what is in use must be this stack's own"
-    return Finding(_SUBJECT, name, State.MET, f"{says} and may grow to {asked[1]}")
+        says += "; machines in use must belong to this stack"
+    return Finding(_SUBJECT, name, State.MET, says)
 
 
 def _held(rung: Rung, found: Mapping[str, Any]) -> _Held | None:
-    """Return what a reservation has: of machines, or of TPU chips.
+    """Return the contents of a reservation of machines or TPU chips.
 
     Fields: compute/docs/reference/rest/v1/reservations (2026-11-22); 64-bit numbers are strings.
     """
@@ -126,7 +120,7 @@ def _is_shared(found: Mapping[str, Any], project: Project) -> bool:
 
 
 def _create(rung: Rung, owner: str, zone: str, machines: int) -> str:
-    """Return the command that asks for a reservation; TPUs are reserved for a time to come.
+    """Return the command that requests a reservation; TPUs use a future reservation.
 
     Source: docs.cloud.google.com/sdk/gcloud/reference/compute/future-reservations/create
     (2026-11-22).

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from scripts.prerequisites.accounts import accounts
 from scripts.prerequisites.apis import apis, permissions
 from scripts.prerequisites.calendar_mode import calendar_mode
 from scripts.prerequisites.disks import disks
@@ -21,19 +22,19 @@ from scripts.prerequisites.weights import adapters, weights
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "APIs and permissions": (apis, permissions),
     "organization policies": (org_policies,),
-    "what exists": (existing, shared_vpc, existing_clusters),
+    "what exists": (existing, shared_vpc, existing_clusters, accounts),
     "quotas": (quotas,),
     "reservations": (reservations,),
-    "odds of machines that are not reserved": (obtainability, calendar_mode),
+    "availability of unreserved machines": (obtainability, calendar_mode),
     "certificates and DNS": (certificates, records),
     "snapshots and disk images": (disks,),
     "container images": (connection, container_images),
     "weights": (weights, adapters),
 }
-"""Checks by what they are about, in the order of the table."""
+"""Checks by subject, in the order of the table."""
 
 
 def run(project: Project, checks: tuple[Check, ...]) -> Iterator[Finding]:
-    """Yield what some checks find."""
+    """Yield the findings of checks."""
     for check in checks:
         yield from check(project)

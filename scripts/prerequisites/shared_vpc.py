@@ -1,4 +1,4 @@
-"""What the host project of a Shared VPC grants to the service agents of this one."""
+"""Grants of a Shared VPC host project to the service agents of a service project."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,7 +13,7 @@ _HOST_AGENT: Final = "roles/container.hostServiceAgentUser"
 
 
 def shared_vpc(project: Project) -> Iterator[Finding]:
-    """Yield whether the project is attached to the host, and its agents have their roles.
+    """Yield whether the project is attached to the host and its agents have their roles.
 
     docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc (2026-11-22).
     """
@@ -42,14 +42,14 @@ def _attached(project: Project, host: str) -> Finding:
         of = found.get("name")
         if of == host:
             return Finding(subject, name, State.MET, "is a service project of the host")
-        says = f"is a service project of {of}" if of else "is a service project of none"
+        says = f"is a service project of {of}" if of else "is not a service project"
         return Finding(subject, name, State.MISSING, f"{says}; must be of {host}", command)
 
     return judged(project, subject, name, look)
 
 
 def _granted(project: Project, host: str, role: str, member: str, subnet: str | None) -> Finding:
-    """Return whether a member has a role on a subnet or the host project, in these own words."""
+    """Return whether a member has a role, granted directly on a subnet or the host project."""
     where = host if subnet is None else subnet
     subject, name = "role", f"{role} of {member.partition(':')[2]} on {where}"
 
@@ -70,7 +70,7 @@ def _granted(project: Project, host: str, role: str, member: str, subnet: str | 
                 continue
             if _has(policy, role, member):
                 return Finding(subject, name, State.MET, "is granted")
-        if refusals:  # what is not on one may be on the other
+        if refusals:  # the role may be granted on either
             raise refusals[0]
         return Finding(subject, name, State.MISSING, "is not granted", _grant(role, member, subnet))
 

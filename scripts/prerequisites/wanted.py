@@ -1,13 +1,73 @@
-"""How many machines of a rung a region starts with, and may grow to."""
+"""Resources that a stack uses but does not create, and the number of machines of its rungs."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
 
 from gke_inference.catalogue.rungs import Rung
-from infra.plan import RegionPlan, ServedModel
+from infra.plan import Plan, RegionPlan, ServedModel
+
+_ACCOUNT: Final = re.compile(r"serviceAccount:([^@]+@[^.@]+\.iam\.gserviceaccount\.com)")
+
+
+def snapshots(plan: Plan) -> dict[str, tuple[str, int]]:
+    """Return the snapshots of models' disks, as `projects/P/global/snapshots/NAME`.
+
+    Each has the first model that uses it, and the size of its disk in GiB.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for name, model in plan.platform.models.items():
+        if model.disk is None:
+            continue
+        path = model.disk.snapshot.partition("/compute/v1/")[2] or model.disk.snapshot
+        if "/" not in path:
+            path = f"global/snapshots/{path}"
+        if not path.startswith("projects/"):
+            path = f"projects/{plan.platform.project}/{path}"
+        found.setdefault(path, (name, model.disk.size_gib))
+    return found
+
+
+def disk_image(plan: Plan) -> str | None:
+    """Return the disk image of nodes, as `projects/P/global/images/NAME`; None if `up` makes it."""
+    cache = plan.platform.storage.image_cache
+    if cache is None or cache.archive is not None:
+        return None
+    return f"projects/{cache.project or plan.platform.project}/global/images/{cache.name}"
+
+
+def service_accounts(plan: Plan) -> dict[str, str]:
+    """Return the email addresses of service accounts, each with the field that names it first."""
+    personal = plan.platform.personal_images
+    found: dict[str, str] = {}
+    for at, member in enumerate(personal.callers if personal is not None else ()):
+        account = _ACCOUNT.fullmatch(member)
+        if account is not None:
+            found.setdefault(account[1], f"personal_images.callers[{at}]")
+    return found
+
+
+def reserved(plan: Plan) -> Iterator[tuple[RegionPlan, Rung, str]]:
+    """Yield each rung on a reservation, with its region and each of its zones, once for each shape.
+
+    A rung without a project of its own uses a reservation of the stack's project.
+    """
+    for region in plan.regions.values():
+        asked: set[tuple[str, str, str]] = set()
+        for capacity in region.used_capacity:
+            for at, rung in capacity.rungs.items():
+                for zone in capacity.zones[at] if rung.reservation is not None else ():
+                    owner = rung.reservation_project or plan.platform.project
+                    key = (owner, zone, f"{rung.reservation} {rung.machine_type}")
+                    if key not in asked:
+                        asked.add(key)
+                        yield region, rung, zone
 
 
 def replicas_on(region: RegionPlan, rung: Rung) -> tuple[int, int]:
-    """Return the machines that models start with on a rung, and the most that they may ask for.
+    """Return the initial and the maximum number of machines of a rung.
 
-    A model starts on its first rung of a kind; further down a rung takes what the ones above lack.
+    A model starts on its first rung of a kind; lower rungs take what higher rungs cannot provide.
     """
     least = most = 0
     for served in region.served:

@@ -8,14 +8,22 @@ from urllib.parse import quote
 from infra.plan import ServedModel
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import NotFound
-from workloads.engine.weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current, Manifest, split
+from workloads.engine.weights_manifest import (
+    ADAPTER_CONFIG,
+    CURRENT_NAME,
+    MANIFEST_NAME,
+    Current,
+    Manifest,
+    adapter_folder,
+    split,
+)
 
 _STORAGE: Final = "storage.googleapis.com/storage/v1/b"
 _SHOWN: Final = 3
 
 
 class _Incomplete(Exception):
-    """Weights that no server may read; the message is what is wrong with them."""
+    """Weights that no server may read; the message has the reason."""
 
 
 def weights(project: Project) -> Iterator[Finding]:
@@ -42,7 +50,7 @@ def _finding(project: Project, served: ServedModel) -> Finding:
             project.cloud.get(f"{_STORAGE}/{bucket}")
         except NotFound:
             if is_own:
-                says = f"`up` makes the bucket {bucket}; then push them"
+                says = f"`up` creates the bucket {bucket}; push the weights afterwards"
                 return Finding(subject, name, State.LATER, says, command)
             return Finding(subject, name, State.MISSING, f"there is no bucket {bucket}")
         try:
@@ -60,7 +68,7 @@ def _manifest(project: Project, bucket: str, folder: str, version: str | None) -
     """Return the manifest of a version, or of the current one.
 
     Raises:
-        _Incomplete: There is none, or it is of another form.
+        _Incomplete: There is none, or it has another form.
         CloudError: Google refuses.
     """
     where = f"{folder}/{CURRENT_NAME}"
@@ -82,10 +90,10 @@ def _text(project: Project, bucket: str, name: str) -> str:
 
 
 def _check_files(project: Project, bucket: str, prefix: str, manifest: Manifest) -> None:
-    """Check that the bucket has every file of a manifest, as it was pushed.
+    """Check that the bucket has every file of a manifest unchanged.
 
     Raises:
-        _Incomplete: It does not.
+        _Incomplete: A file is missing or differs.
         CloudError: Google refuses.
     """
     listed = project.cloud.pages(
@@ -112,7 +120,7 @@ def _check_files(project: Project, bucket: str, prefix: str, manifest: Manifest)
 
 
 def adapters(project: Project) -> Iterator[Finding]:
-    """Yield whether the adapters of each model are beside its weights."""
+    """Yield whether the adapters of each model are next to its weights."""
     for served in project.plan.models.values():
         for each in served:
             for adapter in each.settings.adapters if each.version is None else ():
@@ -121,25 +129,37 @@ def adapters(project: Project) -> Iterator[Finding]:
 
 def _adapter(project: Project, served: ServedModel, adapter: str) -> Finding:
     path, _ = split(served.weights.removeprefix("gs://"))
-    bucket, _, folder = path.partition("/")
+    bucket, _, model = path.partition("/")
+    folder = adapter_folder(model, adapter)
     subject, name = "adapter", f"{adapter} of {served.name} in {served.region}"
-    command = f"gcloud storage cp --recursive {adapter} gs://{path}/adapters/"
+    pushed = adapter_folder(served.name, adapter)
+    command = f"gke-inference models push --stack {project.stack} --model {pushed} FOLDER"
 
     def look() -> Finding:
-        where = f"{folder}/adapters/{adapter}/"
         try:
-            found = project.cloud.get(
-                f"{_STORAGE}/{bucket}/o", prefix=where, fields="items(name,size)"
-            )
+            project.cloud.get(f"{_STORAGE}/{bucket}")
         except NotFound:
             return Finding(subject, name, State.LATER, f"`up` makes the bucket {bucket}", command)
-        files = {str(each["name"]).removeprefix(where) for each in found.get("items", [])}
-        if "adapter_config.json" not in files:
-            says = "there is no adapter_config.json"
-            return Finding(subject, name, State.MISSING, says, command)
-        return Finding(subject, name, State.MET, "there")
+        try:
+            manifest = _manifest(project, bucket, folder, None)
+            _check_files(project, bucket, f"{folder}/{manifest.version}/", manifest)
+        except _Incomplete as error:
+            if _is_plain(project, bucket, folder):
+                return Finding(subject, name, State.MET, "there, without versions")
+            return Finding(subject, name, State.MISSING, str(error), command)
+        says = f"version {manifest.version}, {len(manifest.files)} files, {_size(manifest.size)}"
+        return Finding(subject, name, State.MET, says)
 
     return judged(project, subject, name, look)
+
+
+def _is_plain(project: Project, bucket: str, folder: str) -> bool:
+    """Return whether an adapter was copied to its folder without a version."""
+    found = project.cloud.get(
+        f"{_STORAGE}/{bucket}/o", prefix=f"{folder}/", fields="items(name,size)"
+    )
+    names = {str(each["name"]).removeprefix(f"{folder}/") for each in found.get("items", [])}
+    return CURRENT_NAME not in names and ADAPTER_CONFIG in names
 
 
 def _size(size: int) -> str:

@@ -1,4 +1,4 @@
-"""What a stack serves, as the page shows it: one entry a model, canaries beside their models."""
+"""The models of a stack for the page, with canaries next to their models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from gke_inference.catalogue.versions import engine_version
 from infra import plan as resolved
 from infra.plan import Plan
 from infra.stack.models import Slo
-from scripts.report.words import span, time
+from scripts.report.number_formats import span, time
 
 
 @dataclass(frozen=True)
@@ -17,21 +17,21 @@ class ServedModel:
     name: str
     task: str
     engine: str
-    """With the releases of it, such as `vllm 0.32.0`."""
+    """Engine with its releases, such as `vllm 0.32.0`."""
     form: str
     capacity: str
     size: str
     context: int
     """Tokens."""
     replicas: str
-    """In each region."""
+    """Replicas per region."""
     regions: tuple[str, ...]
     promise: tuple[str, ...]
-    """What the stack promises; empty where it promises nothing."""
+    """SLOs of the model; may be empty."""
     adapters: tuple[str, ...]
     has_live_adapters: bool
     version_of: str | None
-    """Of a canary: the model it stands in for, with its share."""
+    """For a canary, its stable model and its share."""
 
 
 def served_models(plan: Plan) -> tuple[ServedModel, ...]:
@@ -43,6 +43,8 @@ def _served(plan: Plan, every: Sequence[resolved.ServedModel]) -> ServedModel:
     served, model = every[0], every[0].settings
     standby = model.replicas.standby
     kept = f", {standby} on GPU standby" if standby else ""
+    if model.replicas.buffer:
+        kept += f", nodes kept for {model.replicas.buffer}"
     version = served.version
     return ServedModel(
         served.name,

@@ -1,4 +1,4 @@
-"""Everything the page shows of a stack, gathered from the functions behind the commands."""
+"""The data of the page about a stack, from the functions behind the commands."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,30 +33,30 @@ from scripts.report.versions import Versions, versions
 
 @dataclass(frozen=True)
 class Costs:
-    """What the stack costs; dollars an hour."""
+    """Costs of the stack, in dollars per hour."""
 
     cost: StackCost
     now: float | None
-    """Of what runs on the twin; None where nothing of the stack does."""
+    """Current cost on the twin; None if nothing of the stack is running."""
     outdated: dict[str, list[str]]
     """Sources of prices that are `stale` or `undated`."""
     mean_share: float
     hours: int
-    """In a month."""
+    """Hours in a month."""
     units: dict[str, ModelCost]
-    """What a million tokens, or a thousand pictures, of each model cost."""
+    """Cost of a million tokens or a thousand images, by model."""
     traffic: Traffic
-    """What requests are taken to be for that."""
+    """Assumed requests for the unit costs."""
     budget: Budget | None
 
     @property
     def bill(self) -> Bill:
-        """What accelerator machines cost."""
+        """Cost of accelerator machines."""
         return self.cost.bill
 
     @property
     def budget_at_list_price(self) -> float | None:
-        """What the budget of a month buys at list prices, in dollars."""
+        """Monthly list price that the budget covers, in dollars."""
         return risks.at_list_price(self.budget) if self.budget is not None else None
 
 
@@ -76,7 +76,7 @@ class Page:
     resources: int
     objects: int
     rules: int
-    """Invariants that were put to the objects."""
+    """Number of invariants checked."""
     costs: Costs
     places: tuple[Place, ...]
     ladders: tuple[Ladder, ...]
@@ -84,15 +84,15 @@ class Page:
     routes: tuple[Route, ...]
     bars: tuple[Bar, ...]
     doubling: float
-    """Seconds in which traffic doubles at worst, for spare replicas."""
+    """Shortest doubling time of traffic for spare replicas, in seconds."""
     quota: tuple[Standing, ...]
-    """What the stack can ask of each quota of accelerators, against the twin's."""
+    """Maximum need for each accelerator quota, against the twin's limits."""
     risks: tuple[Risk, ...]
     versions: Versions
 
     @property
     def bars_by_model(self) -> dict[str, list[Bar]]:
-        """The bars of each model, in the order of its ladder."""
+        """Bars of each model, in the order of its ladder."""
         found: dict[str, list[Bar]] = {}
         for bar in self.bars:
             found.setdefault(bar.model, []).append(bar)
@@ -103,14 +103,14 @@ class Page:
 
     @property
     def quota_by_metric(self) -> dict[str, dict[str, Standing]]:
-        """How each quota of accelerators stands, by its name and then by region."""
+        """Standing of each accelerator quota, by name and region."""
         found: dict[str, dict[str, Standing]] = {}
         for one in self.quota:
             found.setdefault(one.need.metric.label, {})[one.need.region or ""] = one
         return found
 
     def count(self, severity: str) -> int:
-        """Return how many risks there are of one severity."""
+        """Return the number of risks of a severity."""
         return sum(risk.severity is Severity(severity) for risk in self.risks)
 
 
@@ -129,15 +129,15 @@ def page(
     now: float | None = None,
     limit_of: Callable[[Need], Limit | None] = unknown_limit,
 ) -> Page:
-    """Return what a stack is, has, costs and risks.
+    """Return the data of the page about a stack.
 
     Args:
-        plan: the stack.
-        stack: its name.
-        folder: what `render` wrote of it.
-        day: on which prices are looked at.
-        now: what runs of it costs an hour, where something runs.
-        limit_of: the limit of a quota; None where it is not known.
+        plan: Stack.
+        stack: Name of the stack.
+        folder: Folder with the output of `render`.
+        day: Date for the age of prices.
+        now: Current hourly cost; None if nothing is running.
+        limit_of: Function that returns the limit of a quota; None if unknown.
     """
     platform = plan.platform
     read = sources([folder])

@@ -1,4 +1,4 @@
-"""Where a stack runs: regions with their clusters, and ladders of capacity, as the page shows."""
+"""Regions with their clusters, and capacity ladders, for the page."""
 
 import math
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ _HOSTS_IN_A_ROW = 4
 
 @dataclass(frozen=True)
 class Chips:
-    """The picture of one replica's chips: rows and columns of squares for each host."""
+    """A drawing of a replica's chips: rows and columns of squares for each host."""
 
     kind: str
     """`tpu` or `gpu`."""
@@ -28,7 +28,7 @@ class Chips:
 
     @property
     def hosts_in_a_row(self) -> int:
-        """Hosts that are drawn side by side."""
+        """Number of hosts side by side."""
         return min(self.hosts, max(_HOSTS_IN_A_ROW, math.isqrt(2 * self.hosts)))
 
     @property
@@ -43,43 +43,43 @@ class Offer:
 
     region: str
     zones: tuple[str, ...] | None
-    """Where machines for the ladder's models can stand; None: the catalogue does not list them."""
+    """Zones for machines of the ladder's models; None if the catalog does not list them."""
     price: Amount
-    """Of a replica an hour; unknown where no public list has it."""
+    """Hourly price of a replica; unknown without a public price."""
     notes: tuple[str, ...]
-    """What is known about getting it."""
+    """Notes on availability."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One rung of a ladder, over all regions that have it."""
+    """A rung of a ladder, over all regions that have it."""
 
     rung: Rung
     offers: tuple[Offer, ...]
 
     @property
     def title(self) -> str:
-        """Of the accelerator."""
+        """Title of the accelerator."""
         return accelerator(self.rung.accelerator).title
 
     @property
     def risk(self) -> str:
-        """How the way to buy it can fail."""
+        """Failure mode of its provisioning."""
         return obtaining(self.rung.provisioning)
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """A capacity: its rungs from the first to the last, and who stands on them."""
+    """A capacity, with its rungs in order and its models."""
 
     name: str
     steps: tuple[Step, ...]
     models: tuple[str, ...]
     moves_back: bool
     has_images: bool
-    """Whether its nodes carry the engine images."""
+    """Whether its nodes have preloaded engine images."""
     has_disks: bool
-    """Whether disks with their weights keep all its models to the disks' zones."""
+    """Whether disks with weights restrict all its models to the disks' zones."""
 
 
 _ELSEWHERE: Final = ("managed elsewhere", "managed elsewhere")
@@ -93,16 +93,16 @@ class Place:
     region: str
     cluster: str
     kind: str
-    """Mode, spread and channel; or that it exists, and its GKE."""
+    """Mode, spread and channel, or version of an existing cluster."""
     zones: tuple[str, ...]
     system_nodes: str
     maintenance: str
     models: tuple[tuple[Served, ...], ...]
-    """Every model, its roles each: those that serve first."""
+    """Roles of every model, serving roles first."""
 
 
 def picture(rung: Rung) -> Chips:
-    """Return how the chips of a rung are drawn: a slice as its topology, hosts apart."""
+    """Return the drawing of a rung's chips: slices by topology, grouped by host."""
     each = rung.chips_per_node
     if rung.kind == "tpu" and rung.topology is not None and not rung.is_multi_host:
         first, *others = (int(side) for side in rung.topology.split("x"))
@@ -143,7 +143,7 @@ def _ladder(plan: Plan, name: str) -> Ladder:
 
 
 def _users(plan: Plan, capacity: str) -> dict[str, list[ServedModel]]:
-    """Return what runs on a capacity, by the name of the model; no canary, as its model does."""
+    """Return the models on a capacity by name, without canaries."""
     found: dict[str, list[ServedModel]] = {}
     for name, every in plan.models.items():
         roles = [role for served in every if served.version is None for role in served.roles]
@@ -155,7 +155,7 @@ def _users(plan: Plan, capacity: str) -> dict[str, list[ServedModel]]:
 def _zones(
     here: Iterable[ServedModel], capacity: RegionCapacity, at: int
 ) -> tuple[str, ...] | None:
-    """Return the zones where a model that uses a rung can stand; None where nobody lists them."""
+    """Return the zones in which a model on a rung can run; None if they are not listed."""
     found = [served.zones(at) for served in here]
     if not found:
         return capacity.listed_zones[at] or None
@@ -201,7 +201,7 @@ def _place(plan: Plan, region: RegionPlan, lines: list[Served]) -> Place:
 
 
 def _of_cluster(plan: Plan, region: RegionPlan) -> tuple[str, str, str]:
-    """Return the kind, the system nodes and the upgrades of a cluster that the stack makes."""
+    """Return kind, system nodes and upgrades of a cluster that the stack creates."""
     settings = region.settings
     pool, window = settings.system_pool, plan.platform.maintenance_of(region.name)
     channel = settings.release_channel.value

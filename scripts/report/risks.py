@@ -1,4 +1,4 @@
-"""What can go wrong with a stack, the worst first: each risk with where it lies and what to do."""
+"""The risks of a stack, most severe first: each with its location and its fix."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ _DIGESTS = "images-have-digests"
 
 
 class Severity(StrEnum):
-    """How bad it is."""
+    """Severity of a risk."""
 
     STOPS = "stops"
-    """It would not come up, or not work."""
+    """The stack would not come up, or not work."""
     FIX = "fix"
-    """It works until something fails."""
+    """The stack works until something fails."""
     KNOW = "know"
-    """Something is not known, or is so by choice."""
+    """Something is unknown, or a deliberate choice."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,17 @@ class Risk:
     what: str
     where: str
     then: str
-    """What to do about it; empty where nothing is to be done."""
+    """Fix; empty if nothing needs to be done."""
 
 
 def ordered(found: Iterable[Risk]) -> tuple[Risk, ...]:
-    """Return risks with the worst first, else in the order they were found."""
+    """Return risks sorted by severity, most severe first; the sort is stable."""
     order = list(Severity)
     return tuple(sorted(dict.fromkeys(found), key=lambda one: order.index(one.severity)))
 
 
 def of_rules(report: Report) -> Iterator[Risk]:
-    """Yield what the invariants found, one risk a rule and reason."""
+    """Yield the findings of the invariants, one risk per rule and reason."""
     for (rule, why), found in _grouped(report.of(Verdict.BROKEN)).items():
         yield Risk(Severity.STOPS, "Invariant", f"{rule}: {why}", _listed(found), found[0].fix)
     open_: dict[str, list[Finding]] = {}
@@ -71,14 +71,14 @@ def _listed(findings: list[Finding]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return some names as one text, the first few where they are many."""
+    """Return names as one text, shortened to the first few."""
     every = list(dict.fromkeys(names))
     more = len(every) - _SHOWN
     return ", ".join(every[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def of_policies(findings: Iterable[Finding]) -> Iterator[Risk]:
-    """Yield what the policy pack says, one risk a rule."""
+    """Yield the findings of the policy pack, one risk per rule."""
     by_rule: dict[str, list[Finding]] = {}
     for one in findings:
         by_rule.setdefault(one.rule, []).append(one)
@@ -92,41 +92,40 @@ def of_policies(findings: Iterable[Finding]) -> Iterator[Risk]:
 
 
 def at_list_price(budget: Budget) -> float:
-    """Return what a month's budget buys at list prices, in dollars."""
+    """Return the monthly list price that a budget covers, in dollars."""
     return budget.monthly_usd / (1 - budget.discount_percent / 100)
 
 
 def of_budget(budget: Budget | None, found: StackCost) -> Iterator[Risk]:
-    """Yield a budget that the stack passes, or may pass: by what is expected, by what it may ask.
+    """Yield a budget that the stack's expected or maximum cost exceeds.
 
-    Where prices are not published, whether a budget that is not passed is enough is not known.
+    With unpublished prices, it is unknown whether a budget that is not exceeded is sufficient.
     """
     if budget is None:
         return
     bought = at_list_price(budget)
     for field, severity, word in (
-        ("expected", Severity.FIX, "what is expected"),
-        ("maximum", Severity.KNOW, "all replicas that the stack allows"),
+        ("expected", Severity.FIX, "The expected cost"),
+        ("maximum", Severity.KNOW, "The maximum cost"),
     ):
         cost = found.counted(budget.covers, field) * HOURS_PER_MONTH
         if cost.value > bought:
-            what = f"A month of {word} costs {cost:$,.0f}, the budget buys ${bought:,.0f}"
-            then = "raise the budget, allow fewer replicas, or take cheaper rungs first"
+            what = f"{word} is {cost:$,.0f} a month, the budget covers ${bought:,.0f}"
+            then = "raise the budget, allow fewer replicas, or put cheaper rungs first"
             yield Risk(severity, "Budget", what, "at list price", then)
             return
     expected = found.counted(budget.covers, "expected") * HOURS_PER_MONTH
     if expected.missing:
         what = (
-            f"A month of what is expected costs {expected:$,.0f}, "
-            f"the budget buys ${bought:,.0f}: whether that is enough is not known, "
-            "as prices are not published"
+            f"The expected cost is {expected:$,.0f} a month, the budget covers ${bought:,.0f}: "
+            "whether it is sufficient is unknown, because prices are not published"
         )
         where = listed(map(str, expected.missing))
         yield Risk(Severity.KNOW, "Budget", what, where, "ask for a quote")
 
 
 def of_prices(found: StackCost, outdated: dict[str, list[str]]) -> Iterator[Risk]:
-    """Yield what the cost does not know."""
+    """Yield unpublished and outdated prices."""
     many = len(found.missing)
     if many:
         said = "1 price is" if many == 1 else f"{many} prices are"
@@ -135,18 +134,22 @@ def of_prices(found: StackCost, outdated: dict[str, list[str]]) -> Iterator[Risk
         yield Risk(Severity.KNOW, "Cost", what, where, "ask for a quote")
     for said, sources in outdated.items():
         severity = Severity.FIX if said == "stale" else Severity.KNOW
-        what = "Prices are older than 120 days" if said == "stale" else "Prices name a year only"
+        what = (
+            "Prices are older than 120 days"
+            if said == "stale"
+            else "Some prices are dated by year only"
+        )
         yield Risk(severity, "Cost", what, listed(sources), "compare with Google's price list")
 
 
 def of_versions(found: Versions) -> Iterator[Risk]:
-    """Yield images that can change under their tag."""
+    """Yield images without a digest, whose tags can move."""
     open_ = [row.name for row in found.images if not row.is_pinned]
     if open_:
         yield Risk(
             Severity.FIX,
             "Versions",
-            f"{len(open_)} of {len(found.images)} images have no digest: their tags can be moved",
+            f"{len(open_)} of {len(found.images)} images have no digest: their tags can move",
             listed(open_),
             "gke-inference images pin",
         )

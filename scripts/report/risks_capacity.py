@@ -1,30 +1,30 @@
-"""What can go wrong with what a stack runs on: ladders, zones, replicas, start times, quotas."""
+"""Risks of a stack's capacity: ladders, zones, replicas, start times and quotas."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from infra.cost.costing import Start
 from infra.plan import Plan, ServedModel
 from infra.quota.check import Standing, request
-from planner.choice.cost import Served
+from planner.choice.cost import BUFFER, Served
 from planner.unit_cost.unit_cost import UnitCost
+from scripts.report.number_formats import time
 from scripts.report.risks import Risk, Severity, listed
-from scripts.report.words import time
 
 _LASTING = frozenset(["reservation", "calendar", "on-demand"])
 
 
 def of_capacity(plan: Plan) -> Iterator[Risk]:
-    """Yield ladders that end too early, and models that the loss of a zone or region takes down."""
+    """Yield ladders without a fallback, and models that do not survive a zone or region failure."""
     for name, every in plan.models.items():
         if every[0].version is not None:
-            continue  # what is so of its model
+            continue  # covered by its model
         if len(every) == 1 and len(plan.regions) > 1:
             yield Risk(
                 Severity.KNOW,
                 "Region",
                 f"{name} runs in one of {len(plan.regions)} regions",
                 every[0].region,
-                "name more regions of the model, if it is to outlive one",
+                "add regions to the model if it must survive the loss of one",
             )
         yield from _of_ladders(name, every)
         yield from _of_zones(name, every)
@@ -38,9 +38,9 @@ def _of_ladders(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
         yield Risk(
             Severity.FIX,
             "Capacity",
-            f"{name} has one rung, {rung.label}, and nothing to fall back on",
+            f"{name} has one rung, {rung.label}, and no fallback",
             f"{capacity} in {listed(served.region for served in short)}",
-            "add a rung of another accelerator or another way to buy it",
+            "add a rung with another accelerator or another provisioning",
         )
     fleeting = [
         served.region
@@ -51,9 +51,9 @@ def _of_ladders(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
         yield Risk(
             Severity.FIX,
             "Capacity",
-            f"{name} has no rung that lasts: every machine can be taken back or ends by itself",
+            f"{name} has no permanent rung: every machine can be reclaimed or expires",
             f"{capacity} in {listed(fleeting)}",
-            "add a rung on demand or reserved",
+            "add an on-demand or reserved rung",
         )
 
 
@@ -68,7 +68,7 @@ def _of_zones(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
                     "Capacity",
                     f"{name} cannot get {label} in {served.region}: none of its zones has it",
                     served.capacity.name,
-                    "add a zone that has it, or take the rung out",
+                    "add a zone that has it, or remove the rung",
                 )
         known = {zone for place in found.values() for zone in place or ()}
         if len(known) == 1 and None not in found.values():
@@ -77,14 +77,14 @@ def _of_zones(name: str, every: Sequence[ServedModel]) -> Iterator[Risk]:
         yield Risk(
             Severity.FIX,
             "Zone",
-            f"{name} has all its machines of a region in one zone",
+            f"{name} has all its machines in a region in one zone",
             listed(alone),
             f"add a {'rung' if every[0].disk_zones is None else 'disk'} in another zone",
         )
 
 
 def of_quota(found: Iterable[Standing], project: str) -> Iterator[Risk]:
-    """Yield the quotas that the stack can run out of, each with the request to make."""
+    """Yield the insufficient quotas, each with the request to make."""
     for one in found:
         if one.short_by and one.limit is not None:
             need = one.need
@@ -92,15 +92,15 @@ def of_quota(found: Iterable[Standing], project: str) -> Iterator[Risk]:
             yield Risk(
                 Severity.STOPS,
                 "Quota",
-                f"{need.metric.label} is short by {one.short_by}: asks for {one.wanted}, "
-                f"limit {one.limit.value}",
+                f"{need.metric.label} is insufficient: needs {one.wanted}, "
+                f"limit {one.limit.value}, missing {one.short_by}",
                 f"{where}, for {listed(part.who for part in need.parts)}",
                 request(one, project).command,
             )
 
 
 def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Risk]:
-    """Yield models of one replica, with how long a region is without it when it is lost."""
+    """Yield models with one replica, with the longest outage of a region when it fails."""
     slowest: dict[str, Start] = {}
     for one in starts:
         known = slowest.get(one.model)
@@ -108,7 +108,7 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
             slowest[one.model] = one
     least: dict[tuple[str, str], int] = {}
     for line in lines:
-        if line.role != "prefill":
+        if line.role not in {BUFFER, "prefill"}:
             key = (line.model, line.region)
             least[key] = least.get(key, 0) + line.minimum
     alone = dict.fromkeys(model for (model, _), count in least.items() if count == 1)
@@ -117,16 +117,16 @@ def of_replicas(lines: Iterable[Served], starts: Iterable[Start]) -> Iterator[Ri
             yield Risk(
                 Severity.FIX,
                 "Replicas",
-                f"{name} keeps one replica in a region: when it is lost or its node upgraded, "
-                f"nothing there answers for up to {time(one.start.seconds)}",
+                f"{name} has one replica in a region: if it fails or its node is upgraded, "
+                f"the region has no replica for up to {time(one.start.seconds)}",
                 listed(region for (model, region), count in least.items()
                        if model == name and count == 1),
-                "keep two replicas, or one on standby",
+                "run two replicas, or one on standby",
             )  # fmt: skip
 
 
 def of_speed(plan: Plan, units: Iterable[UnitCost]) -> Iterator[Risk]:
-    """Yield the rungs on which a model keeps its promise of latency at no load."""
+    """Yield the rungs on which a model misses its latency SLO at any load."""
     by_rung: dict[tuple[str, str], list[UnitCost]] = {}
     for one in units:
         slo = plan.models[one.model][0].settings.slo
@@ -137,15 +137,15 @@ def of_speed(plan: Plan, units: Iterable[UnitCost]) -> Iterator[Risk]:
         yield Risk(
             Severity.FIX,
             "Latency",
-            f"{model} on {rung} is too slow for its promise at any load, as planned",
+            f"{model} on {rung} is estimated to miss its SLO at any load",
             f"{', '.join(dict.fromkeys(one.role for one in found))} in "
             f"{listed(one.region for one in found)}; {found[0].speed.basis}",
-            "take a faster accelerator, fewer bits, or promise less",
+            "use a faster accelerator or fewer bits, or relax the SLO",
         )
 
 
 def of_starts(starts: Iterable[Start]) -> Iterator[Risk]:
-    """Yield the rungs that cannot start a replica within the stack's promise."""
+    """Yield the rungs that cannot start a replica within the stack's SLO."""
     by_rung: dict[tuple[str, str], list[Start]] = {}
     for one in starts:
         if one.is_late:
@@ -156,7 +156,7 @@ def of_starts(starts: Iterable[Start]) -> Iterator[Risk]:
             Severity.FIX,
             "Cold start",
             f"{model} on {rung} starts in {time(worst.start.seconds)}, "
-            f"slo.cold_start_s promises {time(worst.limit or 0.0)}",
+            f"slo.cold_start_s is {time(worst.limit or 0.0)}",
             listed(one.region for one in found),
-            "keep the image and the weights nearer, keep spare replicas, or promise less",
+            "move the image and weights closer, keep spare replicas, or relax the SLO",
         )

@@ -1,4 +1,4 @@
-"""Which requests go where, read from the routes that were rendered."""
+"""Routing of requests, from the rendered routes."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ _ROUTE = "HTTPRoute"
 
 @dataclass(frozen=True)
 class Backend:
-    """Where a share of the requests goes."""
+    """A destination with its share of the requests."""
 
     kind: str
     name: str
@@ -22,21 +22,21 @@ class Backend:
 
 @dataclass(frozen=True)
 class Route:
-    """Requests that are treated alike."""
+    """Requests with the same routing."""
 
     hosts: tuple[str, ...]
-    """Empty: any host."""
+    """Hosts; empty for any."""
     names: tuple[str, ...]
-    """Models and adapters that clients ask for; empty: whatever they ask for."""
+    """Requested models and adapters; empty for any."""
     paths: tuple[str, ...]
     headers: tuple[str, ...]
-    """Other headers that a request must have, as `NAME: VALUE`."""
+    """Other required headers, as `NAME: VALUE`."""
     backends: tuple[Backend, ...]
     clusters: tuple[str, ...]
 
 
 def routes(worlds: Iterable[World]) -> tuple[Route, ...]:
-    """Return the routes of all clusters; those that are the same in several are one."""
+    """Return the routes of all clusters, with identical routes merged."""
     found: dict[Route, list[str]] = {}
     for world in worlds:
         for each in world.of(_ROUTE):

@@ -1,4 +1,4 @@
-"""How long replicas take to start, as the page draws it: one bar a model and rung."""
+"""Start times of replicas for the page, with one bar per model and rung."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,28 +12,28 @@ PHASES = {
     "software": ("image", "pod", "initialise"),
     "model": ("weights", "compile", "warm-up"),
 }
-"""What a replica waits for, and the stages of each part."""
+"""Phases of a start, with their stages."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """The start of a replica on a rung, in all regions where it is the same."""
+    """Start of a replica on a rung, merged over regions with the same times."""
 
     model: str
     rung: str
     regions: tuple[str, ...]
     start: ColdStart
     parts: tuple[tuple[float, Stage], ...]
-    """Stages in the order they are passed, each with the seconds at which it begins."""
+    """Stages in order, each with its start in seconds."""
     first_seconds: float
-    """Of the very first one, with nothing compiled."""
+    """Time of the first start, with nothing compiled."""
     limit: float | None
-    """The stack's promise, in seconds."""
+    """SLO of the stack, in seconds."""
     is_late: bool
     spare: int
-    """Replicas beyond the minimum that meet traffic doubling in ten minutes."""
+    """Spare replicas for traffic that doubles in ten minutes."""
     asks_at: float
-    """Share of what the replicas can do at which the next one is to be asked for."""
+    """Load at which the next replica must be requested, as a share of full load."""
 
 
 def bars(plan: Plan, found: list[Start]) -> tuple[Bar, ...]:

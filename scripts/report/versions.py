@@ -1,4 +1,4 @@
-"""What runs in which version: images, GKE, APIs, and how old the facts are."""
+"""Versions of images, GKE and APIs, and the date of the data."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,28 +13,28 @@ from scripts.images.actions import Row, rows
 
 @dataclass(frozen=True)
 class Kubernetes:
-    """GKE in the regions where it is the same."""
+    """Regions with the same GKE settings."""
 
     regions: tuple[str, ...]
     mode: str
     channel: str
     least: str
-    """Oldest version that has what the stack uses there."""
+    """Minimum version for the stack's features there."""
     because: str
 
 
 @dataclass(frozen=True)
 class Versions:
-    """All of it."""
+    """All versions of a stack."""
 
     images: tuple[Row, ...]
     kubernetes: tuple[Kubernetes, ...]
     apis: dict[str, dict[str, int]]
-    """Objects that the stack has of each API version, over all clusters, by kind."""
+    """Number of objects by API version and kind, over all clusters."""
     definitions: dict[str, tuple[str, ...]]
-    """Versions that are served of each custom resource definition that the stack brings."""
+    """Served versions of each custom resource definition of the stack."""
     catalogue: str
-    """Day of the facts on accelerators."""
+    """Date of the accelerator data."""
 
     @property
     def unpinned(self) -> int:
@@ -43,11 +43,11 @@ class Versions:
 
 
 def versions(plan: Plan, worlds: Iterable[World]) -> Versions:
-    """Return what runs in which version.
+    """Return the versions of a stack.
 
     Args:
-        plan: the stack.
-        worlds: its rendered objects, by cluster.
+        plan: Stack.
+        worlds: Rendered objects, by cluster.
     """
     objects = [each for world in worlds for each in world.objects]
     kinds: dict[str, Counter[str]] = {}
@@ -78,7 +78,7 @@ def _kubernetes(plan: Plan) -> tuple[Kubernetes, ...]:
 
 
 def _of_region(region: RegionPlan) -> tuple[str, str, str, str]:
-    """Return mode, channel, the oldest version that will do, and for what."""
+    """Return mode, channel, and the minimum version with the feature that requires it."""
     settings = region.settings
     least, because = needed(region)
     exists = settings.existing.cluster is not None

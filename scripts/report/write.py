@@ -1,4 +1,4 @@
-"""Writes the page: one HTML file with styles and pictures inside, and nothing from elsewhere."""
+"""Writes the page: a self-contained HTML file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,10 +7,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from infra.cost.usage import NOT_DEDUCTED
 from planner.amount import missing_lines
+from scripts.report.number_formats import cents, dollars, of_unit, part, per_cent, span, time
 from scripts.report.page import Page
 from scripts.report.places import picture
 from scripts.report.starts import PHASES
-from scripts.report.words import cents, dollars, of_unit, part, per_cent, span, time
 
 NAME = "index.html"
 _TEMPLATES = Path(__file__).parent / "templates"

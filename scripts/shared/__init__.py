@@ -1,1 +1,1 @@
-"""Libraries that commands of several groups use; none of them is a command."""
+"""Modules shared by commands of several groups."""

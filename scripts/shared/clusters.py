@@ -1,4 +1,4 @@
-"""Clusters that answer: how commands reach the API server of each, wherever it runs."""
+"""Access of commands to the API servers of clusters, on the twin or in Google Cloud."""
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -34,10 +34,10 @@ def of_twin(paths: TwinPaths) -> Iterator[Cluster]:
 
 @contextmanager
 def answering(cluster: Cluster) -> Generator[Kube]:
-    """Yield a cluster's API server; what it refuses becomes one line with the cluster's name.
+    """Yield a cluster's API server; a refusal becomes one line with the cluster's name.
 
     Raises:
-        CommandError: It does not answer, or the caller may not read what was asked for.
+        CommandError: It does not answer, or the caller lacks the permission.
     """
     try:
         yield cluster.kube
@@ -53,7 +53,7 @@ def close(clusters: Iterable[Cluster]) -> None:
 
 
 def dns_endpoint(cluster: Json) -> str:
-    """Return the DNS endpoint of a cluster as GKE's API shows it.
+    """Return the DNS endpoint of a cluster in GKE's API.
 
     Raises:
         CloudError: It has none.

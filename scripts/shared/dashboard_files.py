@@ -17,12 +17,12 @@ _TWIN_WINDOW = "1m"  # the twin scrapes every few seconds
 
 
 def write_grafana(plan: Plan, folder: Path) -> list[Path]:
-    """Write one JSON file per dashboard and return the files; none where there is no model.
+    """Write one JSON file per dashboard and return the files; none without a model.
 
-    Other files in the folder stay.
+    Other files in the folder are kept.
     """
     if not plan.models:
-        return []  # a platform's are with its serving stacks
+        return []  # dashboards of a platform belong to its serving stacks
     folder.mkdir(parents=True, exist_ok=True)
     stack = Names(plan.platform).title().replace(" ", "-")
     written: list[Path] = []

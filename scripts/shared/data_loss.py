@@ -1,7 +1,6 @@
 """Finds the protected resources that an update would delete or replace.
 
-Policies see what a stack will have, never what it will no longer have; the engine's own events have
-both.
+Policies see only the resources that a stack will have; the engine's events also show deletions.
 """
 
 import json
@@ -12,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from infra.plan.stateful import STATEFUL, may_be_lost
+from infra.plan.stateful import STATEFUL, may_be_lost, name_in_cloud
 from infra.reading.load import read
 from infra.stack.problems import StackError
 from scripts.shared.pulumi_cli import PulumiCli
@@ -23,7 +22,7 @@ _REFUSED = re.compile(
     r"(?: cannot be deleted)?[^`]*(?:marked for protection|because it is protected)",
     re.DOTALL,
 )
-"""Messages of the engine about a protected resource (v3.250.0, step_generator.go and step.go)."""
+"""The engine's messages about a protected resource (v3.250.0, step_generator.go and step.go)."""
 _REPLACES = frozenset(["create-replacement", "delete-replaced", "replace"])
 
 
@@ -35,7 +34,7 @@ class Loss:
     """`delete` or `replace`."""
     kind: str
     name: str
-    """Name in the cloud, if it has one of its own there."""
+    """Name in the cloud, if it has one."""
     logical: str
     """Name in the program."""
     because: tuple[str, ...]
@@ -43,13 +42,13 @@ class Loss:
     urn: str = ""
 
     def __str__(self) -> str:
-        """Return the line of a message."""
+        """Return the loss as a line of text."""
         changes = f" (changes: {', '.join(self.because)})" if self.because else ""
         return f"{self.action} {self.kind} {self.name}{changes}"
 
 
 def losses(events: Iterable[str]) -> list[Loss]:
-    """Return what is deleted or replaced in a preview, each once, in the engine's order.
+    """Return the deletions and replacements in a preview, each once, in the engine's order.
 
     Args:
         events: Lines of the engine's event log.
@@ -63,9 +62,9 @@ def losses(events: Iterable[str]) -> list[Loss]:
 
 
 def _refused(message: str) -> Loss | None:
-    """Return the loss of a protected resource that the engine itself refuses in a message.
+    """Return the loss of a protected resource that the engine refuses in a message.
 
-    It ends a preview there, so the step is not among the events.
+    The preview ends there, so the events do not have the step.
     """
     found = _REFUSED.search(message)
     if found is None:
@@ -77,7 +76,7 @@ def _refused(message: str) -> Loss | None:
 
 
 def losses_in(steps: Iterable[dict[str, Any]]) -> list[Loss]:
-    """Return what is deleted or replaced in steps of the engine, each resource once.
+    """Return the deletions and replacements in engine steps, each resource once.
 
     Args:
         steps: Steps of the engine's events: `op`, `urn`, `type`, `old`, `new`, `keys`.
@@ -99,12 +98,10 @@ def _loss(step: dict[str, Any]) -> Loss | None:
     old: dict[str, Any] = step.get("old") or step.get("new") or {}
     inputs: dict[str, Any] = old.get("inputs") or {}
     logical = str(step["urn"]).rsplit("::", 1)[-1]
-    metadata: dict[str, Any] = inputs.get("metadata") or {}
-    name = inputs.get("name") or metadata.get("name")
     return Loss(
         "delete" if operation == "delete" else "replace",
         str(step["type"]).rpartition(":")[2],
-        str(name or logical),
+        name_in_cloud(inputs) or logical,
         logical,
         tuple(sorted(step.get("keys") or ())),
         str(step["urn"]),
@@ -112,7 +109,7 @@ def _loss(step: dict[str, Any]) -> Loss | None:
 
 
 def unnamed(found: list[Loss], allowed: Iterable[str]) -> Iterator[Loss]:
-    """Yield the losses that a stack does not allow, by their name in the cloud or the program."""
+    """Yield the losses that a stack does not allow by their name in the cloud or the program."""
     names = tuple(allowed)
     for loss in found:
         if not may_be_lost(names, loss.name, loss.logical):
@@ -120,17 +117,17 @@ def unnamed(found: list[Loss], allowed: Iterable[str]) -> Iterator[Loss]:
 
 
 def refuse_losses(stack: str, events: Path) -> None:
-    """Refuse an update that would lose something the stack does not allow.
+    """Check that an update has only losses that the stack allows.
 
     Raises:
-        CheckFailedError: Names the protected resources, and the setting that allows the loss.
+        CheckFailedError: The message names the protected resources and the setting to allow them.
     """
     if not events.exists():
         return  # the engine did not start
     try:
         allowed = read(stack).allow_replace
     except StackError:
-        return  # the engine refused the stack, and said why
+        return  # the engine rejected the stack with a reason
     with events.open() as lines:
         left = list(unnamed(losses(lines), allowed))
     if left:
@@ -150,7 +147,7 @@ def has_guarded(engine: PulumiCli, stack: str) -> bool:
 
 
 def guard(engine: PulumiCli, stack: str) -> None:
-    """Preview an update of a stack that has protected resources, and refuse it if it loses one.
+    """Preview an update of a stack with protected resources; raise an error if it loses one.
 
     Raises:
         CommandError: The preview failed.
@@ -163,7 +160,9 @@ def guard(engine: PulumiCli, stack: str) -> None:
         answer = engine.run(
             "preview", "-s", stack, *event_log(events), capture=True, environment=EVENTS
         )
-        refuse_losses(stack, events)  # first: the engine refuses to lose what is protected, too
+        refuse_losses(
+            stack, events
+        )  # first, because the engine also refuses to delete protected resources
         if answer.returncode:
             why = one_line(answer.stderr or answer.stdout[-2000:])
             raise CommandError(f"the preview of {stack} failed: {why}")

@@ -33,19 +33,19 @@ OfficialOption = Annotated[
 
 
 def check_stack(name: str) -> None:
-    """Refuse a stack that has no file.
+    """Check that a stack has a file.
 
     Raises:
-        CommandError: Names the existing stacks.
+        CommandError: The message lists the existing stacks.
     """
     check_one("--stack", name, stack_names())
 
 
 def check_file(name: str) -> None:
-    """Refuse a stack whose file the engine could not read; its own error does not name the file.
+    """Check that the engine can read a stack file; the engine's own error does not name it.
 
     Raises:
-        CommandError: Names the file and the problem.
+        CommandError: The message names the file and the problem.
     """
     check_stack(name)
     try:
@@ -55,9 +55,9 @@ def check_file(name: str) -> None:
 
 
 def official_to_deploy(is_wanted: bool) -> OfficialPlugins | None:
-    """Return what `--official` deploys with: language host and kubernetes provider.
+    """Return the plugins for a deployment with `--official`: language host and kubernetes provider.
 
-    The gcp provider stays the twin's: the official one would create resources in Google Cloud.
+    The gcp provider is the twin's, because the official one would create resources in Google Cloud.
 
     Raises:
         twin.toolchain.ToolError: one is not installed on this machine.
@@ -66,7 +66,7 @@ def official_to_deploy(is_wanted: bool) -> OfficialPlugins | None:
 
 
 def official_to_preview(is_wanted: bool) -> OfficialPlugins | None:
-    """Return what `--official` previews with: language host, kubernetes and gcp provider.
+    """Return the plugins for a preview with `--official`: language host and both providers.
 
     Raises:
         twin.toolchain.ToolError: one is not installed on this machine.
@@ -75,9 +75,9 @@ def official_to_preview(is_wanted: bool) -> OfficialPlugins | None:
 
 
 def official_host(is_wanted: bool) -> OfficialPlugins | None:
-    """Return what `--official` judges a change with: the language host.
+    """Return the plugin for a verdict with `--official`: the language host.
 
-    The providers stay the verdict's own, which make up what a cloud would answer.
+    The verdict uses its own providers, which simulate the cloud's answers.
 
     Raises:
         twin.toolchain.ToolError: it is not installed on this machine.
@@ -94,23 +94,23 @@ class Engine(PulumiCli):
         speed: float | None = None,
         official: OfficialPlugins | None = None,
     ) -> None:
-        """Obtain missing tools and start the daemon; a control plane only where clusters exist.
+        """Obtain missing tools and start the daemon; start control planes of existing clusters.
 
         Args:
-            paths: of the twin.
-            speed: how much faster than Google's its clock runs; a running twin keeps its own.
-            official: plugins that replace the twin's own.
+            paths: Paths of the twin.
+            speed: Clock speed as a multiple of real time; a running twin keeps its speed.
+            official: Plugins that replace the twin's own.
 
         Raises:
-            twin.toolchain.ToolError: a tool cannot be had.
-            twin.host.processes.ProcessError: the daemon did not start.
+            twin.toolchain.ToolError: A tool cannot be obtained.
+            twin.host.processes.ProcessError: The daemon did not start.
         """
         ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
         super().__init__(pulumi_environment(paths, daemon.ensure(paths, speed), official))
 
     def ensure_stack(self, name: str) -> None:
-        """Make the stack if it is not there, and clear what a dead run left.
+        """Create the stack if it does not exist, and clear the leftovers of a killed run.
 
         Raises:
             CommandError: the stack has no file, or the CLI refuses.
@@ -129,7 +129,7 @@ class Engine(PulumiCli):
         return self._state(name).exists()
 
     def _clear_locks(self, name: str) -> None:
-        """Remove the lock of an engine that was killed; one that lives is left alone."""
+        """Remove the lock of a killed engine; keep the lock of a running one."""
         folder = self.paths.root / "pulumi-state" / ".pulumi" / "locks" / "organization"
         for file in (folder / PROJECT / name).glob("*.json"):
             lock: dict[str, Any] = json.loads(file.read_text())
@@ -139,7 +139,7 @@ class Engine(PulumiCli):
                 console.print(f"Cleared the lock of an interrupted run (process {pid}).")
 
     def deployment(self, name: str) -> dict[str, Any]:
-        """Return the stack's state, empty for a stack that was never up.
+        """Return the stack's state; empty for a stack that was never up.
 
         Raises:
             CommandError: The CLI refuses.
@@ -147,7 +147,7 @@ class Engine(PulumiCli):
         return super().deployment(name) if self._has_state(name) else {}
 
     def outputs_of(self, name: str) -> dict[str, Any]:
-        """Return the outputs of a stack, none for one that was never up; no plugin is asked."""
+        """Return the outputs of a stack without calling a plugin; empty if it was never up."""
         if not self._has_state(name):
             return {}
         checkpoint: dict[str, Any] = json.loads(self._state(name).read_text())["checkpoint"]
@@ -159,6 +159,6 @@ class Engine(PulumiCli):
         return {}
 
     def stacks(self) -> list[str]:
-        """Return the stacks this twin has state of."""
+        """Return the stacks with state on this twin."""
         folder = self.paths.root / "pulumi-state" / ".pulumi" / "stacks" / PROJECT
         return sorted(file.stem for file in folder.glob("*.json"))

@@ -1,4 +1,4 @@
-"""Google's APIs with the application default credentials; loading the clients takes a second."""
+"""Google's APIs with application default credentials; loading the clients takes a second."""
 
 import warnings
 from collections.abc import Generator
@@ -10,7 +10,7 @@ import requests.exceptions
 from scripts.shared.google_cloud import Cloud, CloudError
 
 with warnings.catch_warnings():
-    # They announce, years ahead, the Pythons they will drop, and extras that nothing here needs.
+    # They warn about future Python versions and about extras that are not needed here.
     warnings.simplefilter("ignore")
     import google.auth
     import google.auth.exceptions
@@ -21,7 +21,7 @@ _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 @contextmanager
 def plain_errors() -> Generator[None]:
-    """Turn what Google's clients raise into one line.
+    """Turn errors of Google's clients into one line.
 
     Raises:
         CloudError: There are no credentials, or Google refuses them or cannot be reached.
@@ -51,7 +51,7 @@ def connect(project: str) -> Cloud:
 
 
 def token_of(cloud: Cloud) -> str:
-    """Return an access token of the credentials of a session, valid for at least some minutes.
+    """Return an access token of a session, valid for at least some minutes.
 
     Raises:
         google.auth.exceptions.GoogleAuthError: The credentials cannot be refreshed.

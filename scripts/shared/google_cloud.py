@@ -1,4 +1,4 @@
-"""Calls of Google's REST APIs for one project, with errors of one line.
+"""Calls to Google's REST APIs for one project, with one-line errors.
 
 CloudError
 ├── NotFound
@@ -20,28 +20,33 @@ Json = dict[str, Any]
 
 
 class CloudError(Exception):
-    """A call that Google refused; one line, with what to do where that is known."""
+    """A call that Google refused; one line, with the fix if known."""
 
 
 class NotFound(CloudError):
-    """What was asked for does not exist."""
+    """The requested resource does not exist."""
 
 
 class ServiceDisabled(CloudError):
-    """The API that was called is not switched on in the project."""
+    """The API is not enabled in the project."""
+
+    def __init__(self, service: str) -> None:
+        """Name the API, such as `compute.googleapis.com`."""
+        super().__init__(f"{service} is not enabled in the project")
+        self.service = service
 
 
 class Response(Protocol):
-    """What is used of an HTTP response."""
+    """An HTTP response."""
 
     @property
     def status_code(self) -> int:
-        """Status of the answer."""
+        """Status of the response."""
         ...
 
     @property
     def text(self) -> str:
-        """Body of the answer."""
+        """Body of the response."""
         ...
 
     def json(self) -> Any:
@@ -50,7 +55,7 @@ class Response(Protocol):
 
 
 class Session(Protocol):
-    """What sends a request with credentials, such as google-auth's `AuthorizedSession`."""
+    """Sends requests with credentials, like google-auth's `AuthorizedSession`."""
 
     def request(
         self,
@@ -74,16 +79,16 @@ _READING: Final = (
     "/advice/capacity",
     "/v2/entries:list",
 )
-"""POST methods that change nothing, by the end of their address."""
+"""Read-only POST methods, by the end of their address."""
 
 
 class WriteRefused(Exception):
-    """A call that may change something was about to be sent: a mistake in this program."""
+    """A read-only session was asked to send a call that may write: a bug in this program."""
 
 
 @dataclass(frozen=True)
 class ReadOnly:
-    """A session that sends GET, and POST only where the method is known to change nothing."""
+    """A session that sends only GET and read-only POST methods."""
 
     session: Session
     sent: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -116,8 +121,8 @@ class ReadOnly:
 class Cloud:
     """Google's REST APIs for one project.
 
-    `origin` replaces `https://` before the host of every address, for a server that stands in for
-    Google: `http://127.0.0.1:1234/` sends a call of IAM to `http://127.0.0.1:1234/iam.googleapis.com/v1/…`.
+    `origin` replaces `https://` before the host of every address, for a substitute server:
+    `http://127.0.0.1:1234/` sends a call to IAM to `http://127.0.0.1:1234/iam.googleapis.com/v1/…`.
     """
 
     project: str
@@ -175,7 +180,7 @@ class Cloud:
         return self._send("POST", url, body, {})
 
     def post(self, url: str, body: Json, **params: str) -> Json:
-        """Create or act; waits while a change made just before has not arrived everywhere.
+        """Create or act; retry until a recent change has propagated.
 
         Raises:
             CloudError: Google refused.
@@ -183,7 +188,7 @@ class Cloud:
         return self._patiently("POST", url, body, params)
 
     def patch(self, url: str, body: Json, **params: str) -> Json:
-        """Change a resource; waits as `post` does.
+        """Change a resource; retry like `post`.
 
         Raises:
             CloudError: Google refused.
@@ -191,7 +196,7 @@ class Cloud:
         return self._patiently("PATCH", url, body, params)
 
     def delete(self, url: str) -> Json:
-        """Delete a resource; return the answer, which may be an operation under way.
+        """Delete a resource; return the response, which may be a running operation.
 
         Raises:
             NotFound: There is none.
@@ -221,7 +226,7 @@ class Cloud:
             try:
                 return self._send(method, url, body, params)
             except ServiceDisabled:
-                self.sleep(_PROPAGATION_SECONDS)  # a new API takes up to a minute to be seen
+                self.sleep(_PROPAGATION_SECONDS)  # a new API takes up to a minute to propagate
             except CloudError as error:
                 if "does not exist" not in str(error):
                     raise
@@ -253,7 +258,7 @@ def _error(status: int, answer: Json, url: str) -> CloudError:
     message = " ".join(str(error.get("message", f"HTTP {status}")).split())
     service = url.split("/", 1)[0]
     if "SERVICE_DISABLED" in reasons:
-        return ServiceDisabled(f"{service} is not enabled in the project")
+        return ServiceDisabled(service)
     if "BILLING_DISABLED" in reasons or "billing" in message.lower():
         return CloudError(f"billing is off: link a billing account to the project ({message})")
     if status == 404:

@@ -1,4 +1,4 @@
-"""Host names that only the twin knows: where they lead, and who vouches for their certificates."""
+"""Host names that only the twin knows: their addresses and certificate authorities."""
 
 import ssl
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Host:
-    """Where a host name leads."""
+    """Target of a host name."""
 
     address: str
     authority: Path
-    """Certificates of those who may vouch for it."""
+    """Certificates of its trusted authorities."""
 
     def context(self) -> ssl.SSLContext:
         """Return the TLS settings of a client that trusts the authority."""
@@ -24,11 +24,11 @@ _known: dict[str, Host] = {}
 
 
 def lead(outputs: dict[str, Any], authority: Path) -> None:
-    """Lead the host name of a stack on the twin to its front, or to the gateway of a region.
+    """Map the host name of a stack on the twin to its front or to the gateway of a region.
 
     Args:
-        outputs: Outputs of the stack; nothing happens where its endpoint is an address.
-        authority: Certificates of those who vouch for the twin's.
+        outputs: Outputs of the stack; nothing happens if its endpoint is an address.
+        authority: Certificates of the twin's authority.
     """
     name = urlsplit(str(outputs["endpoint"])).hostname or ""
     addresses = [str(each) for each in outputs.get("addresses", {}).values()]
@@ -38,7 +38,7 @@ def lead(outputs: dict[str, Any], authority: Path) -> None:
 
 
 def save(endpoint: str, file: Path) -> None:
-    """Write where the host of a URL leads, for commands after this one."""
+    """Write the target of a URL's host, for later commands."""
     known = host_of(endpoint)
     file.unlink(missing_ok=True)
     if known is not None:
@@ -46,12 +46,12 @@ def save(endpoint: str, file: Path) -> None:
 
 
 def lead_again(file: Path, endpoint: str) -> None:
-    """Lead the host of a URL as the command that wrote the file did; nothing without a file."""
+    """Map the host of a URL as in the file; do nothing without a file."""
     if file.exists():
         address, authority = file.read_text().splitlines()
         _known[urlsplit(endpoint).hostname or ""] = Host(address, Path(authority))
 
 
 def host_of(url: str) -> Host | None:
-    """Return where the host of a URL leads; None where the system's DNS knows."""
+    """Return the target of a URL's host; None if the system's DNS resolves it."""
     return _known.get(urlsplit(url).hostname or "")

@@ -22,7 +22,7 @@ DEFAULT_TIMEOUT_SECONDS = 60.0
 _LONGEST_REFUSAL = 300  # characters: some proxies answer with a page
 _POD_HEADER = "x-gke-inference-pod"
 KEY_VARIABLE = "GKE_INFERENCE_KEY"
-"""Environment variable with the key of a client, where a stack has `clients`."""
+"""Environment variable with the key of a client, for a stack with `clients`."""
 _NO_KEY = "none"  # a key of another service, such as OPENAI_API_KEY, stays with the user
 
 
@@ -32,7 +32,7 @@ class Answer:
 
     text: str
     served_by: str
-    """Pod that answered; empty where the gateway does not report it."""
+    """Pod that answered; empty if the gateway does not report it."""
     first_token_seconds: float
     total_seconds: float
 
@@ -44,17 +44,17 @@ class GeneratedImage:
     file: bytes
     """PNG."""
     seed: int
-    """As the model reports it, or else counted from the seed that was asked for."""
+    """Seed that the model reports, otherwise counted from the requested seed."""
 
 
 def preload() -> None:
-    """Load the library in the background, while the command waits for another program."""
+    """Load the library in the background while the command waits for another program."""
     name = "openai.resources.chat.completions"
     threading.Thread(target=importlib.import_module, args=(name,), daemon=True).start()
 
 
 def models(endpoint: str) -> list[str]:
-    """Return the ids that `/v1/models` lists.
+    """Return the IDs that `/v1/models` lists.
 
     Raises:
         CommandError: The gateway does not answer, or refuses.
@@ -70,7 +70,7 @@ def stream_chat(
     max_tokens: int = 24,
     timeout: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> Answer:
-    """Return the answer of a model to a prompt, read as a stream.
+    """Return the streamed answer of a model to a prompt.
 
     Args:
         endpoint: URL of the gateway.
@@ -104,7 +104,7 @@ def stream_chat(
 
 
 def wait_for_answer(endpoint: str, model: str, prompt: str, timeout: float) -> Answer:
-    """Ask until the model answers.
+    """Retry until the model answers.
 
     Raises:
         CommandError: The model did not answer within `timeout` seconds; holds the last refusal.
@@ -165,13 +165,13 @@ def open_client(
 ) -> "Generator[OpenAI]":
     """Yield a client; its errors become one line about the subject.
 
-    Proxies of the environment are left out: they cannot reach a gateway on this machine.
+    Proxies of the environment are ignored: they cannot reach a gateway on this machine.
 
     Args:
         endpoint: URL of the gateway.
-        subject: What an error is about.
+        subject: Subject of errors.
         timeout: Maximum wait for the next data, in seconds.
-        address: Address to connect to in place of the URL's host, which is asked for all the same.
+        address: Address to connect to instead of the URL's host; the request keeps the host.
 
     Raises:
         CommandError: The gateway or the model refuses, or no data arrives within the timeout.
@@ -202,7 +202,7 @@ def open_client(
 
 
 def _connect_to(address: str, request: Any) -> None:
-    """Lead a request to an address; its header and its certificate stay those of the host."""
+    """Send a request to an address, with the header and the certificate of the host."""
     request.extensions = {**request.extensions, "sni_hostname": request.url.host}
     request.url = request.url.copy_with(host=address)
 

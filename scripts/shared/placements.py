@@ -1,4 +1,4 @@
-"""What runs where: the engine pods of clusters, their rung and what it costs an hour."""
+"""Placement of engine pods: cluster, rung and hourly cost."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -27,12 +27,12 @@ class Placement:
     cluster: str
     pod: str
     state: str
-    """`ready`, or why it is not."""
+    """`ready`, or the reason why it is not."""
     rung: str
     """Accelerator, shape and provisioning; empty while there is no node."""
     zone: str
     usd_per_hour: Amount | None
-    """List price of the node, which names what of it has none; None while there is no node."""
+    """List price of the node, with its unpriced parts; None while there is no node."""
 
     def as_json(self) -> dict[str, Any]:
         """Return its fields as `status --json` shows them."""
@@ -54,7 +54,7 @@ def _accelerator_of(labels: dict[str, str]) -> Accelerator | None:
 
 
 def provisioning_of(labels: Mapping[str, str]) -> str:
-    """Return how a node with some labels is bought."""
+    """Return the provisioning of a node by its labels."""
     if labels.get("cloud.google.com/gke-spot") == "true":
         return "spot"
     if labels.get("cloud.google.com/gke-flex-start") == "true":
@@ -125,18 +125,18 @@ def placements_in(cluster: Cluster, namespace: str | None = None) -> list[Placem
 
 
 def settled(paths: TwinPaths, timeout: float, quiet: float = 0.0) -> bool:
-    """Wait until no replica is on its way, and nothing has changed for `quiet` seconds.
+    """Wait until no replica is starting and nothing has changed for `quiet` seconds.
 
     Args:
         paths: Paths of the twin.
-        timeout: how long to wait, in seconds.
-        quiet: for how long nothing may have changed.
+        timeout: Maximum wait, in seconds.
+        quiet: Required time without a change, in seconds.
 
     Returns:
-        False if replicas were still on their way after `timeout`.
+        False if replicas were still starting after `timeout`.
 
     Raises:
-        KubeError: a cluster does not answer.
+        KubeError: A cluster does not answer.
     """
     until = time.monotonic() + timeout
     before: list[Placement] | None = None

@@ -1,4 +1,4 @@
-"""The platform of a serving stack as commands need it: up on the twin, or planned from its file."""
+"""The platform of a serving stack, up on the twin or planned from its file."""
 
 import json
 import tempfile
@@ -21,7 +21,7 @@ _STACK = "pulumi:pulumi:Stack"
 
 
 def platform_of_serving(stack: str, folder: Path = STACKS) -> str | None:
-    """Return the name of a serving stack's platform; None of a stack of another layer.
+    """Return the name of a serving stack's platform; None for a stack of another layer.
 
     Raises:
         StackError: The stack cannot be read, or its platform has no file in the folder.
@@ -36,15 +36,15 @@ def platform_of_serving(stack: str, folder: Path = STACKS) -> str | None:
 
 
 def seed_platform(state: Path, stack: str, folder: Path = STACKS, endpoint: str = "") -> None:
-    """Write a state of a serving stack's platform as a preview can have it: planned, and not up.
+    """Write a planned state of a serving stack's platform, for a preview.
 
     Stacks of other layers need none.
 
     Args:
-        state: Folder of Pulumi's state, which has the stack already.
+        state: Folder of Pulumi's state, which already has the stack.
         stack: Name of the stack.
         folder: Folder of the stack files.
-        endpoint: Of the control planes, where something stands for them.
+        endpoint: Endpoint of substitute control planes, if any.
 
     Raises:
         StackError: A stack cannot be read.
@@ -60,7 +60,7 @@ def seed_platform(state: Path, stack: str, folder: Path = STACKS, endpoint: str 
 
 
 def _write_state(state: Path, stack: str, *resources: dict[str, Any]) -> None:
-    """Write a state as Pulumi keeps it in files: `pulumi stack init` takes a second for one.
+    """Write a state in Pulumi's file format, because `pulumi stack init` takes a second.
 
     Format: github.com/pulumi/pulumi, pkg/backend/diy (v3.250.0).
     """
@@ -77,10 +77,10 @@ def _write_state(state: Path, stack: str, *resources: dict[str, Any]) -> None:
 
 @contextmanager
 def with_platform(engine: Engine, stack: str) -> Generator[dict[str, str]]:
-    """Yield the variables with which a preview on the twin finds the platform of a stack.
+    """Yield the environment variables with which a preview finds the platform of a stack.
 
-    None are needed where it is up. Otherwise nothing of the stack is, and the preview has a state
-    of its own.
+    If the platform is up, none are needed. Otherwise nothing of the stack is up, and the preview
+    uses a separate state.
 
     Raises:
         CommandError: The stack cannot be read, or Pulumi refuses.
@@ -103,10 +103,10 @@ def with_platform(engine: Engine, stack: str) -> Generator[dict[str, str]]:
 
 
 def check_platform_is_up(engine: Engine, stack: str) -> None:
-    """Refuse a serving stack whose platform is not up on the twin.
+    """Check that the platform of a serving stack is up on the twin.
 
     Raises:
-        CommandError: Names the platform.
+        CommandError: It is not; the message names the platform.
     """
     name = platform_of_serving(stack)
     if name is not None and OUTPUT not in engine.outputs_of(name):
@@ -117,7 +117,7 @@ def check_platform_is_up(engine: Engine, stack: str) -> None:
 
 
 def serving_stacks_up(engine: Engine, stack: str) -> list[str]:
-    """Return the serving stacks of a platform that the twin has resources of, sorted."""
+    """Return the serving stacks of a platform with resources on the twin, sorted."""
     return sorted(
         name
         for name in teams_of(stack)
@@ -126,10 +126,10 @@ def serving_stacks_up(engine: Engine, stack: str) -> list[str]:
 
 
 def refuse_platform(platform: Platform, stack: str) -> None:
-    """Refuse a stack without models of its own, for a command that is about models.
+    """Check that a stack has its own models, for commands about models.
 
     Raises:
-        CommandError: It is a platform; names the serving stacks on it.
+        CommandError: It is a platform; the message names its serving stacks.
     """
     if platform.layer is Layer.PLATFORM:
         serving = ", ".join(teams_of(stack)) or "none"

@@ -1,4 +1,4 @@
-"""The states of resources in a preview, as the engine reports them."""
+"""The states of resources in a preview of the engine."""
 
 import json
 import tempfile
@@ -21,17 +21,17 @@ _CREATES = ("create", "read")
 
 
 def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, Any]]:
-    """Return the states that a first `up` of a stack would create, whatever is deployed now.
+    """Return the states that a first `up` of a stack would create, regardless of deployments.
 
-    Objects that come from git are among them, as if the stack applied them itself.
+    They include objects that are delivered from Git.
 
     Args:
-        engine: of the twin that previews.
-        stack: to preview.
-        options: more of `pulumi preview`.
+        engine: Pulumi CLI of the twin.
+        stack: Stack to preview.
+        options: Further options of `pulumi preview`.
 
     Raises:
-        CommandError: The preview failed; holds its errors.
+        CommandError: The preview failed; the message has its errors.
     """
     check_stack(stack)
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ def preview_states(engine: Engine, stack: str, *options: str) -> list[dict[str, 
 
 
 def preview_errors(output: str) -> str:
-    """Return the errors in the JSON output of a preview; empty where it has none."""
+    """Return the errors in the JSON output of a preview; may be empty."""
     try:
         found: list[dict[str, Any]] = json.loads(output).get("diagnostics", [])
     except ValueError:
@@ -71,7 +71,7 @@ def preview_errors(output: str) -> str:
 
 
 def without_unknowns(value: Any) -> Any:
-    """Return a value with the engine's marker for unknowns made readable, at any depth."""
+    """Return a value with readable markers for unknown values, at any depth."""
     if isinstance(value, dict):
         return {key: without_unknowns(item) for key, item in value.items()}  # pyright: ignore
     if isinstance(value, list):
@@ -80,7 +80,7 @@ def without_unknowns(value: Any) -> Any:
 
 
 def is_only_read(state: dict[str, Any]) -> bool:
-    """Return whether a program reads an object, and another resource of the stack makes it."""
+    """Return whether a program only reads an object that another resource creates."""
     return bool(state.get("external")) or "kind" not in (state.get("inputs") or {})
 
 
@@ -99,7 +99,7 @@ def manifests(states: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the cluster's name by the URN of the kubernetes provider that reaches it."""
+    """Return the names of clusters by the URN of their kubernetes provider."""
     by_urn = {state["urn"]: state for state in states}
     names: dict[str, str] = {}
     for state in states:
@@ -108,7 +108,7 @@ def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
         by_property: dict[str, list[str]] = state.get("propertyDependencies", {})
         dependencies = by_property.get("kubeconfig", [])
         named = state["inputs"].get("clusterIdentifier")
-        if not dependencies and named:  # of a serving stack: the cluster is its platform's
+        if not dependencies and named:  # a serving stack: its platform has the cluster
             names[state["urn"]] = str(named).rpartition("/")[2]
             continue
         clusters = [urn for urn in dependencies if by_urn.get(urn, {}).get("type") == CLUSTER]
@@ -121,6 +121,6 @@ def cluster_names(states: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _cluster_name(cluster: dict[str, Any]) -> str:
-    """Return the name of a cluster; one that is only read has an id and no inputs."""
+    """Return the name of a cluster; a cluster that is only read has an ID but no inputs."""
     name: str | None = cluster.get("inputs", {}).get("name")
     return str(cluster["id"]).rpartition("/")[2] if name is None else name

@@ -1,4 +1,4 @@
-"""Runs the Pulumi CLI in a project: with the environment of the user, or with another on top."""
+"""Runs the Pulumi CLI in a project, with the user's environment and additional variables."""
 
 import json
 import os
@@ -15,10 +15,10 @@ class PulumiCli:
     """The `pulumi` on the PATH."""
 
     environment: Mapping[str, str]
-    """Variables on top of the user's."""
+    """Additional environment variables."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Take the variables on top of the user's."""
+        """Take additional environment variables."""
         self.environment = environment
 
     def run(
@@ -28,10 +28,10 @@ class PulumiCli:
         environment: Mapping[str, str] | None = None,
         project: Path = REPOSITORY,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `pulumi` in a project; its output is the user's unless `capture`.
+        """Run `pulumi` in a project; show its output unless `capture` is set.
 
         Raises:
-            CommandError: There is no `pulumi` on the PATH.
+            CommandError: `pulumi` is not on PATH.
         """
         try:
             return subprocess.run(
@@ -46,10 +46,10 @@ class PulumiCli:
             raise CommandError("pulumi: must be on PATH, found none") from None
 
     def query(self, *arguments: str) -> Any:
-        """Run `pulumi` and return its JSON answer.
+        """Run `pulumi` and return its JSON output.
 
         Raises:
-            CommandError: It failed; holds what it printed.
+            CommandError: It failed; the message has its output.
         """
         answer = self.run(*arguments, capture=True)
         if answer.returncode:

@@ -1,13 +1,15 @@
-"""Limits of quotas: those of the twin's world, or of a real project.
+"""Quota limits of the twin's world or of a real project.
 
-Cloud Quotas has every limit, also by family, and no usage; Compute Engine has usage, and the limits
-without a family. Both are read; without Cloud Quotas, limits by family are not known.
+Cloud Quotas has every limit, also by family, but no usage. Compute Engine has usage, and limits
+without a family. Both are read; without Cloud Quotas, limits by family are unknown.
 """
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 from gke_inference.catalogue.quotas import quotas_service
+from infra.plan import Plan
 from infra.quota.check import Limit
 from infra.quota.needs import Need
 from scripts.shared.google_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
@@ -22,24 +24,31 @@ _PAGE: Final = "500"
 _UNLIMITED: Final = -1
 _NO_LIMIT: Final = Limit(None)
 _COUNTED_UNITS: Final = ("chips", "GPUs", "machines", "vCPUs")
-"""Of what the twin's ledger counts: machines, and nothing beside them."""
+"""Quotas that the twin's ledger counts: machines only."""
+
+
+class Against(StrEnum):
+    """Source of the limits for a check."""
+
+    CLOUD = "cloud"
+    TWIN = "twin"
 
 
 class TwinLimits:
-    """Limits of a twin's world: those that `quota` in `capacity.yaml` names, and no others."""
+    """Limits of a twin's world, from `quota` in `capacity.yaml`."""
 
     def __init__(self, world: World, holdings: list[Holding]) -> None:
-        """Take the world, and the machines that are handed out."""
+        """Take the world and the allocated machines."""
         self._world, self._holdings = world, holdings
         self.notes: list[str] = []
 
     @classmethod
     def of(cls, paths: TwinPaths, world: World | None = None) -> "TwinLimits":
-        """Return the limits of a twin, whether it runs or not.
+        """Return the limits of a twin, running or not.
 
         Args:
-            paths: of the twin.
-            world: another world than the one in its file.
+            paths: Paths of the twin.
+            world: World to use instead of its file.
         """
         found = World.load(paths.capacity_file) if world is None else world
         return cls(found, Ledger.everything(paths))
@@ -107,7 +116,7 @@ class CloudLimits:
             self._listed.update(_listed(region, found.get("quotas", [])))
 
     def __call__(self, need: Need) -> Limit | None:
-        """Return the limit of a need's quota, and what is in use of it."""
+        """Return the limit and the usage of a need's quota."""
         listed = None
         if not need.metric.dimensions:  # those lists have no families
             listed = self._listed.get((need.metric.name, need.region))
@@ -133,9 +142,9 @@ def _listed(region: str | None, quotas: Any) -> Iterator[tuple[tuple[str, str | 
 
 
 def limit_in(info: Json, wanted: Mapping[str, str]) -> int | None:
-    """Return a quota's value for some dimensions, -1 for no limit, None where it has none.
+    """Return a quota's value for some dimensions: -1 for no limit, None without a value.
 
-    The entry with most of the dimensions holds; among those with as many, one with the region
+    The entry with the most dimensions applies; in a tie, the entry with the region
     (docs.cloud.google.com/docs/quotas/configure-dimensions). A value of 0 is left out of the JSON.
     """
     best: tuple[int, bool] | None = None
@@ -159,3 +168,20 @@ def _covers(has: Mapping[str, str], places: list[str], wanted: Mapping[str, str]
     if "region" not in has and places and region is not None and region not in places:
         return False
     return all(wanted.get(key, "").lower() == value.lower() for key, value in has.items())
+
+
+def cloud_limits(plan: Plan) -> CloudLimits:
+    """Return the limits of a stack's project.
+
+    Raises:
+        CommandError: Google refused.
+    """
+    # Google's clients take a second to load, and the twin's limits do not need them.
+    from scripts.shared import google_clients  # noqa: PLC0415
+
+    try:
+        with google_clients.plain_errors():
+            cloud = google_clients.connect(plan.platform.project)
+            return CloudLimits(cloud, list(plan.regions))
+    except CloudError as error:
+        raise CommandError(f"{plan.platform.project}: {error}") from None

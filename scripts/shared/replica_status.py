@@ -1,4 +1,4 @@
-"""The replicas of a platform as a table: where they run, on which rung, at what price."""
+"""The replicas of a platform as a table, with location, rung and price."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from twin.host.paths import TwinPaths
 
 @dataclass(frozen=True)
 class Total:
-    """What replicas cost together."""
+    """Total cost of replicas."""
 
     usd_per_hour: Amount
-    """Of what has a price; it names the rest."""
+    """Total of the known prices, with the items that have none."""
 
     @classmethod
     def of(cls, replicas: list[Placement]) -> "Total":
@@ -29,7 +29,7 @@ class Total:
 
 
 def own_namespace(platform: Platform) -> str | None:
-    """Return the namespace of a team, whose replicas alone are its stack's; None of others."""
+    """Return the namespace of a team's stack, which limits its replicas; None for other stacks."""
     return Names(platform).namespace() if platform.layer is Layer.SERVING else None
 
 
@@ -38,7 +38,7 @@ def find_replicas(clusters: Iterable[Cluster], namespace: str | None = None) -> 
 
     Args:
         clusters: Clusters to look at.
-        namespace: Namespace of a team, where only its replicas are meant.
+        namespace: Namespace of a team to return only its replicas; None for all.
 
     Raises:
         CommandError: A cluster does not answer.
@@ -64,7 +64,7 @@ def replica_table(replicas: list[Placement]) -> Listing:
 
 
 def print_replicas(replicas: list[Placement]) -> None:
-    """Print replicas with their rung and price, and what they cost together."""
+    """Print replicas with their rung and price, and their total cost."""
     print_table(replica_table(replicas))
     paid = Total.of(replicas)
     console.print(f"Accelerator nodes at list price: {paid.usd_per_hour:$.2f} per hour")

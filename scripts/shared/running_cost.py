@@ -1,4 +1,4 @@
-"""What the replicas of a stack cost on the twin at this moment."""
+"""The current cost of a stack's replicas on the twin."""
 
 from infra.plan import Plan
 from scripts.shared.clusters import of_twin

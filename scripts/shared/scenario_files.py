@@ -7,7 +7,7 @@ from twin.world import scenario as scenarios
 
 
 def scenario_file(name: str) -> Path:
-    """Return the file of a scenario: one of the twin's own by name, or a path.
+    """Return the file of a scenario, by the name of a built-in scenario or by path.
 
     Raises:
         CommandError: There is no such scenario.

@@ -1,4 +1,4 @@
-"""The program with a stack of its own, outside the repository: for stacks that are not kept."""
+"""Temporary copies of the project outside the repository, for temporary stacks."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ from twin.host.paths import REPOSITORY
 
 
 def scratch_project(folder: Path, stack: str, text: str, checkout: Path = REPOSITORY) -> Path:
-    """Make a project folder that runs a checkout's program, and return it.
+    """Create a project folder that runs a checkout's program, and return it.
 
     Args:
-        folder: an empty folder; the project's state goes into it, too.
-        stack: name of the one stack it has.
-        text: content of the stack's file.
-        checkout: whose program; the Python packages are this checkout's.
+        folder: Empty folder, also for the project's state.
+        stack: Name of its only stack.
+        text: Content of the stack file.
+        checkout: Checkout with the program; the Python packages are from this checkout.
     """
     project = folder / "project"
     (project / "stacks").mkdir(parents=True)
@@ -25,12 +25,12 @@ def scratch_project(folder: Path, stack: str, text: str, checkout: Path = REPOSI
 
 
 def scratch_checkout(folder: Path, stack: str, text: str) -> Path:
-    """Make a checkout with this one's program and a stack of its own, and return it.
+    """Create a checkout with this checkout's program and its own stack, and return it.
 
     Args:
-        folder: an empty folder.
-        stack: name of the one stack it has.
-        text: content of the stack's file.
+        folder: Empty folder.
+        stack: Name of its only stack.
+        text: Content of the stack file.
     """
     (folder / "stacks").mkdir()
     for name in ("Pulumi.yaml", "infra", "components"):

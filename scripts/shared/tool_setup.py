@@ -1,4 +1,4 @@
-"""Tools for commands: what a command needs is obtained before it goes on, with progress."""
+"""Tools for commands: obtains missing tools before a command continues, with progress."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def ensure_tools(*purposes: str) -> None:
     """Obtain the missing tools of commands or parts of a stack, with progress.
 
     Args:
-        purposes: keys of `needs` in twin/tools/modules.yaml, such as `engine`.
+        purposes: Keys of `needs` in twin/tools/modules.yaml, such as `engine`.
 
     Raises:
         twin.toolchain.ToolError: a tool cannot be obtained.
@@ -31,7 +31,7 @@ def ensure_tools(*purposes: str) -> None:
 
 
 def ensure_environment(environment: PythonEnvironment) -> None:
-    """Install an environment where it is missing, with progress: it may take minutes.
+    """Install an environment if it is missing, with progress; this may take minutes.
 
     Raises:
         twin.toolchain.ToolError: it cannot be installed.
@@ -43,7 +43,7 @@ def ensure_environment(environment: PythonEnvironment) -> None:
 
 
 def obtain_modules(wanted: Sequence[Module]) -> None:
-    """Obtain the modules that are missing, with progress.
+    """Obtain missing modules, with progress.
 
     Raises:
         twin.toolchain.ToolError: a tool cannot be obtained.
@@ -67,7 +67,7 @@ def _report(line: str) -> None:
 
 
 class _Announcer:
-    """Shows progress: bars in a terminal, else a line for each step and tenth."""
+    """Shows progress: bars in a terminal, otherwise a line for each step and tenth."""
 
     def __init__(self, progress: Progress, tasks: dict[str, TaskID]) -> None:
         self._progress = progress

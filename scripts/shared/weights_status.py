@@ -1,4 +1,4 @@
-"""Which models wait for their weights, as the gates of the clusters say it."""
+"""Models that wait for weights, as reported by the weights gates of the clusters."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from twin.wire.kube import Kube, KubeError
 
 @dataclass(frozen=True)
 class Waiting:
-    """A workload without replicas, because its weights are not there."""
+    """A workload without replicas because its weights are missing."""
 
     model: str
     cluster: str
@@ -26,7 +26,7 @@ class Waiting:
 
 
 def find_waiting(clusters: Iterable[Cluster], namespace: str) -> list[Waiting]:
-    """Return what waits for weights in clusters, by model, cluster and workload.
+    """Return the workloads that wait for weights, by model, cluster and workload.
 
     Args:
         clusters: Clusters to look at.
@@ -65,10 +65,12 @@ def _states(kube: Kube, namespace: str) -> dict[str, dict[str, Any]]:
 
 
 def print_waiting(found: list[Waiting], stack: str) -> None:
-    """Print what waits, and the command that brings it."""
+    """Print the waiting workloads, and the command that pushes weights."""
     for one in found:
         line = f"{one.workload} in {one.cluster}: no replica, waiting for weights: {one.waits_for}"
         console.print(line, soft_wrap=True, markup=False)
     if found:
         command = f"gke-inference models push --stack {stack} --model MODEL FOLDER"
-        console.print(f"Push them with {command}; the models start by themselves.\n", markup=False)
+        console.print(
+            f"Push them with {command}; the models then start automatically.\n", markup=False
+        )

@@ -1,1 +1,1 @@
-"""What every command shares: output, options, tables, errors and exit codes."""
+"""Shared code of all commands: output, options, tables, errors and exit codes."""

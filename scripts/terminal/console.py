@@ -1,4 +1,4 @@
-"""Output of the commands: one console, and one form for errors."""
+"""Console output and errors of the commands."""
 
 import os
 from collections.abc import Generator
@@ -16,15 +16,15 @@ errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def one_line(text: str) -> str:
-    """Return a text of another program in one line, for an error message."""
+    """Return the output of another program as one line, for an error message."""
     return " ".join(text.split())
 
 
 class CommandError(Exception):
-    """The command cannot continue; the message is the line that the user reads."""
+    """The command cannot continue; the message is the line for the user."""
 
     code = ExitCode.ERROR
-    """What the program exits with."""
+    """Exit code of the program."""
 
 
 class CheckFailedError(CommandError):
@@ -35,7 +35,7 @@ class CheckFailedError(CommandError):
 
 @contextmanager
 def step(title: str) -> Generator[None]:
-    """Show a title while the block runs, and how long it took afterwards."""
+    """Show a title while the block runs, and its duration afterwards."""
     import time  # noqa: PLC0415 - keeps the module's names those of its purpose
 
     begun = time.monotonic()

@@ -1,11 +1,11 @@
-"""The exit codes of every command, and when a command exits with 1."""
+"""The exit codes of commands, and the reasons for exit code 1."""
 
 from enum import IntEnum
 from types import MappingProxyType
 
 
 class ExitCode(IntEnum):
-    """What `gke-inference` exits with; each member's docstring says when."""
+    """Exit codes of `gke-inference`; the docstring of each member has its meaning."""
 
     def __new__(cls, value: int, doc: str) -> "ExitCode":
         """Return a member with its own docstring."""
@@ -17,8 +17,8 @@ class ExitCode(IntEnum):
     OK = 0, "The command succeeded. A command that checks something found no problem."
     CHECK_FAILED = (
         1,
-        "The command ran to its end and a check failed. The findings are in its output; nothing "
-        "was changed.",
+        "The command ran to its end and a check failed. The findings are in its output. Nothing "
+        "was changed, or, with `canary run`, the change was rolled back.",
     )
     ERROR = (
         2,
@@ -35,12 +35,18 @@ CHECKS = MappingProxyType(
         "accept": "A promise of the stack is not met, or, without `--allow-unseen`, cannot be "
         "seen.",
         "bench": "A measured value is outside its bound.",
+        "canary run": "The canary performed worse, and its share is 0 again.",
         "check": "Rendered objects break an invariant; with `--strict`, an invariant could not be "
         "decided.",
+        "clients reconcile": "The usage records and the engines' counters differ.",
+        "delivery status": "A cluster has errors, is behind the source, or, with `--wait`, is not "
+        "ready in time.",
         "doctor": "A row is BAD.",
         "docs --check": "A generated page is out of date.",
+        "down --stack": "The stack is a platform, and serving stacks on it are up.",
         "images lock --dry-run": "A package lock is out of date.",
         "models verify": "An object is missing or differs from the manifest of its version.",
+        "plan --stack": "No choice of hardware serves all models within the quotas and the budget.",
         "preflight": "A model does not start on one of its rungs; with `--cloud`, something is "
         "missing in the project, or, without `--allow-unseen`, cannot be seen.",
         "preview": "The update breaks a mandatory policy, or deletes or replaces a protected "
@@ -50,8 +56,9 @@ CHECKS = MappingProxyType(
         "schema --check": "The schema file is out of date.",
         "sweep": "The twin, or with `--cloud` the stack's project, still has something of a stack.",
         "tools lock": "A checksum could not be read or has changed.",
-        "up": "A quota of the twin is insufficient, or the update deletes or replaces a protected "
-        "resource.",
+        "up": "A quota of the twin is insufficient, the twin's cloud lacks something that the "
+        "stack uses and does not create (a certificate, DNS zone, snapshot, disk image, build "
+        "repository or reservation), or the update deletes or replaces a protected resource.",
         "verdict": "The change must not be merged as it is.",
     }
 )

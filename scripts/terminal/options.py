@@ -1,4 +1,4 @@
-"""Options that commands share, and checks of their values: option, rule, value in one line."""
+"""Shared options of commands, and checks of their values with one-line errors."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -31,15 +31,15 @@ _REGION: TypeAdapter[str] = TypeAdapter(RegionName)
 
 
 def check_words(option: str, given: Sequence[str] | None, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the values of an option; none where it was left out.
+    """Return the values of an option; empty if it was omitted.
 
     Args:
-        option: Option as it is written, such as `--region`.
+        option: Option, such as `--region`.
         given: Values of the option.
         known: Values that the option accepts.
 
     Raises:
-        CommandError: A value is not known; the message suggests the nearest.
+        CommandError: A value is unknown; the message suggests the nearest.
     """
     words = list(known)
     for word in given or ():
@@ -52,7 +52,7 @@ def check_one(option: str, given: str, known: Iterable[str]) -> str:
     """Return the one value of an option.
 
     Raises:
-        CommandError: The value is not known; the message suggests the nearest.
+        CommandError: The value is unknown; the message suggests the nearest.
     """
     return check_words(option, [given], known)[0]
 
@@ -78,7 +78,7 @@ def plan_of(name: str) -> Plan:
     """Return a stack, read from its file and resolved.
 
     Raises:
-        CommandError: there is no such stack, or it cannot be used: a line for each problem.
+        CommandError: The stack does not exist or is invalid; the message has a line per problem.
     """
     return resolve(stack_of(name))
 
@@ -95,7 +95,7 @@ def check_positive(option: str, value: float) -> float:
 
 
 def check_region(option: str, given: str) -> str:
-    """Return a region, which need not have accelerators: a bucket can be anywhere.
+    """Return a region, possibly without accelerators: a bucket can be anywhere.
 
     Raises:
         CommandError: The value does not have the form of a region.
@@ -107,7 +107,7 @@ def check_region(option: str, given: str) -> str:
 
 
 def check_email(option: str, given: str | None) -> str | None:
-    """Return the address of a person or a group, or None where it was left out.
+    """Return the address of a person or a group, or None if omitted.
 
     Raises:
         CommandError: The value does not have the form of an address.
@@ -122,16 +122,16 @@ def check_email(option: str, given: str | None) -> str | None:
 
 
 def regions() -> list[str]:
-    """Return the regions that have an accelerator, according to the catalogue."""
+    """Return the regions with an accelerator, according to the catalog."""
     return sorted({region for name in accelerator_names() for region in regions_of(name)})
 
 
 def option_of(error: InputError, names: dict[str, str] | None = None) -> str:
-    """Return an error of pure code as a line, with the option in the field's place.
+    """Return an input error as a line with the option instead of the field.
 
     Args:
-        error: of a field, or of several, which are then no name of one.
-        names: options by field, where they are not the field with dashes.
+        error: Error about one field, or about several fields.
+        names: Options by field, if they differ from the field with dashes.
     """
     field = error.path
     usual = f"--{field.replace('_', '-')}" if field.isidentifier() else field

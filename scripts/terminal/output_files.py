@@ -1,4 +1,4 @@
-"""Files that options name, checked before any work: a file that cannot be written is refused."""
+"""Output files of options, checked before any work."""
 
 import os
 from collections.abc import Callable
@@ -8,10 +8,10 @@ from scripts.terminal.console import CommandError
 
 
 def check_output(option: str, file: Path | None) -> None:
-    """Check that a file can be written, and leave no trace of the check.
+    """Check that a file can be written, without creating it.
 
-    A missing folder is created only below the working directory, so that a mistyped path creates no
-    folders elsewhere.
+    A missing folder is created only below the working directory, so that a mistyped path does not
+    create folders elsewhere.
 
     Raises:
         CommandError: The file cannot be written; the message has the reason.
@@ -37,7 +37,7 @@ def check_folder(option: str, folder: Path) -> None:
 
 
 def write_output(option: str, file: Path, write: Callable[[Path], object]) -> None:
-    """Write a file that was checked before, and create its folder.
+    """Write a file after its check, and create its folder.
 
     Args:
         option: Option that names the file.
@@ -55,11 +55,11 @@ def write_output(option: str, file: Path, write: Callable[[Path], object]) -> No
 
 
 def _try(named: Path) -> None:
-    file = named.resolve() if named.is_symlink() else named  # what is made is what it points to
+    file = named.resolve() if named.is_symlink() else named  # the target of the link is created
     if file.is_dir():
         raise IsADirectoryError(None, "it is a folder")
     if file.exists() and not file.is_file():
-        return  # a pipe or a terminal: to open it would wait, or write
+        return  # a pipe or a terminal: opening it would block or write
     if not file.parent.exists():
         _try_folder(file.parent)
         return

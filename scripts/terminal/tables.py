@@ -20,21 +20,21 @@ from scripts.terminal.console import console
 
 _GAP, _INDENT = 2, 4
 _PROSE = 24
-"""Least width of a column of sentences, if it has as much text."""
+"""Minimum width of a column of sentences, if its text is that long."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its title, and what happens to it in a narrow terminal."""
+    """A column, with its title and its behavior in a narrow terminal."""
 
     title: str
     spare: int = 0
-    """Columns with the highest number move to the second line first; 0: never."""
+    """Priority for moving to the second line, highest first; 0 for never."""
     is_right: bool = False
     folds: bool = True
-    """Whether the text may wrap between words at all."""
+    """Whether the text may wrap between words."""
     is_prose: bool = False
-    """Sentences: they wrap before any column moves, and in piped output too."""
+    """Whether the text is sentences, which wrap before columns move, and in piped output."""
 
 
 def figure(title: str, spare: int = 0) -> Column:
@@ -101,7 +101,7 @@ class Listing:
                 yield _without_trailing_space(line)
 
     def _parts(self, widths: dict[int, int]) -> Iterator[tuple[RenderableType, int]]:
-        """Yield each part of the table, and the width below which a word of it would break."""
+        """Yield each part of the table, with the minimum width that breaks no word."""
         if self._title:
             yield Text(self._title, style="bold"), 0
         titles = [Text(column.title, style="bold") for column in self.columns]
@@ -116,7 +116,7 @@ class Listing:
                 yield padding, _INDENT + _longest_word(text.plain)
 
     def _grid(self, cells: Sequence[Text], widths: dict[int, int], style: str = "") -> Table:
-        """Return one row; the widths are fixed, so rows line up."""
+        """Return one row with fixed widths, so that rows align."""
         grid = Table.grid(padding=(0, _GAP, 0, 0))
         for number, width in widths.items():
             justify = "right" if self.columns[number].is_right else "left"
@@ -125,7 +125,7 @@ class Listing:
         return grid
 
     def _second_line(self, cells: Sequence[Text], widths: dict[int, int]) -> Iterator[Text]:
-        """Yield the titles and cells of the columns that are not in the row, if there are any."""
+        """Yield the titles and cells of columns that moved out of the row."""
         parts = [
             Text.assemble((f"{column.title} " if column.title else "", "dim"), cell)
             for number, (column, cell) in enumerate(zip(self.columns, cells, strict=True))
@@ -135,7 +135,7 @@ class Listing:
             yield Text(" " * _GAP).join(parts)
 
     def _widths(self, room: int, *, is_piped: bool) -> dict[int, int]:
-        """Return the width of each column that stays in the row, by its number."""
+        """Return the widths of the columns that stay in the row, by index."""
         full = {number: self._widest(number) for number in range(len(self.columns))}
         least: dict[int, int] = {}
         for names_wrap, most_spare in self._choices():
@@ -152,7 +152,7 @@ class Listing:
         return _shrink({number: full[number] for number in least}, least, room)
 
     def _choices(self) -> Iterator[tuple[bool, int]]:
-        """Yield whether names wrap, and the highest `spare` that stays: the widest table first."""
+        """Yield whether names wrap, and the highest `spare` that stays, widest table first."""
         spares = sorted({column.spare for column in self.columns} | {0}, reverse=True)
         yield from ((False, spare) for spare in spares)
         yield from ((True, spare) for spare in (0, -1))
@@ -164,7 +164,7 @@ class Listing:
         return max(map(cell_len, [self.columns[number].title, *self._lines(number)]))
 
     def _least(self, number: int, *, names_wrap: bool) -> int:
-        """Return the least width of a column that breaks no word."""
+        """Return the minimum width of a column that breaks no word."""
         column, lines = self.columns[number], self._lines(number)
         word = _longest_word(" ".join((column.title, *lines)))
         widest = max(map(cell_len, lines), default=0)

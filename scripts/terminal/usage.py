@@ -1,4 +1,4 @@
-"""What is wrong with a command line, in the form of all errors: option, rule, value."""
+"""Errors in command lines, in the common form: option, rule, value."""
 
 from enum import Enum
 from typing import Any
@@ -23,7 +23,7 @@ def usage_line(error: TyperException) -> str:
     """Return the line for an error in a command line.
 
     Args:
-        error: Error of the library that reads command lines, which words each one differently.
+        error: Error of the command-line library.
     """
     problem: Any = error
     if getattr(problem, "param", None) is not None:
@@ -51,7 +51,7 @@ def _options(error: Any) -> list[str]:
 
 
 def _name(param: Any) -> str:
-    """Return the name of a parameter: an option as it is written, an argument in capitals."""
+    """Return the name of a parameter: an option with dashes, an argument in capitals."""
     words: list[str] = list(param.opts)
     longest = max(words, key=len)
     return longest if longest.startswith("-") else str(param.metavar or param.name).upper()
@@ -88,6 +88,6 @@ def _choices(param: Any) -> list[str]:
 
 
 def _plain(message: str) -> str:
-    """Return a sentence of the library as one of ours: no capital, no full stop."""
+    """Return a library message without capital and full stop."""
     line = " ".join(message.split()).rstrip(".")
     return line[:1].lower() + line[1:]

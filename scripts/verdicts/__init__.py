@@ -1,1 +1,1 @@
-"""What a change of the repository does to the platforms made of it: the parts of `verdict`."""
+"""The parts of `verdict`: the effects of a change of the repository on its platforms."""

@@ -1,4 +1,4 @@
-"""What a stack can ask of Google's quotas at most, before and after a change."""
+"""The maximum needs of a stack for Google's quotas, before and after a change."""
 
 from dataclasses import dataclass
 
@@ -8,21 +8,21 @@ from infra.quota.needs import Need, needs
 
 @dataclass(frozen=True)
 class Asked:
-    """One quota of which a stack asks more or less than before."""
+    """A quota that a stack needs more or less of than before."""
 
     quota: str
-    """As Google's console names it."""
+    """Name in Google's console."""
     region: str
-    """Empty for a quota of the whole project."""
+    """Region; empty for a quota of the whole project."""
     accelerator: str
-    """The stack's word for it; empty where the quota is of something else."""
+    """Accelerator as the stack names it; empty for other quotas."""
     before: int
-    """In the quota's unit, such as chips; 0 where it was not asked for."""
+    """Need in the quota's unit, such as chips; 0 if it was not needed."""
     after: int
 
 
 def capacity(before: Plan | None, after: Plan | None) -> tuple[Asked, ...]:
-    """Return the quotas asked for more or less than before, in the order of the stack."""
+    """Return the quotas with a changed need, in the order of the stack."""
     old, new = (_by_key(plan) for plan in (before, after))
     rows = (_asked(old.get(key), new.get(key)) for key in dict.fromkeys([*new, *old]))
     return tuple(row for row in rows if row.before != row.after)

@@ -1,4 +1,4 @@
-"""What the engine would do to each resource, by what that means for those who use the platform."""
+"""The changes of each resource, classified by their effect on users of the platform."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from twin.wire.rpc import UNKNOWN
 
 
 class Kind(StrEnum):
-    """What a change means, least first."""
+    """Effect of a change, in ascending severity."""
 
     SAFE = "safe"
-    """Created, or changed while everything goes on."""
+    """Created, or changed without a disruption."""
     RESTARTS = "restarts"
     """Changed in place, and pods or nodes are re-created because of it."""
     REPLACES = "replaces"
-    """Another one takes its place."""
+    """Replaced by a new resource."""
     DESTROYS = "destroys"
     """Gone."""
 
@@ -35,22 +35,22 @@ class Change:
     type: str
     """Type token, such as `gcp:container/nodePool:NodePool`."""
     name: str
-    """In the cloud or the cluster, `namespace/name`; the program's name where it has no other."""
+    """Name in the cloud, or `namespace/name` in the cluster; otherwise the program's name."""
     urn: str
     fields: tuple[str, ...]
-    """Properties that change; of a replacement those that cause it, where any does."""
+    """Changed properties; for a replacement, those that cause it, if any."""
     why: str = ""
-    """What makes it more than safe; empty where the kind says it."""
+    """Reason why the change is not safe; empty if the kind explains it."""
     place: str = ""
-    """Cluster it is in, or zone; empty for what is in neither."""
+    """Cluster or zone; empty if the resource is in neither."""
     is_blocked: bool = False
-    """Whether it holds data or serves, would be lost, and the stack does not name it."""
+    """Whether a protected resource would be lost without being listed in the stack."""
     follows: bool = False
-    """Whether it is re-created because its cluster is, whatever the engine says of it."""
+    """Whether it is re-created with its cluster, whatever the engine reports."""
 
     @property
     def title(self) -> str:
-        """How a message names it, such as `NodePool system in acme-prod-us-central1`."""
+        """Name for messages, such as `NodePool system in acme-prod-us-central1`."""
         return f"{self.noun} {self.name}" + (f" in {self.place}" if self.place else "")
 
     @property
@@ -70,7 +70,7 @@ _NOT_THERE = ("pulumi:pulumi:", "pulumi:providers:")
 def changes(
     steps: Iterable[Step], allowed: Iterable[str] = (), clusters: Mapping[str, str] = _NOWHERE
 ) -> list[Change]:
-    """Return the resources that change, the gravest kind first, then by type and name.
+    """Return the changed resources, most severe kind first, then by type and name.
 
     Components and providers are left out: only their children exist anywhere.
 
@@ -93,9 +93,9 @@ def changes(
 
 
 def unchanged(steps: Iterable[Step], clusters: Mapping[str, str] = _NOWHERE) -> int:
-    """Return how many resources stay as they are; components and providers do not count.
+    """Return the number of unchanged resources, without components and providers.
 
-    Objects of a cluster that is replaced do not stay, whatever the engine says of them.
+    Objects of a replaced cluster count as changed, whatever the engine reports.
     """
     every = [step for step in steps if _is_real(step)]
     gone = _replaced(every)
@@ -123,7 +123,7 @@ def _state(step: Step) -> State:
 
 
 def _metadata(step: Step) -> dict[str, Any]:
-    """Return a step of `preview --json` as the engine's events have it."""
+    """Return a step of `preview --json` in the form of the engine's events."""
     return {
         "op": step["op"],
         "urn": step["urn"],
@@ -136,13 +136,13 @@ def _metadata(step: Step) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Told:
-    """What one resource's own steps do not say."""
+    """Facts about the changes that a single step does not have."""
 
     blocked: set[str]
-    """URNs of what would be lost and is not named."""
+    """URNs of losses that the stack does not allow."""
     clusters: Mapping[str, str]
     gone: set[str]
-    """Names of clusters that are replaced, with all that is in them."""
+    """Names of replaced clusters, with everything in them."""
 
 
 def _change(urn: str, group: list[Step], told: _Told) -> Change | None:
@@ -166,7 +166,7 @@ def _change(urn: str, group: list[Step], told: _Told) -> Change | None:
         action, fields = "update", _fields(group, "detailedDiff") or _fields(group, "diffReasons")
     elif "create" in operations:
         kind, action, fields, why = Kind.SAFE, "create", (), ""
-    else:  # a read, an import: nothing of the user's changes
+    else:  # a read or an import changes nothing for the user
         return None
     named = _inputs(old or state)
     return Change(
@@ -201,7 +201,7 @@ def _fields(group: list[Step], key: str) -> tuple[str, ...]:
 
 
 def name_of(urn: str, inputs: Inputs) -> str:
-    """Return a resource's name in the cloud or cluster, or else the program's."""
+    """Return a resource's name in the cloud or cluster, otherwise the program's name."""
     metadata = inputs.get("metadata")
     if isinstance(metadata, Mapping) and at(metadata, "name"):
         namespace = at(metadata, "namespace")

@@ -1,4 +1,4 @@
-"""The two checkouts that are compared: a commit, written to a folder, and a working tree."""
+"""The two checkouts to compare: a commit, written to a folder, and a working tree."""
 
 import os
 import subprocess
@@ -24,9 +24,9 @@ ASIDE = (
     "tests/",
     "twin/",
 )
-"""Folders that no stack depends on: both sides use the twin and the program of this checkout."""
+"""Folders that no stack depends on; both sides use the twin and commands of this checkout."""
 _FILES_ASIDE = (".gitignore", ".gitlab-ci.yml", "LICENSE", "conftest.py")
-"""Files at the root that no stack depends on, like any Markdown there."""
+"""Files in the root that no stack depends on, besides all Markdown files there."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Checkout:
     """One side of a comparison."""
 
     name: str
-    """As a message spells it: `main (1a2b3c4)`, or `working tree`."""
+    """Name for messages: `main (1a2b3c4)`, or `working tree`."""
     root: Path
 
     def stacks(self) -> list[str]:
@@ -44,7 +44,7 @@ class Checkout:
 
 
 def head_checkout(root: Path) -> Checkout:
-    """Return a working tree as a side: what is not committed counts."""
+    """Return a working tree as a side, including uncommitted changes."""
     return Checkout("the working tree", root)
 
 
@@ -65,9 +65,9 @@ def _git(head: Path, *arguments: str, environment: dict[str, str] | None = None)
 
 
 def base_commit(head: Path, base: str, option: str = "--base") -> str:
-    """Return the commit to compare with: where `head` and `base` parted.
+    """Return the commit to compare with: the merge base of `head` and `base`.
 
-    So only what `head` changes counts. It is `base` itself where the history does not say.
+    This way only changes of `head` count. If the history has no merge base, it is `base` itself.
 
     Args:
         head: a working tree.
@@ -94,7 +94,7 @@ def base_commit(head: Path, base: str, option: str = "--base") -> str:
 
 
 def check_has_stacks(stacks: list[str], head: Path) -> None:
-    """Refuse a checkout, or a folder below its root, that has no stacks.
+    """Check that a checkout has stacks.
 
     Raises:
         CommandError: There are none.
@@ -125,9 +125,9 @@ def checked_head(head: Path) -> Path:
 
 @contextmanager
 def base_checkout(head: Path, base: str, commit: str) -> Generator[Checkout]:
-    """Write a commit to a folder that is removed when the block ends, however it ends.
+    """Write a commit to a folder that is removed at the end of the block.
 
-    The files come from the repository's objects by an index of their own: unlike after
+    The files come from the repository's objects through a separate index: unlike with
     `git worktree add`, nothing is left in the repository if this process is killed.
     """
     with tempfile.TemporaryDirectory(prefix="gke-inference-base-") as folder:
@@ -140,7 +140,7 @@ def base_checkout(head: Path, base: str, commit: str) -> Generator[Checkout]:
 
 
 def changed_files(head: Path, commit: str) -> list[str]:
-    """Return what differs between a commit and the files of a working tree, new ones included."""
+    """Return the files that differ between a commit and a working tree, including new files."""
     top = _git(head, "rev-parse", "--show-toplevel").strip()
     known = _git(Path(top), "diff", "--name-only", "-z", "--no-renames", commit).split("\0")
     new = _git(Path(top), "ls-files", "--others", "--exclude-standard", "-z").split("\0")

@@ -1,4 +1,4 @@
-"""Draws the part of a platform that changes: Mermaid for a comment, SVG for a file."""
+"""Draws the changed part of a platform: Mermaid for a comment, SVG for a file."""
 
 from collections.abc import Iterator
 from html import escape
@@ -29,14 +29,14 @@ _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _EDGE = 226, 44, 46, 12, 16
 
 
 def style_of(action: str, gravity: Kind | None) -> str:
-    """Return the key of a node's style and words."""
+    """Return the key of a node's style and label."""
     if not action:
         return "same"
     return "create" if action == "create" else (gravity or Kind.SAFE).value
 
 
 def mermaid(topology: Topology) -> str:
-    """Return a flowchart, cut after 40 nodes; empty where nothing is drawn."""
+    """Return a flowchart, cut after 40 nodes; empty if there is nothing to draw."""
     if not topology.clusters:
         return ""
     lines = ["flowchart LR"]
@@ -75,12 +75,12 @@ def _class(style: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text as Mermaid takes it between quotes: what means something there by its code."""
+    """Return a text escaped for quotes in Mermaid."""
     return "".join(f"#{ord(char)};" if char in _SPECIAL else char for char in text)
 
 
 def svg(topology: Topology, title: str) -> str:
-    """Return the same picture as an SVG document."""
+    """Return the same diagram as an SVG document."""
     parts: list[str] = []
     top, right = 40, 240
     for cluster in topology.clusters:
@@ -96,7 +96,7 @@ def svg(topology: Topology, title: str) -> str:
 
 
 def _svg_cluster(cluster: Cluster, top: int) -> tuple[list[str], int, int]:
-    """Return the elements of a cluster, its height and where it ends on the right."""
+    """Return the elements of a cluster, its height and its right edge."""
     columns = sorted({node.column for node in cluster.nodes})
     rows = dict.fromkeys(columns, 0)
     places: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""The verdict as one comment for a pull request: what matters in a line, the rest folded away."""
+"""The verdict as a pull request comment: a short summary, with details in folded sections."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,11 +14,11 @@ from scripts.verdicts.rules import Breach, Compared
 from scripts.verdicts.verdict import Side, StackVerdict, Verdict
 
 MARKER = "<!-- gke-inference verdict -->"
-"""First line of the comment, by which the next run finds it."""
+"""First line of the comment; the next run finds the comment by it."""
 _MOST_LETTERS = 60_000
-"""GitHub takes 65,536 of a comment."""
+"""GitHub accepts 65,536 characters in a comment."""
 _ROWS = (40, 12, 4, 1)
-"""Rows that a table may have, tried until the comment is short enough."""
+"""Row limits of a table, tried in order until the comment is short enough."""
 _MOST_REASONS = 10
 _HEAD = {
     "blocked": "🛑 blocked",
@@ -32,7 +32,7 @@ _HEAD = {
 
 
 def comment(verdict: Verdict) -> str:
-    """Return the whole comment, with shorter tables and no drawings where it would be too long."""
+    """Return the comment; if it is too long, shorten its tables and leave out diagrams."""
     texts = (_comment(verdict, most) for most in _ROWS)
     return next((text for text in texts if len(text) <= _MOST_LETTERS), _comment(verdict, 0))
 
@@ -41,19 +41,19 @@ def _comment(verdict: Verdict, most: int) -> str:
     lines = [MARKER, f"## Verdict: {_HEAD[verdict.word]}", "", _compared(verdict), ""]
     reasons = verdict.blocks
     if reasons:
-        lines += ["What blocks it:", *(f"- {plain(each)}" for each in reasons[:_MOST_REASONS])]
+        lines += ["Blocked by:", *(f"- {plain(each)}" for each in reasons[:_MOST_REASONS])]
         if len(reasons) > _MOST_REASONS:
             lines.append(f"- and {len(reasons) - _MOST_REASONS} more")
         for each in verdict.stacks:
             if each.to_name:
                 file = code(f"stacks/Pulumi.{each.stack}.yaml")
-                lines += ["", f"Name what is meant to go in {file}: {code(each.allowance)}"]
+                lines += ["", f"To allow this, set in {file}: {code(each.allowance)}"]
         lines.append("")
     for each in verdict.stacks:
         lines += list(_stack(each, most))
     if verdict.untouched:
         names = ", ".join(code(name) for name in verdict.untouched)
-        lines.append(f"No changed file is part of {names}.")
+        lines.append(f"Not affected by the changed files: {names}.")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -75,19 +75,19 @@ def _stack(one: StackVerdict, most: int) -> Iterator[str]:
         (f"{len(one.changes)} resources change", _changes(one.changes)),
         (f"Pods that restart: {pods(one.moves)}", _moves(one.moves)),
         (f"Cost: {cost_line(one.money)}", _money(one.money)),
-        (f"Capacity: {len(one.capacity)} quotas asked for more or less", _capacity(one.capacity)),
+        (f"Capacity: {len(one.capacity)} quotas with a changed need", _capacity(one.capacity)),
         (f"Policies: {_counts(one.policies)}", _breaches(one.policies)),
         (f"Invariants: {_counts(one.invariants)}", _breaches(one.invariants)),
     ):
         yield from _folded(summary, _cut(body, most))
     drawn = mermaid(one.topology) if most == _ROWS[0] else ""
     if drawn:
-        yield from _folded("What changes, drawn", ["```mermaid", *drawn.splitlines(), "```"])
+        yield from _folded("Diagram of the changes", ["```mermaid", *drawn.splitlines(), "```"])
 
 
 def _cut(lines: list[str], most: int) -> list[str]:
-    """Return a table with at most so many rows."""
-    shown = most + 2  # the head and the line below it
+    """Return a table, cut to a number of rows."""
+    shown = most + 2  # the header and the line below it
     if len(lines) <= shown:
         return lines
     return [*lines[:shown], "", f"and {len(lines) - shown} more, in the JSON beside this comment"]
@@ -96,13 +96,13 @@ def _cut(lines: list[str], most: int) -> list[str]:
 def _summary(one: StackVerdict) -> str:
     if one.error:
         return "**does not preview**" if one.is_head_broken else "**not compared**"
-    words = {Side.HEAD: "new stack, ", Side.BASE: "stack is gone, ", Side.BOTH: ""}[one.side]
+    words = {Side.HEAD: "new stack, ", Side.BASE: "stack removed, ", Side.BOTH: ""}[one.side]
     moved = f", {pods(one.moves)} restart" if one.moves else ""
     return f"{words}{counted(one.changes)}{moved}, {cost_line(one.money)}"
 
 
 def _folded(summary: str, body: Iterable[str]) -> Iterator[str]:
-    """Yield a part that is folded away; nothing where it is empty."""
+    """Yield a folded section; nothing if it is empty."""
     lines = list(body)
     if lines:
         yield f"<details><summary>{summary}</summary>"
@@ -147,7 +147,7 @@ def _moves(moves: Sequence[Move]) -> list[str]:
 
 
 def pods(moves: Sequence[Move]) -> str:
-    """Return how many pods restart, of how many workloads."""
+    """Return the numbers of restarting pods and of their workloads, as text."""
     low = sum(move.minimum or 0 for move in moves)
     high = sum(move.maximum or 0 for move in moves)
     many = str(low) if low == high else f"{low} to {high}"
@@ -156,9 +156,9 @@ def pods(moves: Sequence[Move]) -> str:
 
 
 def cost_line(money: Money) -> str:
-    """Return the largest change of the minimum, expected and maximum month.
+    """Return the largest change among the minimum, expected and maximum monthly cost.
 
-    The change of the expected month follows it where that is another figure and changes, too.
+    If the expected cost changes by another amount, that change follows.
     """
     if money.before is None or money.after is None:
         side = money.after or money.before
@@ -273,7 +273,7 @@ def _breach(word: str, breach: Breach) -> tuple[str, str, str, str]:
 
 
 def code(text: str) -> str:
-    """Return a text as code in a table: whatever it holds, it is neither mark-up nor a mention."""
+    """Return a text as code in a table, with markup and mentions disabled."""
     flat = " ".join(text.split()).replace("`", "'").replace("|", "\\|")
     return f"`{flat}`" if flat else ""
 
@@ -282,5 +282,5 @@ _MARKS = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|#~!"} | {"@": "
 
 
 def plain(text: str) -> str:
-    """Return a text in which nothing is mark-up, and nobody is mentioned."""
+    """Return a text with markup and mentions disabled."""
     return " ".join(text.split()).translate(_MARKS)

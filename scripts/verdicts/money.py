@@ -1,4 +1,4 @@
-"""What a change costs: a month at minimum, expected and maximum; by part; by million tokens."""
+"""The cost of a change: monthly minimum, expected and maximum, by part, and per million tokens."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ from planner.unit_cost.unit_cost import UnitCost
 
 @dataclass(frozen=True)
 class MonthlyCost:
-    """Dollars a month of a stack, at list prices."""
+    """Monthly cost of a stack at list prices, in dollars."""
 
     minimum: Amount
     expected: Amount
@@ -25,32 +25,32 @@ class MonthlyCost:
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """What has no published price and is in none of the three."""
+        """Items without a published price, which none of the three includes."""
         return (self.minimum + self.expected + self.maximum).missing
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model, or one group of what is around it, in one region; expected dollars a month."""
+    """Expected monthly cost of one model, or of one other group, in one region, in dollars."""
 
     group: str
     """One of `infra.cost.parts.GROUPS`."""
     model: str
-    """Of the accelerators; empty in every other group."""
+    """Model, for accelerators; empty in every other group."""
     region: str
-    """Empty: of the whole project."""
+    """Region; empty for the whole project."""
     before: Amount
     after: Amount
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What a million tokens, or a thousand pictures, of a model cost over its regions."""
+    """Cost of a million tokens or a thousand images of a model over its regions."""
 
     model: str
     unit: str
     before: AmountRange | None
-    """Dollars; None where a part is not known, or the model is not there."""
+    """Dollars; None if a part is unknown or the model does not exist."""
     after: AmountRange | None
     is_new: bool
     is_gone: bool
@@ -58,22 +58,22 @@ class Unit:
 
 @dataclass(frozen=True)
 class Money:
-    """A bill before and after; None for a side without the stack, or whose bill cannot be made."""
+    """Cost before and after; None for a side without the stack or without a cost."""
 
     before: MonthlyCost | None = None
     after: MonthlyCost | None = None
     rows: tuple[Row, ...] = ()
-    """Those that change."""
+    """Changed lines."""
     units: tuple[Unit, ...] = ()
-    """Those that change."""
+    """Changed unit costs."""
     note: str = ""
-    """What could not be calculated, and why."""
+    """Reasons for costs that could not be calculated."""
     lacks_price: bool = False
-    """Whether something that changes has no published price, so that figures change by more."""
+    """Whether a changed item has no published price, so that the real change is larger."""
 
     @property
     def missing(self) -> tuple[Missing, ...]:
-        """What has no published price and is in no figure, on either side."""
+        """Items without a published price on either side, which no figure includes."""
         sides = (side.missing for side in (self.before, self.after) if side is not None)
         return tuple(sorted({one for missing in sides for one in missing}))
 
@@ -82,7 +82,7 @@ def resolved(stack: str, root: Path) -> Plan:
     """Return a stack of a checkout, as this checkout's program reads and resolves it.
 
     Raises:
-        infra.stack.problems.StackError: it has another format, or says something that cannot be.
+        infra.stack.problems.StackError: The stack has another format or is invalid.
     """
     return resolve(read(stack, root / "stacks"))
 
@@ -112,7 +112,7 @@ def _monthly(found: StackCost | None) -> MonthlyCost | None:
 
 
 _Places = dict[tuple[str, str, str], tuple[Line | Part, ...]]
-"""What a stack pays for, by group, model and region."""
+"""Cost of a stack by group, model and region."""
 
 
 def _rows(old: _Places, new: _Places) -> list[Row]:
@@ -129,7 +129,7 @@ def _expected(paid: Iterable[Line | Part]) -> Amount:
 
 
 def _lacks_price(old: _Places, new: _Places) -> bool:
-    """Return whether something that differs has no published price on some side."""
+    """Return whether a changed item has no published price on a side."""
     sides = (old, new)
     return any(
         each.minimum.missing or each.expected.missing or each.maximum.missing
@@ -164,14 +164,14 @@ def _units(old: tuple[UnitCost, ...], new: tuple[UnitCost, ...]) -> list[Unit]:
 
 
 def _said(found: AmountRange | None) -> tuple[str, ...]:
-    """Return what the figures look like."""
+    """Return the figures as text."""
     if found is None:
         return ()
     return tuple(f"{each:unit}" for each in (found.value, found.low, found.high))
 
 
 def money_as_json(found: Money) -> dict[str, Any]:
-    """Return the difference as JSON: figures, and under `missing` what is in none of them."""
+    """Return the difference as JSON: figures, and under `missing` the items that they exclude."""
     return {
         "before": _monthly_as_json(found.before),
         "after": _monthly_as_json(found.after),

@@ -1,4 +1,4 @@
-"""Which pods are restarted by a change: by workload and, where it is the nodes, by node pool."""
+"""The pods that a change restarts, by workload, or by node pool if nodes are re-created."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ _GRAVE = (Kind.RESTARTS, Kind.REPLACES, Kind.DESTROYS)
 
 @dataclass(frozen=True)
 class Move:
-    """The pods of one workload that are restarted, or go."""
+    """Pods of one workload that a change restarts or removes."""
 
     cluster: str
     workload: str
     """`Kind namespace/name`."""
     minimum: int | None
-    """Pods there are at least; None for one on each node."""
+    """Minimum number of pods; None for one on each node."""
     maximum: int | None
     why: str
 
     @property
     def pods(self) -> str:
-        """The range as a table shows it."""
+        """Range as text."""
         if self.minimum is None:
             return "one a node"
         return (
@@ -41,7 +41,7 @@ class Move:
 def moves(
     changes: Iterable[Change], before: list[World], after: list[World], states: Iterable[State]
 ) -> list[Move]:
-    """Return the pods that move, each workload once, by cluster.
+    """Return the pods that restart, each workload once, by cluster.
 
     Args:
         changes: of the stack.
@@ -63,7 +63,7 @@ def _moved(
 ) -> Iterator[Move]:
     state = states.get(change.urn)
     if state is None:
-        return  # new: nothing runs on it yet
+        return  # a new pool: nothing runs on it yet
     inputs: dict[str, Any] = state.get("inputs") or {}
     if change.type == CLUSTER and change.kind in _GRAVE:
         world = before.get(str(inputs.get("name")))
@@ -119,7 +119,7 @@ def _runs_on(pod: PodOf, pool: dict[str, Any]) -> bool:
 
 
 def _move(pod: PodOf, after: dict[str, World], why: str) -> Move:
-    """Return the pods of a workload, as many as it has after the change where it is still there."""
+    """Return the pods of a workload, counted after the change if it still exists."""
     if pod.obj.kind == "DaemonSet":
         return Move(pod.world.name, pod.obj.title, None, None, why)
     world = after.get(pod.world.name)
@@ -130,7 +130,7 @@ def _move(pod: PodOf, after: dict[str, World], why: str) -> Move:
 
 
 def replicas(pod: PodOf) -> tuple[int, int]:
-    """Return how many replicas a workload has at least and at most."""
+    """Return the minimum and maximum number of replicas of a workload."""
     for scaler in pod.world.of("HorizontalPodAutoscaler"):
         target = scaler.at("spec", "scaleTargetRef")
         if scaler.namespace == pod.obj.namespace and (at(target, "kind"), at(target, "name")) == (

@@ -1,4 +1,4 @@
-"""Which updates in place re-create pods or nodes, or remove nodes."""
+"""Updates in place that re-create pods or nodes, or remove nodes."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -22,12 +22,12 @@ _CLUSTER_WIDE = (
     "workloadIdentityConfig",
 )
 """Settings of a cluster that re-create all its nodes (same document)."""
-WORKLOADS = ("DaemonSet", "Deployment", "LeaderWorkerSet", "StatefulSet")
+WORKLOADS = ("DaemonSet", "Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet")
 """Kinds of objects whose pods are meant to go on running."""
 
 
 def restarts(kind: str, old: Inputs, new: Inputs) -> str:
-    """Return why an update in place re-creates pods or nodes; empty where it does not."""
+    """Return why an update in place re-creates pods or nodes; empty if it does not."""
     if kind == NODE_POOL:
         return _of_pool(old, new)
     if kind == CLUSTER:
@@ -47,7 +47,7 @@ def restarts(kind: str, old: Inputs, new: Inputs) -> str:
 
 
 def _by_hand(inputs: Inputs) -> bool:
-    """Return whether a new template waits until the pods are deleted."""
+    """Return whether a new template takes effect only when the pods are deleted."""
     return at(inputs, "spec", "updateStrategy", "type") == "OnDelete"
 
 
@@ -81,11 +81,11 @@ def _of_cluster(old: Inputs, new: Inputs) -> str:
 
 
 def _zones_gone(old: Inputs, new: Inputs) -> list[str]:
-    """Return whose nodes are removed: those of zones that are no longer listed.
+    """Return which nodes are removed: those in zones that are no longer listed.
 
     A cluster's zones become those of all its pools, by
     https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
-    A list that is left out or not yet known takes no zone away.
+    A list that is omitted or not yet known removes no zone.
     """
     before, after = old.get("nodeLocations"), new.get("nodeLocations")
     if not isinstance(before, list) or not isinstance(after, list):
@@ -95,6 +95,6 @@ def _zones_gone(old: Inputs, new: Inputs) -> list[str]:
 
 
 def _surge(settings: Inputs) -> str:
-    """Return how nodes are re-created; GKE's own numbers are 1 and 0."""
+    """Return the surge settings for re-creating nodes; GKE's defaults are 1 and 0."""
     extra, out = settings.get("maxSurge", 1), settings.get("maxUnavailable", 0)
     return f"surge: {extra} more, {out} out at a time"

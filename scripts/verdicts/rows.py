@@ -1,4 +1,4 @@
-"""What changes as rows that every output has: what is grave one by one, the rest counted."""
+"""Changes as rows for every output: severe changes one by one, the others counted."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,27 +18,27 @@ _DONE = {
 
 @dataclass(frozen=True)
 class Row:
-    """One line of what changes."""
+    """One row of the list of changes."""
 
     kind: Kind
     action: str
     count: str
-    """How many, and of what where `name` does not say it; empty for a single one."""
+    """Number of resources, with their type unless `name` has it; empty for a single one."""
     name: str
-    """Of the one resource, or of what many have in common; may be empty."""
+    """Name of the resource, or what several have in common; may be empty."""
     why: str = ""
     names: tuple[str, ...] = ()
-    """Properties that change, or names of the many: where there is no `why`."""
+    """Changed properties, or names of several resources, if there is no `why`."""
     more: int = 0
-    """How many more of these there are."""
+    """Number of further resources that are not listed."""
     is_blocked: bool = False
 
 
 def rows_of(changes: Sequence[Change]) -> list[Row]:
     """Return the rows of changes.
 
-    A grave change has one of its own. Objects that go with their cluster have one a cluster, what
-    is created one a type, and all safe updates one together.
+    A severe change has its own row. Objects that are re-created with their cluster share one row
+    per cluster, created resources one per type, and safe updates one in total.
     """
     followers: dict[str, list[Change]] = {}
     made: dict[str, list[Change]] = {}
@@ -59,7 +59,7 @@ def rows_of(changes: Sequence[Change]) -> list[Row]:
 
 
 def counted(changes: Sequence[Change]) -> str:
-    """Return how many resources change, the gravest first; `no change` where none does."""
+    """Return the numbers of changes, most severe first, as text; `no change` if there is none."""
     counts = Counter(each.kind for each in changes if not each.follows)
     followers = sum(each.follows for each in changes)
     words: list[str] = []

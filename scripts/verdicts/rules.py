@@ -1,7 +1,7 @@
-"""What policies and invariants say of both sides: newly broken, fixed, broken all along.
+"""Violations of policies and invariants on both sides: new, fixed and unchanged.
 
-Both sides are put to the rules of this checkout, so that a changed rule is no change of a stack.
-The rules run here, on the inputs that the engine had, as it would have them checked at a preview.
+Both sides are checked against the rules of this checkout, so that a changed rule does not count as
+a change of a stack. The rules check the same inputs as in a preview.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,19 +25,19 @@ _SECRET = "[secret]"  # noqa: S105 - stands for one
 
 @dataclass(frozen=True, order=True)
 class Breach:
-    """One thing that breaks one rule."""
+    """A violation of one rule."""
 
     rule: str
     where: str
-    """Resource, or object and cluster."""
+    """Resource, or object with its cluster."""
     says: str
     is_blocking: bool = True
-    """Whether it makes an update fail; an advisory policy does not."""
+    """Whether it fails an update; an advisory policy does not."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What a change does to the breaches of some rules."""
+    """Violations before and after a change."""
 
     new: tuple[Breach, ...] = ()
     fixed: tuple[Breach, ...] = ()
@@ -50,13 +50,13 @@ class Compared:
 
 
 def compared(before: Iterable[Breach], after: Iterable[Breach]) -> Compared:
-    """Return what is newly broken, what is fixed, and what stays."""
+    """Return the new, the fixed and the remaining violations."""
     old, new = set(before), set(after)
     return Compared(tuple(sorted(new - old)), tuple(sorted(old - new)), tuple(sorted(old & new)))
 
 
 def opened(value: Any) -> Any:
-    """Return a value of a state with what is secret in it hidden, at any depth."""
+    """Return a value of a state with secrets hidden, at any depth."""
     if isinstance(value, dict):
         mapping = cast(dict[str, Any], value)
         if SIGNATURE_KEY in mapping:
@@ -68,21 +68,21 @@ def opened(value: Any) -> Any:
 
 
 def readable(states: Iterable[State]) -> list[State]:
-    """Return states whose inputs can be read: secrets hidden, unknowns in words."""
+    """Return states with readable inputs: secrets hidden, unknown values as text."""
     return [
         {**state, "inputs": without_unknowns(opened(state.get("inputs") or {}))} for state in states
     ]
 
 
 def broken_policies(states: Iterable[State]) -> Iterator[Breach]:
-    """Yield what breaks a policy of the pack, from readable states."""
+    """Yield the violations of the policy pack, from readable states."""
     levels = {name: listed.rule.level for name, listed in policies().items()}
     for each in findings(states):
         yield Breach(each.rule, each.object, each.message, levels[each.rule] == "mandatory")
 
 
 def sources(states: list[State]) -> list[Source]:
-    """Return the Kubernetes objects among readable states by cluster, each with its URN as file."""
+    """Return the Kubernetes objects of readable states by cluster, with the URN as the file."""
     names = cluster_names(states)
     found: dict[str, list[Document]] = {name: [] for name in names.values()}
     kept = ("type", "urn", "inputs")
@@ -101,7 +101,7 @@ def worlds(found: Iterable[Source]) -> list[World]:
 
 
 def broken_invariants(found: Iterable[Source]) -> Iterator[Breach]:
-    """Yield what breaks an invariant; what cannot be decided is passed over."""
+    """Yield the violations of invariants; undecided invariants are skipped."""
     pack = policies()  # reported among the policies already
     rules = [listed.rule for name, listed in invariants().items() if name not in pack]
     for each in check_objects(found, rules).of(Verdict.BROKEN):

@@ -1,7 +1,7 @@
-"""Runs the real engine over two checkouts: the state one leaves, and what the other does to it.
+"""Runs the real engine on two checkouts: the state of the base, and the head's changes to it.
 
-Nothing is created: the providers make up what a cloud would answer (`twin.pulumi.recording`). Each
-side runs the program of its own checkout; engine, providers and Python packages are this program's.
+Nothing is created: the providers simulate the cloud's answers (`twin.pulumi.recording`). Each side
+runs the program of its own checkout, with the engine, providers and Python packages of this one.
 """
 
 import gc
@@ -49,7 +49,7 @@ _PROGRAMS = ("preview", "up")
 
 
 class RunError(Exception):
-    """A side cannot be run; the message says which and why."""
+    """A side cannot be run; the message names the side and the reason."""
 
     def __init__(self, side: Checkout, why: str) -> None:
         super().__init__(f"{side.name}: {why}")
@@ -58,16 +58,16 @@ class RunError(Exception):
 
 @dataclass(frozen=True)
 class Runner:
-    """The CLI with providers that make nothing."""
+    """The Pulumi CLI with providers that create nothing."""
 
     environment: dict[str, str]
     hosts: WarmHosts | None = None
-    """Has a language host for each run; None where the CLI starts one itself."""
+    """Language hosts, one for each run; None if the CLI starts its own."""
     running: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def stop(self) -> None:
-        """End what runs, and what threads still begin: nothing is there to be left half made."""
+        """Stop all runs, including those that threads are about to start."""
         self.stopped.set()
         for process in list(self.running):
             process.terminate()
@@ -97,7 +97,7 @@ class Runner:
             argv, cwd=project, env=environment, text=True, stdout=pipe, stderr=pipe
         ) as process:
             self.running.append(process)
-            if self.stopped.is_set():  # it began while `stop` went through the list
+            if self.stopped.is_set():  # it started while `stop` went through the list
                 process.terminate()
             output, errors = process.communicate()
             self.running.remove(process)
@@ -106,13 +106,13 @@ class Runner:
 
 @contextmanager
 def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
-    """Yield the CLI with providers of its own, which end with the block.
+    """Yield the CLI with its own providers, which stop at the end of the block.
 
     Args:
         official: the language host that runs programs, instead of the twin's own.
 
     Raises:
-        twin.toolchain.ToolError: a tool cannot be had.
+        twin.toolchain.ToolError: A tool is not available.
     """
     ensure_tools("engine")
     with tempfile.TemporaryDirectory(prefix="gke-inference-verdict-") as folder:
@@ -120,7 +120,7 @@ def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
         daemon.prepare(paths)
         with _hosts(paths, official) as hosts, recording(paths) as ports:
             environment = {**pulumi_environment(paths, ports, official), **_CLI}
-            gc.disable()  # states are read once and stay: a third of the time to judge them
+            gc.disable()  # states are read once and kept: this saves a third of the time
             try:
                 yield Runner(environment, hosts)
             finally:
@@ -129,7 +129,7 @@ def runner(official: OfficialPlugins | None = None) -> Generator[Runner]:
 
 @contextmanager
 def _hosts(paths: TwinPaths, official: OfficialPlugins | None) -> Generator[WarmHosts | None]:
-    """Yield language hosts that have the SDKs loaded; none where the official one is to run."""
+    """Yield language hosts with the SDKs loaded; none if the official one is used."""
     if official is not None:
         yield None
         return
@@ -141,16 +141,16 @@ def _hosts(paths: TwinPaths, official: OfficialPlugins | None) -> Generator[Warm
 
 @dataclass(frozen=True)
 class Run:
-    """What the engine said about a stack."""
+    """Results of the engine for one stack."""
 
     before: tuple[State, ...]
-    """Resources of the base, as an `up` would leave them; none where the base has no such stack."""
+    """Resources of the base after an `up`; empty if the base does not have the stack."""
     steps: tuple[Step, ...]
-    """What the engine would do, resources that stay the same included."""
+    """Steps of the engine, including unchanged resources."""
 
     @property
     def after(self) -> list[State]:
-        """Resources of the head, as an `up` would make them; values may be unknown."""
+        """Resources of the head after an `up`; values may be unknown."""
         found = {
             step["urn"]: step["newState"]
             for step in self.steps
@@ -160,7 +160,9 @@ class Run:
 
 
 def compare(cli: Runner, stack: str, base: Checkout | None, head: Checkout | None) -> Run:
-    """Return what a change from `base` to `head` does to a stack; None for a side without it.
+    """Return the effects of a change from `base` to `head` on a stack.
+
+    A side without the stack is None.
 
     Raises:
         RunError: a side's program cannot be read or fails.
@@ -195,10 +197,10 @@ def _project(folder: Path, stack: str, side: Checkout) -> Path:
 
 
 def without_keys(text: str) -> str:
-    """Return a stack file that no key is needed for; text without secrets is kept as it is.
+    """Return a stack file that can be read without a key; text without secrets is unchanged.
 
-    Each secret becomes its own cipher text: the program gets something, and a secret that was
-    rewritten shows as a change, without anybody's key.
+    Each secret is replaced by its ciphertext: the program gets a value, and a rewritten secret
+    shows as a change, without the key.
     """
     document: Any = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - derives from SafeLoader
     if not isinstance(document, dict):
@@ -227,7 +229,7 @@ def _init(cli: Runner, stack: str, side: Checkout, project: Path) -> None:
 
 
 def _seed(stack: str, side: Checkout, project: Path) -> None:
-    """Put the platform of a serving stack beside it, as that side plans it."""
+    """Add the state of a serving stack's platform, as that side plans it."""
     try:
         seed_platform(project.parent / "state", stack, side.root / "stacks", RECORDED_ENDPOINT)
     except StackError as error:
@@ -235,7 +237,7 @@ def _seed(stack: str, side: Checkout, project: Path) -> None:
 
 
 def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[State, ...]:
-    """Bring a stack up where nothing is made, and return its resources."""
+    """Deploy a stack without creating anything, and return its resources."""
     _init(cli, stack, side, project)
     done = cli.run(project, "up", "-s", stack, "--yes", "--skip-preview", "--suppress-outputs")
     if done.returncode:
@@ -248,14 +250,14 @@ def _recorded(cli: Runner, stack: str, side: Checkout, project: Path) -> tuple[S
     document: State = json.loads(file.read_text())
     resources: list[State] = document["checkpoint"]["latest"]["resources"]
     for each in resources:
-        # A protected resource ends a preview at once; what else changes is to be seen, too.
+        # A protected resource would end the preview at once and hide the other changes.
         each.pop("protect", None)
     file.write_text(json.dumps(document))
     return tuple(resources)
 
 
 def _reason(output: str) -> str:
-    """Return the errors among what the CLI printed, on one line."""
+    """Return the errors in the output of the CLI, on one line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     at = next((n for n, line in enumerate(lines) if line == "Diagnostics:"), None)
     told = lines[at + 1 :] if at is not None else lines

@@ -1,4 +1,4 @@
-"""The verdict as lines for a terminal: what the comment says, without its tables of money."""
+"""The verdict as lines for a terminal: the comment without its cost tables."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from scripts.verdicts.verdict import StackVerdict, Verdict
 
 
 def lines(verdict: Verdict) -> Iterator[str]:
-    """Yield the lines: the verdict and what blocks it, then each stack."""
+    """Yield the lines: the verdict, what blocks the change, then each stack."""
     yield f"{verdict.word}: {verdict.base} against {verdict.head}"
     for text in verdict.blocks:
         yield f"  blocked by {text}"
@@ -19,7 +19,7 @@ def lines(verdict: Verdict) -> Iterator[str]:
     for one in verdict.stacks:
         yield from _stack(one)
     for name in verdict.untouched:
-        yield f"{name}: no changed file is part of it"
+        yield f"{name}: not affected by the changed files"
 
 
 def _stack(one: StackVerdict) -> Iterator[str]:
@@ -46,7 +46,7 @@ def _change(row: Row) -> str:
 
 
 def _quota(asked: Asked) -> str:
-    """Return what is asked of a quota at most, before and after."""
+    """Return the maximum need of a quota before and after the change, as text."""
     name = f"{asked.accelerator} ({asked.quota})" if asked.accelerator else asked.quota
     where = asked.region or "the whole project"
     return f"  quota              {name} in {where}: {asked.before:,} to {asked.after:,} at most"

@@ -1,4 +1,4 @@
-"""The part of a platform that changes, as a graph: what changes and what it directly hangs on."""
+"""The changed part of a platform as a graph: the changed objects and their direct neighbors."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,40 +20,40 @@ _COLUMNS: dict[str, int] = {
     "ComputeClass": 4,
     "NodePool": 5,
 }
-"""What is drawn, from the client to the machine."""
+"""Kinds in the graph, from the client to the machine."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """One thing in a cluster."""
+    """An object in a cluster."""
 
     kind: str
     name: str
     action: str = ""
-    """`create`, `update`, `replace`, `delete`; empty where it stays as it is."""
+    """`create`, `update`, `replace` or `delete`; empty if unchanged."""
     gravity: Kind | None = None
 
     @property
     def column(self) -> int:
-        """Where it stands between the client, 0, and the machine."""
+        """Position between the client (0) and the machine."""
         return _COLUMNS[self.kind]
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What is drawn of one cluster."""
+    """Graph of one cluster."""
 
     name: str
     action: str
     gravity: Kind | None
     nodes: tuple[Node, ...]
     edges: tuple[tuple[int, int], ...]
-    """Pairs of indices into `nodes`, from the client's side."""
+    """Pairs of indices into `nodes`, ordered from the client."""
 
 
 @dataclass(frozen=True)
 class Topology:
-    """Every cluster in which something that is drawn changes."""
+    """Clusters with a change in the graph."""
 
     clusters: tuple[Cluster, ...] = ()
 
@@ -61,7 +61,7 @@ class Topology:
 def topology(
     changes: Iterable[Change], before: list[World], after: list[World], states: Iterable[State]
 ) -> Topology:
-    """Return what changes and its neighbours.
+    """Return the changed objects and their neighbors.
 
     Args:
         changes: of the stack.
@@ -132,7 +132,7 @@ Key = tuple[str, str]
 
 
 def _links(world: World, cluster: str, states: dict[str, State]) -> Iterator[tuple[Key, Key]]:
-    """Yield what hangs on what, from the client to the machine."""
+    """Yield the links between objects, from the client to the machine."""
     yield from _of_routes(world)
     for pool in world.of("InferencePool"):
         labels = section(pool.body, "spec", "selector", "matchLabels")

@@ -1,4 +1,4 @@
-"""The verdict: of one stack, and of all of them together."""
+"""The verdict on one stack, and on all stacks together."""
 
 import time
 from collections import Counter
@@ -27,7 +27,7 @@ from scripts.verdicts.topology import Topology, topology
 
 
 class Side(StrEnum):
-    """Which of the two checkouts has a stack."""
+    """Checkouts that have a stack."""
 
     BOTH = "both"
     HEAD = "head"
@@ -36,55 +36,55 @@ class Side(StrEnum):
 
 @dataclass(frozen=True)
 class StackVerdict:
-    """What a change does to one stack."""
+    """Effects of a change on one stack."""
 
     stack: str
     side: Side = Side.BOTH
     changes: tuple[Change, ...] = ()
     unchanged: int = 0
-    """Resources that stay as they are."""
+    """Number of unchanged resources."""
     moves: tuple[Move, ...] = ()
     money: Money = field(default_factory=Money)
     capacity: tuple[Asked, ...] = ()
     policies: Compared = field(default_factory=Compared)
     invariants: Compared = field(default_factory=Compared)
     topology: Topology = field(default_factory=Topology)
-    """What changes, drawn with what it hangs on."""
+    """Graph of the changes and their neighbors."""
     error: str = ""
-    """Why there is nothing to compare; empty where there is."""
+    """Reason why there is nothing to compare; empty otherwise."""
     is_head_broken: bool = False
-    """Whether the error is the head's, and so the change's."""
+    """Whether the head, and so the change, causes the error."""
     seconds: float = 0.0
 
     @property
     def note(self) -> str:
-        """What the changes alone would not say; empty where they say it."""
+        """Note about the stack as a whole; may be empty."""
         if self.side is not Side.BASE:
             return ""
         return (
-            "Nothing is destroyed by taking the stack's file away: what is listed stays in the "
-            "cloud, and nothing here manages it any more. `pulumi destroy` it first."
+            "Removing the stack's file destroys nothing: the listed resources stay in the cloud "
+            "and are no longer managed here. Run `pulumi destroy` first."
         )
 
     @property
     def counts(self) -> Counter[Kind]:
-        """How many resources change, by kind."""
+        """Number of changed resources by kind."""
         return Counter(each.kind for each in self.changes)
 
     @property
     def to_name(self) -> tuple[str, ...]:
-        """What `allow_replace` of the stack has to name for what would be lost, each once."""
+        """Names to add to `allow_replace` of the stack to allow every loss, each once."""
         names = (each.name.rpartition("/")[2] for each in self.changes if each.is_blocked)
         return tuple(dict.fromkeys(names))
 
     @property
     def allowance(self) -> str:
-        """The line of the stack that means everything that would be lost."""
+        """Line of the stack file that allows every loss."""
         return f"allow_replace: [{', '.join(self.to_name)}]"
 
     @property
     def blocks(self) -> list[str]:
-        """Why the change must not be merged as it is; empty where it may."""
+        """Why the change must not be merged as it is; empty if it may."""
         found = [f"{self.stack}: {self.error}"] if self.is_head_broken else []
         lost = [each for each in self.changes if each.is_blocked]
         found += [f"{self.stack}: would {each.action} {each.title}" for each in lost]
@@ -96,17 +96,17 @@ class StackVerdict:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a change does to every stack that was looked at."""
+    """Effects of a change on every stack that was compared."""
 
     base: str
     head: str
     stacks: tuple[StackVerdict, ...]
     untouched: tuple[str, ...] = ()
-    """Stacks that no changed file is part of: they were not run."""
+    """Stacks that the changed files do not affect; these were not run."""
 
     @property
     def blocks(self) -> list[str]:
-        """Why the change must not be merged as it is; empty where it may."""
+        """Why the change must not be merged as it is; empty if it may."""
         return [text for each in self.stacks for text in each.blocks]
 
     @property
@@ -116,13 +116,13 @@ class Verdict:
 
     @property
     def kind(self) -> Kind | None:
-        """The gravest kind of change; None where nothing changes."""
+        """Most severe kind of change; None if nothing changes."""
         found = {change.kind for each in self.stacks for change in each.changes}
         return next((kind for kind in reversed(Kind) if kind in found), None)
 
     @property
     def word(self) -> str:
-        """The verdict in a word or two."""
+        """Verdict in one or two words."""
         if self.blocks:
             return "blocked"
         if self.unread:
@@ -131,7 +131,7 @@ class Verdict:
 
 
 def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVerdict:
-    """Return what a change does to one stack; what cannot be run is said in the verdict."""
+    """Return the effects of a change on one stack; the verdict reports what cannot run."""
     begun = time.monotonic()
     old = base if stack in base.stacks() else None
     new = head if stack in head.stacks() else None
@@ -157,10 +157,10 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
 def _judged(stack: str, side: Side, run: Run, wanted: Plan | None) -> StackVerdict:
     new = run.after
     states = [*run.before, *new]
-    # a cluster that is given another name is still spoken of by the one it has
+    # a renamed cluster keeps its current name in the report
     clusters = {**cluster_names(new), **cluster_names(list(run.before))}
     found = changes(run.steps, () if wanted is None else wanted.platform.allow_replace, clusters)
-    if wanted is None:  # no run of a stack that has no file takes anything away
+    if wanted is None:  # no run of a stack without a file deletes anything
         found = [replace(each, is_blocked=False) for each in found]
     shown = [readable(states) for states in (run.before, new)]
     read = [sources(states) for states in shown]
@@ -178,7 +178,7 @@ def _judged(stack: str, side: Side, run: Run, wanted: Plan | None) -> StackVerdi
 
 
 def _planned(stack: str, old: Checkout | None) -> tuple[Plan | None, str]:
-    """Return the stack of the base, or why this checkout cannot read it."""
+    """Return the stack of the base, or the reason why this checkout cannot read it."""
     try:
         return (None if old is None else resolved(stack, old.root)), ""
     except StackError as error:

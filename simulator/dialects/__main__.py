@@ -1,4 +1,4 @@
-"""`python -m simulator.dialects ENGINE [flags]`: a simulated server other than vLLM's.
+"""`python -m simulator.dialects ENGINE [flags]`: a simulated server other than vLLM.
 
 ENGINE is `sglang`, `tgi` or `triton`; the flags are that server's own.
 """
@@ -23,11 +23,11 @@ _SERVERS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "triton": (triton.settle, triton.make),
 }
 ENGINES = tuple(_SERVERS)
-"""Words for the servers, as a stack has them."""
+"""Names of the servers, as in a stack."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a server; status 2 for wrong flags, 1 where the real one would not come up."""
+    """Run a server; exit with status 2 for invalid flags, and 1 if the real one would not start."""
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] not in _SERVERS:
         sys.stderr.write(f"usage: python -m simulator.dialects {{{','.join(_SERVERS)}}} [flags]\n")

@@ -1,4 +1,4 @@
-"""What an engine counts, under the names of another server than vLLM."""
+"""An engine's metrics, with the names of a server other than vLLM."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -22,21 +22,21 @@ def _document(engine: str) -> Mapping[str, Any]:
 
 
 def release(engine: str) -> str:
-    """Return the release that a server is, such as `0.5.23`."""
+    """Return the release of a server, such as `0.5.23`."""
     return str(_document(engine)["version"])
 
 
 def recorded(engine: str) -> Mapping[str, Any]:
-    """Return what a release exports: name to type, labels, help and buckets."""
+    """Return the exported metrics of a release: name to type, labels, help and buckets."""
     return _document(engine)["metrics"]
 
 
 class Families:
-    """Metric families of one server, made from those recorded of its release.
+    """Metric families of one server, from the recorded families of its release.
 
     Args:
-        engine: whose.
-        given: values of labels that are the same in every series.
+        engine: name of the server.
+        given: values of labels that are the same in all series.
     """
 
     def __init__(self, engine: str, given: Mapping[str, str]) -> None:
@@ -45,10 +45,10 @@ class Families:
         self._made: dict[str, Metric] = {}
 
     def make(self, name: str, buckets: Iterable[float] = ()) -> Metric:
-        """Return a family, empty at first.
+        """Return a new, empty family.
 
         Raises:
-            KeyError: the release has none of that name.
+            KeyError: the release has no family with this name.
         """
         if name not in self._made:
             entry = self._recorded[name]
@@ -75,7 +75,7 @@ class Families:
         self.make(name).add(amount, *self.labels(name, **more))
 
     def observe(self, name: str, value: float, times: int = 1, **more: str) -> None:
-        """Put a value into a histogram."""
+        """Observe a value in a histogram."""
         self.make(name).observe(value, *self.labels(name, **more), times=times)
 
     def render(self) -> str:
@@ -84,9 +84,9 @@ class Families:
 
 
 class OtherMetrics(EngineMetrics):
-    """The metrics of an engine behind another server: the core books, and a server names it.
+    """The metrics of an engine behind another server, recorded by the core and named by the server.
 
-    A server overrides what it reports.
+    A server overrides the methods for its metrics.
     """
 
     def __init__(self, deployment: Deployment, families: Families) -> None:
@@ -94,35 +94,35 @@ class OtherMetrics(EngineMetrics):
         super().__init__(deployment)
 
     def on_state(self, scheduler: Scheduler) -> None:
-        """Take note of what runs and waits now."""
+        """Record the running and waiting requests."""
 
     def on_step(self, load: StepLoad) -> None:
-        """Take note of a finished step."""
+        """Record a finished step."""
 
     def on_first_token(self, request: Request, seconds: float) -> None:
-        """Take note of a request's first token, so long after its arrival."""
+        """Record a request's first token and its time since arrival."""
 
     def on_tokens(self, seconds: float, count: int) -> None:
-        """Take note of one further token of some requests, each so long after the one before."""
+        """Record another token of some requests and the time since their previous one."""
 
     def on_end(self, request: Request, now: float) -> None:
-        """Take note of a request that ended as it should."""
+        """Record a completed request."""
 
     def on_abort(self, request: Request) -> None:
-        """Take note of a request that was given up."""
+        """Record an aborted request."""
 
     def state(self, scheduler: Scheduler, max_adapters: int | None) -> None:
-        """Book what is running and waiting now."""
+        """Record the running and waiting requests."""
         super().state(scheduler, max_adapters)
         self.on_state(scheduler)
 
     def step(self, load: StepLoad, cost: CostModel, *, preempted: int = 0) -> None:
-        """Book a finished step."""
+        """Record a finished step."""
         super().step(load, cost, preempted=preempted)
         self.on_step(load)
 
     def answered(self, requests: Iterable[Request], now: float) -> None:
-        """Book one more token of each request, or its vector."""
+        """Record another token of each request, or its vector."""
         items = list(requests)
         for request in items:
             if request.first_token is None:
@@ -132,12 +132,12 @@ class OtherMetrics(EngineMetrics):
         super().answered(items, now)
 
     def decoded(self, seconds: float, count: int) -> None:
-        """Book one more token for each of some requests, all so long after the one before."""
+        """Record another token of some requests, with the same time since their previous one."""
         super().decoded(seconds, count)
         self.on_tokens(seconds, count)
 
     def finished(self, request: Request, now: float) -> None:
-        """Book the end of a request."""
+        """Record the end of a request."""
         super().finished(request, now)
         if request.finished in (FinishReason.STOP, FinishReason.LENGTH):
             self.on_end(request, now)

@@ -1,6 +1,6 @@
-"""Command lines of the other servers, read and refused as their own parsers do.
+"""Command lines of the other servers, parsed and rejected like their own parsers do.
 
-The flags are those of the catalogue, which lists each release's.
+The flags are those in the catalog, which lists each release's.
 """
 
 import argparse
@@ -20,11 +20,11 @@ _COUNTS = {"*": ("lora-paths", "lora-target-modules")}
 
 
 class _Argparse(argparse.ArgumentParser):
-    """argparse, as the servers in Python use it."""
+    """argparse, as the Python servers use it."""
 
 
 class _Clap(argparse.ArgumentParser):
-    """clap's words for what argparse finds, as a server in Rust prints them."""
+    """argparse with the messages of clap, as a Rust server prints them."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message as clap does and exit with status 2."""
@@ -41,10 +41,10 @@ def parse(engine: str, prog: str, argv: Sequence[str], **required: bool) -> argp
     """Read the arguments of a server.
 
     Args:
-        engine: whose flags these are, as the catalogue names it.
-        prog: the program in its messages.
-        argv: its arguments.
-        required: flags that must be there, with underscores.
+        engine: name of the server in the catalog.
+        prog: name of the program in messages.
+        argv: arguments of the program.
+        required: required flags, with underscores.
 
     Raises:
         SystemExit: status 2 with the parser's message on standard error, as for an unknown flag.
@@ -71,7 +71,7 @@ def parse(engine: str, prog: str, argv: Sequence[str], **required: bool) -> argp
 
 
 def whole(engine: str, flag: str, value: str | int | None, default: int) -> int:
-    """Return a flag's value as a whole number.
+    """Return a flag's value as an integer.
 
     Raises:
         SystemExit: status 2 with the parser's message, where it is none.
@@ -104,7 +104,7 @@ def share(engine: str, flag: str, value: str | float | None, default: float) -> 
 
 
 def _whole_of_rust(flag: str, value: str) -> int:
-    """Read `usize`, or `u16` where the flag is a port."""
+    """Parse `usize`, or `u16` for a port."""
     is_port = flag == "port"
     if not re.fullmatch(r"[+-]?[0-9]+" if is_port else r"\+?[0-9]+", value):
         empty = "cannot parse integer from empty string"
@@ -125,7 +125,7 @@ def _of_clap(flag: str, value: str, problem: str) -> str:
 
 
 def _refused(engine: str, said: str) -> SystemExit:
-    """Print what a parser finds, and return the exit that follows."""
+    """Print the parser's error, and return the exit."""
     before = "error" if engine == "tgi" else f"{_PROGRAMS[engine]}: error"
     after = "\n\nFor more information, try '--help'.\n" if engine == "tgi" else "\n"
     sys.stderr.write(f"{before}: {said}{after}")

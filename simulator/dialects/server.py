@@ -1,4 +1,4 @@
-"""What the other servers have in common: a request through the engine, whole or streamed."""
+"""Shared code of the other servers: a request through the engine, whole or streamed."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -8,31 +8,31 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.request import FinishReason, Request
-from simulator.server import messages, protocol, text
-from simulator.server.errors import ApiError
+from simulator.server.bodies import answers, asks, messages, text
+from simulator.server.bodies.errors import ApiError
 from simulator.server.generation import POD_HEADER, SPEED_HEADER
 from simulator.server.http_server import Handler, HttpServer
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A generation request, checked, in the engine's terms."""
+    """A validated generation request, in the engine's terms."""
 
     model: str
-    """Name that answers."""
+    """Name of the responding model."""
     prompt: list[int]
     max_tokens: int
     output: list[str]
-    """The pieces of the answer."""
+    """The chunks of the response."""
     stopped_by: str | None = None
-    """Stop text that ends it."""
+    """Stop text that ends the response."""
     adapter: str | None = None
     stream: bool = False
     priority: int = 0
 
     @property
     def text(self) -> str:
-        """The whole answer."""
+        """The whole response."""
         return "".join(self.output)
 
 
@@ -51,8 +51,8 @@ _NOT_SIMULATED = (
 _PLAIN: tuple[Any, ...] = (None, False, 0, [], {"type": "text"})
 
 
-def check_simulated(body: protocol.Json) -> None:
-    """Turn away what the simulation does not do, in words rather than by ignoring it.
+def check_simulated(body: asks.Json) -> None:
+    """Reject what the simulation does not support, instead of ignoring it.
 
     Raises:
         ApiError: 400 with the field.
@@ -74,15 +74,15 @@ def check_simulated(body: protocol.Json) -> None:
 def ask_of(
     model: str, prompt: list[int], most: int, stops: list[str], *, ignore_end: bool, **more: Any
 ) -> Ask:
-    """Return a request with the answer that a model of that name gives.
+    """Return a request with the response of a model.
 
     Args:
-        model: name that answers.
-        prompt: its tokens.
-        most: tokens of the answer, at most.
-        stops: texts that end it.
-        ignore_end: whether it goes on until `most`.
-        more: further fields.
+        model: name of the responding model.
+        prompt: tokens of the prompt.
+        most: maximum number of tokens in the response.
+        stops: stop texts.
+        ignore_end: whether to generate until `most`.
+        more: additional fields.
     """
     pieces = text.answer(model, prompt, most, ignore_end=ignore_end)
     pieces, stopped = text.until_stop(pieces, stops)
@@ -90,23 +90,23 @@ def ask_of(
 
 
 class Events(Protocol):
-    """Writes the events of one streamed answer."""
+    """A writer of the events of one streamed response."""
 
     def opening(self) -> list[Any]:
         """Return the events before the first token."""
         ...
 
     def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the events of some more text, the last of it where the request is finished."""
+        """Return the events of more text, which is the last if the request is finished."""
         ...
 
     def closing(self, request: Request) -> list[Any]:
-        """Return the events after the last token, without the mark of the end."""
+        """Return the events after the last token, without the end marker."""
         ...
 
 
 class DialectServer(HttpServer):
-    """A server with words of its own in front of an engine; what is open finishes at its end."""
+    """A server with its own dialect for an engine; it finishes open requests on shutdown."""
 
     def __init__(self, engine: Engine, port: int) -> None:
         super().__init__(engine, port, None)
@@ -122,15 +122,15 @@ class DialectServer(HttpServer):
         raise NotImplementedError
 
     def failed(self, http: web.Request, error: ApiError) -> web.Response:
-        """Return an error in the server's words."""
+        """Return an error in the server's format."""
         raise NotImplementedError
 
     def dead(self) -> ApiError:
-        """Return the answer for what it had when its engine died."""
+        """Return the response for open requests when the engine died."""
         raise NotImplementedError
 
     async def answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a request, errors in the server's own words."""
+        """Answer a request, with errors in the server's format."""
         try:
             return await handler(request)
         except ApiError as error:
@@ -139,7 +139,7 @@ class DialectServer(HttpServer):
             return self.unrouted(error)
 
     def unrouted(self, error: web.HTTPException) -> web.Response:
-        """Return the answer for a path or a method that is not there, in FastAPI's words."""
+        """Return the response for an unknown path or method, in FastAPI's format."""
         return web.json_response({"detail": error.reason}, status=error.status)
 
     def submit(self, ask: Ask) -> Request:
@@ -160,7 +160,7 @@ class DialectServer(HttpServer):
         )
 
     async def whole(self, ask: Ask) -> Request:
-        """Compute an answer to its end.
+        """Compute a response completely.
 
         Raises:
             ApiError: the engine is dead, or its queue is full.
@@ -173,13 +173,13 @@ class DialectServer(HttpServer):
         return request
 
     def json(self, body: Any, **headers: str) -> web.Response:
-        """Return an answer that is not streamed."""
+        """Return a response that is not streamed."""
         return web.json_response(body, headers={**self._headers, **headers})
 
     async def streamed(
         self, http: web.Request, ask: Ask, events: Events, **headers: str
     ) -> web.StreamResponse:
-        """Send an answer as it is computed.
+        """Stream a response while it is computed.
 
         Raises:
             ApiError: the engine is dead, or its queue is full.
@@ -205,15 +205,16 @@ class DialectServer(HttpServer):
             await response.write(b"data: [DONE]\n\n")
             await response.write_eof()
         finally:
-            await results.aclose()  # the client may have gone: the request is aborted
+            await results.aclose()
+            self._engine.abort(request)  # the client may have gone
         return response
 
 
 async def _send(response: web.StreamResponse, bodies: list[Any]) -> None:
     for body in bodies:
-        await response.write(protocol.event(body))
+        await response.write(answers.event(body))
 
 
 def reason_of(request: Request) -> str:
-    """Return why an answer ended: `stop`, `length` or `abort`."""
+    """Return the finish reason: `stop`, `length` or `abort`."""
     return (request.finished or FinishReason.ABORT).value

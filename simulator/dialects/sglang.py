@@ -38,14 +38,14 @@ from simulator.dialects.sglang_flags import Settings, settle
 from simulator.dialects.sglang_metrics import SglangMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
-from simulator.server import messages, protocol, text
-from simulator.server.errors import ApiError
-from simulator.server.fields import FieldError
+from simulator.server.bodies import asks, messages, text, vectors
+from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.fields import FieldError
 from simulator.server.http_server import is_known_key
 
 __all__ = ["SglangServer", "make", "settle"]
 _HEALTH_SECONDS = 1.0
-"""`/health` looks for a sign of life a second after it was asked, however well the server is."""
+"""`/health` waits a second before it checks for a sign of life, even if the server is healthy."""
 _HEALTH_LIMIT_SECONDS = 20.0
 _DECODE_LOG_INTERVAL = 40
 _NOT_SIMULATED = (
@@ -113,13 +113,13 @@ class SglangServer(DialectServer):
         return web.json_response(body, status=error.status)
 
     def dead(self) -> ApiError:
-        """Return the answer where the scheduler is gone."""
+        """Return the response if the scheduler is lost."""
         return ApiError(
             500, "Internal server error: the scheduler died", kind="InternalServerError"
         )
 
     def submit(self, ask: Ask) -> Request:
-        """Queue a request, unless `--max-queued-requests` wait already."""
+        """Queue a request, unless `--max-queued-requests` is reached."""
         limit: int | None = self._flags.max_queued_requests
         if limit is not None and len(self._engine.scheduler.waiting) >= limit:
             raise ApiError(503, "The request queue is full.", kind="503")
@@ -209,7 +209,7 @@ class SglangServer(DialectServer):
         return await self._generate(http, body, [prompt], is_chat=True)
 
     async def _generate(
-        self, http: web.Request, body: protocol.Json, prompts: list[list[int]], *, is_chat: bool
+        self, http: web.Request, body: asks.Json, prompts: list[list[int]], *, is_chat: bool
     ) -> web.StreamResponse:
         if self._deployment.pooling:
             raise ApiError(400, "This model does not appear to be a generation model.", kind=_BAD)
@@ -218,7 +218,7 @@ class SglangServer(DialectServer):
             raise ApiError(400, "one prompt a request on a simulated engine.", kind=_BAD)
         name = str(body.get("model") or DEFAULT_MODEL)
         ask = self._ask(body, name, prompts[0], self._adapter(name, body), is_chat=is_chat)
-        usage: protocol.Json = body.get("stream_options") or {}
+        usage: asks.Json = body.get("stream_options") or {}
         if ask.stream:
             kind = ChatEvents if is_chat else CompletionEvents
             events = kind(ask, uuid.uuid4().hex, include_usage=bool(usage.get("include_usage")))
@@ -228,10 +228,10 @@ class SglangServer(DialectServer):
         write = chat_body if is_chat else completion_body
         return self.json(write(ask, request.generated, reason_of(request), cached))
 
-    def _adapter(self, name: str, body: protocol.Json) -> str | None:
-        """Return the adapter that a request asks for, as `BASE:ADAPTER` or in `lora_path`.
+    def _adapter(self, name: str, body: asks.Json) -> str | None:
+        """Return the adapter of a request, from `BASE:ADAPTER` or `lora_path`.
 
-        Any other name is answered by the base model: SGLang compares it with nothing.
+        The base model answers any other name, because SGLang does not check it.
         """
         found = body.get("lora_path")
         if ":" in name and name != self._served:
@@ -260,7 +260,7 @@ class SglangServer(DialectServer):
 
     def _ask(
         self,
-        body: protocol.Json,
+        body: asks.Json,
         name: str,
         prompt: list[int],
         adapter: str | None,
@@ -311,7 +311,7 @@ class SglangServer(DialectServer):
     async def _embeddings(self, http: web.Request) -> web.Response:
         self._check(http)
         body = await read_body(http, Embedding)
-        prompts = protocol.prompt_tokens(body.get("input"), "input")
+        prompts = asks.prompt_tokens(body.get("input"), "input")
         if not self._deployment.pooling:
             raise ApiError(
                 400,
@@ -324,7 +324,7 @@ class SglangServer(DialectServer):
             async for _ in self._engine.results(request):
                 pass
         data = [
-            {"embedding": protocol.embedding(prompt, body.get("dimensions")), "index": index}
+            {"embedding": vectors.embedding(prompt, body.get("dimensions")), "index": index}
             | {"object": "embedding"}
             for index, prompt in enumerate(prompts)
         ]
@@ -377,7 +377,7 @@ class SglangServer(DialectServer):
         raise ApiError(501, f"{http.path} is not available on a simulated engine.", kind="501")
 
     async def stop(self) -> None:
-        """Answer probes with 503, finish what is open, and end."""
+        """Answer probes with 503, finish open requests, and exit."""
         self._is_ending = True
         await super().stop()
 
@@ -386,6 +386,6 @@ _BAD = "BadRequest"
 
 
 def protocol_error(field: str, message: str) -> ApiError:
-    """Return the answer to a body that is not of the right form; FastAPI's 422 becomes 400."""
+    """Return the response to an invalid body; FastAPI's 422 becomes 400."""
     found = f"{{'type': 'value_error', 'loc': ('body', '{field}'), 'msg': '{message}'}}"
     return ApiError(400, f"1 validation error:\n  {found}", kind="Bad Request")

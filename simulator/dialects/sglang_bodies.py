@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict
 
 from simulator.dialects.server import Ask, reason_of
 from simulator.engine.request import Request
-from simulator.server import fields, protocol, text
-from simulator.server.errors import ApiError
+from simulator.server.bodies import asks, fields, text
+from simulator.server.bodies.errors import ApiError
 
 DEFAULT_MODEL = "default"
-"""Name of the model where a request gives none."""
+"""Default model name of a request."""
 
 
 class _Body(fields.Request):
@@ -61,7 +61,7 @@ class Completion(_Body):
 
 
 class Embedding(BaseModel):
-    """`EmbeddingRequest`, as far as it is simulated."""
+    """`EmbeddingRequest`, its simulated part."""
 
     model_config = ConfigDict(extra="allow")
     input: list[int] | list[list[int]] | str | list[str]
@@ -90,32 +90,31 @@ class Adapter(NoAdapter):
     lora_path: str
 
 
-async def read_body(http: web.Request, form: type[BaseModel]) -> protocol.Json:
-    """Return the body of a request, its fields checked.
+async def read_body(http: web.Request, form: type[BaseModel]) -> asks.Json:
+    """Return the validated body of a request.
 
     Raises:
-        ApiError: it is not JSON, by its content type or by what it is, or a field is of the wrong
-            type.
+        ApiError: the content type or the body is not JSON, or a field has the wrong type.
     """
     media = http.headers.get("Content-Type", "").lower().partition(";")[0]
     if media != "application/json":
         found = "Unsupported Media Type: Only 'application/json' is allowed"
         raise ApiError(400, f"1 validation error:\n  {{'msg': \"{found}\"}}", kind="Bad Request")
-    return fields.checked(form, await protocol.read_json(http))
+    return fields.checked(form, await asks.read_json(http))
 
 
 def prompts_of(prompt: Any) -> list[list[int]]:
     """Return the prompts of a completion as tokens.
 
     Raises:
-        ApiError: it is empty, or not of the right form.
+        ApiError: the prompt is empty or has the wrong format.
     """
     if prompt in ("", []):
         raise ApiError(400, "Prompt cannot be empty")
-    return protocol.prompt_tokens(prompt)
+    return asks.prompt_tokens(prompt)
 
 
-def stops_of(body: protocol.Json) -> list[str]:
+def stops_of(body: asks.Json) -> list[str]:
     """Return the stop texts of a request."""
     found: Any = body.get("stop")
     if found is None:
@@ -124,7 +123,7 @@ def stops_of(body: protocol.Json) -> list[str]:
 
 
 def usage(prompt: int, generated: int, cached: int | None = None) -> Any:
-    """Return `UsageInfo`; `cached` None: the server does not report it."""
+    """Return `UsageInfo`; with `cached` None, it does not report cached tokens."""
     details = None if cached is None else {"cached_tokens": cached}
     return {
         "prompt_tokens": prompt,
@@ -137,7 +136,7 @@ def usage(prompt: int, generated: int, cached: int | None = None) -> Any:
 
 
 def _matched(ask: Ask, reason: str | None) -> str | int | None:
-    """Return what ended an answer: a stop text, or the number of the token that ends a text."""
+    """Return what ended a response: a stop text, or the ID of the end-of-text token."""
     return None if reason != "stop" else (ask.stopped_by or text.token("</s>"))
 
 
@@ -169,7 +168,7 @@ def completion_body(ask: Ask, generated: int, reason: str, cached: int | None) -
 
 
 class _Events:
-    """What the streams of both forms have in common."""
+    """Shared code of both stream formats."""
 
     kind = ""
 
@@ -191,7 +190,7 @@ class _Events:
 
 
 class ChatEvents(_Events):
-    """A streamed chat: a role, text, the reason by itself, and usage where it was asked for."""
+    """A streamed chat: role, text, a separate finish reason, and usage if requested."""
 
     kind = "chat.completion.chunk"
     _began = False
@@ -207,22 +206,22 @@ class ChatEvents(_Events):
         return {**self._head, "choices": [choice]}
 
     def opening(self) -> list[Any]:
-        """Return nothing: the role comes with the first token."""
+        """Return nothing, because the role comes with the first token."""
         return []
 
     def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the event of some text, and the role before the first."""
+        """Return the event of some text, after the role for the first one."""
         first = [] if self._began else [self._event({"role": "assistant", "content": ""})]
         self._began = True
         return [*first, *([self._event({"content": part})] if part else [])]
 
     def closing(self, request: Request) -> list[Any]:
-        """Return the reason, then the usage."""
+        """Return the finish reason, then the usage."""
         return [self._event({}, reason_of(request)), *self._usage_event(request)]
 
 
 class CompletionEvents(_Events):
-    """A streamed completion: text, the reason with the last of it, and usage."""
+    """A streamed completion: text, the finish reason with the last text, and usage."""
 
     kind = "text_completion"
 
@@ -241,7 +240,7 @@ class CompletionEvents(_Events):
         return []
 
     def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the event of some text; the last one carries the reason."""
+        """Return the event of some text; the last one has the finish reason."""
         return [self._event(part, reason_of(request) if request.finished else None)]
 
     def closing(self, request: Request) -> list[Any]:

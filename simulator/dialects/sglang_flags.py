@@ -1,4 +1,4 @@
-"""SGLang's command line, and what a server of it starts with.
+"""SGLang's command line, and the settings of a server.
 
 Read from the wheel of 0.5.21: `srt/arg_groups`, `srt/server_args.py`.
 """
@@ -15,7 +15,7 @@ from twin.engines import vllm_flags
 
 _PORT = 30000
 _SIMULATED_PAGE = 16
-"""Tokens of a page where the flag says 1, SGLang's default: a finer cache costs time alone."""
+"""Tokens per page if the flag is 1, SGLang's default; a finer cache only costs time."""
 _RUNNING = 2048
 _ADAPTERS = 8
 _KV_CACHE = {"bf16": "bfloat16"}
@@ -23,7 +23,7 @@ _KV_CACHE = {"bf16": "bfloat16"}
 
 @dataclass(frozen=True)
 class Settings:
-    """A server's command line, and what is made of it."""
+    """A server's command line and settings."""
 
     flags: argparse.Namespace
     deployment: Deployment
@@ -31,22 +31,22 @@ class Settings:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Address of the server."""
         return int(self.flags.port or _PORT)
 
     @property
     def longest_request(self) -> int:
-        """Tokens of prompt and answer together: the context or the cache, one less."""
+        """Maximum tokens of prompt and response together: context or cache size, minus one."""
         deployment = self.deployment
         cached = deployment.kv_blocks * deployment.block_size
         return min(deployment.max_model_len, cached) - 1
 
 
 def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Read the arguments behind `python3 -m sglang.launch_server`.
+    """Read the arguments of `python3 -m sglang.launch_server`.
 
     Raises:
-        EngineError: SGLang would refuse to start.
+        EngineError: SGLang would not start.
         SystemExit: status 2 with argparse's message.
     """
     flags = command_line.parse("sglang", "launch_server.py", argv, model_path=True)
@@ -87,11 +87,11 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
 
 
 def _adapter(given: str) -> tuple[str, str]:
-    """Read one word of `--lora-paths`: `NAME=PATH`, a path, or a JSON object.
+    """Read one item of `--lora-paths`: `NAME=PATH`, a path, or a JSON object.
 
     Raises:
-        EngineError: the object is none. argparse does not catch what the flag's action raises, so
-            SGLang ends with that error and status 1.
+        EngineError: the object is not valid. argparse does not catch exceptions of the flag's
+            action, so SGLang exits with that error and status 1.
     """
     word = given.strip()
     if word.startswith("{") and word.endswith("}"):

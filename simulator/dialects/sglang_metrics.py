@@ -1,9 +1,9 @@
-"""SGLang's metrics: what its scheduler and its tokenizer manager export.
+"""SGLang's metrics, from its scheduler and its tokenizer manager.
 
-Gauges are not as fresh as vLLM's: the scheduler writes them at each prefill, at every fortieth
-decode step (`--decode-log-interval`), and when it falls idle
-(`srt/managers/scheduler_components/metrics_reporter.py` of 0.5.23). Pickers and autoscalers read
-them as old as that.
+Gauges are less current than vLLM's: the scheduler updates them at each prefill, at every fortieth
+decode step (`--decode-log-interval`), and when it becomes idle
+(`srt/managers/scheduler_components/metrics_reporter.py` of 0.5.23). Pickers and autoscalers see the
+same outdated values.
 """
 
 from gke_inference.sizing.memory import kv_token_bytes
@@ -44,7 +44,7 @@ _ALWAYS_ZERO = (
     "is_cuda_graph",
     "num_unique_running_routing_keys",
 )
-"""Gauges of what this engine has not got or does not simulate: there, and 0."""
+"""Gauges of features that are missing or not simulated; always 0."""
 _GIB = 2**30
 
 
@@ -52,9 +52,9 @@ class SglangMetrics(OtherMetrics):
     """The metrics of one SGLang server.
 
     Args:
-        deployment: what it serves.
-        page_size: tokens of a page of its cache, as its flag says.
-        interval: decode steps after which the gauges are written.
+        deployment: deployment of the server.
+        page_size: tokens per cache page, from its flag.
+        interval: number of decode steps between gauge updates.
     """
 
     def __init__(self, deployment: Deployment, *, page_size: int, interval: int) -> None:
@@ -92,7 +92,7 @@ class SglangMetrics(OtherMetrics):
             self.families.set(f"sglang:{name}", 0)
 
     def on_state(self, scheduler: Scheduler) -> None:
-        """Write the gauges, where it is time to."""
+        """Update the gauges if they are due."""
         if not self._is_due and (scheduler.running or scheduler.waiting):
             return
         self._is_due = False
@@ -121,7 +121,7 @@ class SglangMetrics(OtherMetrics):
             self.families.set("sglang:lora_pool_utilization", used / self._slots)
 
     def on_step(self, load: StepLoad) -> None:
-        """Count tokens, and write the gauges at a prefill and at every so many decode steps."""
+        """Count tokens, and update the gauges at a prefill and every `interval` decode steps."""
         if load.prefill_tokens:
             self.families.add(
                 "sglang:realtime_tokens_total", load.prefill_tokens, mode="prefill_compute"
@@ -135,7 +135,7 @@ class SglangMetrics(OtherMetrics):
             self.before_render()
 
     def on_first_token(self, request: Request, seconds: float) -> None:
-        """Book the time to the first token, and the share of its prompt that was cached."""
+        """Record the time to the first token, and the cached share of its prompt."""
         self._hit_rate = request.cached_tokens / max(1, len(request.prompt))
         self.families.observe(
             "sglang:time_to_first_token_seconds", seconds, is_streaming=_is_streamed(request)
@@ -144,12 +144,12 @@ class SglangMetrics(OtherMetrics):
         self.families.observe("sglang:queue_time_seconds", scheduled - request.arrival)
 
     def on_tokens(self, seconds: float, count: int) -> None:
-        """Book the time since the token before, once for each request."""
+        """Record the time since the previous token, once per request."""
         self.families.observe("sglang:inter_token_latency_seconds", seconds, count)
         self._rates += count / seconds if seconds > 0 else 0.0
 
     def on_end(self, request: Request, now: float) -> None:
-        """Book a finished request; prompt tokens count once it is over, as SGLang's do."""
+        """Record a finished request; like SGLang, count prompt tokens at its end."""
         book, prompt = self.families, len(request.prompt)
         streamed = _is_streamed(request)
         book.add("sglang:prompt_tokens_total", prompt, is_streaming=streamed)
@@ -165,7 +165,7 @@ class SglangMetrics(OtherMetrics):
         book.observe("sglang:generation_tokens_histogram", request.generated)
 
     def on_abort(self, request: Request) -> None:
-        """Book a request that was given up."""
+        """Record an aborted request."""
         self.families.add("sglang:num_aborted_requests_total", 1)
 
 

@@ -24,8 +24,8 @@ from simulator.dialects.tgi_flags import Settings, settle
 from simulator.dialects.tgi_metrics import TgiMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
-from simulator.server import messages, protocol, text
-from simulator.server.errors import ApiError
+from simulator.server.bodies import answers, asks, messages, text
+from simulator.server.bodies.errors import ApiError
 
 __all__ = ["TgiServer", "make", "settle"]
 _OVERLOADED = "overloaded"
@@ -44,8 +44,8 @@ def make(settings: Settings) -> tuple[Engine, "TgiServer"]:
 class TgiServer(DialectServer):
     """The HTTP API of one TGI server.
 
-    `model` of a request is the name of an adapter to it; of one that it has not got, as of every
-    name here, the base model answers.
+    It treats `model` of a request as the name of an adapter. The base model answers unknown names,
+    which here are all names.
     """
 
     def __init__(self, engine: Engine, settings: Settings, metrics: TgiMetrics) -> None:
@@ -68,13 +68,13 @@ class TgiServer(DialectServer):
         ]
 
     def failed(self, http: web.Request, error: ApiError) -> web.Response:
-        """Return an error as TGI's `ErrorResponse`; a body that is no JSON is plain text.
+        """Return an error as TGI's `ErrorResponse`, or as plain text for a body that is not JSON.
 
-        What is found in a stream that was begun is an event of it, with status 200.
+        An error in a stream that has begun is an event with status 200.
         """
         if isinstance(error, _StreamError):
             event = {"error": {"message": error.message, "http_status_code": 422}}
-            whole = protocol.event(event) + b"data: [DONE]\n\n"
+            whole = answers.event(event) + b"data: [DONE]\n\n"
             headers = {"Content-Type": "text/event-stream", **self._headers}
             return web.Response(body=whole, headers=headers)
         if error.kind == "Bad Request":
@@ -87,11 +87,11 @@ class TgiServer(DialectServer):
         return web.json_response(body, status=error.status)
 
     def unrouted(self, error: web.HTTPException) -> web.Response:
-        """Return what axum answers for a path or a method that is not there: an empty body."""
+        """Return axum's response for an unknown path or method: an empty body."""
         return web.Response(status=error.status)
 
     def dead(self) -> ApiError:
-        """Return the answer where a shard is gone."""
+        """Return the response if a shard is lost."""
         said = "Request failed during generation: Server error: transport error"
         return ApiError(424, said, kind="generation")
 
@@ -131,14 +131,14 @@ class TgiServer(DialectServer):
         return web.Response(text=self._engine.page())
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
-        body = await protocol.read_json(http)
+        body = await asks.read_json(http)
         if "messages" not in body:
             raise form_error("missing field `messages`")
         check(body, CHAT)
         prompt = text.tokenize(messages.chat_text(body["messages"] or [{"role": "user"}]))
         most = body.get("max_tokens", body.get("max_completion_tokens"))
         ask = self._ask(body, self._name(body), prompt, most)
-        options: protocol.Json = body.get("stream_options") or {}
+        options: asks.Json = body.get("stream_options") or {}
         with_usage = bool(options.get("include_usage"))
         if ask.stream:
             return await self._limited_stream(http, ask, ChatEvents(ask, include_usage=with_usage))
@@ -149,7 +149,7 @@ class TgiServer(DialectServer):
         return self.json(whole_body("chat.completion", ask, choice, request), **timings(request))
 
     async def _completions(self, http: web.Request) -> web.StreamResponse:
-        body = await protocol.read_json(http)
+        body = await asks.read_json(http)
         if "prompt" not in body:
             raise form_error("missing field `prompt`")
         check(body, COMPLETION)
@@ -159,7 +159,7 @@ class TgiServer(DialectServer):
             self._metrics.refused("validation")
             said = "Suffix is not supported and can be achieved by preprocessing the prompt."
             raise ApiError(422, said, kind="suffix not supported")
-        prompts = protocol.prompt_tokens(body["prompt"] or [[]])
+        prompts = asks.prompt_tokens(body["prompt"] or [[]])
         if len(prompts) != 1:
             raise ApiError(422, "one prompt a request on a simulated engine.", kind="validation")
         ask = self._ask(body, self._deployment.model, prompts[0], body.get("max_tokens"))
@@ -171,22 +171,22 @@ class TgiServer(DialectServer):
         return self.json(whole_body("text_completion", ask, choice, request), **timings(request))
 
     async def _generate(self, http: web.Request) -> web.StreamResponse:
-        body = await protocol.read_json(http)
+        body = await asks.read_json(http)
         if not isinstance(body.get("inputs"), str):
             raise form_error("missing field `inputs`")
-        given: protocol.Json = body.get("parameters", {})
+        given: asks.Json = body.get("parameters", {})
         check(given, PARAMETERS, "parameters")
         prompt = text.tokenize(body["inputs"])
         ask = self._ask(given | {"stream": False}, "tgi", prompt, given.get("max_new_tokens"))
         request = await self._limited(ask)
         return self.json({"generated_text": ask.text}, **timings(request))
 
-    def _name(self, body: protocol.Json) -> str:
-        """Return the model as an answer names it: as it was asked for, or as it was loaded."""
+    def _name(self, body: asks.Json) -> str:
+        """Return the model name of a response: the requested or the loaded name."""
         name = body.get("model")
         return self._deployment.model if name in (None, "tgi") else str(name)
 
-    def _ask(self, body: protocol.Json, name: str, prompt: list[int], most: int | None) -> Ask:
+    def _ask(self, body: asks.Json, name: str, prompt: list[int], most: int | None) -> Ask:
         check_simulated({**body, "n": None})  # TGI reads no `n`
         stops: list[str] = body.get("stop") or []
         stream = bool(body.get("stream"))
@@ -201,9 +201,9 @@ class TgiServer(DialectServer):
         return ask_of(name, prompt, wanted, stops, ignore_end=ends, stream=stream)
 
     def _problem(
-        self, body: protocol.Json, prompt: list[int], most: int | None, stops: list[str]
+        self, body: asks.Json, prompt: list[int], most: int | None, stops: list[str]
     ) -> str:
-        """Return what `validation.rs` finds wrong with a request; empty where nothing is."""
+        """Return the error of `validation.rs` for a request; empty if it is valid."""
         longest, longest_prompt = self._deployment.max_model_len, self._settings.longest_prompt
         temperature, top_p = body.get("temperature"), body.get("top_p")
         limit, count = self._settings.most_stops, len(prompt)
@@ -243,7 +243,7 @@ class TgiServer(DialectServer):
             self._open -= 1
 
     async def _tokenize(self, http: web.Request) -> web.Response:
-        body = await protocol.read_json(http)
+        body = await asks.read_json(http)
         if not isinstance(body.get("inputs"), str):
             raise form_error("missing field `inputs`")
         out: list[Any] = []
@@ -256,11 +256,11 @@ class TgiServer(DialectServer):
 
 
 _CHUNK = 1024
-"""Tokens of an answer that are set aside at a time, `DEFAULT_GENERATION_LENGTH`."""
+"""Number of response tokens that are reserved at a time, `DEFAULT_GENERATION_LENGTH`."""
 
 
 class _StreamError(ApiError):
-    """A request whose stream begins and ends with its error."""
+    """A request whose stream consists only of its error."""
 
 
 def _refusal(status: int, message: str, kind: str, is_stream: bool) -> ApiError:

@@ -12,7 +12,7 @@ _FINGERPRINT = f"{VERSION}-native"
 
 
 def reason(ask: Ask, request: Request, ended: str) -> str:
-    """Return the reason in TGI's words; `ended`: its word for a text that ends by itself."""
+    """Return TGI's finish reason; `ended` is the one for a text that ends by itself."""
     if request.finished is FinishReason.LENGTH:
         return "length"
     return "stop_sequence" if ask.stopped_by else ended
@@ -39,12 +39,12 @@ def _head(kind: str, ask: Ask) -> Any:
 
 
 def body(kind: str, ask: Ask, choice: Any, request: Request) -> Any:
-    """Return an answer that is not streamed."""
+    """Return a response that is not streamed."""
     return {**_head(kind, ask), "choices": [choice], "usage": usage(ask, request.generated)}
 
 
 def timings(request: Request) -> dict[str, str]:
-    """Return the headers with what a request took, in milliseconds and tokens."""
+    """Return the headers with times in milliseconds and token counts."""
     last = request.last_token or request.arrival
     begun = request.first_scheduled or request.arrival
     inference = last - begun
@@ -62,7 +62,7 @@ def timings(request: Request) -> dict[str, str]:
 
 
 class ChatEvents:
-    """A streamed chat: the role is in every event, and the reason in the last with text."""
+    """A streamed chat: every event has the role, and the last with text has the finish reason."""
 
     def __init__(self, ask: Ask, *, include_usage: bool) -> None:
         self._ask = ask
@@ -84,7 +84,7 @@ class ChatEvents:
         return [{**_head("chat.completion.chunk", self._ask), "choices": [choice], "usage": None}]
 
     def closing(self, request: Request) -> list[Any]:
-        """Return the usage, where it was asked for."""
+        """Return the usage if requested."""
         if not self._include_usage:
             return []
         found = usage(self._ask, request.generated)
@@ -92,7 +92,7 @@ class ChatEvents:
 
 
 class CompletionEvents:
-    """A streamed completion; its last event has the reason and the usage."""
+    """A streamed completion; its last event has the finish reason and the usage."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask

@@ -1,13 +1,13 @@
 """Types of a request's fields as serde reads them for TGI: `router/src/lib.rs` at v3.3.7.
 
-serde coerces nothing: a number in quotes is a text.
+serde does not coerce types: a number in quotes is a string.
 """
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-from simulator.server import protocol
-from simulator.server.errors import ApiError
+from simulator.server.bodies import asks
+from simulator.server.bodies.errors import ApiError
 
 _LARGEST = {"i32": 2**31 - 1, "u32": 2**32 - 1, "u64": 2**64 - 1, "usize": 2**64 - 1}
 _LEAST = {"i32": -(2**31)}
@@ -33,7 +33,7 @@ CHAT: Mapping[str, str] = _SHARED | {
     "tools": _PLURAL,
     "top_logprobs": "u32",
 }
-"""Fields of `ChatRequest` and what serde expects of each."""
+"""Fields of `ChatRequest` and the types that serde expects."""
 COMPLETION: Mapping[str, str] = _SHARED | {
     "repetition_penalty": "f32",
     "suffix": "a string",
@@ -67,24 +67,24 @@ _OF_PARAMETERS = {"decoder_input_details", "details", "do_sample", "stop", "wate
 
 
 def form_error(said: str) -> ApiError:
-    """Return the answer to a body that is not of the right form."""
+    """Return the response to an invalid body."""
     return ApiError(422, said, kind="form")
 
 
 def check(body: Any, fields: Mapping[str, str], where: str = "") -> None:
-    """Refuse fields of the wrong type.
+    """Reject fields of the wrong type.
 
     Args:
-        body: what should be a mapping.
-        fields: what serde expects of each.
-        where: path of the mapping in the request; empty for all of it.
+        body: value that must be a mapping.
+        fields: types that serde expects.
+        where: path of the mapping in the request; empty for the whole request.
 
     Raises:
-        ApiError: 422 with serde's words.
+        ApiError: 422 with serde's message.
     """
     if not isinstance(body, dict):
         raise _wrong(where, body, "struct GenerateParameters")
-    given = cast(protocol.Json, body)
+    given = cast(asks.Json, body)
     required = _OF_PARAMETERS if fields is PARAMETERS else _NOT_OPTIONAL
     for name, wanted in fields.items():
         if name not in given:
@@ -113,7 +113,7 @@ def _check_items(path: str, items: list[Any] | None, name: str) -> None:
 def _check_message(where: str, found: Any) -> None:
     if not isinstance(found, dict):
         raise _wrong(where, found, "struct Message")
-    message = cast(protocol.Json, found)
+    message = cast(asks.Json, found)
     role: Any = message.get("role")
     if "role" not in message:
         raise form_error(f"{where}: missing field `role`")
@@ -130,7 +130,7 @@ def _check_message(where: str, found: Any) -> None:
 def _is_part(part: Any) -> bool:
     if not isinstance(part, dict):
         return False
-    known = cast(protocol.Json, part)
+    known = cast(asks.Json, part)
     image: Any = known.get("image_url")
     is_image = isinstance(image, dict) and isinstance(image.get("url"), str)  # pyright: ignore[reportUnknownMemberType]
     found = {"image_url": is_image, "text": isinstance(known.get("text"), str)}
@@ -156,7 +156,7 @@ def _wrong(where: str, value: Any, wanted: str) -> ApiError:
 
 
 def _unexpected(value: Any) -> str:
-    """Return serde's words for a value (`serde::de::Unexpected`)."""
+    """Return serde's description of a value (`serde::de::Unexpected`)."""
     if value is None:
         return "null"
     if isinstance(value, bool):

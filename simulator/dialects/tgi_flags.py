@@ -1,4 +1,4 @@
-"""TGI's command line, and what a server of it starts with: `launcher/src/main.rs` at v3.3.7."""
+"""TGI's command line, and the settings of a server: `launcher/src/main.rs` at v3.3.7."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _QUANTIZED = {"awq": "awq", "bitsandbytes": "bitsandbytes", "fp8": "fp8", "gptq"
 
 @dataclass(frozen=True)
 class Settings:
-    """A server's command line, and what is made of it."""
+    """A server's command line and settings."""
 
     flags: argparse.Namespace
     deployment: Deployment
@@ -29,10 +29,10 @@ class Settings:
 
 
 def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Read the arguments behind `text-generation-launcher`.
+    """Read the arguments of `text-generation-launcher`.
 
     Raises:
-        EngineError: the server would refuse to start.
+        EngineError: the server would not start.
         SystemExit: status 2 with clap's message.
     """
     flags = command_line.parse("tgi", "text-generation-launcher", argv)

@@ -15,9 +15,9 @@ class TgiMetrics(OtherMetrics):
     """The metrics of one TGI server.
 
     Args:
-        deployment: what it serves.
-        longest_prompt: `--max-input-tokens`.
-        longest: `--max-total-tokens`.
+        deployment: deployment of the server.
+        longest_prompt: value of `--max-input-tokens`.
+        longest: value of `--max-total-tokens`.
     """
 
     def __init__(self, deployment: Deployment, *, longest_prompt: int, longest: int) -> None:
@@ -38,18 +38,18 @@ class TgiMetrics(OtherMetrics):
         self.families.make(name, buckets).observe(value)
 
     def asked(self, prompt: int | None, most: int) -> None:
-        """Count a request; `prompt` None: it was refused before it was tokenized."""
+        """Count a request; `prompt` is None if it was rejected before tokenization."""
         self.families.add("tgi_request_count", 1)
         if prompt is not None:
             self._observe("tgi_request_input_length", prompt)
             self._observe("tgi_request_max_new_tokens", most)
 
     def refused(self, kind: str) -> None:
-        """Count a request that was not taken."""
+        """Count a rejected request."""
         self.families.add("tgi_request_failure", 1, err=kind)
 
     def on_state(self, scheduler: Scheduler) -> None:
-        """Write the gauges, once there was a request."""
+        """Update the gauges after the first request."""
         self._has_served = self._has_served or bool(scheduler.running or scheduler.waiting)
         if not self._has_served:
             return
@@ -60,7 +60,7 @@ class TgiMetrics(OtherMetrics):
         self.families.set("tgi_batch_current_max_tokens", held)
 
     def on_step(self, load: StepLoad) -> None:
-        """Count the calls of the model; one batch is a prefill or a decode."""
+        """Count the model calls; a batch is a prefill or a decode."""
         method = "prefill" if load.prefill_tokens else "decode"
         self.families.add("tgi_batch_inference_count", 1, method=method)
         self.families.add("tgi_batch_inference_success", 1, method=method)
@@ -69,7 +69,7 @@ class TgiMetrics(OtherMetrics):
         self._has_served = True
 
     def on_end(self, request: Request, now: float) -> None:
-        """Book a finished request."""
+        """Record a finished request."""
         begun = request.first_scheduled or request.arrival
         self.families.add("tgi_request_success", 1)
         for name, seconds in (

@@ -22,8 +22,8 @@ from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
 from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
-from simulator.server import fields, messages, protocol, text
-from simulator.server.errors import ApiError
+from simulator.server.bodies import asks, fields, messages, text
+from simulator.server.bodies.errors import ApiError
 from twin.engines import vllm_flags
 
 _PORT = 9000
@@ -33,7 +33,7 @@ _BATCH = re.compile(r"^max_batch_size:\s*(\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Settings:
-    """A server's command line, its repository, and what is made of them."""
+    """A server's command line, model repository and settings."""
 
     flags: argparse.Namespace
     deployment: Deployment
@@ -43,13 +43,14 @@ class Settings:
 
 
 def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """Read the arguments behind `openai_frontend/main.py`.
+    """Read the arguments of `openai_frontend/main.py`.
 
-    Parallelism, batch and memory are in the engine that was built: it fills the accelerators of its
-    pod. The model's size is read from the name that clients use, or from its tokenizer's folder.
+    Parallelism, batch size and memory belong to the built engine, which is assumed to fill the
+    accelerators of its pod. The model's size comes from the name that clients use, or from its
+    tokenizer's folder.
 
     Raises:
-        EngineError: Triton would refuse to start.
+        EngineError: Triton would not start.
         SystemExit: status 2 with argparse's message.
     """
     flags = command_line.parse("triton", "main.py", argv, model_repository=True)
@@ -83,7 +84,7 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
 
 
 _PARTS = {BATCHER, "preprocessing", "postprocessing"}
-"""Models of a repository that the one which clients name is made of."""
+"""Models in a repository that the model with the client's name uses."""
 
 
 def make(settings: Settings) -> tuple[Engine, "TritonServer"]:
@@ -125,7 +126,7 @@ class TritonServer(DialectServer):
         return web.json_response({"detail": detail}, status=error.status)
 
     def dead(self) -> ApiError:
-        """Return the answer where the backend is gone."""
+        """Return the response if the backend is lost."""
         return ApiError(500, "Executor is shutting down")
 
     async def _ready(self, _http: web.Request) -> web.Response:
@@ -151,7 +152,7 @@ class TritonServer(DialectServer):
         return web.json_response(self._card(name))
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
-        body = fields.checked(triton_bodies.Chat, await protocol.read_json(http))
+        body = fields.checked(triton_bodies.Chat, await asks.read_json(http))
         self._check(body)
         if body.get("logprobs") or body.get("top_logprobs") is not None:
             raise ApiError(400, "logprobs are currently available only for the vLLM backend")
@@ -170,7 +171,7 @@ class TritonServer(DialectServer):
         return self.json(_body("chat.completion", ask, choice, _usage(ask, request.generated)))
 
     async def _completions(self, http: web.Request) -> web.StreamResponse:
-        body = fields.checked(triton_bodies.Completion, await protocol.read_json(http))
+        body = fields.checked(triton_bodies.Completion, await asks.read_json(http))
         self._check(body)
         prompt = body["prompt"]
         if body.get("suffix") is not None:
@@ -187,14 +188,14 @@ class TritonServer(DialectServer):
         return self.json(_body("text_completion", ask, choice, _usage(ask, request.generated)))
 
     async def _embeddings(self, http: web.Request) -> web.Response:
-        body = fields.checked(triton_bodies.Embedding, await protocol.read_json(http))
+        body = fields.checked(triton_bodies.Embedding, await asks.read_json(http))
         if body["model"] not in self._settings.models:
             raise ApiError(400, f"Unknown model: {body['model']}")
         said = "TRT-LLM backend and Python backend do not support embedding requests"
         raise ApiError(400, said)
 
-    def _check(self, body: protocol.Json) -> None:
-        """Refuse what the front end does, in its order."""
+    def _check(self, body: asks.Json) -> None:
+        """Reject what the front end rejects, in its order."""
         if body["model"] not in self._settings.models:
             raise ApiError(400, f"Unknown model: {body['model']}")
         if (body.get("n") or 1) > 1:
@@ -205,7 +206,7 @@ class TritonServer(DialectServer):
         if body.get("stream_options") and not body.get("stream"):
             raise ApiError(400, "`stream_options` can only be used when `stream` is True")
 
-    def _ask(self, body: protocol.Json, prompt: list[int], most: int | None) -> Ask:
+    def _ask(self, body: asks.Json, prompt: list[int], most: int | None) -> Ask:
         check_simulated(body)
         longest = self._deployment.max_model_len
         wanted = self._settings.most_tokens if most is None else most
@@ -227,9 +228,9 @@ class TritonServer(DialectServer):
         )
 
     async def _stream(
-        self, http: web.Request, body: protocol.Json, ask: Ask, *, is_chat: bool
+        self, http: web.Request, body: asks.Json, ask: Ask, *, is_chat: bool
     ) -> web.StreamResponse:
-        options: protocol.Json = body.get("stream_options") or {}
+        options: asks.Json = body.get("stream_options") or {}
         wants = bool(options.get("include_usage"))
         return await self.streamed(http, ask, _Events(ask, is_chat=is_chat, include_usage=wants))
 
@@ -256,14 +257,14 @@ def _body(kind: str, ask: Ask, choice: Any, usage: Any) -> Any:
 
 
 class _Events:
-    """A streamed answer: it ends with `stop`, even where the limit of tokens ended it."""
+    """A streamed response, which ends with `stop` even at the token limit."""
 
     def __init__(self, ask: Ask, *, is_chat: bool, include_usage: bool) -> None:
         self._is_chat = is_chat
         self._include_usage = include_usage
         self._ask = ask
         kind = "chat.completion.chunk" if is_chat else "text_completion"
-        self._head: protocol.Json = {**_body(kind, ask, None, None), "choices": []}
+        self._head: asks.Json = {**_body(kind, ask, None, None), "choices": []}
 
     def _event(self, delta: Any, reason: str | None) -> Any:
         choice: Any = {"finish_reason": reason, "index": 0, "logprobs": None}
@@ -279,7 +280,7 @@ class _Events:
         return [self._event({"content": part}, "stop" if request.finished else None)]
 
     def closing(self, request: Request) -> list[Any]:
-        """Return the usage, where it was asked for."""
+        """Return the usage if requested."""
         if not self._include_usage:
             return []
         return [{**self._head, "usage": _usage(self._ask, request.generated)}]

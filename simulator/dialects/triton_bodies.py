@@ -1,13 +1,13 @@
-"""What Triton's OpenAI front end reads of a request: `schemas/openai.py` at v2.70.0.
+"""Request fields of Triton's OpenAI front end: `schemas/openai.py` at v2.70.0.
 
-Fields that are not listed are errors to it.
+Unlisted fields are errors.
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from simulator.server.fields import Function, NamedTool, StreamOptions
+from simulator.server.bodies.fields import Function, NamedTool, StreamOptions
 
 _INT64 = 2**63
 _Penalty = Annotated[float, Field(ge=-2, le=2)]

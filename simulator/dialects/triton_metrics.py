@@ -1,4 +1,4 @@
-"""Triton's metrics over TensorRT-LLM: those of its batch manager, and Triton's own."""
+"""Triton's metrics with TensorRT-LLM: those of its batch manager, and Triton's own."""
 
 import time
 
@@ -8,7 +8,7 @@ from simulator.engine.scheduler import Scheduler
 from simulator.engine.settings import Deployment
 
 BATCHER = "tensorrt_llm"
-"""The model of a repository that computes; the one that clients name calls it."""
+"""The model in a repository that computes; the model with the client's name calls it."""
 _VERSION = "1"
 _US = 1e6
 
@@ -17,7 +17,7 @@ class TritonMetrics(OtherMetrics):
     """The metrics of one Triton server.
 
     Args:
-        deployment: what it serves.
+        deployment: deployment of the server.
         models: models of its repository.
     """
 
@@ -45,7 +45,7 @@ class TritonMetrics(OtherMetrics):
         self.families.set(f"nv_trt_llm_{name}", value, model=self._batcher, **labels)
 
     def on_state(self, scheduler: Scheduler) -> None:
-        """Write what the batch manager reports."""
+        """Update the metrics of the batch manager."""
         cache, running = scheduler.cache, scheduler.running
         reading = sum(not each.generated for each in running)
         waiting = len(scheduler.waiting)
@@ -80,7 +80,7 @@ class TritonMetrics(OtherMetrics):
         self._steps += 1
 
     def on_end(self, request: Request, now: float) -> None:
-        """Book a finished request at every model that it passes."""
+        """Record a finished request for every model that it passes."""
         begun = request.first_scheduled or request.arrival
         for model in self._models:
             for name in ("request_success", "count", "exec_count"):
@@ -93,6 +93,6 @@ class TritonMetrics(OtherMetrics):
                 self.families.add(f"nv_inference_{name}", seconds * _US, model=model)
 
     def on_abort(self, request: Request) -> None:
-        """Book a request that failed."""
+        """Record a failed request."""
         for model in self._models:
             self.families.add("nv_inference_request_failure", 1, model=model, reason="OTHER")

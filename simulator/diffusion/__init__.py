@@ -1,1 +1,1 @@
-"""The image server on this machine: the real pipeline on processors, and a simulated one."""
+"""The image server on this machine: the real pipeline on CPUs, and a simulated one."""

@@ -1,7 +1,7 @@
-"""A pipeline that draws placeholders in the time that an accelerator would take.
+"""A pipeline that generates placeholder images in the time that an accelerator would take.
 
-The picture is a function of prompt, seed and adapter, so one seed is one picture here, too; the
-prompt is written on it. Times are `planner.unit_cost.image_speed`'s, on the twin's clock.
+The image is a function of prompt, seed and adapter, so a seed always gives the same image; the
+prompt is written on it. Times are those of `planner.unit_cost.image_speed`, on the twin's clock.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _MARGIN, _LINE = 16, 40
 
 
 def load(settings: Settings, say: Callable[[str], None]) -> "Simulated":
-    """Return the pipeline; nothing is read."""
+    """Return the pipeline without reading weights."""
     say("simulated: no weights are read")
     accelerator = os.environ.get(f"{_PREFIX}ACCELERATOR", "")
     return Simulated(settings, accelerator, float(os.environ.get(f"{_PREFIX}SPEED", "1")))
@@ -32,9 +32,9 @@ class Simulated:
     """One simulated chip.
 
     Args:
-        settings: of the server.
-        accelerator: GKE's label of the node.
-        speed: how much faster than Google's the twin's clock runs.
+        settings: settings of the server.
+        accelerator: accelerator label of the GKE node.
+        speed: speed of the twin's clock relative to Google's.
     """
 
     def __init__(self, settings: Settings, accelerator: str, speed: float) -> None:
@@ -47,8 +47,11 @@ class Simulated:
         say("simulated: nothing is compiled")
 
     def facts(self) -> dict[str, Any]:
-        """Return which chip is simulated."""
+        """Return the simulated chip."""
         return {"device": f"simulated {self._accelerator or 'chip'}"}
+
+    def forget(self, adapter: str) -> None:
+        """Drop nothing: no adapter is kept."""
 
     def generate(
         self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch
@@ -77,8 +80,8 @@ class Simulated:
 
 
 def drawn(prompt: str, seed: int, batch: Batch) -> bytes:
-    """Return a placeholder as a file: colours of prompt, seed and adapter, and the words."""
-    told = f"{prompt}\n{seed}\n{batch.adapter}".encode()
+    """Return a placeholder as a file, with colors from prompt, seed and adapter, and the prompt."""
+    told = f"{prompt}\n{seed}\n{batch.adapter and batch.adapter.name}".encode()
     digest = hashlib.sha256(told).digest()
     above, below = tuple(digest[:3]), tuple(digest[3:6])
     column = Image.linear_gradient("L").resize((batch.width, batch.height))

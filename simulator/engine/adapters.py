@@ -1,4 +1,4 @@
-"""LoRA adapters on the accelerator and in host memory, and what bringing one there takes."""
+"""LoRA adapters on the accelerator and in host memory, and the time to load them."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _VOLUME_GBPS = 0.5
 
 
 class AdapterSlots:
-    """LoRA adapters on the accelerator and in host memory, the least recently used leave first."""
+    """LoRA adapters on the accelerator and in host memory, with LRU eviction."""
 
     def __init__(self, deployment: Deployment) -> None:
         flags = deployment.flags
@@ -28,7 +28,7 @@ class AdapterSlots:
         return all(name in self._device for name in names)
 
     def load(self, names: Sequence[str], busy: Sequence[str] = ()) -> float:
-        """Bring adapters onto the accelerator and return the seconds that takes."""
+        """Load adapters to the accelerator and return the time in seconds."""
         seconds = 0.0
         for name in names:
             if name not in self._device:
@@ -50,6 +50,6 @@ class AdapterSlots:
             del kept[oldest]
 
     def forget(self, name: str) -> None:
-        """Drop an adapter that was unloaded."""
+        """Remove an unloaded adapter."""
         self._device.pop(name, None)
         self._host.pop(name, None)

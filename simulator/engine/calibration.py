@@ -1,16 +1,16 @@
-"""The cost model against published points: which it reproduces, how closely, and where it fails.
+"""Calibration of the cost model against published points, with its errors and failures.
 
-`planner/data/benchmarks.csv` holds every published point that states what a steady state needs:
-model, hardware, lengths, and concurrency or "as much as goes". A point is reduced to one mean step:
-B sequences decode, at a context of the prompt and half the answer, while the prompts of those that
-take the place of finished ones are computed in the same steps; `B / step` is the throughput. The
-step is that of `CostModel`.
+`planner/data/benchmarks.csv` has every published point that states the parameters of a steady
+state: model, hardware, lengths, and concurrency or "as much as goes". A point is reduced to one
+mean step: B sequences decode, with a context of the prompt and half the response, while the prompts
+of new sequences that replace finished ones are computed in the same steps; `B / step` is the
+throughput. The step is that of `CostModel`.
 
-For each family of engine and hardware four figures are fitted, on a grid: the parts of peak
-compute and of bandwidth that it reaches, the seconds that each step takes besides, and by how much
-a mixture of experts computes slower. What is minimised is the mean absolute logarithm of simulated
-over published. Each point is then simulated with figures that were fitted without it (leave one
-out).
+For each family of engine and hardware, four figures are fitted on a grid: the fractions of peak
+compute and of peak bandwidth that it reaches, the overhead of each step in seconds, and the
+slowdown of compute for a mixture of experts. The fit minimizes the mean absolute logarithm of
+simulated over published. Each point is then simulated with figures that were fitted without it
+(leave one out).
 """
 
 import csv
@@ -24,7 +24,7 @@ import numpy as np
 
 from planner.fit.chips import Efficiency, accelerator, efficiency_of
 from planner.speed.points import group, kv_bits_of, rows, sequences_of, shape_of_row
-from planner.speed.roofline import CostModel, StepLoad
+from planner.speed.roofline import CostModel, ExpertGroup, StepLoad
 from simulator.engine import DATA
 from simulator.engine.replay import TraceRequest, replay, round_robin
 from simulator.engine.settings import PREFIX, EngineError, deploy
@@ -35,7 +35,7 @@ _DECODE = np.round(np.arange(0.15, 1.0, 0.05), 2)
 _OVERHEAD = np.array((0.0005, 0.0012, 0.0018, 0.0025, 0.004, 0.006, 0.009, 0.013, 0.02))
 _MIXTURE = np.array((1.0, 1.5, 2.0, 3.0, 4.0, 6.0))
 _GRID = np.array(np.meshgrid(_PREFILL, _DECODE, _OVERHEAD, _MIXTURE, indexing="ij")).reshape(4, -1)
-"""A column for each candidate: prefill, decode, overhead, mixture."""
+"""A column per candidate: prefill, decode, overhead, mixture."""
 _STEP_TOKENS = 8192
 _VLLM_FAMILIES = {
     "nvidia-l4": "L4",
@@ -62,7 +62,7 @@ class Point:
     mixture: bool
 
     def simulated(self, grid: np.ndarray) -> np.ndarray:
-        """Return the quantity as the model gives it, for each column of a grid of figures."""
+        """Return the model's value of the quantity for each column of a grid of figures."""
         prefill, decode, overhead, mixture = grid
         mean = np.zeros(grid.shape[1])
         for step in self.steps:
@@ -75,7 +75,7 @@ class Point:
 
 @dataclass(frozen=True)
 class MeanStep:
-    """One kind of step: part of all steps, and its seconds at peak."""
+    """A kind of step: its share of all steps, and its time at peak in seconds."""
 
     part: float
     compute: float
@@ -85,14 +85,14 @@ class MeanStep:
 
 @dataclass(frozen=True)
 class Compared:
-    """A point, and what the model says with figures fitted without it."""
+    """A point, and the model's value with figures fitted without it."""
 
     point: Point
     simulated: float
 
     @property
     def error(self) -> float:
-        """Simulated over published, less one."""
+        """Simulated over published, minus one."""
         return self.simulated / self.point.published - 1
 
 
@@ -107,12 +107,12 @@ class Family:
 
     @property
     def errors(self) -> list[float]:
-        """Absolute errors, each point left out of its own fit, the smallest first."""
+        """Absolute errors with each point left out of its own fit, smallest first."""
         return sorted(abs(item.error) for item in self.compared)
 
     @property
     def engine_errors(self) -> list[float]:
-        """Absolute errors with the figures that the simulated engine uses, the smallest first."""
+        """Absolute errors with the figures of the simulated engine, smallest first."""
         return sorted(
             abs(
                 float(item.point.simulated(_engine_figures(item.point))[0]) / item.point.published
@@ -142,7 +142,7 @@ def family_of(row: Mapping[str, str]) -> str:
 
 
 def _steps(model: CostModel, count: float, given: float, made: float) -> tuple[MeanStep, MeanStep]:
-    """Return the steps that decode only, and those that compute prompts beside it."""
+    """Return the steps that only decode, and those that also compute prompts."""
     needed = count * given / made
     chunk = min(max(given, needed), _STEP_TOKENS - count)
     with_prompts = needed / chunk
@@ -166,7 +166,11 @@ def _points(row: Mapping[str, str]) -> list[Point]:
     shape = shape_of_row(row)
     chips, replicas = group(shape, row)
     kv_bits = kv_bits_of(row, shape)
-    model = CostModel(shape, accelerator(row["accelerator"]), chips, kv_bits)
+    experts = ExpertGroup(chips, copies=chips) if "DEP" in row["parallelism"] else None
+    chip = accelerator(row["accelerator"])
+    model = CostModel(
+        shape, chip, chips, kv_bits, experts=experts if shape.expert_billion else None
+    )
     given, made = float(row["input_tokens"]), float(row["output_tokens"])
     count = sequences_of(row, shape, chips, kv_bits)
     count = min(count, _STEP_TOKENS / (1 + given / made))  # more cannot be kept busy with prompts
@@ -189,9 +193,9 @@ def _points(row: Mapping[str, str]) -> list[Point]:
 
 
 def fit(points: Sequence[Point]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the best figures for all points, and for all but each one of them.
+    """Return the best figures for all points, and for all points except each one.
 
-    Each is a column of a grid; of equally good ones it is the first.
+    Each is a column of a grid, the first of equally good ones.
     """
     lines = [np.abs(np.log(point.simulated(_GRID) / point.published)) for point in points]
     total = np.sum(lines, axis=0)
@@ -205,7 +209,7 @@ def _column(index: int) -> np.ndarray:
 
 @cache
 def families() -> tuple[Family, ...]:
-    """Return all families of the data, fitted, the largest first."""
+    """Return all fitted families of the data, largest first."""
     grouped: dict[str, list[Point]] = {}
     for row in rows():
         for point in _points(row):
@@ -224,15 +228,15 @@ def families() -> tuple[Family, ...]:
 
 @dataclass(frozen=True)
 class Fit:
-    """A combination that somebody runs, and whether the memory model lets it start."""
+    """A combination from public use, and whether it starts in the memory model."""
 
     row: Mapping[str, str]
     problem: str
-    """Empty where it starts."""
+    """Error of the memory model; empty if the combination starts."""
 
 
 def fits() -> list[Fit]:
-    """Return all tested combinations of model and accelerator, tried in the memory model."""
+    """Return all tested combinations of model and accelerator, with the memory model's results."""
     found: list[Fit] = []
     with (DATA / "model_fit.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -258,7 +262,7 @@ def fits() -> list[Fit]:
 
 @dataclass(frozen=True)
 class Burst:
-    """Prompts that arrive together on an idle engine, replayed; times in milliseconds."""
+    """A replayed burst of prompts on an idle engine, with times in milliseconds."""
 
     row: Mapping[str, str]
     ttft: float
@@ -266,7 +270,7 @@ class Burst:
 
 
 def bursts() -> list[Burst]:
-    """Replay the published bursts of long prompts with the figures that the engine uses."""
+    """Replay the published bursts of long prompts with the engine's figures."""
     found: list[Burst] = []
     for row in rows():
         asked = re.fullmatch(r"burst (\d+)", row["load"])

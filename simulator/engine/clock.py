@@ -1,9 +1,9 @@
-"""Where an engine takes its time from.
+"""The clocks of an engine.
 
-One idea, three drivers. The wall moves `WallClock`. Whoever sends the requests moves `StillClock`,
-when everything that real programs have under way has arrived. And where nothing but coroutines
-takes part, the event loop itself moves: `LoopClock` on `run_virtual` jumps from timer to timer.
-(Without coroutines no clock is needed: see `simulator.engine.replay`.)
+There are three clocks. `WallClock` follows real time. The sender of requests advances `StillClock`
+when all pending messages of real programs have arrived. `LoopClock` is for coroutines alone: on
+`run_virtual`, the event loop jumps from timer to timer. (Code without coroutines needs no clock:
+see `simulator.engine.replay`.)
 """
 
 import asyncio
@@ -14,26 +14,26 @@ from typing import Any, Protocol
 
 
 class Clock(Protocol):
-    """Engine time: what every timestamp, metric and step duration of an engine is stated in."""
+    """Engine time, in which all timestamps, metrics and step durations of an engine are stated."""
 
     def now(self) -> float:
         """Return the time, in seconds."""
         ...
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until a moment; not at all where it is past."""
+        """Wait until a time; return at once if it is past."""
         ...
 
     async def wait(self, moment: float, changed: asyncio.Event) -> None:
-        """Wait until a moment or until something changed, whichever is first."""
+        """Wait until a time or a change, whichever comes first."""
         ...
 
 
 class WallClock:
-    """Real time, or time that passes `speed` times as fast.
+    """Real time, or time that runs `speed` times as fast.
 
     Args:
-        speed: engine seconds in a second of the wall.
+        speed: engine seconds per second of real time.
 
     Raises:
         ValueError: the speed is not positive.
@@ -49,11 +49,11 @@ class WallClock:
         return time.monotonic() * self.speed
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until a moment; not at all where it is past."""
+        """Wait until a time; return at once if it is past."""
         await asyncio.sleep(max(0.0, moment / self.speed - time.monotonic()))
 
     async def wait(self, moment: float, changed: asyncio.Event) -> None:
-        """Wait until a moment or until something changed, whichever is first."""
+        """Wait until a time or a change, whichever comes first."""
         delay = moment / self.speed - time.monotonic()
         if delay <= 0:
             await asyncio.sleep(0)
@@ -66,7 +66,7 @@ class WallClock:
 
 
 class StillClock:
-    """Engine time that only `move` moves: a clock for engines and a pace for clients."""
+    """Engine time that only `move` advances: a clock for engines and a pace for clients."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -77,10 +77,10 @@ class StillClock:
         return self._now
 
     def move(self, moment: float) -> None:
-        """Go on to a moment and wake who waited for it.
+        """Advance to a time and wake its waiters.
 
         Raises:
-            ValueError: the moment is past.
+            ValueError: the time is in the past.
         """
         if moment < self._now:
             raise ValueError(f"moment must not be before {self._now}, got {moment}")
@@ -90,14 +90,14 @@ class StillClock:
                 sleeper.set()
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until a moment; not at all where it is past."""
+        """Wait until a time; return at once if it is past."""
         woken = asyncio.Event()
         while moment > self._now:
             woken.clear()
             await self.wait(moment, woken)
 
     async def wait(self, moment: float, changed: asyncio.Event) -> None:
-        """Wait until a moment or until something changed."""
+        """Wait until a time or a change."""
         if moment <= self._now:
             await asyncio.sleep(0)
             return
@@ -109,7 +109,7 @@ class StillClock:
 
 
 class _Jumping(selectors.SelectSelector):
-    """Never waits: when nothing is ready the loop's time moves to the next timer."""
+    """A selector that never waits: if nothing is ready, the loop's time jumps to the next timer."""
 
     now = 0.0
 
@@ -121,7 +121,7 @@ class _Jumping(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop that sleeps in no time. It is for code without sockets and threads."""
+    """A loop that sleeps in zero real time, for code without sockets and threads."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()
@@ -133,18 +133,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class LoopClock:
-    """The running loop's time, for engines."""
+    """The time of the running loop, for engines."""
 
     def now(self) -> float:
         """Return the time, in seconds."""
         return asyncio.get_running_loop().time()
 
     async def sleep_until(self, moment: float) -> None:
-        """Wait until a moment; not at all where it is past."""
+        """Wait until a time; return at once if it is past."""
         await asyncio.sleep(max(0.0, moment - self.now()))
 
     async def wait(self, moment: float, changed: asyncio.Event) -> None:
-        """Wait until a moment or until something changed, whichever is first."""
+        """Wait until a time or a change, whichever comes first."""
         timer = asyncio.get_running_loop().call_at(moment, changed.set)
         try:
             await changed.wait()
@@ -153,7 +153,7 @@ class LoopClock:
 
 
 def run_virtual(main: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine to its end on a loop of its own and return its result."""
+    """Run a coroutine on its own loop and return its result."""
     loop = VirtualLoop()
     try:
         return loop.run_until_complete(main)

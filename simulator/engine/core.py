@@ -1,81 +1,39 @@
 """The engine core: a discrete-event model of vLLM's step loop, without a clock or any I/O.
 
-Its time is what callers say it is. `submit`, `abort` and `advance` state the present moment;
-everything that happened since the last one is computed then, each step at its own exact time. So a
-server that is late by a few milliseconds, one whose time runs faster than the wall and a replay
-with no wall at all give the same timestamps for the same arrivals.
+Callers provide the time. `submit`, `abort` and `advance` state the current time; everything since
+the last call is then computed, each step at its exact time. A server that is late by a few
+milliseconds, a server whose clock runs faster than real time, and a replay without a clock
+therefore give the same timestamps for the same arrivals.
 
-While nothing but decoding goes on, nothing changes from one step to the next but the length of the
-contexts. Such steps are kept as a `_Run`: their times are computed one by one with the same cost
-function, and requests, cache and metrics are brought up to date when somebody looks.
+During pure decoding, only the length of the contexts changes between steps. Such steps are kept as
+a `Run`: their times are computed one by one with the same cost function, and requests, cache and
+metrics are updated on access.
 """
 
-from dataclasses import dataclass, field
+import heapq
+import itertools
 
 from planner.speed.roofline import CostModel, StepLoad
 from simulator.engine.adapters import AdapterSlots
 from simulator.engine.kv_cache import KvCache
+from simulator.engine.kv_tiers import tiers_of
 from simulator.engine.metrics import EngineMetrics
 from simulator.engine.request import FinishReason, Request
+from simulator.engine.run import Run
 from simulator.engine.scheduler import Scheduler, Step
 from simulator.engine.settings import Deployment
 
 _LOOK_AHEAD_STEPS = 64
-"""Steps whose times are computed at most before anybody needs them: an arrival wastes the rest."""
-
-
-@dataclass
-class _Run:
-    """Decode steps with one composition.
-
-    Args:
-        requests: of the batch, in the order of the scheduler.
-        begun: when the first step began.
-        context: KV tokens that the first step reads.
-        steps: how many there are at most: then a request finishes, or blocks may run short.
-    """
-
-    requests: list[Request]
-    begun: float
-    context: int
-    adapters: int
-    steps: int
-    phases: list[list[Request]]
-    """Requests by how many tokens of their last block are computed when the run begins."""
-    first: dict[Request, int]
-    """Tokens computed of each request when the run began."""
-    held_tokens: int
-    """KV-cache tokens held before the first step."""
-    ends: list[float] = field(default_factory=list[float])
-    loads: list[StepLoad] = field(default_factory=list[StepLoad])
-    done: int = 0
-
-    def next_load(self) -> StepLoad:
-        """Return what the step after the computed ones has to do.
-
-        Each step reads a token more of every sequence, and some begin a block.
-        """
-        step = len(self.ends)
-        count, size = len(self.requests), len(self.phases)
-        context = self.context + step * count
-        self.held_tokens += len(self.phases[-step % size]) * size
-        return StepLoad(
-            0,
-            count,
-            context,
-            context,
-            adapters=self.adapters,
-            distinct_tokens=self.held_tokens,
-        )
+"""Maximum number of steps computed in advance; an arrival discards the rest."""
 
 
 class EngineCore:
-    """One engine: requests in, timestamps and metrics out.
+    """An engine that turns requests into timestamps and metrics.
 
     Args:
-        deployment: what it serves, on what.
-        skip_ahead: whether steps that change nothing are computed together; the results are equal.
-        metrics: what it is booked in; vLLM's by default.
+        deployment: model, flags and hardware.
+        skip_ahead: whether steps without changes are computed together, with equal results.
+        metrics: metrics to update; vLLM's by default.
     """
 
     def __init__(
@@ -93,6 +51,8 @@ class EngineCore:
             deployment.chips,
             deployment.kv_bits,
             stages=deployment.flags.pipeline_parallel_size or 1,
+            network=deployment.surroundings.host_network,
+            experts=deployment.experts,
         )
         self.scheduler = Scheduler(
             KvCache(
@@ -105,7 +65,12 @@ class EngineCore:
             max_adapters=flags.max_loras or 1,
             by_priority=flags.scheduling_policy == "priority",
             chunked=flags.enable_chunked_prefill is not False,
+            tiers=tiers_of(deployment),
         )
+        if self.scheduler.tiers is not None:
+            self.scheduler.cache.on_publish = self.scheduler.tiers.store
+        self._promotions: list[tuple[float, int, Request]] = []
+        self._numbers = itertools.count()
         self.adapters = AdapterSlots(deployment)
         self._max_adapters = self.adapters.slots if flags.enable_lora else None
         self.metrics = metrics or EngineMetrics(deployment)
@@ -117,7 +82,7 @@ class EngineCore:
         self._skip_ahead = skip_ahead
         self._step: Step | None = None
         self._load = StepLoad(0, 0, 0)
-        self._run: _Run | None = None
+        self._run: Run | None = None
         self._ends = 0.0
         self._idle_since = 0.0
         self._news: dict[Request, None] = {}
@@ -130,11 +95,11 @@ class EngineCore:
 
     @property
     def slowdown(self) -> float:
-        """By how much steps take longer than the model says: 1 on healthy hardware."""
+        """Slowdown factor of the steps; 1 on healthy hardware."""
         return self._slowdown
 
     def slow_down(self, factor: float, now: float) -> None:
-        """Make steps take `factor` times as long from the next one on.
+        """Slow down steps by `factor`, starting with the next one.
 
         Raises:
             ValueError: the factor is not positive.
@@ -154,7 +119,7 @@ class EngineCore:
         self.scheduler.add(request)
 
     def abort(self, request: Request, now: float) -> None:
-        """End a request before its time; nothing happens where it has ended."""
+        """Abort a request; do nothing if it has ended."""
         self.advance(now)
         if request.finished is not None:
             return
@@ -166,18 +131,18 @@ class EngineCore:
             self._idle_since = max(now, self._idle_since)
 
     def loads(self) -> list[Request]:
-        """Return the requests since the last call whose KV is to be read from another engine."""
+        """Return new requests whose KV must be read from another engine."""
         found, self._to_load = self._to_load, []
         return found
 
     def loaded(self, request: Request, now: float) -> None:
-        """Go on with a request whose KV has been read; nothing happens where it has ended."""
+        """Continue a request whose KV has been read; do nothing if it has ended."""
         self._interrupt(now)
         if request.finished is None:
             self.scheduler.loaded(request)
 
     def not_loaded(self, request: Request, now: float, *, recompute: bool) -> None:
-        """Compute a prompt whose KV could not be read, or end the request with an error."""
+        """Compute a prompt whose KV could not be read, or fail the request."""
         self._interrupt(now)
         if request.finished is not None:
             return
@@ -194,33 +159,57 @@ class EngineCore:
         self.scheduler.release(request)
 
     def _interrupt(self, now: float) -> None:
-        """Decide anew from the end of the step that is under way."""
+        """Schedule again at the end of the running step."""
         self.advance(now)
         self._cut()
         if self._step is None:
             self._idle_since = max(now, self._idle_since)
 
     def advance(self, now: float) -> None:
-        """Compute everything up to a moment."""
+        """Compute everything up to a time."""
         while True:
-            if self._step is None and self._run is None and not self._begin():
+            due = self._promotions[0][0] if self._promotions else now
+            if self._advance_by_one(min(now, due)):
+                continue
+            # a step that has just begun can have started a read that ends before it
+            due = self._promotions[0][0] if self._promotions else None
+            if due is None or due > now:
                 return
-            if self._run is not None:
-                if not self._advance_run(self._run, now):
-                    return
-            elif self._ends > now:
-                return
-            else:
-                self._complete()
+            self._promote()
+
+    def _advance_by_one(self, now: float) -> bool:
+        """Compute a step or a run up to a time; return whether there can be another one."""
+        if self._step is None and self._run is None and not self._begin():
+            return False
+        if self._run is not None:
+            return self._advance_run(self._run, now)
+        if self._ends > now:
+            return False
+        self._complete()
+        return True
+
+    def _promote(self) -> None:
+        """End the next read from lower tiers, and schedule again at the end of the running step."""
+        moment, _, request = heapq.heappop(self._promotions)
+        self._cut()
+        if self._step is None:
+            self._idle_since = max(moment, self._idle_since)
+        if request.finished is None:
+            self.scheduler.promoted(request)
 
     def news(self) -> list[Request]:
-        """Return the requests to be told of since the last call: see `Request.tell_at`."""
+        """Return the requests with news since the last call: see `Request.tell_at`."""
         told = list(self._news)
         self._news.clear()
         return told
 
     def next_event(self) -> float | None:
-        """Return when there may be news, or None where nothing is going on."""
+        """Return the time of the next possible news, or None if the engine is idle."""
+        step = self._next_step_end()
+        due = self._promotions[0][0] if self._promotions else None
+        return min((moment for moment in (step, due) if moment is not None), default=None)
+
+    def _next_step_end(self) -> float | None:
         if self._run is not None:
             run = self._run
             due = min(request.tell_at - request.generated for request in run.requests)
@@ -229,10 +218,10 @@ class EngineCore:
             return run.ends[last - 1]
         if self._step is None and not self._begin():
             return None
-        return self._ends if self._run is None else self.next_event()
+        return self._ends if self._run is None else self._next_step_end()
 
     def _begin(self) -> bool:
-        """Begin the next step or run; return whether there is one."""
+        """Start the next step or run; return whether there is one."""
         if not self.unfinished:
             return False
         begun = self._idle_since
@@ -243,6 +232,8 @@ class EngineCore:
                 return True
         step = self.scheduler.schedule()
         self._to_load += step.loads
+        for request in step.tier_loads:
+            self._start_promotion(request, begun)
         if not step.work and not step.preempted:
             return False
         for request in step.admitted:
@@ -256,6 +247,14 @@ class EngineCore:
         self._step = step
         self._ends = begun + seconds * self._slowdown
         return True
+
+    def _start_promotion(self, request: Request, now: float) -> None:
+        tiers = self.scheduler.tiers
+        if tiers is not None and request.load is not None:
+            if request.first_scheduled is None:
+                request.first_scheduled = now
+            ends = tiers.load(request.load, now)
+            heapq.heappush(self._promotions, (ends, next(self._numbers), request))
 
     def _complete(self) -> None:
         step, now = self._step, self._ends
@@ -276,8 +275,8 @@ class EngineCore:
         if request.finished is not None or request.generated >= request.tell_at:
             self._news[request] = None
 
-    def _steady(self, now: float) -> _Run | None:
-        """Return the decode steps that follow, where nothing can change in them."""
+    def _steady(self, now: float) -> Run | None:
+        """Return the next decode steps, if nothing can change in them."""
         scheduler = self.scheduler
         running = scheduler.running
         full = len(running) >= scheduler.max_sequences
@@ -290,7 +289,7 @@ class EngineCore:
         phases: list[list[Request]] = [[] for _ in range(size)]
         first: dict[Request, int] = {}
         for request in running:
-            # a token at every step up to now: all latencies between tokens are the steps' own
+            # one token per step so far, so all latencies between tokens equal the step times
             if request.pending != 1 or not request.generated or request.last_token != now:
                 return None
             steps = min(steps, request.remaining)
@@ -304,7 +303,7 @@ class EngineCore:
             if not self.adapters.are_loaded(names):
                 return None
             self.adapters.load(names, names)
-        return _Run(
+        return Run(
             list(running),
             now,
             context,
@@ -315,7 +314,7 @@ class EngineCore:
             scheduler.cache.held_tokens,
         )
 
-    def _extend(self, run: _Run, steps: int) -> None:
+    def _extend(self, run: Run, steps: int) -> None:
         """Compute the times of a run's first steps."""
         moment = run.ends[-1] if run.ends else run.begun
         while len(run.ends) < steps:
@@ -324,13 +323,13 @@ class EngineCore:
             run.loads.append(load)
             run.ends.append(moment)
 
-    def _reserve(self, run: _Run, step: int) -> None:
-        """Take the blocks that a step of a run begins."""
+    def _reserve(self, run: Run, step: int) -> None:
+        """Allocate the blocks that a step of a run starts."""
         for request in run.phases[-step % len(run.phases)]:
             request.blocks += self.scheduler.cache.allocate(1) or []
 
-    def _advance_run(self, run: _Run, now: float) -> bool:
-        """Book the steps of a run up to a moment; return whether that was all of it."""
+    def _advance_run(self, run: Run, now: float) -> bool:
+        """Record the steps of a run up to a time; return whether the run is complete."""
         before = run.done
         size = len(run.phases)
         begun = run.ends[run.done - 1] if run.done else run.begun
@@ -351,8 +350,8 @@ class EngineCore:
             self._book(run, run.done - before)
         return self._run is None
 
-    def _book(self, run: _Run, steps: int) -> None:
-        """Give the requests of a run their tokens."""
+    def _book(self, run: Run, steps: int) -> None:
+        """Add the tokens of a run to its requests."""
         self.steps += steps
         moment = run.ends[run.done - 1]
         for request in run.requests:
@@ -369,7 +368,7 @@ class EngineCore:
                 self._news[request] = None
 
     def _cut(self) -> None:
-        """End a run with the step that is under way: what comes next is to be decided anew."""
+        """End a run after the running step, to schedule again."""
         run = self._run
         if run is None:
             return

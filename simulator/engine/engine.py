@@ -1,4 +1,4 @@
-"""The engine as a server uses it: the core on a clock, tokens handed to those who wait."""
+"""The engine of a server: the core on a clock, with tokens for waiting requests."""
 
 import asyncio
 import itertools
@@ -22,17 +22,17 @@ _AT_THE_END = sys.maxsize
 
 
 class EngineBusyError(Exception):
-    """A queue limit turned the request away; the message is vLLM's."""
+    """A queue limit rejected the request; the message is vLLM's."""
 
 
 class Engine:
-    """One engine: a core on a clock.
+    """An engine: a core on a clock.
 
     Args:
-        deployment: what it serves, on what.
-        clock: its time.
-        peers: the way to engines that prefill for it.
-        metrics: what it is booked in; vLLM's by default.
+        deployment: model, flags and hardware.
+        clock: clock of the engine.
+        peers: connections to the engines that prefill for it.
+        metrics: metrics to update; vLLM's by default.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Engine:
         self.deployment = deployment
         self.clock: Clock = clock or WallClock()
         self.dead = False
-        """Whether a host of the engine is lost: what it had is answered with an error."""
+        """Whether a host of the engine is lost, so that open requests fail."""
         self.core = EngineCore(deployment, metrics=metrics)
         self.cost = self.core.cost
         self.scheduler = self.core.scheduler
@@ -79,15 +79,15 @@ class Engine:
         """Queue a request.
 
         Args:
-            prompt: its tokens.
-            output: the tokens of the answer.
-            max_tokens: most tokens of the answer.
+            prompt: tokens of the prompt.
+            output: tokens of the response.
+            max_tokens: maximum number of tokens in the response.
             adapter: LoRA adapter.
-            priority: lower goes first under `--scheduling-policy priority`.
-            pooling: answered with a vector.
-            remote: where the KV of the prompt is, if another engine computed it.
-            keeps_kv: whether its blocks outlive it, for another engine to read.
-            stream: whether `results` tells of every `--stream-interval` tokens, or of the end only.
+            priority: priority under `--scheduling-policy priority`; lower values run first.
+            pooling: whether the response is a vector.
+            remote: location of the prompt's KV, if another engine computed it.
+            keeps_kv: whether to keep its blocks for another engine to read.
+            stream: whether `results` yields every `--stream-interval` tokens, or only at the end.
 
         Raises:
             EngineBusyError: `--max-num-queued-reqs` or `--max-num-queued-tokens` is reached.
@@ -135,10 +135,10 @@ class Engine:
                 )
 
     async def results(self, request: Request) -> AsyncGenerator[int]:
-        """Yield the number of tokens generated so far, each time there is news, until the end.
+        """Yield the number of generated tokens at each change, until the end.
 
-        A reader that is slower than the engine gets several tokens at once. One that stops early
-        aborts the request.
+        A reader that is slower than the engine gets several tokens at once. Stopping early aborts
+        the request.
         """
         news = self._waiting[request]
         try:
@@ -150,12 +150,16 @@ class Engine:
                 if over:
                     return
         finally:
-            self._waiting.pop(request, None)
-            self.core.abort(request, self.clock.now())
-            self._changed.set()
+            self.abort(request)
+
+    def abort(self, request: Request) -> None:
+        """Abort a request whose results nobody reads; do nothing if it has ended."""
+        self._waiting.pop(request, None)
+        self.core.abort(request, self.clock.now())
+        self._changed.set()
 
     def abort_all(self) -> None:
-        """End every request, as vLLM does on SIGTERM without `--shutdown-timeout`."""
+        """Abort every request, as vLLM does on SIGTERM without `--shutdown-timeout`."""
         now = self.clock.now()
         for request in [*self.scheduler.running, *self.scheduler.waiting]:
             self.core.abort(request, now)
@@ -163,12 +167,12 @@ class Engine:
         self._changed.set()
 
     def die(self) -> None:
-        """End every request with an error, as vLLM does when a process of its group is gone."""
+        """Fail every request, as vLLM does when a process of its group is lost."""
         self.dead = True
         self.abort_all()
 
     def slow_down(self, factor: float) -> None:
-        """Make steps take `factor` times as long as the model says, from the next one on.
+        """Slow down steps by `factor`, starting with the next one.
 
         Raises:
             ValueError: the factor is not positive.
@@ -177,12 +181,12 @@ class Engine:
         self._changed.set()
 
     def page(self) -> str:
-        """Return the metrics as they are now, in the text format."""
+        """Return the current metrics in the text format."""
         self._catch_up(self.clock.now())
         return self.metrics.render()
 
     async def run(self) -> None:
-        """Compute steps for ever."""
+        """Compute steps forever."""
         while True:
             self._changed.clear()
             self._catch_up(self.clock.now())
@@ -195,7 +199,7 @@ class Engine:
                 await self.clock.wait(moment, self._changed)
 
     def _catch_up(self, now: float) -> None:
-        """Compute what is past and wake those it concerns."""
+        """Compute everything up to now and wake the affected waiters."""
         self.core.advance(now)
         self._read(self.core.loads())
         for request in self.core.news():
@@ -213,7 +217,7 @@ class Engine:
             spawn(self._loads, self._load(request))
 
     async def _load(self, request: Request) -> None:
-        """Read a prompt's KV from the engine that computed it, beside the steps."""
+        """Read a prompt's KV from the engine that computed it, in parallel with the steps."""
         remote, started = request.remote, self.clock.now()
         if remote is None:
             return
@@ -233,7 +237,7 @@ class Engine:
         self._changed.set()
 
     def release(self, request: Request) -> None:
-        """Free the blocks that were kept for another engine, which has read them."""
+        """Free blocks kept for another engine after it has read them."""
         self.kv.let_go(request)
         self.core.release(request, self.clock.now())
         self._changed.set()

@@ -9,12 +9,12 @@ CONTENT_TYPE = "text/plain; version=1.0.0; charset=utf-8"
 
 
 def number(value: float) -> str:
-    """Write a value as Prometheus clients in Python do."""
+    """Return a value in the format of the Python Prometheus client."""
     return repr(float(value))
 
 
 def label_text(names: Sequence[str], values: Sequence[str]) -> str:
-    """Return `{a="x",b="y"}`, or nothing where there are no labels."""
+    """Return `{a="x",b="y"}`, or nothing without labels."""
     if not names:
         return ""
     pairs = (
@@ -33,15 +33,15 @@ class _Buckets:
 
 @dataclass
 class Metric:
-    """One metric family; its text is made anew only after it changed.
+    """A metric family, whose text is cached until it changes.
 
     Args:
-        name: as exposed, for a counter with `_total`.
-        kind: its type.
-        help: one line.
-        labels: names, in the order of the values given on each call.
+        name: exposed name, with `_total` for a counter.
+        kind: type of the metric.
+        help: help text in one line.
+        labels: label names, in the order of the values in each call.
         buckets: upper bounds of a histogram, without infinity.
-        created: when it began, in seconds of the epoch; exposed as a family of its own.
+        created: creation time in seconds since the epoch, exposed as a separate family.
     """
 
     name: str
@@ -74,12 +74,12 @@ class Metric:
             self._text = None
 
     def clear(self) -> None:
-        """Forget all series."""
+        """Remove all series."""
         self.values.clear()
         self._text = None
 
     def observe(self, value: float, *labels: str, times: int = 1) -> None:
-        """Put a value into a histogram, once or several times."""
+        """Observe a value in a histogram, once or several times."""
         found = self._histograms.get(labels)
         if found is None:
             found = self._histograms[labels] = _Buckets([0] * (len(self.buckets) + 1))
@@ -89,11 +89,11 @@ class Metric:
         self._text = None
 
     def total(self) -> float:
-        """Return the sum over all series: of a histogram, of what was observed."""
+        """Return the sum over all series; for a histogram, of the observed values."""
         return sum(found.total for found in self._histograms.values()) + sum(self.values.values())
 
     def touch(self, *labels: str) -> None:
-        """Expose a series before its first value, as clients do for a child made at start."""
+        """Expose a series before its first value, as clients do for a child created at startup."""
         if self.kind == "histogram":
             empty = _Buckets([0] * (len(self.buckets) + 1))
             self._histograms.setdefault(labels, empty)

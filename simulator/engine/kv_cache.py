@@ -1,11 +1,12 @@
-"""Paged KV cache with prefix caching: blocks of tokens, found again by a chain of hashes.
+"""Paged KV cache with prefix caching: blocks of tokens with chained hashes.
 
-As in vLLM: a block that is full gets the hash of its tokens and of the block before it; a freed
-block keeps its hash and stays findable until its place is needed, the least recently freed first.
+As in vLLM, a full block gets the hash of its tokens and of the previous block. A freed block keeps
+its hash and can be reused until its space is needed; the least recently freed block is evicted
+first.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from zlib import crc32
 
@@ -16,9 +17,9 @@ def block_hashes(tokens: Sequence[int], block_size: int, salt: int = 0) -> list[
     """Return the hash of every full block of a sequence; each covers all blocks before it.
 
     Args:
-        tokens: of the sequence.
-        block_size: tokens in a block.
-        salt: what else must be equal, such as the LoRA adapter.
+        tokens: tokens of the sequence.
+        block_size: tokens per block.
+        salt: additional value that must be equal, such as the LoRA adapter.
     """
     hashes: list[BlockHash] = []
     parent = salt
@@ -29,7 +30,7 @@ def block_hashes(tokens: Sequence[int], block_size: int, salt: int = 0) -> list[
 
 
 def salt_of(adapter: str | None) -> int:
-    """Return what the block hashes of an adapter's requests begin with, the same everywhere."""
+    """Return the salt of an adapter's block hashes, which is the same everywhere."""
     return crc32(adapter.encode()) if adapter else 0
 
 
@@ -55,9 +56,9 @@ class KvCache:
     """The blocks of one engine.
 
     Args:
-        blocks: how many there are.
-        block_size: tokens in each.
-        prefix_caching: whether full blocks are found again.
+        blocks: number of blocks.
+        block_size: tokens per block.
+        prefix_caching: whether full blocks are reused.
     """
 
     blocks: int
@@ -67,9 +68,11 @@ class KvCache:
 
     def __post_init__(self) -> None:
         self._blocks: list[Block] = []  # those used so far: most caches never fill
-        # blocks let go of, least recently first; those with a hash can still be hit
+        # freed blocks, least recently freed first; those with a hash can still be hit
         self._free: OrderedDict[int, None] = OrderedDict()
         self._by_hash: dict[BlockHash, int] = {}
+        self.on_publish: Callable[[BlockHash], None] | None = None
+        """Called with each block that is newly in the cache."""
 
     @property
     def free_blocks(self) -> int:
@@ -83,17 +86,17 @@ class KvCache:
 
     @property
     def usage(self) -> float:
-        """Part of the blocks that sequences hold, 0 to 1."""
+        """Fraction of the blocks that sequences hold, 0 to 1."""
         return 1.0 - self.free_blocks / self.blocks if self.blocks else 0.0
 
     def blocks_for(self, tokens: int) -> int:
-        """Return how many blocks a sequence of so many tokens takes."""
+        """Return the number of blocks for a number of tokens."""
         return -(-tokens // self.block_size)
 
     def cached_prefix(self, hashes: Sequence[BlockHash], tokens: int) -> int:
-        """Return how many leading blocks of a prompt are in the cache.
+        """Return the number of leading blocks of a prompt in the cache.
 
-        The last token is always computed, so a prompt is never taken whole from the cache.
+        The last token is always computed, so a whole prompt never comes from the cache.
         """
         if not self.prefix_caching:
             return 0
@@ -106,7 +109,7 @@ class KvCache:
         return found
 
     def take_prefix(self, hashes: Sequence[BlockHash], count: int) -> list[int]:
-        """Hold the first `count` cached blocks of a prompt and return their numbers."""
+        """Hold the first `count` cached blocks of a prompt and return their IDs."""
         numbers = [self._by_hash[block_hash] for block_hash in hashes[:count]]
         for number in numbers:
             block = self._blocks[number]
@@ -116,12 +119,12 @@ class KvCache:
         return numbers
 
     def free_after_prefix(self, hashes: Sequence[BlockHash], count: int) -> int:
-        """Return the blocks that stay free when the first `count` cached blocks are held."""
+        """Return the number of free blocks if the first `count` cached blocks are held."""
         idle = sum(self._blocks[self._by_hash[h]].references == 0 for h in hashes[:count])
         return self.free_blocks - idle
 
     def allocate(self, count: int) -> list[int] | None:
-        """Hold `count` new blocks and return their numbers, or None where too few are free."""
+        """Hold `count` new blocks and return their IDs, or None if too few are free."""
         if count > self.free_blocks:
             return None
         blocks = [self._take() for _ in range(count)]
@@ -141,13 +144,15 @@ class KvCache:
         return block
 
     def publish(self, number: int, block_hash: BlockHash) -> None:
-        """Make a full block findable by its hash; the first block with a hash keeps it."""
+        """Index a full block by its hash; the first block with a hash keeps it."""
         if self.prefix_caching and block_hash not in self._by_hash:
             self._blocks[number].hash = block_hash
             self._by_hash[block_hash] = number
+            if self.on_publish is not None:
+                self.on_publish(block_hash)
 
     def release(self, numbers: Sequence[int]) -> None:
-        """Let go of a sequence's blocks, its tail first, so that prefixes live longest."""
+        """Free a sequence's blocks, tail first, so that prefixes remain longest."""
         for number in reversed(numbers):
             block = self._blocks[number]
             block.references -= 1
@@ -157,7 +162,7 @@ class KvCache:
                     self._free.move_to_end(number, last=False)
 
     def reset_prefix_cache(self) -> bool:
-        """Forget all hashes; refused, as in vLLM, while sequences hold blocks."""
+        """Reset all hashes; as in vLLM, rejected while sequences hold blocks."""
         if self.free_blocks != self.blocks:
             return False
         self._by_hash.clear()

@@ -1,9 +1,10 @@
-"""Prefill on one engine, decode on another: how the KV cache gets from the one to the other.
+"""Disaggregated prefill and decode: transfer of the KV cache between engines.
 
-As vLLM's NixlConnector does it: the prefilling engine answers with `kv_transfer_params` and keeps
-the blocks of the prompt; the decoding engine, given those, holds blocks of its own, reads over the
-network while other requests go on, and tells the first one to let go. The bytes are the model's;
-the network is the machine's. In place of NIXL's side channel there is a small HTTP server.
+As in vLLM's NixlConnector, the prefilling engine answers with `kv_transfer_params` and keeps the
+blocks of the prompt. The decoding engine gets these parameters, allocates blocks, reads over the
+network while other requests continue, and then tells the first engine to free its blocks. The
+number of bytes depends on the model, the bandwidth on the machine. A small HTTP server replaces
+NIXL's side channel.
 """
 
 import asyncio
@@ -16,29 +17,14 @@ from typing import Any, Protocol
 from aiohttp import ClientError, ClientSession, ClientTimeout, web
 
 from gke_inference.sizing.memory import kv_token_bytes
+from planner.speed.kv_transfer import READ_LATENCY_SECONDS, bytes_per_second
 from simulator.engine.request import RemoteKv, Request
 from simulator.engine.settings import Deployment
 
 _log = logging.getLogger("vllm")
 
-NETWORK_GBPS = {
-    "tpu-v6e-slice": 25,
-    "nvidia-h100-80gb": 100,
-    "nvidia-h100-mega-80gb": 200,
-    "nvidia-h200-141gb": 400,
-    "nvidia-b200": 400,
-}
-"""Network of one chip, in 10^9 bits a second: the machine's data NICs over its chips (A3 High 800,
-A3 Mega 1,600, A3 Ultra and A4 3,200 over 8 GPUs: cloud.google.com/compute/docs/gpus/gpu-network-
-bandwidth; ct6e-standard-8t 200 over 8 chips: assumed)."""
-OTHER_NETWORK_GBPS = 10
-"""Of any other machine: assumed, one NIC without RDMA."""
-NETWORK_EFFICIENCY = 0.8
-"""Part of the network's bandwidth that a read reaches: assumed."""
-READ_LATENCY_SECONDS = 0.002
-"""Posting a read and noticing its end, between two engine steps: assumed."""
 KEPT_SECONDS = 480.0
-"""How long blocks wait for a reader: vLLM's default of VLLM_NIXL_ABORT_REQUEST_TIMEOUT."""
+"""Time for which blocks wait for a reader: vLLM's default of VLLM_NIXL_ABORT_REQUEST_TIMEOUT."""
 _CONNECTORS = ("NixlConnector", "TPUConnector")
 _SIDE_CHANNEL_PORT = 5600
 _NEEDED = ("remote_host", "remote_port", "remote_request_id")
@@ -46,14 +32,14 @@ _PEER_TIMEOUT = ClientTimeout(total=10, connect=2)
 
 
 class TransferError(Exception):
-    """The other engine is gone, or does not have the blocks any more."""
+    """The other engine is lost, or no longer has the blocks."""
 
 
 class Peers(Protocol):
-    """The way to other engines' side channels."""
+    """Client of other engines' side channels."""
 
     async def call(self, remote: RemoteKv, verb: str) -> int:
-        """Ask for a kept prompt (`read`) or let it go (`done`); return the other side's chips.
+        """Request a kept prompt (`read`) or release it (`done`); return the other side's chips.
 
         Raises:
             TransferError: there is no such engine or prompt.
@@ -87,8 +73,9 @@ class KvTransfer:
     """One engine's side of the transfers.
 
     Args:
-        deployment: of the engine; without `--kv-transfer-config` nothing is transferred.
-        peers: the way to the other engines.
+        deployment: deployment of the engine; without `--kv-transfer-config`, nothing is
+            transferred.
+        peers: connections to the other engines.
     """
 
     def __init__(self, deployment: Deployment, peers: Peers | None = None) -> None:
@@ -100,16 +87,16 @@ class KvTransfer:
         self.host = os.environ.get("VLLM_NIXL_SIDE_CHANNEL_HOST", "localhost")
         self.port = int(os.environ.get("VLLM_NIXL_SIDE_CHANNEL_PORT", _SIDE_CHANNEL_PORT))
         self.chips = deployment.chips
-        self._link = NETWORK_GBPS.get(deployment.surroundings.accelerator.name, OTHER_NETWORK_GBPS)
+        self._network = deployment.surroundings.host_network
         self._token_bytes = kv_token_bytes(deployment.shape, deployment.kv_bits)
         self._kept: dict[str, tuple[Request, float]] = {}
         self._link_free_at = 0.0
         self._runner: web.AppRunner | None = None
 
     def wish(self, params: Any) -> tuple[RemoteKv | None, bool]:
-        """Return what a request's `kv_transfer_params` ask for: (KV to read, whether to keep it).
+        """Return the meaning of a request's `kv_transfer_params`: (KV to read, whether to keep it).
 
-        Parameters that are not complete are ignored, as vLLM does with a warning.
+        Incomplete parameters are ignored, as vLLM does with a warning.
         """
         if not self.enabled or not isinstance(params, dict):
             return None, False
@@ -124,7 +111,7 @@ class KvTransfer:
         return RemoteKv(host, port, str(given["remote_request_id"])), keeps
 
     def answer(self, request: Request) -> dict[str, Any] | None:
-        """Return the `kv_transfer_params` of the answer to a request whose blocks were kept."""
+        """Return the `kv_transfer_params` in the response to a request whose blocks are kept."""
         if request.id not in self._kept:
             return None
         return {
@@ -139,20 +126,20 @@ class KvTransfer:
         }
 
     def keep(self, request: Request, now: float) -> list[Request]:
-        """Keep a request's blocks; return those nobody came for, which are to be freed."""
+        """Keep a request's blocks; return expired ones, which must be freed."""
         expired = [key for key, (_, until) in self._kept.items() if until < now]
         lost = [self._kept.pop(key)[0] for key in expired]
         self._kept[request.id] = (request, now + KEPT_SECONDS)
         return lost
 
     def kept(self, request_id: str) -> Request | None:
-        """Return the request behind an id of `answer`, where its blocks are still here."""
+        """Return the request for an ID from `answer`, if its blocks are still kept."""
         engine, _, number = request_id.rpartition("-")
         entry = self._kept.get(number) if engine == self.engine_id else None
         return None if entry is None else entry[0]
 
     def let_go(self, request: Request) -> None:
-        """Forget a request: its blocks were read."""
+        """Remove a request whose blocks were read."""
         self._kept.pop(request.id, None)
 
     def bytes_of(self, tokens: int) -> int:
@@ -160,9 +147,9 @@ class KvTransfer:
         return tokens * self._token_bytes
 
     def arrival(self, size: int, now: float, remote_chips: int) -> float:
-        """Return when a read that starts now ends: reads share the engine's network."""
+        """Return the end time of a read that starts now; reads share the engine's network."""
         chips = min(self.chips, remote_chips)
-        seconds = size * 8 / (self._link * 1e9 * chips * NETWORK_EFFICIENCY)
+        seconds = size / bytes_per_second(self._network, chips)
         self._link_free_at = max(now, self._link_free_at) + seconds
         return self._link_free_at + READ_LATENCY_SECONDS
 
@@ -170,7 +157,7 @@ class KvTransfer:
         """Open the side channel on the pod's address; `release` frees a request's blocks.
 
         Raises:
-            OSError: the port is taken.
+            OSError: the port is in use.
         """
         if not self.enabled:
             return
@@ -190,13 +177,13 @@ class KvTransfer:
         await web.TCPSite(self._runner, address, self.port).start()
 
     async def close(self) -> None:
-        """Close the side channel: who has not read yet computes the prompt."""
+        """Close the side channel; engines that have not read yet compute the prompt."""
         if self._runner is not None:
             await self._runner.cleanup()
 
 
 def spawn(tasks: set[asyncio.Task[None]], work: Any) -> None:
-    """Run a coroutine beside the engine's steps and hold it until it is done."""
+    """Run a coroutine in parallel with the engine's steps, and keep it until it is done."""
     task: asyncio.Task[None] = asyncio.create_task(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)

@@ -1,4 +1,4 @@
-"""Log lines as JSON objects, as GKE's logging agent wants them."""
+"""Log lines as JSON objects in the format of GKE's logging agent."""
 
 import json
 import logging
@@ -16,13 +16,13 @@ _trace: ContextVar[str] = ContextVar("trace", default="")
 
 
 def trace_id() -> str:
-    """Return the trace that the request in hand is part of; empty where there is none."""
+    """Return the trace ID of the current request; empty if there is none."""
     return _trace.get()
 
 
 @contextmanager
 def part_of_trace(headers: Mapping[str, str]) -> Generator[None]:
-    """Give every line that is written inside the trace id of a request's `traceparent`."""
+    """Add the trace ID of a request's `traceparent` to all lines in this context."""
     match = TRACEPARENT.match(headers.get("traceparent", ""))
     token = _trace.set(match.group(1) if match else "")
     try:
@@ -32,10 +32,10 @@ def part_of_trace(headers: Mapping[str, str]) -> Generator[None]:
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, severity, message, trace and what `extra={"fields": …}` holds."""
+    """One object per line: time, severity, message, trace and the `extra={"fields": …}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the formatted line."""
         fields: dict[str, Any] = getattr(record, "fields", {})
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {
@@ -49,7 +49,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up() -> None:
-    """Write everything from INFO on to standard output."""
+    """Write messages of level INFO and above to standard output."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,6 +1,6 @@
-"""vLLM's metrics: its names, types, labels and buckets, filled by the simulated engine.
+"""vLLM's metrics with their names, types, labels and buckets, from the simulated engine.
 
-`data/metrics.json` lists what a real server exposes; every name used here must stand there.
+`data/metrics.json` lists the metrics of a real server; it must contain every name used here.
 """
 
 import json
@@ -15,7 +15,8 @@ from gke_inference.sizing.memory import kv_token_bytes
 from planner.speed.roofline import CostModel, StepLoad
 from simulator.engine import DATA
 from simulator.engine.exposition import Metric
-from simulator.engine.kv_metrics import KvMetrics
+from simulator.engine.kv_metrics import KvMetrics, TierMetrics
+from simulator.engine.kv_tiers import has_tiers
 from simulator.engine.request import FinishReason, Request
 from simulator.engine.scheduler import Scheduler
 from simulator.engine.settings import Deployment
@@ -70,7 +71,7 @@ class EngineMetrics:
         self._deployment = deployment
         self._model = deployment.served_names[0]
         self.before_render: Callable[[], None] = lambda: None
-        """Called before the page is written: gauges are set then and not at every step."""
+        """Called before the page is rendered, to set gauges only then instead of at every step."""
         tokens = token_buckets(deployment.max_model_len)
         self._scheduler_state()
         self._counters()
@@ -79,14 +80,19 @@ class EngineMetrics:
         self._process()
         slots: int = deployment.flags.max_loras or 1
         self._adapter_slots = str(slots)
+        self._has_answered = False
         self._kv: KvMetrics | None = None
-        if deployment.flags.kv_transfer_config:
+        self._tiers: TierMetrics | None = None
+        if has_tiers(deployment.flags):
+            self._tiers = TierMetrics(self._metrics, self._series())
+        elif deployment.flags.kv_transfer_config:
             self._kv = KvMetrics(self._metrics, self._series())
 
     def _make(self, name: str, buckets: tuple[float, ...] = (), *series: str) -> Metric:
         entry = catalogue()[name]
         labels = tuple(label for label in entry["labels"] if label != "le")
-        # the real server's client library writes when a series began, for all but the process's own
+        # the real server's client library writes a creation time for all series but the process's
+        # own
         dated = entry["type"] != "gauge" and name.startswith(("vllm:", "http_"))
         metric = Metric(
             name, entry["type"], entry["help"], labels, buckets, time.time() if dated else None
@@ -99,7 +105,7 @@ class EngineMetrics:
         return metric
 
     def _values(self, metric: Metric, value: str) -> tuple[str, ...]:
-        """Return the label values of a series with one label beside engine and model."""
+        """Return the label values of a series with one label besides engine and model."""
         given = {"engine": _ENGINE, "model_name": self._model}
         return tuple(given.get(label, value) for label in metric.labels)
 
@@ -195,7 +201,7 @@ class EngineMetrics:
         return (_ENGINE, self._model)
 
     def state(self, scheduler: Scheduler, max_adapters: int | None) -> None:
-        """Book what is running and waiting now."""
+        """Record the running and waiting requests."""
         series = self._series()
         self.running.set(len(scheduler.running), *series)
         waiting = len(scheduler.waiting)
@@ -215,13 +221,16 @@ class EngineMetrics:
         self.prefix_hits.set(scheduler.cache.stats.hits, *series)
         device = self._values(self.cached_by_source, "device")
         self.cached_by_source.set(scheduler.cache.stats.hits, *device)
-        if max_adapters is not None:
-            # a series for each combination ever seen, as vLLM has: the newest counts for readers
+        if self._tiers is not None and scheduler.tiers is not None:
+            self._tiers.state(scheduler.tiers)
+        if max_adapters is not None and self._has_answered:
+            # a series for each combination ever seen, as in vLLM, which writes the first with the
+            # first token of any request; readers use the newest
             names = [",".join(scheduler.adapters_running), ",".join(scheduler.adapters_waiting)]
             self.lora.set(time.time(), str(max_adapters), *names)
 
     def step(self, load: StepLoad, cost: CostModel, *, preempted: int = 0) -> None:
-        """Book a finished step."""
+        """Record a finished step."""
         series = self._series()
         tokens = load.prefill_tokens + load.decode_tokens
         self.step_tokens.observe(tokens, *series)
@@ -233,7 +242,8 @@ class EngineMetrics:
         self.write_bytes.add(written / cost.chips, *series)
 
     def answered(self, requests: Iterable[Request], now: float) -> None:
-        """Book one more token of each request, or its vector."""
+        """Record another token of each request, or its vector."""
+        self._has_answered = True
         latencies: dict[float, int] = {}
         generated = 0
         for request in requests:
@@ -250,7 +260,7 @@ class EngineMetrics:
             self.generated.add(generated, *self._series())
 
     def decoded(self, seconds: float, count: int) -> None:
-        """Book one more token for each of some requests, all so long after the one before."""
+        """Record another token of some requests, with the same time since their previous one."""
         series = self._series()
         self.between_tokens.observe(seconds, *series, times=count)
         self.generated.add(count, *series)
@@ -269,13 +279,19 @@ class EngineMetrics:
             ("external_kv_transfer", request.loaded_tokens),
         ):
             self.prompt_by_source.add(count, *self._values(self.prompt_by_source, source))
-        self.prompt_cached.add(request.cached_tokens, *series)
+        self.prompt_cached.add(request.cached_tokens + request.loaded_tokens, *series)
         self.computed_tokens.observe(computed, *series)
-        self.external_queries.add(request.loaded_tokens, *series)
+        queries = request.loaded_tokens
+        if self._tiers is not None:  # all that the accelerator's memory lacks is looked up
+            queries = len(request.prompt) - request.cached_tokens
+            if request.load is not None and request.loaded_tokens:
+                source = self._values(self.cached_by_source, request.load.source)
+                self.cached_by_source.add(request.loaded_tokens, *source)
+        self.external_queries.add(queries, *series)
         self.external_hits.add(request.loaded_tokens, *series)
 
     def finished(self, request: Request, now: float) -> None:
-        """Book the end of a request."""
+        """Record the end of a request."""
         series = self._series()
         reason = request.finished or FinishReason.ABORT
         self.success.add(1, *self._values(self.success, reason.value))
@@ -297,21 +313,21 @@ class EngineMetrics:
             self.per_token.observe(mean, *series)
 
     def reject(self, reason: str) -> None:
-        """Book a request turned away by a queue limit."""
+        """Record a request rejected by a queue limit."""
         self.rejections.add(1, self._model, reason)
 
     def kv_read(self, seconds: float, size: int) -> None:
-        """Book a prompt whose KV came from another engine."""
+        """Record a prompt whose KV came from another engine."""
         if self._kv is not None:
             self._kv.read(seconds, size)
 
     def kv_failed(self) -> None:
-        """Book a prompt whose KV could not be read."""
+        """Record a prompt whose KV could not be read."""
         if self._kv is not None:
             self._kv.failed()
 
     def kv_expired(self, count: int) -> None:
-        """Book prompts that nobody read in time."""
+        """Record prompts that were not read in time."""
         if self._kv is not None:
             self._kv.expired(count)
 

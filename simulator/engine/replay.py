@@ -1,7 +1,7 @@
-"""Faster than the clock: a trace of requests through the engines of a fleet, computed.
+"""Replay of a request trace on the engines of a fleet, faster than real time.
 
-The scheduler, cache and cost model are those of the server; only HTTP and the wall are missing. The
-same trace, replicas and routing give the same figures on every machine.
+Scheduler, cache and cost model are those of the server, without HTTP and real time. The same trace,
+replicas and routing give the same figures on every machine.
 """
 
 import random
@@ -22,18 +22,18 @@ _NEVER = 2**62
 class TraceRequest:
     """One request of a trace.
 
-    Requests of one `group` begin with the same `prefix_tokens` tokens; requests of one `group` with
+    Requests of one `group` start with the same `prefix_tokens` tokens; requests of one `group` with
     the same `question` are the same prompt.
     """
 
     arrival: float
-    """Seconds since the trace began."""
+    """Seconds since the start of the trace."""
     prompt_tokens: int
     output_tokens: int
     group: str = ""
     prefix_tokens: int = 0
     question: str | None = None
-    """None: a question of its own."""
+    """None for a unique question."""
     adapter: str | None = None
     priority: int = 0
 
@@ -57,17 +57,19 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one request; times in seconds."""
+    """The outcome of one request, with times in seconds."""
 
     request: TraceRequest
     replica: int
     ttft: float | None
-    """From arrival to the first token; None where there was none."""
+    """Time from arrival to the first token; None if there was none."""
     tpot: float | None
     """Mean time between tokens after the first; None for fewer than two."""
     e2e: float | None
-    """From arrival to the last token; None where it did not finish."""
+    """Time from arrival to the last token; None if it did not finish."""
     cached_tokens: int
+    loaded_tokens: int
+    """Prompt tokens whose KV came from lower tiers."""
     preemptions: int
 
 
@@ -80,50 +82,50 @@ class Replay:
 
     @property
     def seconds(self) -> float:
-        """From the first arrival to the last token."""
+        """Time from the first arrival to the last token."""
         ends = [o.request.arrival + o.e2e for o in self.outcomes if o.e2e is not None]
         return max(ends) - self.outcomes[0].request.arrival if ends else 0.0
 
     @property
     def output_tokens_per_second(self) -> float:
-        """Tokens of all finished requests in `seconds`."""
+        """Output tokens per second of all finished requests over `seconds`."""
         tokens = sum(o.request.output_tokens for o in self.outcomes if o.e2e is not None)
         return tokens / self.seconds if tokens else 0.0
 
     @property
     def prefix_hit_ratio(self) -> float:
-        """Part of the prompt tokens that were found in the caches, 0 to 1."""
+        """Fraction of the prompt tokens found in the caches, 0 to 1."""
         queries = sum(engine.scheduler.cache.stats.queries for engine in self.engines)
         hits = sum(engine.scheduler.cache.stats.hits for engine in self.engines)
         return hits / queries if queries else 0.0
 
     def mean_ttft(self) -> float:
-        """Return the mean time to first token of those that got one."""
+        """Return the mean time to first token of requests that got one."""
         values = [o.ttft for o in self.outcomes if o.ttft is not None]
         return sum(values) / len(values) if values else 0.0
 
     def mean_tpot(self) -> float:
-        """Return the mean time between tokens of those that got several."""
+        """Return the mean time between tokens of requests that got several."""
         values = [o.tpot for o in self.outcomes if o.tpot is not None]
         return sum(values) / len(values) if values else 0.0
 
 
 Route = Callable[[TraceRequest, Sequence[EngineCore]], int]
-"""Chooses a replica for a request that arrives now; the engines are as they are at that moment."""
+"""Selects a replica for an arriving request, from the current state of the engines."""
 Look = Callable[[Sequence[EngineCore]], None]
-"""Sees the engines now and then: all that a router knows which reads their metrics."""
+"""Sees the engines periodically, like a router that reads their metrics."""
 LOOK_SECONDS = 0.05
-"""How often the endpoint picker reads the metrics of its replicas: its own default."""
+"""Interval at which the endpoint picker reads its replicas' metrics: its own default."""
 
 
 def round_robin() -> Route:
-    """Return a route to one replica after the other."""
+    """Return a round-robin route."""
     numbers = count()
     return lambda _request, engines: next(numbers) % len(engines)
 
 
 def uniform(seed: int = 0) -> Route:
-    """Return a route to replicas at random."""
+    """Return a random route."""
     choose = random.Random(seed)  # noqa: S311  # routing, not secrets
     return lambda _request, engines: choose.randrange(len(engines))
 
@@ -136,10 +138,11 @@ def least_request() -> Route:
 
 
 def prefix_affine(slack: int = 4) -> Route:
-    """Return a route that keeps requests of a group on one replica.
+    """Return a route that sends requests of a group to the same replica.
 
-    A group goes to the replica that had it, unless that one has `slack` unfinished requests more
-    than one and a half times the least loaded; then, and at first, to the least loaded.
+    A group goes to its previous replica, unless that has more than one and a half times the
+    unfinished requests of the least loaded one plus `slack`. Then, and at first, it goes to the
+    least loaded.
     """
     homes: dict[str, int] = {}
 
@@ -156,7 +159,7 @@ def prefix_affine(slack: int = 4) -> Route:
 
 @dataclass
 class _Prompts:
-    """Tokens of prompts and their hashes; those of a shared prefix are computed once."""
+    """Tokens and hashes of prompts; those of a shared prefix are computed once."""
 
     block_size: int
     _prefixes: dict[tuple[str, int, int], tuple[list[int], list[int]]] = field(
@@ -186,12 +189,12 @@ def _tokens(name: str, size: int) -> list[int]:
 
 
 class Cluster:
-    """Replicas that play one trace after another and keep their caches.
+    """Replicas that run traces one after another and keep their caches.
 
     Args:
-        deployments: one for each replica; all begin with empty caches.
-        route: chooses the replica of each request when it arrives.
-        look: shown the engines every `LOOK_SECONDS`.
+        deployments: one per replica; all start with empty caches.
+        route: selects the replica of each arriving request.
+        look: called with the engines every `LOOK_SECONDS`.
 
     Raises:
         ValueError: there is no replica.
@@ -204,7 +207,7 @@ class Cluster:
             raise ValueError("a replay needs at least one replica, got none")
         self.engines = [EngineCore(deployment) for deployment in deployments]
         self.now = 0.0
-        """Seconds since the first trace began."""
+        """Seconds since the start of the first trace."""
         self._route = route
         self._look = look
         self._last_look = -1
@@ -212,7 +215,7 @@ class Cluster:
         self._prompts = {made.block_size: _Prompts(made.block_size) for made in deployments}
 
     def play(self, trace: Iterable[TraceRequest]) -> Replay:
-        """Compute what becomes of a trace that begins now; `now` is its end afterwards.
+        """Compute the outcomes of a trace that starts now; `now` is then its end.
 
         Raises:
             ValueError: the route chose a replica that does not exist.
@@ -240,7 +243,7 @@ class Cluster:
         return Replay([_outcome(*item) for item in placed], self.engines)
 
     def _show(self, begun: float, now: float) -> None:
-        """Let the router have its last look before a moment, as the engines were then."""
+        """Run the router's last look before a time, with the engines at that time."""
         number = int(now / LOOK_SECONDS)
         if self._look is None or number <= self._last_look:
             return
@@ -257,7 +260,7 @@ class Cluster:
 def replay(
     trace: Iterable[TraceRequest], deployments: Sequence[Deployment], route: Route
 ) -> Replay:
-    """Compute what becomes of a trace on replicas with empty caches: see `Cluster`."""
+    """Compute the outcomes of a trace on replicas with empty caches: see `Cluster`."""
     return Cluster(deployments, route).play(trace)
 
 
@@ -287,5 +290,6 @@ def _outcome(entry: TraceRequest, index: int, request: Request) -> Outcome:
         tpot=(last - first) / between if first is not None and last and between > 0 else None,
         e2e=last - request.arrival if last is not None and whole else None,
         cached_tokens=request.cached_tokens,
+        loaded_tokens=request.loaded_tokens,
         preemptions=request.preemptions,
     )

@@ -1,8 +1,10 @@
-"""One request on its way through the engine."""
+"""A request in the engine."""
 
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from simulator.engine.kv_tiers import Load
 
 
 class FinishReason(enum.StrEnum):
@@ -25,7 +27,7 @@ class RemoteKv:
 
 @dataclass(eq=False)
 class Request:
-    """A sequence of tokens and what became of it; times are seconds of the engine's clock."""
+    """A sequence of tokens and its outcome, with times in seconds of the engine's clock."""
 
     id: str
     prompt: Sequence[int]
@@ -33,9 +35,9 @@ class Request:
     arrival: float
     adapter: str | None = None
     priority: int = 0
-    """Lower goes first under `--scheduling-policy priority`."""
+    """Priority under `--scheduling-policy priority`; lower values run first."""
     pooling: bool = False
-    """Answered with a vector after prefill: no tokens are generated."""
+    """Whether the response is a vector after prefill, without generated tokens."""
     output: Sequence[int] = ()
     """The tokens it will generate, at most `max_tokens`; where there are fewer, the text ends by
     itself (`stop`)."""
@@ -43,18 +45,20 @@ class Request:
     streamed: bool = True
     """Whether its tokens are sent as they come."""
     tell_at: int = 1
-    """Tokens generated at which whoever waits for it is told; at its end it is told in any case."""
+    """Number of generated tokens at which its waiter is notified; always notified at the end."""
     remote: RemoteKv | None = None
-    """Where another engine holds the KV of the prompt; None once it is here, or given up."""
+    """Location of the prompt's KV on another engine; None once it is transferred or abandoned."""
     keeps_kv: bool = False
-    """Its blocks outlive it, for another engine to read."""
+    """Whether its blocks are kept for another engine to read."""
     loading: bool = False
-    """Its blocks are held and are being filled from the other engine."""
+    """Whether its blocks are being filled from the other engine."""
     loaded_tokens: int = 0
-    """Prompt tokens whose KV came from another engine."""
+    """Prompt tokens whose KV came from another engine, or from a lower tier."""
+    load: Load | None = None
+    """Its blocks in lower tiers, while and after they are read."""
 
     trace: str = ""
-    """Id of the trace it is part of; empty where its client began none."""
+    """ID of its trace; empty without a trace."""
 
     computed: int = 0
     """Tokens whose KV is in the cache, the cached prefix included."""
@@ -63,7 +67,7 @@ class Request:
     preemptions: int = 0
     blocks: list[int] = field(default_factory=list[int])
     hashes: list[int] = field(default_factory=list[int])
-    """Hashes of the full blocks, first the prompt's, then the answer's."""
+    """Hashes of the full blocks, first the prompt's, then the response's."""
     published: int = 0
     first_scheduled: float | None = None
     first_token: float | None = None
@@ -72,12 +76,12 @@ class Request:
 
     @property
     def length(self) -> int:
-        """Tokens of prompt and answer so far."""
+        """Number of prompt and response tokens so far."""
         return len(self.prompt) + self.generated
 
     @property
     def remaining(self) -> int:
-        """Tokens it will still generate."""
+        """Number of tokens still to generate."""
         return min(self.max_tokens, len(self.output)) - self.generated
 
     @property
@@ -86,7 +90,7 @@ class Request:
         return self.length - self.computed
 
     def tokens(self, start: int, end: int) -> Sequence[int]:
-        """Return some of the tokens of prompt and answer."""
+        """Return a range of the prompt and response tokens."""
         prompt = len(self.prompt)
         if end <= prompt:
             return self.prompt[start:end]
@@ -94,5 +98,5 @@ class Request:
 
     @property
     def decoding(self) -> bool:
-        """Whether the prompt is behind it."""
+        """Whether its prompt is computed."""
         return self.generated > 0 and self.pending == 1

@@ -1,9 +1,9 @@
-"""Continuous batching: which tokens the next step computes.
+"""Continuous batching: selection of the tokens of the next step.
 
-As vLLM V1 does it: no prefill and decode phases but one token budget for each step, running
-requests first, then waiting ones while budget, sequences, LoRA slots and KV blocks last; a prompt
-larger than what is left of the budget is computed in chunks; when blocks run out, the request that
-came last is preempted and computed again. Pure: no clock, no I/O.
+As in vLLM V1, there are no prefill and decode phases but one token budget per step. Running
+requests come first, then waiting ones while budget, sequences, LoRA slots and KV blocks are
+available. A prompt larger than the remaining budget is computed in chunks. If blocks run out, the
+newest request is preempted and recomputed. Pure: no clock, no I/O.
 """
 
 from collections import deque
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from planner.speed.roofline import StepLoad
 from simulator.engine.kv_cache import KvCache, block_hashes
+from simulator.engine.kv_tiers import KvTiers
 from simulator.engine.request import FinishReason, Request
 
 
@@ -23,12 +24,14 @@ class Step:
     preempted: list[Request] = field(default_factory=list[Request])
     admitted: list[Request] = field(default_factory=list[Request])
     loads: list[Request] = field(default_factory=list[Request])
-    """Requests whose KV is to be read from another engine; their blocks are held."""
+    """Requests whose KV must be read from another engine; their blocks are held."""
+    tier_loads: list[Request] = field(default_factory=list[Request])
+    """Requests whose KV must be read from a lower tier; their blocks are held."""
     prefill_tokens: int = 0
     decode_tokens: int = 0
 
     def load(self, held_tokens: int | None = None) -> StepLoad:
-        """Return what the step costs.
+        """Return the cost of the step.
 
         Args:
             held_tokens: KV-cache tokens that all its sequences hold together.
@@ -57,12 +60,13 @@ class Scheduler:
     """Waiting and running requests of one engine.
 
     Args:
-        cache: the KV blocks.
+        cache: KV cache.
         max_tokens: token budget of a step (`--max-num-batched-tokens`).
         max_sequences: sequences of a step (`--max-num-seqs`).
         max_adapters: LoRA adapters of a step (`--max-loras`).
         by_priority: whether `--scheduling-policy priority` is set.
-        chunked: whether a prompt may be computed in parts.
+        chunked: whether prompts can be computed in chunks.
+        tiers: tiers of KV cache below the accelerator's memory.
     """
 
     cache: KvCache
@@ -71,6 +75,7 @@ class Scheduler:
     max_adapters: int = 1
     by_priority: bool = False
     chunked: bool = True
+    tiers: KvTiers | None = None
     waiting: deque[Request] = field(default_factory=deque[Request])
     running: list[Request] = field(default_factory=list[Request])
 
@@ -82,7 +87,7 @@ class Scheduler:
         self.waiting.append(request)
 
     def remove(self, request: Request, reason: FinishReason) -> None:
-        """End a request wherever it is, and free what it holds."""
+        """End a request in any state, and free its blocks."""
         if request in self.running:
             self.running.remove(request)
         elif request in self.waiting:
@@ -96,7 +101,7 @@ class Scheduler:
         self._free(request)
 
     def loaded(self, request: Request) -> None:
-        """Take over the KV that was read: all of the prompt but its last token is computed."""
+        """Use the transferred KV, so that only the last token of the prompt must be computed."""
         size = self.cache.block_size
         request.loading = False
         request.remote = None
@@ -106,8 +111,22 @@ class Scheduler:
             self.cache.publish(request.blocks[index], request.hashes[index])
         request.published = request.computed // size
 
+    def promoted(self, request: Request) -> None:
+        """Use the blocks that were read from lower tiers."""
+        load, size = request.load, self.cache.block_size
+        request.loading = False
+        if load is None:
+            return
+        first = request.computed // size
+        request.computed += len(load.blocks) * size
+        if request.preemptions == 0:
+            request.loaded_tokens = len(load.blocks) * size
+        for index in range(first, first + len(load.blocks)):
+            self.cache.publish(request.blocks[index], request.hashes[index])
+        request.published = first + len(load.blocks)
+
     def not_loaded(self, request: Request) -> None:
-        """Compute the prompt here after all, as with `kv_load_failure_policy: recompute`."""
+        """Compute the prompt locally, as with `kv_load_failure_policy: recompute`."""
         request.loading = False
         request.remote = None
         request.computed = 0
@@ -124,7 +143,7 @@ class Scheduler:
         return sorted({request.adapter for request in self.waiting if request.adapter})
 
     def schedule(self) -> Step:
-        """Return the next step's work; an empty step where there is nothing to do."""
+        """Return the next step's work; an empty step if there is none."""
         step = Step()
         self._schedule_running(step)
         if not step.preempted:
@@ -148,7 +167,7 @@ class Scheduler:
             self._record(step, request, tokens)
 
     def _reserve(self, request: Request, tokens: int, step: Step) -> bool:
-        """Get the blocks for more tokens of a request, at the cost of later ones."""
+        """Allocate blocks for more tokens of a request, preempting later requests if needed."""
         while True:
             missing = self.cache.blocks_for(request.computed + tokens) - len(request.blocks)
             got = self.cache.allocate(max(0, missing))
@@ -183,6 +202,7 @@ class Scheduler:
         if self.by_priority:
             self.waiting = deque(sorted(self.waiting, key=lambda r: (r.priority, r.arrival)))
         adapters = set(self.adapters_running)
+        is_full = False
         while self.waiting and self._budget(step) and len(self.running) < self.max_sequences:
             request = self.waiting[0]
             if request.loading or (request.remote is not None and self._hold(request, step)):
@@ -191,9 +211,19 @@ class Scheduler:
             if request.adapter not in {None, *adapters} and len(adapters) >= self.max_adapters:
                 skipped.append(self.waiting.popleft())
                 continue
-            tokens = self._admit(request, self._budget(step))
+            if not is_full and self._promotes(request, step):
+                skipped.append(self.waiting.popleft())
+                continue
+            tokens = 0
+            if request.blocks or not is_full:
+                tokens = self._admit(request, self._budget(step))
             if tokens == 0:
-                break
+                # those behind it that hold their blocks need no room, and free it when they end
+                if not any(each.blocks and not each.loading for each in self.waiting):
+                    break
+                is_full = True
+                skipped.append(self.waiting.popleft())
+                continue
             self.waiting.popleft()
             self.running.append(request)
             step.admitted.append(request)
@@ -203,7 +233,7 @@ class Scheduler:
         self.waiting.extendleft(reversed(skipped))
 
     def _hold(self, request: Request, step: Step) -> bool:
-        """Hold the blocks of a prompt that is read from another engine; False: no room yet."""
+        """Hold the blocks of a prompt to read from another engine; return whether there is room."""
         cached = self.cache.cached_prefix(request.hashes, len(request.prompt))
         needed = self.cache.blocks_for(len(request.prompt)) - cached
         if needed > self.cache.free_after_prefix(request.hashes, cached):
@@ -218,12 +248,44 @@ class Scheduler:
         step.loads.append(request)
         return True
 
+    def _promotes(self, request: Request, step: Step) -> bool:
+        """Hold the blocks of a prompt of which lower tiers have more; return whether they have.
+
+        As in vLLM with `--scheduler-reserve-full-isl`, room for the whole prompt is held, so that
+        two prompts cannot wait for each other's blocks.
+        """
+        if self.tiers is None or request.blocks or request.remote is not None:
+            return False
+        cached = self.cache.cached_prefix(request.hashes, request.length)
+        most = (request.length - 1) // self.cache.block_size
+        needed = self.cache.blocks_for(request.length) - cached
+        if needed > self.cache.free_after_prefix(request.hashes, cached):
+            return False
+        load = self.tiers.find(request.hashes[cached:most])
+        if not load.blocks:
+            return False
+        request.blocks = self.cache.take_prefix(request.hashes, cached)
+        request.blocks += self.cache.allocate(needed) or []
+        request.computed = cached * self.cache.block_size
+        request.published = cached
+        self._count_prefix(request)
+        request.load, request.loading = load, True
+        step.tier_loads.append(request)
+        return True
+
+    def _count_prefix(self, request: Request) -> None:
+        if request.preemptions == 0:
+            request.cached_tokens = request.computed
+            self.cache.stats.queries += len(request.prompt)
+            self.cache.stats.hits += request.computed
+
     def _admit(self, request: Request, budget: int) -> int:
-        """Hold blocks for a waiting request; return the tokens it computes now, 0: no room."""
+        """Hold blocks for a waiting request; return the tokens to compute now, 0 without room."""
         if request.remote is not None:
             return 0
-        if request.blocks:  # they were filled from another engine
-            return request.length - request.computed
+        if request.blocks:  # they were filled from another engine or a lower tier
+            left = request.length - request.computed
+            return left if left <= budget else budget * self.chunked
         cached = self.cache.cached_prefix(request.hashes, request.length)
         computed = cached * self.cache.block_size
         tokens = request.length - computed
@@ -238,10 +300,7 @@ class Scheduler:
         request.blocks += self.cache.allocate(needed) or []
         request.computed = computed
         request.published = cached
-        if request.preemptions == 0:
-            request.cached_tokens = computed
-            self.cache.stats.queries += len(request.prompt)
-            self.cache.stats.hits += computed
+        self._count_prefix(request)
         return tokens
 
     @staticmethod
@@ -256,7 +315,7 @@ class Scheduler:
         self._count(step, request, tokens)
 
     def complete(self, step: Step) -> list[Request]:
-        """Book a finished step; return the requests that got a token (or their vector)."""
+        """Record a finished step; return the requests that got a token (or their vector)."""
         answered: list[Request] = []
         for request, tokens in step.work:
             if request.finished is not None:
@@ -288,7 +347,7 @@ class Scheduler:
         return ended
 
     def publish(self, request: Request, computed: int) -> None:
-        """Make the blocks of a request findable that its first `computed` tokens fill."""
+        """Index the blocks of a request that its first `computed` tokens fill."""
         size = self.cache.block_size
         full = computed // size
         if full <= request.published or not self.cache.prefix_caching:

@@ -1,4 +1,4 @@
-"""A deployment: what the flags, the environment and the hardware make of an engine."""
+"""A deployment: an engine's settings from flags, environment and hardware."""
 
 import argparse
 import json
@@ -9,7 +9,8 @@ from typing import Any
 
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
-from planner.fit.chips import Accelerator, accelerator
+from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, accelerator
+from planner.speed.roofline import ExpertGroup
 
 PREFIX = "GKE_INFERENCE_SIM_"
 _GIB = 2**30
@@ -18,28 +19,28 @@ _KV_BITS_8 = ("fp8", "int8")
 
 
 class EngineError(Exception):
-    """vLLM would not come up: the message is vLLM's."""
+    """vLLM would not start; the message is vLLM's."""
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the container's host tells the simulated engine, from `GKE_INFERENCE_SIM_*`."""
+    """Settings from the container's host in `GKE_INFERENCE_SIM_*`."""
 
     accelerator: Accelerator
     chips: int
     address: str
-    """Address to listen on: the pod's."""
+    """Address of the pod, on which it listens."""
     pod: str
     speed: float
-    """By how much start-up is faster than on real hardware; traffic is never sped up."""
+    """Speed of the startup relative to real hardware; traffic always runs in real time."""
     durations: Mapping[str, float]
-    """Start-up rules: seconds, and `weights_gb_per_second`; empty: starts at once."""
+    """Startup rules: seconds, and `weights_gb_per_second`; empty for an immediate start."""
     mounts: Mapping[str, Path]
-    """Mount path in the container to the folder that stands for the volume."""
+    """Mount paths in the container, with the folders of the volumes."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Surroundings":
-        """Read the environment; without it, an engine on a CPU at 127.0.0.1 that starts at once."""
+        """Read the environment; by default, an engine on a CPU at 127.0.0.1 starts at once."""
         mounts: dict[str, str] = json.loads(environment.get(PREFIX + "MOUNTS", "{}"))
         return cls(
             accelerator=accelerator(environment.get(PREFIX + "ACCELERATOR", "cpu")),
@@ -49,24 +50,35 @@ class Surroundings:
             speed=float(environment.get(PREFIX + "SPEED", "1")),
             durations=json.loads(environment.get(PREFIX + "DURATIONS", "{}")),
             mounts={path: Path(folder) for path, folder in mounts.items()},
+            network=environment.get(PREFIX + "NETWORK", "tcp"),
             collector=environment.get(PREFIX + "COLLECTOR", ""),
+            share_gib=int(environment.get(PREFIX + "SHARE_GIB", "0")) or None,
             read_only=tuple(json.loads(environment.get(PREFIX + "READ_ONLY", "[]"))),
         )
 
+    network: str = "tcp"
+    """`rdma` where the pod has claimed its node's RDMA interfaces."""
     collector: str = ""
-    """Host and port of the collector that the flags name; empty where there is none."""
+    """Host and port of the collector in the flags; empty if there is none."""
     read_only: tuple[str, ...] = ()
-    """Mount paths that cannot be written."""
+    """Read-only mount paths."""
+    share_gib: int | None = None
+    """Capacity of the Filestore share that is mounted, which determines its bandwidth."""
+
+    @property
+    def host_network(self) -> HostNetwork:
+        """What connects the engine to those on other hosts."""
+        return HOST_NETWORKS[self.network]
 
     def is_writable(self, path: str) -> bool:
-        """Return whether a path of the container is on a volume that can be written."""
+        """Return whether a path of the container is on a writable volume."""
         inside = [
             mount for mount in self.mounts if (path + "/").startswith(mount.rstrip("/") + "/")
         ]
         return bool(inside) and max(inside, key=len) not in self.read_only
 
     def host_path(self, path: str) -> Path | None:
-        """Return the folder behind a path of the container, or None where no volume is mounted."""
+        """Return the folder of a path in the container, or None if no volume is mounted."""
         for mount in sorted(self.mounts, key=len, reverse=True):
             if path == mount or path.startswith(mount.rstrip("/") + "/"):
                 return self.mounts[mount] / path[len(mount) :].lstrip("/")
@@ -75,7 +87,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Deployment:
-    """Everything fixed for the life of an engine."""
+    """The fixed settings of an engine."""
 
     flags: argparse.Namespace
     surroundings: Surroundings
@@ -88,43 +100,46 @@ class Deployment:
     kv_bits: int
     kv_blocks: int
     devices: int
+    experts: ExpertGroup | None = None
+    """Devices of all hosts with expert parallelism; `devices` are then those of one host."""
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
-    """LoRA adapters given at start: name to path."""
+    """LoRA adapters at startup: name to path."""
     runtime_lora: bool = False
 
     @property
     def model(self) -> str:
-        """The model as the flags name it."""
+        """Model name in the flags."""
         return str(self.flags.model)
 
     @property
     def chips(self) -> int:
-        """Chips the model is spread over."""
+        """Number of chips of the model."""
         return max(1, self.devices // self.surroundings.accelerator.devices_per_chip)
 
     @property
     def pooling(self) -> bool:
-        """Whether it answers with vectors."""
+        """Whether responses are vectors."""
         return self.flags.runner == "pooling" or (
             self.flags.runner in (None, "auto") and self.shape.embedding
         )
 
 
 def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deployment:
-    """Work out the deployment.
+    """Return the deployment.
 
     Raises:
-        EngineError: vLLM would refuse to start, such as where the model does not fit.
+        EngineError: vLLM would not start, for example because the model does not fit.
     """
     surroundings = Surroundings.of(environment)
     if flags.model is None:
         raise EngineError("the following arguments are required: model_tag")
     shape = _shape(flags, surroundings)
-    devices = _devices(flags, surroundings)
+    experts = _experts(flags, shape)
+    devices = _devices(flags, surroundings, experts)
     kv_bits = 8 if str(flags.kv_cache_dtype or "auto").startswith(_KV_BITS_8) else 16
     max_model_len = flags.max_model_len or shape.context
     block_size = flags.block_size or _BLOCK_SIZE[surroundings.accelerator.kind]
-    kv_bytes = _kv_bytes(flags, surroundings, shape, devices)
+    kv_bytes = _kv_bytes(flags, surroundings, weights_gb(shape, experts), devices)
     per_token = kv_token_bytes(shape, kv_bits)
     if max_model_len < 0:
         max_model_len = min(shape.context, kv_bytes // per_token)
@@ -142,6 +157,7 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
         kv_bits=kv_bits,
         kv_blocks=flags.num_gpu_blocks_override or kv_bytes // (per_token * block_size),
         devices=devices,
+        experts=experts,
         adapters=_adapters(flags),
         runtime_lora=environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower()
         in ("1", "true"),
@@ -149,7 +165,7 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
 
 
 def _shape(flags: argparse.Namespace, surroundings: Surroundings) -> ModelShape:
-    """Return the shape of the model; its path, or else a name that it is served by, tells."""
+    """Return the shape of the model from its path, or else from a served name."""
     folder = surroundings.host_path(flags.model)
     names: list[str] = [flags.model, *(flags.served_model_name or [])]
     problems: list[ValueError] = []
@@ -162,9 +178,43 @@ def _shape(flags: argparse.Namespace, surroundings: Surroundings) -> ModelShape:
     raise EngineError(f"ValueError: {problems[0]}")
 
 
-def _devices(flags: argparse.Namespace, surroundings: Surroundings) -> int:
-    """Return the devices of the engine: tensor times pipeline parallel size."""
+def _experts(flags: argparse.Namespace, shape: ModelShape) -> ExpertGroup | None:
+    """Return the devices of expert parallelism, or None without it.
+
+    Raises:
+        EngineError: the experts cannot be divided evenly.
+    """
+    if not flags.enable_expert_parallel or not shape.expert_billion:
+        return None
+    copies = int(flags.data_parallel_size or 1)
+    devices = copies * int(flags.tensor_parallel_size or 1)
+    config: dict[str, Any] = flags.eplb_config or {}
+    redundant = int(config.get("num_redundant_experts", 0)) if flags.enable_eplb else 0
+    if (shape.experts + redundant) % devices:
+        raise EngineError(
+            f"ValueError: Number of physical experts ({shape.experts + redundant}) must be "
+            f"divisible by the expert parallel size ({devices})."
+        )
+    hosts = copies // int(flags.data_parallel_size_local or copies)
+    return ExpertGroup(devices, hosts, copies, redundant)
+
+
+def weights_gb(shape: ModelShape, experts: ExpertGroup | None) -> float:
+    """Return the size of the weights that the devices of one host hold, in 10^9 bytes."""
+    if experts is None:
+        return shape.weights_gb
+    own = shape.expert_billion * (shape.experts + experts.redundant)
+    others = shape.parameters_billion - shape.expert_billion * shape.experts
+    return (own + others * experts.copies) / experts.hosts * shape.bits / 8
+
+
+def _devices(
+    flags: argparse.Namespace, surroundings: Surroundings, experts: ExpertGroup | None
+) -> int:
+    """Return the devices of the engine on this host, or on all hosts of a split model."""
     world = (flags.tensor_parallel_size or 1) * (flags.pipeline_parallel_size or 1)
+    if experts is not None:
+        world = experts.devices // experts.hosts
     here = surroundings.chips * surroundings.accelerator.devices_per_chip
     if world > here * (flags.nnodes or 1) and flags.distributed_executor_backend != "ray":
         noun = "TPUs" if surroundings.accelerator.kind == "tpu" else "GPUs"
@@ -178,12 +228,12 @@ def _devices(flags: argparse.Namespace, surroundings: Surroundings) -> int:
 
 
 def _kv_bytes(
-    flags: argparse.Namespace, surroundings: Surroundings, shape: ModelShape, devices: int
+    flags: argparse.Namespace, surroundings: Surroundings, weights: float, devices: int
 ) -> int:
-    """Return the memory left for KV blocks over all chips.
+    """Return the memory for KV blocks on all chips.
 
     Raises:
-        EngineError: the weights leave none.
+        EngineError: the weights leave no memory.
     """
     if flags.kv_cache_memory_bytes:
         return int(flags.kv_cache_memory_bytes) * devices
@@ -191,12 +241,12 @@ def _kv_bytes(
     chips = max(1, devices // chip.devices_per_chip)
     utilization = flags.gpu_memory_utilization or 0.92
     total = chip.memory_gb * chips
-    if shape.weights_gb > total:
+    if weights > total:
         raise EngineError(
             f"torch.OutOfMemoryError: {chip.name} out of memory: the weights of {flags.model} take "
-            f"{shape.weights_gb:.1f} GB, and {chips} chip(s) have {total:.1f} GB."
+            f"{weights:.1f} GB, and {chips} chip(s) have {total:.1f} GB."
         )
-    left = total * utilization - shape.weights_gb - RUNTIME_MEMORY_GB[chip.kind] * chips
+    left = total * utilization - weights - RUNTIME_MEMORY_GB[chip.kind] * chips
     if left <= 0:
         raise EngineError(
             "ValueError: No available memory for the cache blocks. Try increasing "

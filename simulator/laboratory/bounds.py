@@ -1,4 +1,4 @@
-"""What the laboratory must show, checked on its rows: ratios between policies on paired traces."""
+"""Bounds on the laboratory's results: ratios between policies on paired traces."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -10,36 +10,36 @@ from simulator.laboratory.rows import Row
 from simulator.laboratory.workloads import PICKER_KNEE_QPS
 
 SATURATED_QPS = 20.0
-"""From this rate on round robin is saturated in llm-d's ladder: there it is judged."""
+"""Rate from which round robin is saturated in llm-d's ladder, and is compared."""
 NOISE = 0.03
-"""A loss below this part is not told from chance."""
+"""A smaller loss cannot be distinguished from chance."""
 _DEVIATIONS = 2.5
-"""Of the mean over seeds: with five rates one run in thirty fails by chance."""
+"""Standard deviations of the mean over seeds; with five rates, 1 run in 30 fails by chance."""
 _WIDEST = 1.5
-"""No spread, however large, excuses more than this ratio."""
+"""Maximum allowed ratio, whatever the spread."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One bound and whether it holds."""
+    """A bound and whether it holds."""
 
     name: str
     what: str
     value: float | None
-    """The ratio found; None: there are no rows to judge by."""
+    """The measured ratio; None without rows."""
     bound: float
     is_upper: bool = False
-    """Whether the value must be at most the bound, not at least."""
+    """Whether the bound is an upper bound instead of a lower bound."""
 
     @property
     def passes(self) -> bool:
-        """Whether the bound holds; without figures it does not."""
+        """Whether the bound holds; false without figures."""
         if self.value is None or math.isnan(self.value):
             return False
         return self.value <= self.bound if self.is_upper else self.value >= self.bound
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the check as JSON can hold it."""
+        """Return the check in JSON-compatible form."""
         return {**asdict(self), "pass": self.passes}
 
 
@@ -77,12 +77,12 @@ def ratio(
     """Return the geometric mean of the ratios of two policies, over rates and seeds.
 
     Args:
-        rows: of a session.
-        workload: which.
-        policy: the numerator.
-        to: the denominator.
-        pick: the figure compared.
-        least_qps: rates below it do not count.
+        rows: rows of a session.
+        workload: name of the workload.
+        policy: policy in the numerator.
+        to: policy in the denominator.
+        pick: returns the figure to compare.
+        least_qps: lowest rate to include.
     """
     listed = list(rows)
     ours, theirs = _of(listed, policy), _of(listed, to)
@@ -93,18 +93,18 @@ def ratio(
         above, below = pick(row), pick(theirs[key])
         if above <= 0 < below:
             return 0.0
-        # what is compared with nothing counts as equal: no bound is reached by it, none is broken
+        # a comparison without a counterpart counts as equal, so that it meets and breaks no bound
         logs.append(math.log(above / below) if below > 0 else 0.0)
     return round(math.exp(sum(logs) / len(logs)), 4) if logs else None
 
 
 def highest_rate(rows: Iterable[Row], workload: str) -> float:
-    """Return the highest rate of a workload, 0 where it has no rows."""
+    """Return the highest rate of a workload; 0 without rows."""
     return max((float(r["rate_qps"]) for r in rows if r["workload"] == workload), default=0.0)
 
 
 def check(rows: list[Row]) -> list[Check]:
-    """Return every bound that the workloads in the rows are judged by."""
+    """Return all bounds for the workloads in the rows."""
     names = list(dict.fromkeys(str(row["workload"]) for row in rows))
     found = [_soundness(rows)]
     for name in names:
@@ -112,7 +112,7 @@ def check(rows: list[Row]) -> list[Check]:
             found.append(
                 Check(
                     f"{name}: not worse than {other}",
-                    "tokens a second while requests are sent, over all rates",
+                    "tokens per second while requests are sent, over all rates",
                     ratio(rows, name, SHIPPED, other, _steady),
                     1.0 - NOISE,
                 )
@@ -138,14 +138,14 @@ def check(rows: list[Row]) -> list[Check]:
 
 
 def _soundness(rows: list[Row]) -> Check:
-    """Nothing may be lost or refused, and every figure must be valid, or nothing else counts."""
+    """Require that nothing is lost or refused and that every figure is valid."""
     bad = sum(bool(row["lost"] or row["refused"] or not row["valid"]) for row in rows)
     bad += sum(row["sent"] != row["answered"] + row["refused"] + row["lost"] for row in rows)
-    return Check("every request answered, every row valid", "rows that are not", bad, 0, True)
+    return Check("every request answered, every row valid", "invalid rows", bad, 0, True)
 
 
 def _shared_prefix(rows: list[Row]) -> list[Check]:
-    saturated = f"rates from {SATURATED_QPS:g} QPS on"
+    saturated = f"rates from {SATURATED_QPS:g} QPS"
     pairs = (SHIPPED, BASELINE)
     return [
         Check(
@@ -162,7 +162,7 @@ def _shared_prefix(rows: list[Row]) -> list[Check]:
             is_upper=True,
         ),
         Check(
-            "shared_prefix: cost of a token",
+            "shared_prefix: cost per token",
             f"US dollars, {saturated}",
             ratio(rows, "shared_prefix", *pairs, lambda r: float(r["usd_per_mtok"]), SATURATED_QPS),
             0.7,
@@ -172,9 +172,9 @@ def _shared_prefix(rows: list[Row]) -> list[Check]:
 
 
 def tail_ratios(rows: Iterable[Row]) -> dict[float, list[float]]:
-    """Return the shipped p99 time to first token over the defaults', by rate, a value a seed.
+    """Return the ratios of the shipped p99 time to first token to the defaults', by rate and seed.
 
-    Of the ladder's rates below the picker's knee.
+    The rates are those of the ladder below the picker's knee.
     """
     listed = [row for row in rows if row["workload"] == "shared_prefix"]
     ours, theirs = _of(listed, SHIPPED), _of(listed, DEFAULTS)
@@ -188,7 +188,7 @@ def tail_ratios(rows: Iterable[Row]) -> dict[float, list[float]]:
 def spread_of(ratios: dict[float, list[float]]) -> float | None:
     """Return the standard deviation of the logarithm of one seed's ratio, over all rates.
 
-    None where no rate has two seeds: one alone says nothing of chance.
+    Return None if no rate has two seeds, because one seed shows no variation.
     """
     squares, freedom = 0.0, 0
     for values in ratios.values():
@@ -200,7 +200,7 @@ def spread_of(ratios: dict[float, list[float]]) -> float | None:
 
 
 def _tails(rows: list[Row]) -> list[Check]:
-    """Slowest first tokens against the defaults: 3 % and what seeds differ by, rate by rate."""
+    """Return the bounds on the slowest first tokens, by rate: 3 %, plus the spread of seeds."""
     ratios = tail_ratios(rows)
     spread = spread_of(ratios)
     if spread is None:
@@ -210,7 +210,7 @@ def _tails(rows: list[Row]) -> list[Check]:
         mean = math.exp(sum(map(math.log, values)) / len(values))
         chance = math.exp(_DEVIATIONS * spread / math.sqrt(len(values)))
         what = (
-            f"p99 TTFT at {rate:g} QPS, {len(values)} seeds; one differs by x{math.exp(spread):.2f}"
+            f"p99 TTFT at {rate:g} QPS, {len(values)} seeds; one varies by x{math.exp(spread):.2f}"
         )
         bound = round(min((1 + NOISE) * chance, _WIDEST), 3)
         name = f"shared_prefix: slowest first tokens not worse than {DEFAULTS}"

@@ -1,4 +1,4 @@
-"""How far the laboratory is from what was published: llm-d's ladder on 16 H100.
+"""Deviation of the laboratory from published results: llm-d's ladder on 16 H100.
 
 Source: llm-d/llm-d guides/optimized-baseline/README.md, "Benchmarking Report": Qwen3-32B, 8
 replicas of 2 H100, a Kubernetes Service (round robin) and llm-d's optimized routing.
@@ -14,7 +14,7 @@ from simulator.laboratory.rows import Row
 
 @dataclass(frozen=True)
 class Published:
-    """One rate of the published ladder."""
+    """A rate of the published ladder."""
 
     rate_qps: float
     baseline_tok_s: float
@@ -36,9 +36,9 @@ PUBLISHED = (
 
 
 def calibration_errors(rows: list[Row]) -> list[dict[str, Any]]:
-    """Return, for each published rate that was run, what was found and the relative errors.
+    """Return results and relative errors for each published rate that was run.
 
-    Where a rate was run with several seeds it is their mean.
+    The result is the mean over the seeds of a rate.
     """
     found: dict[tuple[str, float], list[Row]] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""Draws the laboratory's rows: throughput and the slowest first tokens by rate, a line a policy."""
+"""Charts of the laboratory's rows: throughput and slowest first tokens by rate and policy."""
 
 import importlib
 import statistics
@@ -29,7 +29,7 @@ def points(rows: list[Row], workload: str, policy: str, figure: str) -> list[tup
 
 
 def draw(rows: list[Row], folder: Path) -> list[Path]:
-    """Write a picture for each workload and return the files."""
+    """Write a chart for each workload and return the files."""
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "gke-inference"

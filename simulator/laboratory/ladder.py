@@ -1,9 +1,10 @@
-"""A published cluster measurement, replayed: llm-d's ladder of rates, round robin against routing.
+"""Replay of a published cluster measurement: llm-d's ladder of rates, round robin and routing.
 
 Eight replicas of Qwen3-32B on two H100 each; 150 prefixes of 6,000 tokens with 5 questions of 1,200
-each, 1,000 tokens out; Poisson arrivals; a warm-up and 16 stages, each after the one before has
-drained. Workload: llm-d/llm-d @1eb1d99 guides/optimized-baseline/benchmark-templates/guide.yaml.
-`data/ladder.csv` has the results of two separate runs that llm-d published.
+each, 1,000 output tokens; Poisson arrivals; a warm-up and 16 stages, each after the previous one
+has drained. Workload: llm-d/llm-d @1eb1d99
+guides/optimized-baseline/benchmark-templates/guide.yaml. `data/ladder.csv` has the results of two
+separate runs that llm-d published.
 """
 
 import csv
@@ -24,20 +25,20 @@ STAGES = (
     (3, 20), (10, 20), (15, 20), (20, 38), (22, 34), (25, 30), (30, 25), (35, 21), (40, 38),
     (43, 36), (46, 33), (49, 30), (52, 29), (55, 27), (57, 26), (60, 25),
 )  # fmt: skip
-"""Requests a second, and seconds."""
+"""Requests per second, and seconds."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One rate under one routing: what was published and what the replay gives."""
+    """Published and replayed results of one rate with one routing."""
 
     rate: int
     routing: str
     published: tuple[float, ...]
-    """Output tokens a second of each published run that has this rate."""
+    """Output tokens per second of each published run with this rate."""
     simulated: float
     published_ttft: float | None
-    """Mean, in seconds, of the first run."""
+    """Mean of the first run, in seconds."""
     ttft: float
     tpot: float
     prefix_hit_ratio: float
@@ -45,7 +46,7 @@ class Stage:
 
     @property
     def error(self) -> float:
-        """Simulated over the mean of the published runs, less one."""
+        """Simulated over the mean of the published runs, minus one."""
         return self.simulated / (sum(self.published) / len(self.published)) - 1
 
 
@@ -57,7 +58,7 @@ def replica() -> Deployment:
 
 
 def published() -> dict[tuple[str, int], tuple[tuple[float, ...], float | None]]:
-    """Return output tokens a second of each run, and the mean TTFT where it was published."""
+    """Return output tokens per second of each run, and the mean TTFT if published."""
     found: dict[tuple[str, int], tuple[tuple[float, ...], float | None]] = {}
     with (DATA / "ladder.csv").open(newline="") as file:
         for row in csv.DictReader(file):
@@ -78,8 +79,8 @@ def climb(
 
     Args:
         routing: `round-robin` or `prefix-affine`.
-        stages: (requests a second, seconds).
-        warm_up: the same, of what is played before and not measured.
+        stages: (requests per second, seconds) of each stage.
+        warm_up: the same for the warm-up, which is not measured.
     """
     routes: dict[str, Route] = {"round-robin": round_robin(), "prefix-affine": prefix_affine()}
     cluster = Cluster([replica()] * _REPLICAS, routes[routing])

@@ -1,8 +1,8 @@
-"""inference-perf, the load generator of another project, beside the laboratory's own.
+"""inference-perf, an external load generator, as an alternative to the laboratory's own.
 
-Kubernetes' SIGs write it (https://github.com/kubernetes-sigs/inference-perf). It has an environment
-of its own, because it needs Python 3.12 and other versions of what the platform uses:
-`inference-perf.lock.txt` is the one place that says which.
+It is a Kubernetes SIGs project (https://github.com/kubernetes-sigs/inference-perf). It has its own
+environment, because it needs Python 3.12 and other versions of the platform's packages, which
+`inference-perf.lock.txt` lists.
 """
 
 import json
@@ -24,28 +24,28 @@ from twin.toolchain import cache_root
 
 LOCK = Path(__file__).with_name("inference-perf.lock.txt")
 _PYTHONS = ("python3.12", "python3.13")
-"""What inference-perf 0.7.0 runs with (its `requires-python`)."""
+"""Python versions of inference-perf 0.7.0 (its `requires-python`)."""
 _PARTS = 2**20
 _VOCABULARY = 4096
 _TAIL = 1500
 
 
 class LoadToolError(Exception):
-    """The load generator cannot be had or failed; the message says why."""
+    """The load generator is not available or failed; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class ToolFigures:
-    """What the tool reports of a stage, as it reports it."""
+    """The tool's report of a stage."""
 
     sent: int
     failed: int
     throughput_tok_s: float
-    """Output tokens a second, from the first request to the last answer."""
+    """Output tokens per second, from the first request to the last response."""
     ttft_ms: dict[str, float]
     """p50 and p99."""
     delay_p99_ms: float
-    """By how much requests left later than they were due."""
+    """Delay of requests after their due time."""
     achieved_qps: float
 
 
@@ -63,10 +63,10 @@ def version() -> str:
 
 
 def install() -> Path:
-    """Return the tool's program; it is installed where it is not yet.
+    """Return the tool's program, after installing it if needed.
 
     Raises:
-        LoadToolError: there is no Python that it runs with, or a package cannot be had.
+        LoadToolError: no suitable Python exists, or a package is not available.
     """
     folder = cache_root().parent / "load" / f"inference-perf-{version()}"
     program, done = folder / "bin" / "inference-perf", folder / ".complete"
@@ -81,7 +81,7 @@ def install() -> Path:
 
 
 def _python() -> str:
-    """Return a Python that the tool runs with: on PATH, of pyenv, or a version for uv to fetch."""
+    """Return a Python for the tool: on PATH, from pyenv, or a version for uv to download."""
     found = [path for name in _PYTHONS if (path := shutil.which(name))]
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     found += [str(p) for name in _PYTHONS for p in sorted(root.glob(f"versions/*/bin/{name}"))]
@@ -99,9 +99,9 @@ def _uv(*arguments: str) -> None:
 
 
 def shares(adapters: Sequence[str], skew: float) -> dict[str, float]:
-    """Return the popularity of adapters, as `simulator.traffic.multi_adapter` draws it.
+    """Return the popularity of adapters, as in `simulator.traffic.multi_adapter`.
 
-    The tool compares the sum with 1.0 bit by bit, so shares are whole parts of 2**20.
+    The tool compares the sum with 1.0 exactly, so shares are multiples of 2**-20.
     """
     weights = [1 / (rank + 1) ** skew for rank in range(len(adapters))]
     parts = [round(weight / sum(weights) * _PARTS) for weight in weights]
@@ -110,9 +110,9 @@ def shares(adapters: Sequence[str], skew: float) -> dict[str, float]:
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Write a tokenizer in Hugging Face's form that counts as the simulated engine's does.
+    """Write a Hugging Face tokenizer that counts tokens like the simulated engine's.
 
-    Its words have three letters, so the space and the word are one token for both.
+    Its words have three letters, so a space and a word are one token for both.
     """
     choose = random.Random("tokenizer")  # noqa: S311  # words, not secrets
     words = [a + b + c for a in string.ascii_lowercase for b in string.ascii_lowercase
@@ -137,16 +137,16 @@ def configuration(
     url: str, folder: Path, stages: Sequence[StageSpec], split: dict[str, float], *,
     model: str, prompt_tokens: int, output_tokens: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the tool's configuration for Poisson arrivals of prompts that share nothing.
+    """Return the tool's configuration for Poisson arrivals of unrelated prompts.
 
     Args:
-        url: of the gateway.
-        folder: of tokenizer and reports.
+        url: URL of the gateway.
+        folder: folder of tokenizer and reports.
         stages: rates and durations, in order.
         split: share of each adapter.
         model: name of the base model.
-        prompt_tokens: of each prompt.
-        output_tokens: of each answer.
+        prompt_tokens: tokens of each prompt.
+        output_tokens: tokens of each response.
     """
     count = 2 * round(sum(stage.rate * stage.seconds for stage in stages))
 
@@ -160,7 +160,7 @@ def configuration(
                  "output_distribution": fixed(output_tokens)},
         "load": {
             "type": "poisson", "interval": 1.0, "num_workers": 1, "base_seed": 1,
-            # open loop: whoever waits for answers must not keep others from being sent
+            # open loop: waiting for responses must not delay other requests
             "worker_max_concurrency": count,
             "stages": [{"rate": s.rate, "duration": round(s.seconds)} for s in stages],
             "lora_traffic_split": [{"name": name, "split": x} for name, x in split.items()],
@@ -176,7 +176,7 @@ def run(program: Path, configured: dict[str, Any], folder: Path, seconds: float)
     """Run the tool; its reports are under `folder`/reports.
 
     Raises:
-        LoadToolError: it failed or took longer than `seconds`.
+        LoadToolError: the tool failed or took longer than `seconds`.
     """
     file, log = folder / "config.yml", folder / "inference-perf.log"
     file.write_text(yaml.safe_dump(configured, sort_keys=False))
@@ -198,7 +198,7 @@ def figures(folder: Path, stage: int) -> ToolFigures:
     """Read the tool's report of a stage.
 
     Raises:
-        LoadToolError: there is none, or it lacks a figure.
+        LoadToolError: the report does not exist, or a figure is missing.
     """
     name = f"stage_{stage}_lifecycle_metrics.json"
     file = next((folder / "reports").rglob(name), None)
@@ -211,7 +211,7 @@ def parse(report: dict[str, Any]) -> ToolFigures:
     """Return the figures of a report of the tool; its times are in seconds.
 
     Raises:
-        LoadToolError: the report lacks a figure.
+        LoadToolError: a figure is missing in the report.
     """
     try:
         load, good = report["load_summary"], report["successes"]

@@ -1,10 +1,10 @@
-"""A replay in lockstep: real programs decide, and time stands still while they do.
+"""A replay in lockstep: time stands still while real programs make routing decisions.
 
-Between two events nothing happens in a simulated engine, so time can jump from one to the next. It
-only does when all is quiet: every request that was sent has reached a replica, every token that an
-engine gave out has reached the client, and the picker has read the replicas' metrics as often as it
-does in real time. So how fast the machine is, and how busy, changes how long a run takes and
-nothing else; what a gateway takes itself is left out of the times and measured beside them.
+Nothing happens in a simulated engine between two events, so time can jump from one to the next. It
+jumps only when every sent request has reached a replica, every generated token has reached the
+client, and the picker has read the replicas' metrics as often as in real time. The speed and load
+of the machine therefore affect only the duration of a run. The gateway's own latency is excluded
+from the times and measured separately.
 """
 
 import asyncio
@@ -20,28 +20,28 @@ _PATIENCE_SECONDS = 60.0
 
 
 class StuckError(Exception):
-    """Something that was under way did not arrive; the message says what."""
+    """A pending message did not arrive; the message of the error names it."""
 
 
 @dataclass
 class Stage:
-    """What a trace came to."""
+    """The result of a trace."""
 
     report: Report
     wall_seconds: float
     hops: list[float] = field(default_factory=list[float])
     """Real seconds from sending a request to its arrival in an engine."""
     ticks: int = 0
-    """How often the picker was shown the replicas' metrics."""
+    """Number of times that the picker read the replicas' metrics."""
 
 
 class Lockstep:
-    """Replays traces through a gateway in front of replicas.
+    """Replay of traces through a gateway in front of replicas.
 
     Args:
-        replicas: behind the gateway.
-        url: of the gateway.
-        with_picker: whether somebody reads the replicas' metrics.
+        replicas: replicas behind the gateway.
+        url: URL of the gateway.
+        with_picker: whether a picker reads the replicas' metrics.
     """
 
     def __init__(self, replicas: Replicas, url: str, *, with_picker: bool) -> None:
@@ -75,14 +75,14 @@ class Lockstep:
         """Send a trace and wait until all of it has ended.
 
         Raises:
-            StuckError: a part of the laboratory does not go on.
+            StuckError: a part of the laboratory makes no progress.
         """
         begun = time.monotonic()
         start = self._clock.now()
         stage = Stage(Report(()), 0.0)
         tasks: list[asyncio.Task[Record]] = []
         done = self._done
-        # real seconds: on a busy machine nothing may be given up that time waits for
+        # in real seconds; on a busy machine, requests for which time waits must not time out
         options = Options(timeout_seconds=3600.0, connect_seconds=600.0)
         async with Client(self._url, self._clock, options, self._first) as client:
             for number, ask in enumerate(trace.asks):
@@ -100,7 +100,7 @@ class Lockstep:
         return stage
 
     async def _tick(self, moment: float, stage: Stage) -> None:
-        """Let the picker read the metrics as of its last look before a moment."""
+        """Let the picker read the metrics as of its last look before a time."""
         tick = int(moment / LOOK_SECONDS)
         if not self._with_picker or tick <= self._last_tick:
             return
@@ -143,7 +143,7 @@ class Lockstep:
         return min(moments, default=None)
 
     async def _advance(self, until: float) -> None:
-        """Go on to a moment, from one event of an engine to the next."""
+        """Advance to a time, from one engine event to the next."""
         while True:
             soonest = self._soonest()
             if soonest is None or soonest > until:
@@ -161,7 +161,7 @@ class Lockstep:
                 yield engine
 
     async def _quiet(self) -> None:
-        """Wait until the client has everything that engines gave out."""
+        """Wait until the client has received all generated tokens."""
         firsts = sum(engine.first_tokens for engine in self._replicas.engines)
         await self._until(lambda: self._firsts >= firsts, "a first token does not arrive")
         finished = sum(engine.finished for engine in self._replicas.engines)

@@ -1,8 +1,8 @@
-"""The endpoint picker as a model: its scorers, without the program, for replays.
+"""A model of the endpoint picker's scorers, without the program, for replays.
 
-Written after the source of gateway-api-inference-extension v1.2.0
-(pkg/epp/scheduling/framework/plugins). It finds what is worth measuring: figures that are reported
-come from the real picker.
+It follows the source of gateway-api-inference-extension v1.5.0
+(pkg/epp/framework/plugins). It is used to decide what to measure; reported figures come
+from the real picker.
 """
 
 import random
@@ -18,12 +18,12 @@ from simulator.engine.core import EngineCore
 from simulator.engine.replay import TraceRequest
 
 BlockName = tuple[str, ...]
-_CHARACTERS_PER_TOKEN = 4
+_PREFIX_PRODUCER = "approx-prefix-cache-producer"
 
 
 @dataclass
 class Seen:
-    """What a picker knows of a replica: as of its last look."""
+    """A picker's state of a replica, as of its last look."""
 
     waiting: int = 0
     usage: float = 0.0
@@ -35,7 +35,7 @@ class Seen:
 
     @classmethod
     def of(cls, engine: EngineCore) -> "Seen":
-        """Return what an engine's metrics say now."""
+        """Return the current state from an engine's metrics."""
         scheduler, deployment = engine.scheduler, engine.deployment
         lora = deployment.flags.enable_lora
         return cls(
@@ -51,7 +51,7 @@ class Seen:
 
 @dataclass
 class PrefixIndex:
-    """The prefix scorer's memory: blocks of prompts it has sent to each replica, LRU."""
+    """The prefix scorer's memory: LRU of prompt blocks sent to each replica."""
 
     parameters: Mapping[str, Any]
     _of: dict[int, OrderedDict[BlockName, None]] = field(
@@ -60,8 +60,8 @@ class PrefixIndex:
     _own: Iterator[int] = field(default_factory=count)
 
     def blocks(self, request: TraceRequest, first: Seen) -> list[BlockName]:
-        """Return names of a prompt's blocks, equal where the prompts are equal up to there."""
-        size = int(self.parameters.get("blockSize", 64)) // _CHARACTERS_PER_TOKEN
+        """Return keys of a prompt's blocks, which are equal for equal prefixes."""
+        size = int(self.parameters.get("blockSizeTokens", 16))
         if self.parameters.get("autoTune", True) and first.block_size:
             size = first.block_size
         most = int(self.parameters.get("maxPrefixBlocksToMatch", 256))
@@ -77,7 +77,7 @@ class PrefixIndex:
         ]
 
     def scores(self, blocks: Sequence[BlockName], replicas: int) -> list[float]:
-        """Return the part of the blocks that each replica is believed to hold."""
+        """Return the fraction of the blocks that each replica is believed to hold."""
         if not blocks:
             return [0.0] * replicas
         matched = [0] * replicas
@@ -90,7 +90,7 @@ class PrefixIndex:
         return [count / len(blocks) for count in matched]
 
     def add(self, blocks: Sequence[BlockName], number: int, seen: Seen) -> None:
-        """Remember that a prompt went to a replica."""
+        """Record that a prompt went to a replica."""
         most = int(self.parameters.get("lruCapacityPerServer", 31250))
         if self.parameters.get("autoTune", True) and seen.blocks:
             most = seen.blocks
@@ -103,11 +103,11 @@ class PrefixIndex:
 
 
 class ModelledPicker:
-    """The endpoint picker of v1.2.0, as far as scores go; a route of a replay.
+    """The scoring of the endpoint picker v1.5.0, as a route of a replay.
 
     Args:
         config: EndpointPickerConfig, YAML.
-        seed: of its ties.
+        seed: seed for breaking ties.
     """
 
     def __init__(self, config: str, seed: int = 0) -> None:
@@ -117,7 +117,8 @@ class ModelledPicker:
         }
         self._scorers: list[tuple[str, int]] = []
         self._weighted = False
-        self._index = PrefixIndex({})
+        found = [plugin for plugin in plugins.values() if plugin["type"] == _PREFIX_PRODUCER]
+        self._index = PrefixIndex(found[0].get("parameters", {}) if found else {})
         self._seen: list[Seen] = []
         for entry in document["schedulingProfiles"][0]["plugins"]:
             plugin = plugins[entry["pluginRef"]]
@@ -126,8 +127,6 @@ class ModelledPicker:
                 self._weighted = True
             elif kind.endswith("-scorer"):
                 self._scorers.append((kind, int(entry.get("weight", 1))))
-                if kind == "prefix-cache-scorer":
-                    self._index = PrefixIndex(plugin.get("parameters", {}))
         self._choose = random.Random(seed)  # noqa: S311  # ties, not secrets
 
     def look(self, engines: Sequence[EngineCore]) -> None:
@@ -135,7 +134,7 @@ class ModelledPicker:
         self._seen = [Seen.of(engine) for engine in engines]
 
     def __call__(self, request: TraceRequest, engines: Sequence[EngineCore]) -> int:
-        """Return the replica for a request, by what was seen at the last look."""
+        """Return the replica for a request, from the state at the last look."""
         return self.pick(request, self._seen or [Seen.of(engine) for engine in engines])
 
     def pick(self, request: TraceRequest, seen: Sequence[Seen]) -> int:

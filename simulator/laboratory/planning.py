@@ -1,4 +1,4 @@
-"""A trace of the laboratory, computed instead of sent: the engines without servers and gateway.
+"""Computed replays of the laboratory's traces: engines without servers and gateway.
 
 One replay serves planning, the published ladder and the search through the picker's settings:
 `simulator.engine.replay`. Here its requests come from the laboratory's traces, and its outcomes
@@ -23,16 +23,16 @@ _CHARACTERS_PER_TOKEN = 4
 
 @lru_cache(maxsize=8192)
 def _name(text: str) -> str:
-    """Return a short name for a text, the same for the same text."""
+    """Return a short, stable name for a text."""
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def requests_of(trace: Trace, base_model: str) -> list[TraceRequest]:
-    """Return a trace's requests as a replay takes them.
+    """Return a trace's requests in the format of a replay.
 
     Args:
-        trace: texts of four characters a token (see `simulator.traffic.generators`).
-        base_model: name that is no adapter.
+        trace: trace with texts of four characters per token (see `simulator.traffic.generators`).
+        base_model: name of the base model.
     """
     return [_request(ask, base_model) for ask in trace.asks]
 
@@ -51,19 +51,19 @@ def _request(ask: Ask, base_model: str) -> TraceRequest:
 
 
 def picked(deployments: Sequence[Deployment], config: str, seed: int = 0) -> Cluster:
-    """Return replicas behind the modelled picker.
+    """Return replicas behind the modeled picker.
 
     Args:
-        deployments: one for each replica.
+        deployments: one per replica.
         config: EndpointPickerConfig, YAML.
-        seed: of its ties.
+        seed: seed for breaking ties.
     """
     picker = ModelledPicker(config, seed)
     return Cluster(deployments, picker, picker.look)
 
 
 def report_of(result: Replay) -> Report:
-    """Return what became of a replay's requests as the laboratory reports it."""
+    """Return the outcomes of a replay as a laboratory report."""
     return Report(tuple(_record(number, one) for number, one in enumerate(result.outcomes)))
 
 
@@ -102,10 +102,10 @@ class _Line(BaseModel):
 
 
 def read_trace(text: str) -> list[TraceRequest]:
-    """Return the requests of a trace file: a JSON object a line, with `TraceRequest`'s fields.
+    """Return the requests of a trace file, which has one JSON `TraceRequest` per line.
 
     Raises:
-        ValueError: a line is not such an object; the message has its number, the field and why.
+        ValueError: a line is not valid; the message has its number, the field and the reason.
     """
     found: list[TraceRequest] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,9 +1,9 @@
-"""The routing policies that are compared: Envoy's own, and the endpoint picker's configurations."""
+"""The compared routing policies: Envoy's own, and configurations of the endpoint picker."""
 
 import hashlib
 from dataclasses import dataclass
 
-from gke_inference.gateway.picker import picker_config
+from gke_inference.gateway.picker_config import picker_config
 
 UPSTREAM_DEFAULTS = """\
 apiVersion: inference.networking.x-k8s.io/v1alpha1
@@ -22,34 +22,34 @@ schedulingProfiles:
   - pluginRef: prefix-cache-scorer
     weight: 3
 """
-"""What upstream's chart writes (gateway-api-inference-extension v1.2.0,
-config/charts/inferencepool/templates/epp-config.yaml)."""
+"""Configuration in the upstream chart (gateway-api-inference-extension v1.5.0,
+config/charts/epplib/templates/_config.yaml)."""
 
 _LB = "type.googleapis.com/envoy.extensions.load_balancing_policies"
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the shipped configuration depends on; see `gke_inference.gateway.picker`."""
+    """Inputs of the shipped configuration; see `gke_inference.gateway.picker`."""
 
     has_adapters: bool = False
     is_mixed: bool = False
-    """Whether replicas stand on different accelerators."""
+    """Whether replicas run on different accelerators."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A way to choose the replica of a request."""
+    """A routing policy."""
 
     name: str
     picker: str | None = None
-    """Configuration of the endpoint picker; None: Envoy chooses."""
+    """Configuration of the endpoint picker; None if Envoy selects."""
     balancer: str = ""
-    """Envoy's load balancing policy where there is no picker."""
+    """Envoy's load balancing policy without a picker."""
 
     @property
     def digest(self) -> str:
-        """Twelve hexadecimal digits of what the policy is."""
+        """Twelve hexadecimal digits of a hash of the policy."""
         return hashlib.sha256((self.picker or self.balancer).encode()).hexdigest()[:12]
 
     def envoy_policy(self) -> dict[str, object]:
@@ -66,7 +66,7 @@ SHIPPED = "shipped"
 
 
 def policies(facts: Facts) -> tuple[Policy, ...]:
-    """Return the policies to compare; what is shipped comes from the component itself."""
+    """Return the policies to compare; the shipped one comes from the component itself."""
     return (
         Policy(BASELINE, balancer="round_robin"),
         Policy("random", balancer="random"),

@@ -1,4 +1,4 @@
-"""The laboratory's gateway in front of replicas in real time, for load generators of others."""
+"""The laboratory's gateway in front of replicas in real time, for external load generators."""
 
 import http.client
 import json
@@ -18,10 +18,10 @@ from twin.host.paths import REPOSITORY
 from twin.host.ports import free_port
 
 LOOK = "50ms"
-"""How often the picker reads the replicas' metrics: its own default."""
+"""Interval at which the picker reads the replicas' metrics: its own default."""
 _INTERVAL = 50
-"""Tokens of an answer that are sent together after the first: fewer events for a busy machine; the
-first token, and so its time, is not held back."""
+"""Response tokens that are sent together after the first, to reduce the number of events; the first
+token is not delayed."""
 _READY_SECONDS = 60.0
 
 
@@ -29,7 +29,7 @@ class RealTime:
     """Replicas that run behind a gateway.
 
     Args:
-        url: of the gateway.
+        url: URL of the gateway.
         control: port of the fleet's control page.
     """
 
@@ -38,20 +38,20 @@ class RealTime:
         self._control = control
 
     def status(self) -> dict[str, Any]:
-        """Return what the fleet says of itself; see `Fleet.status`.
+        """Return the status of the fleet; see `Fleet.status`.
 
         Raises:
-            OSError: it does not answer.
+            OSError: the fleet does not answer.
         """
         return _status(self._control)
 
 
 @contextmanager
 def behind_gateway(folder: Path, workload: Workload, policy: Policy) -> Generator[RealTime]:
-    """Start replicas, picker and Envoy; nothing is left when it ends.
+    """Start replicas, picker and Envoy, and stop them at the end.
 
     Raises:
-        RigError: a part did not come up.
+        RigError: a part did not start.
     """
     names = [f"replica-{number}" for number in range(len(workload.replicas))]
     with Rig(folder, page_port=ENGINE_PORT, look=LOOK) as rig:
@@ -74,7 +74,7 @@ def behind_gateway(folder: Path, workload: Workload, policy: Policy) -> Generato
 
 
 def fleet_config(workload: Workload, names: list[str], address: Any, control: int) -> Any:
-    """Return the fleet's configuration: the workload's replicas, one second a second."""
+    """Return the fleet's configuration: the workload's replicas in real time."""
     common = (f"--served-model-name={MODEL}", f"--stream-interval={_INTERVAL}")
     replicas = [
         {

@@ -16,7 +16,7 @@ from twin.engines import vllm_flags as flags
 
 ENGINE_PORT = 8000
 PAGE_PORT = 8001
-"""Where the page for pickers is, on each replica's address."""
+"""Port of the page for pickers, on each replica's address."""
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 _HELD_SECONDS = (
     0.1  # a page nobody refreshed is given after this: pickers must not think it is gone
@@ -26,14 +26,14 @@ _ONLY_FIRST_AND_LAST = "--stream-interval=1000000"
 
 @dataclass(frozen=True)
 class ReplicaSpec:
-    """What a replica is."""
+    """The specification of a replica."""
 
     accelerator: str
-    """GKE's label value, such as `nvidia-l4`."""
+    """Accelerator label value on GKE, such as `nvidia-l4`."""
     chips: int
     model: str
     flags: tuple[str, ...] = ()
-    """Of `vllm serve`."""
+    """Flags of `vllm serve`."""
     slowdown: float = 1.0
     usd_per_hour: float = 0.0
 
@@ -41,9 +41,9 @@ class ReplicaSpec:
         """Return the engine's deployment.
 
         Args:
-            name: of the pod.
-            address: of the pod.
-            served_as: name of the model that requests ask for.
+            name: name of the pod.
+            address: address of the pod.
+            served_as: model name in requests.
         """
         arguments = [
             self.model,
@@ -68,18 +68,21 @@ class _Open:
 
 
 class LabEngine(Engine):
-    """An engine that says what it was given and what it has sent."""
+    """An engine that reports its received requests and sent tokens."""
 
     def __init__(self, deployment: Deployment, clock: StillClock) -> None:
         super().__init__(deployment, clock)
         self.on_arrival: Callable[[], None] = _nothing
         self.first_tokens = 0
-        """Requests whose first token is out."""
+        """Requests whose first token was sent."""
         self.finished = 0
         """Requests that have ended."""
         self.adapters_told: tuple[str, str] | None = None
-        """Adapters that ran and that waited when last one did: vLLM's metric keeps them, and has no
-        series before an adapter was ever computed."""
+        """Running and waiting adapters; None before the first request for an adapter.
+
+        vLLM's metric has no series before its first token, and the newest one counts for the
+        picker, also when it lists no adapter.
+        """
         self._open: list[_Open] = []
 
     def submit(self, prompt: Sequence[int], *arguments: Any, **fields: Any) -> Request:
@@ -90,7 +93,7 @@ class LabEngine(Engine):
         return request
 
     def catch_up(self) -> None:
-        """Compute what is past, hand out its news and count them."""
+        """Compute everything up to now, deliver the news and count them."""
         self._catch_up(self.clock.now())
         left: list[_Open] = []
         for entry in self._open:
@@ -109,7 +112,7 @@ def _nothing() -> None:
 
 
 def picker_page(engine: LabEngine) -> str:
-    """Return the metrics that a picker reads, under vLLM's names and with its labels."""
+    """Return the metrics that a picker reads, with vLLM's names and labels."""
     scheduler, deployment = engine.scheduler, engine.deployment
     lines = [
         "# TYPE vllm:num_requests_waiting gauge",
@@ -123,7 +126,7 @@ def picker_page(engine: LabEngine) -> str:
         f'num_gpu_blocks="{deployment.kv_blocks}"}} 1',
     ]
     used = (",".join(scheduler.adapters_running), ",".join(scheduler.adapters_waiting))
-    if any(used):
+    if any(used) or engine.adapters_told is not None:
         engine.adapters_told = used
     if engine.adapters_told is not None:
         labels = {
@@ -141,10 +144,11 @@ def picker_page(engine: LabEngine) -> str:
 
 @dataclass
 class PickerPages:
-    """Pages that a picker reads once for each tick of engine time.
+    """Metrics pages that a picker reads once per tick of engine time.
 
-    A picker asks again and again; each question is held until there is a new page. A replica that
-    asks after it was given a page has taken that page in: so a tick ends when all have asked.
+    A picker requests pages repeatedly; each request is held until there is a new page. A request
+    after a page shows that the picker has processed that page, so a tick ends when all pages are
+    requested again.
     """
 
     engines: list[LabEngine]
@@ -156,7 +160,7 @@ class PickerPages:
     _all: asyncio.Event = field(default_factory=asyncio.Event)
 
     def handler(self, number: int) -> Callable[[web.Request], Any]:
-        """Return what answers for a replica."""
+        """Return the handler for a replica."""
 
         async def page(_http: web.Request) -> web.Response:
             self._taken[number] = self._given.get(number, 0)
@@ -185,10 +189,10 @@ class PickerPages:
         return all(self._taken.get(n) == self._tick for n in range(len(self.engines)))
 
     async def refresh(self, seconds: float) -> None:
-        """Show the engines' present state to the picker, and wait until it has taken it in.
+        """Send the engines' current state to the picker, and wait until it is processed.
 
         Raises:
-            TimeoutError: it did not within so many real seconds.
+            TimeoutError: the picker did not process it within the time limit.
         """
         self._bodies = [picker_page(engine).encode() for engine in self.engines]
         self._tick += 1
@@ -203,9 +207,9 @@ class Replicas:
     """All engines of a run with their servers; an async context manager.
 
     Args:
-        specs: what they are.
-        names: their pods.
-        addresses: of the pods.
+        specs: specifications of the replicas.
+        names: names of the pods.
+        addresses: addresses of the pods.
         served_as: name of the model.
     """
 
@@ -219,9 +223,10 @@ class Replicas:
             engine = LabEngine(spec.deployment(name, address, served_as), self.clock)
             if spec.slowdown != 1.0:
                 engine.slow_down(spec.slowdown)
-            if modules := engine.deployment.flags.lora_modules:
-                # the platform asks each replica once for its first adapter before it is ready
-                engine.adapters_told = (modules[0].partition("=")[0], "")
+            if engine.deployment.flags.lora_modules:
+                # the platform requests each replica's first adapter once before the replica is
+                # ready
+                engine.adapters_told = ("", "")
             self.engines.append(engine)
         self.pages = PickerPages(self.engines)
         self._addresses = addresses
@@ -232,7 +237,7 @@ class Replicas:
         """Listen.
 
         Raises:
-            OSError: an address is taken.
+            OSError: an address is in use.
         """
         for number, engine in enumerate(self.engines):
             server = ApiServer(engine)
@@ -254,6 +259,6 @@ class Replicas:
             await server.stop()
 
     def cache_tokens(self) -> tuple[int, int]:
-        """Return prompt tokens looked for in prefix caches so far, and those found."""
+        """Return the prompt tokens queried in prefix caches so far, and those found."""
         stats = [engine.scheduler.cache.stats for engine in self.engines]
         return sum(s.queries for s in stats), sum(s.hits for s in stats)

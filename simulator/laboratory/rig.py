@@ -1,4 +1,4 @@
-"""What stands between client and replicas: an API server, the real picker and the real Envoy."""
+"""Programs between client and replicas: an API server, the real picker and the real Envoy."""
 
 import http.client
 import os
@@ -12,7 +12,6 @@ from typing import Any
 
 import yaml
 
-from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.versions import api, channel
 from gke_inference.gateway.picker import picker_args
 from simulator.laboratory.policies import Policy
@@ -41,18 +40,18 @@ NAMESPACE = "lab"
 POOL = "models"
 _READY_SECONDS = 90.0
 _SCRAPE = "2ms"
-"""In lockstep each of the picker's questions is held until there is news (see `PickerPages`), so it
-has to ask at once when it was answered."""
+"""In lockstep, each request of the picker is held until there is news (see `PickerPages`), so the
+picker must send the next request immediately."""
 _VERSION = channel("regular").default
 _POOL_VERSION = api("inference_pool").api_version
 
 
 class RigError(Exception):
-    """A part of the laboratory did not come up; the message names it and its log."""
+    """A part of the laboratory did not start; the message names it and its log."""
 
 
 class ApiOnly(ControlPlane):
-    """etcd and API server of the twin, without what runs pods: the laboratory has its own."""
+    """etcd and API server of the twin, without node agents, which the laboratory replaces."""
 
     def start(self) -> None:
         """Start both and wait until they answer."""
@@ -62,13 +61,13 @@ class ApiOnly(ControlPlane):
 
 
 class LabDataPlane(DataPlane):
-    """The twin's Envoy, whose cluster may also have a policy that no route of GKE can ask for."""
+    """The twin's Envoy, whose cluster can also have a policy that GKE routes do not support."""
 
     policy: Policy | None = None
 
     def _write_clusters(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
         for cluster in wanted.values():
-            # a busy machine must not make a picker that is alive look dead: time waits for it
+            # a picker must not be considered dead on a busy machine, because time waits for it
             cluster.pop("health_checks", None)
             if self.policy is not None and self.policy.picker is None:
                 cluster["load_balancing_policy"] = {"policies": [self.policy.envoy_policy()]}
@@ -91,12 +90,12 @@ class _Started:
 
 
 class Rig:
-    """The laboratory's processes; a context manager that leaves none behind.
+    """The laboratory's processes, as a context manager that stops them all.
 
     Args:
-        folder: for files and logs.
-        page_port: where the picker finds the replicas' metrics.
-        look: how often it asks for them.
+        folder: folder for files and logs.
+        page_port: port of the replicas' metrics for the picker.
+        look: interval at which the picker requests them.
     """
 
     def __init__(self, folder: Path, page_port: int = PAGE_PORT, look: str = _SCRAPE) -> None:
@@ -111,7 +110,7 @@ class Rig:
         """Start the API server with the kinds that a picker watches.
 
         Raises:
-            RigError: a part did not come up.
+            RigError: a part did not start.
         """
         for program in ("etcd", "kube-apiserver", "epp"):
             tool(program)
@@ -132,7 +131,7 @@ class Rig:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every process."""
+        """Stop every process."""
         self.end_run()
         self._api.stop()
         self._guard.close()
@@ -168,7 +167,7 @@ class Rig:
                 time.sleep(0.1)
 
     def replicas(self, names: list[str]) -> None:
-        """Make the Ready pods of the replicas; those of a run before are removed."""
+        """Create the Ready pods of the replicas, and remove those of a previous run."""
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         for pod in self._kube.get(path)["items"]:
             now = {"gracePeriodSeconds": 0}
@@ -197,11 +196,11 @@ class Rig:
             self._kube.patch(f"{path}/{name}/status", {"status": status}, "merge")
 
     def _account(self) -> None:
-        """Make the account that every pod names; the controller that would is not here."""
+        """Create the service account of all pods, because its controller does not run here."""
         self._kube.apply(_object("v1", "ServiceAccount", "default"), manager="lab")
 
     def gateway(self, policy: Policy, replicas: int) -> str:
-        """Start picker (where the policy has one) and Envoy, and return the gateway's URL."""
+        """Start the picker (if the policy has one) and Envoy, and return the gateway's URL."""
         endpoints = tuple(Endpoint(self.address(n), ENGINE_PORT) for n in range(replicas))
         picker = self._start_picker(policy, replicas) if policy.picker else None
         backend = Backend(f"pool/{NAMESPACE}/{POOL}", endpoints, None, picker, 3600)
@@ -226,7 +225,7 @@ class Rig:
         file.write_text(policy.picker or "")
         grpc, health, metrics = free_port(), free_port(), free_port()
         arguments = [
-            *picker_args(NAMESPACE, POOL, engine("vllm").metrics, is_highly_available=False),
+            *picker_args(NAMESPACE, POOL, is_highly_available=False),
             f"--config-file={file}",
             f"--grpc-port={grpc}",
             f"--grpc-health-port={health}",
@@ -241,7 +240,7 @@ class Rig:
             found = [x for x in page.splitlines() if x.startswith("inference_pool_ready_pods{")]
             if not found or float(found[0].rsplit(" ", 1)[1]) < replicas:
                 raise OSError("the picker does not see every replica yet")
-            # its door for Envoy opens seconds after its metrics show pods
+            # its port for Envoy opens seconds after its metrics show pods
             socket.create_connection(("127.0.0.1", grpc), timeout=5).close()
 
         self._wait_for(begun, sees_pods, "the picker")
@@ -271,7 +270,7 @@ class Rig:
         self._await(once, what)
 
     def end_run(self) -> None:
-        """End replicas, picker and Envoy; the API server stays."""
+        """Stop replicas, picker and Envoy, but not the API server."""
         if self._plane is not None:
             self._plane.remove()
             self._plane = None

@@ -18,13 +18,13 @@ def row_of(
     """Return the row of a stage.
 
     Args:
-        workload: what was sent to what.
-        policy: who chose the replicas.
-        seed: of the trace.
-        spec: rate and duration.
-        trace: what was sent.
-        stage: what came back.
-        cached: prompt tokens looked for in prefix caches during the stage, and those found.
+        workload: requests and replicas.
+        policy: routing policy.
+        seed: seed of the trace.
+        spec: rate and duration of the stage.
+        trace: sent requests.
+        stage: results.
+        cached: prompt tokens queried in prefix caches during the stage, and those found.
     """
     summary = stage.report.summary(workload.slo)
     asked, found = cached
@@ -69,10 +69,10 @@ def _figures(summary: Summary, usd_per_hour: float) -> Row:
 
 
 def is_valid(lag_ms: float, ticks: int, *, has_picker: bool) -> bool:
-    """Tell whether a row can be trusted.
+    """Return whether a row is valid.
 
-    In lockstep neither a slow client nor a slow gateway can bend a figure: time stands still for
-    them. What is left to check is that it did: the client sent when it was due, and a picker that
-    there is was shown the replicas.
+    In lockstep, neither a slow client nor a slow gateway can distort a figure, because time stands
+    still for them. The remaining checks are that the client sent requests when they were due, and
+    that the picker, if any, saw the replicas.
     """
     return lag_ms < 1.0 and (ticks > 0 or not has_picker)

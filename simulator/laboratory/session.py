@@ -1,4 +1,4 @@
-"""All runs of a benchmark, over some workers."""
+"""All runs of a benchmark, distributed to workers."""
 
 import json
 import queue
@@ -21,18 +21,18 @@ _STOP_SECONDS = 30
 
 
 class SessionError(Exception):
-    """A run failed; the message says which and why."""
+    """A run failed; the message names the run and the reason."""
 
 
 def jobs_of(
     chosen: Iterable[Workload], names: Iterable[str] | None, *, is_quick: bool
 ) -> list[Job]:
-    """Return the runs of some workloads, the longest first.
+    """Return the runs of some workloads, longest first.
 
     Args:
-        chosen: workloads.
-        names: policies; None: all.
-        is_quick: one seed and short stages.
+        chosen: selected workloads.
+        names: names of policies; None for all.
+        is_quick: whether to use one seed and short stages.
     """
     wanted = None if names is None else set(names)
     jobs: list[tuple[float, Job]] = []
@@ -57,15 +57,15 @@ def jobs_of(
 
 
 def run_all(jobs: Iterable[Job], workers: int, tell: Callable[[Job, list[Row]], None]) -> list[Row]:
-    """Do all jobs and return their rows.
+    """Run all jobs and return their rows.
 
     Args:
-        jobs: to do, in order.
-        workers: processes that do them.
+        jobs: jobs in order.
+        workers: number of worker processes.
         tell: called after each job, from one thread at a time.
 
     Raises:
-        SessionError: a run failed; the others are done all the same.
+        SessionError: a run failed; the others still complete.
     """
     session = _Session(tell)
     listed = list(jobs)
@@ -95,7 +95,7 @@ def run_all(jobs: Iterable[Job], workers: int, tell: Callable[[Job, list[Row]], 
 
 
 class _Session:
-    """What the threads of a session share; each has a worker of its own."""
+    """Shared state of a session's threads, each of which has its own worker."""
 
     def __init__(self, tell: Callable[[Job, list[Row]], None]) -> None:
         self.waiting: queue.SimpleQueue[Job] = queue.SimpleQueue()
@@ -105,7 +105,7 @@ class _Session:
         self._lock = threading.Lock()
 
     def work(self, folder: Path) -> None:
-        """Do jobs until none is left."""
+        """Run jobs until none is left."""
         with _Worker(folder) as worker:
             while True:
                 try:
@@ -115,7 +115,7 @@ class _Session:
                 self._one(worker, job)
 
     def give_up(self) -> None:
-        """Leave the jobs that nobody has begun."""
+        """Cancel the jobs that have not started."""
         while not self.waiting.empty():
             with suppress(queue.Empty):
                 self.waiting.get_nowait()
@@ -171,10 +171,10 @@ class _Worker:
             )
 
     def do(self, job: Job) -> list[Row]:
-        """Do a job.
+        """Run a job.
 
         Raises:
-            SessionError: it failed.
+            SessionError: the job failed.
         """
         if self._process is None:
             self._process = self._start()

@@ -1,7 +1,7 @@
-"""Runs of the laboratory in a process of their own: `python -m simulator.laboratory.worker FOLDER`.
+"""A worker process for laboratory runs: `python -m simulator.laboratory.worker FOLDER`.
 
-Jobs come as JSON lines on standard input, answers go as JSON lines to standard output; at the end
-of the input everything is stopped. Two workers fill two cores.
+It reads jobs as JSON lines from standard input and writes results as JSON lines to standard output.
+At the end of the input, it stops everything. Two workers use two cores.
 """
 
 import asyncio
@@ -25,24 +25,24 @@ from simulator.laboratory.workloads import MODEL, StageSpec, Workload, workloads
 
 @dataclass(frozen=True)
 class Job:
-    """One run: a workload under a policy, from cold replicas."""
+    """A run of a workload with a policy, from cold replicas."""
 
     workload: str
     policy: str
     seed: int
     is_quick: bool = False
     config: str | None = None
-    """Configuration of the picker instead of the policy's own: for trying things."""
+    """Picker configuration that replaces the policy's, for experiments."""
     stages: tuple[StageSpec, ...] | None = None
-    """Instead of the workload's own."""
+    """Stages that replace the workload's."""
 
     def line(self) -> str:
-        """Return the job as a line."""
+        """Return the job as a JSON line."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of(cls, line: str) -> "Job":
-        """Return the job of a line."""
+        """Return the job from a JSON line."""
         fields = json.loads(line)
         stages = fields.pop("stages", None)
         return cls(**fields, stages=tuple(StageSpec(**s) for s in stages) if stages else None)
@@ -85,12 +85,12 @@ def _specs(workload: Workload, job: Job) -> tuple[StageSpec, ...]:
 
 
 def _leave(*_: object) -> None:
-    """End like a finished worker: nothing that it started stays behind."""
+    """Exit like a finished worker, after stopping everything that it started."""
     sys.exit(0)
 
 
 def main() -> None:
-    """Do jobs until there are no more."""
+    """Run jobs until there are no more."""
     signal.signal(signal.SIGTERM, _leave)
     out = sys.stdout  # for answers alone: a line of a log there would be taken for one
     sys.stdout = sys.stderr

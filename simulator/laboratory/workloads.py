@@ -1,4 +1,4 @@
-"""The workloads of the laboratory: replicas, requests and what users are promised."""
+"""The workloads of the laboratory: replicas, requests and SLOs."""
 
 import math
 from collections.abc import Callable
@@ -11,58 +11,59 @@ from simulator.traffic import Slo, Trace, mixed_lengths, multi_adapter, shared_p
 
 REGION = "us-central1"
 PICKER_KNEE_QPS = 40.0
-"""From this rate on the ladder's replicas run out of KV blocks with any picker: whether a hundredth
-of the requests waits a whole answer long is decided by a handful (docs/adr/0006)."""
+"""Rate from which the ladder's replicas run out of KV blocks with any picker, so that a few
+requests decide whether a hundredth of all wait for the duration of a whole response
+(docs/adr/0006)."""
 MODEL = "model"
-"""Name that requests ask for."""
+"""Model name in requests."""
 
 
 @dataclass(frozen=True)
 class StageSpec:
-    """A stage: so many requests a second for so long."""
+    """A stage with a request rate and a duration."""
 
     rate: float
     seconds: float
     is_warm_up: bool = False
-    """It fills caches; no figures are taken."""
+    """Whether it only fills caches and is not measured."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Replicas, and the requests that they get."""
+    """Replicas and their requests."""
 
     name: str
     about: str
-    """What it stands for, in a line."""
+    """Description in one line."""
     replicas: tuple[ReplicaSpec, ...]
     stages: tuple[StageSpec, ...]
     quick_stages: tuple[StageSpec, ...]
     make: Callable[[StageSpec, int], Trace]
-    """Makes the trace of a stage; the second argument is the seed."""
+    """Creates the trace of a stage; the second argument is the seed."""
     slo: Slo
     facts: Facts = field(default_factory=Facts)
     seeds: tuple[int, ...] = (1, 2)
     picker_seeds: tuple[int, ...] = ()
-    """More seeds for the policies with a picker: where two of them are told apart by a tail."""
+    """Additional seeds for policies with a picker, which are compared by tail latency."""
     knee_qps: float = math.inf
-    """Those seeds run the stages below this rate."""
+    """Rate below which stages run with these seeds."""
 
     @property
     def picker_stages(self) -> tuple[StageSpec, ...]:
-        """What `picker_seeds` run: the stages before replicas run out of room."""
+        """Stages for `picker_seeds`: those before replicas run out of room."""
         return tuple(spec for spec in self.stages if spec.rate < self.knee_qps)
 
     @property
     def usd_per_hour(self) -> float:
-        """List price of all replicas, on demand, in `REGION`."""
+        """On-demand list price of all replicas in `REGION`."""
         return sum(replica.usd_per_hour for replica in self.replicas)
 
 
 def _price(name: str, machine_type: str, share: float = 1.0) -> float:
-    """Return the list price of a machine, or of a share of it.
+    """Return the list price of a machine, or of a fraction of it.
 
     Raises:
-        ValueError: it is not known.
+        ValueError: the price is unknown.
     """
     found = price(name, REGION, "on-demand", machine_type=machine_type)
     if found is None:
@@ -113,7 +114,7 @@ def _shared_prefix() -> Workload:
 
 
 def _documents(stage: StageSpec, seed: int) -> Trace:
-    """Questions about long documents under one system prompt, and short chats between them."""
+    """Questions about long documents with one system prompt, and short chats between them."""
     share, rest = 0.6, 0.4
     documents = shared_prefix(
         rate=stage.rate * share, seconds=stage.seconds, seed=seed, model=MODEL, groups=40,
@@ -209,7 +210,7 @@ def _one_slow_replica() -> Workload:
 
 
 def _unequal(stage: StageSpec, seed: int) -> Trace:
-    """Half of the requests of groups with a system prompt, half that share nothing."""
+    """Half of the requests from groups with a system prompt, half unrelated."""
     grouped = shared_prefix(
         rate=stage.rate / 2, seconds=stage.seconds, seed=seed, model=MODEL, groups=30,
         prompts_per_group=20, prefix_tokens=1500, question_tokens=150, output_tokens=200,

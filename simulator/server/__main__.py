@@ -22,7 +22,7 @@ def _make(deployment: Deployment) -> tuple[Engine, ApiServer]:
 
 
 def main() -> None:
-    """Run the server; status 2 for wrong flags, 1 where vLLM would not come up."""
+    """Run the server; exit with status 2 for invalid flags, and 1 if vLLM would not start."""
     logs.set_up()
     namespace = flags.parse(sys.argv[1:])
     try:

@@ -1,25 +1,25 @@
-"""What vLLM finds wrong with the files of an adapter that is loaded while it serves.
+"""vLLM's checks of the files of an adapter that is loaded at run time.
 
-Words and status codes are those of the real server (0.32.0, docs/real-engine.md): a folder that is
-not there is 404, everything else that fails in a worker is 500 with the worker's message.
+Messages and status codes are those of the real server (0.32.0, docs/real-engine.md): 404 for a
+missing folder, and 500 with the worker's message for every other failure in a worker.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
-from simulator.server.errors import ApiError
+from simulator.server.bodies.errors import ApiError
 
 _WEIGHTS = "adapter_model.safetensors"
 
 
 def check(name: str, path: str, folder: Path, largest_rank: int) -> None:
-    """Read an adapter's configuration and the head of its weights.
+    """Read an adapter's configuration and the header of its weights.
 
     Args:
-        name: of the adapter.
-        path: of its folder, as the request gives it.
-        folder: where that is on this machine.
+        name: name of the adapter.
+        path: path of its folder in the request.
+        folder: the same folder on this machine.
         largest_rank: `--max-lora-rank`.
 
     Raises:
@@ -43,7 +43,7 @@ def check(name: str, path: str, folder: Path, largest_rank: int) -> None:
 
 
 def _header_problem(raw: bytes) -> str:
-    """Return what is wrong with a safetensors file; empty where nothing is."""
+    """Return the error in a safetensors file; empty if it is valid."""
     size = int.from_bytes(raw[:8], "little")
     if len(raw) < 8 or size > len(raw) - 8:
         return "header too small" if len(raw) < 8 else "invalid header length"

@@ -1,8 +1,9 @@
 """Many replicas in one process: `python -m simulator.server.fleet CONFIG.json`.
 
-Each replica is a whole engine with its own address and port, flags, accelerator, LoRA adapters and
-metrics page; they share nothing but the event loop. The routing laboratory measures gateways with
-it, because eight engines of a hundred running requests each take one core, not eight processes.
+Each replica is a complete engine with its own address and port, flags, accelerator, LoRA adapters
+and metrics page; replicas share only the event loop. The routing laboratory uses a fleet to measure
+gateways, because eight engines with a hundred running requests each then use one core instead of
+eight processes.
 
 The configuration::
 
@@ -13,13 +14,13 @@ The configuration::
         "accelerator": "nvidia-h100-80gb", "chips": 2,
         "flags": ["Qwen/Qwen3-32B", "--tensor-parallel-size=2", "--stream-interval=16"]}]}
 
-`speed` dilates time: at 2, engine time passes twice as fast as the wall's, so a step takes half as
-long for the client, and every metric is still stated in engine seconds. Whoever sends traffic
-divides intervals between arrivals by it and multiplies measured times by it. Each answer says it in
-the header `x-gke-inference-speed`, and the control page does.
+`speed` scales time: at 2, engine time runs twice as fast as real time, so a step takes half as long
+for the client, but metrics are still in engine seconds. Load generators divide intervals between
+arrivals by it and multiply measured times by it. The header `x-gke-inference-speed` of each
+response and the control page show it.
 
-Control, JSON: `GET /replicas`; `POST /replicas/NAME/start`; `POST /replicas/NAME/stop` (as SIGTERM
-does it); `POST /replicas/NAME/kill` (connections break); `POST /replicas/NAME/slow` with
+Control, JSON: `GET /replicas`; `POST /replicas/NAME/start`; `POST /replicas/NAME/stop` (like
+SIGTERM); `POST /replicas/NAME/kill` (connections break); `POST /replicas/NAME/slow` with
 `{"factor": 3}`.
 """
 
@@ -60,15 +61,15 @@ class ReplicaConfig(BaseModel):
     flags: tuple[str, ...] = Field(min_length=1)
     """Arguments of `vllm serve`: the model, then flags."""
     environment: Mapping[str, str] = Field(default_factory=dict[str, str])
-    """More of the container's environment, such as `GKE_INFERENCE_SIM_DURATIONS`."""
+    """Additional environment variables, such as `GKE_INFERENCE_SIM_DURATIONS`."""
     slowdown: float = Field(default=1.0, gt=0)
-    """By how much its steps take longer than the model says."""
+    """Slowdown factor of its steps."""
     running: bool = True
-    """Whether it is started with the fleet."""
+    """Whether it starts with the fleet."""
 
 
 class ControlConfig(BaseModel):
-    """Where the fleet is controlled."""
+    """Address of the fleet's control page."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     address: str = "127.0.0.1"
@@ -82,7 +83,7 @@ class FleetConfig(BaseModel):
     replicas: tuple[ReplicaConfig, ...] = Field(min_length=1)
     control: ControlConfig | None = None
     speed: float = Field(default=1.0, gt=0)
-    """Engine seconds in a second of the wall."""
+    """Engine seconds per second of real time."""
 
     @field_validator("replicas")
     @classmethod
@@ -100,7 +101,7 @@ class FleetConfig(BaseModel):
 
 
 class Replica:
-    """One replica: stopped, or an engine behind a server; every start begins with a cold cache."""
+    """A replica: stopped, or an engine with a server. It always starts with a cold cache."""
 
     def __init__(self, config: ReplicaConfig, speed: float) -> None:
         self.config = config
@@ -119,10 +120,10 @@ class Replica:
         self.deployment = deploy(flags.parse(arguments), self._environment)
 
     async def start(self) -> None:
-        """Go through the start-up stages and listen; nothing where it does already.
+        """Run the startup stages and listen; do nothing if it is already running.
 
         Raises:
-            OSError: the port is taken.
+            OSError: the port is in use.
         """
         if self._server is not None:
             return
@@ -133,19 +134,19 @@ class Replica:
         await self._server.start()
 
     async def stop(self) -> None:
-        """Stop as SIGTERM does it: see `ApiServer.stop`."""
+        """Stop like after SIGTERM: see `ApiServer.stop`."""
         server, self._server, self.engine = self._server, None, None
         if server is not None:
             await server.stop()
 
     async def kill(self) -> None:
-        """Stop as SIGKILL or a lost node does it: connections break, nothing is answered."""
+        """Stop like after SIGKILL or the loss of a node: connections break without responses."""
         server, self._server, self.engine = self._server, None, None
         if server is not None:
             await server.kill()
 
     def slow_down(self, factor: float) -> None:
-        """Make its steps take `factor` times as long as the model says.
+        """Slow down its steps by `factor`.
 
         Raises:
             ValueError: the factor is not positive.
@@ -157,7 +158,7 @@ class Replica:
             self.engine.slow_down(factor)
 
     def status(self) -> dict[str, Any]:
-        """Return what it is and does."""
+        """Return its configuration and state."""
         engine = self.engine
         return {
             "name": self.config.name,
@@ -175,13 +176,13 @@ class Replica:
 
 
 class Fleet:
-    """Replicas of one event loop.
+    """Replicas in one event loop.
 
     Args:
-        config: what they are.
+        config: configuration of the fleet.
 
     Raises:
-        EngineError: vLLM would refuse to start one of them.
+        EngineError: vLLM would not start one of them.
     """
 
     def __init__(self, config: FleetConfig) -> None:
@@ -193,10 +194,10 @@ class Fleet:
         self._lag = 0.0
 
     async def start(self) -> None:
-        """Start all replicas that are to run, and the control page.
+        """Start the control page and all replicas that start with the fleet.
 
         Raises:
-            OSError: a port is taken.
+            OSError: a port is in use.
         """
         wanted = [replica for replica in self.replicas.values() if replica.config.running]
         await asyncio.gather(*(replica.start() for replica in wanted))
@@ -216,17 +217,17 @@ class Fleet:
             await self._runner.cleanup()
 
     async def _watch_lag(self) -> None:
-        """Note the longest time the loop was too busy to do what was due."""
+        """Record the longest delay of the event loop."""
         while True:
             due = time.monotonic() + _LAG_PROBE_SECONDS
             await asyncio.sleep(_LAG_PROBE_SECONDS)
             self._lag = max(self._lag, time.monotonic() - due)
 
     def status(self) -> dict[str, Any]:
-        """Return the speed, the load of this process and all replicas.
+        """Return the speed, the load of this process, and all replicas.
 
-        `longest_lag_seconds` is by how much the process was late at worst since the last call: what
-        clients measured is too long by up to that.
+        `longest_lag_seconds` is the longest delay of the process since the last call. Times
+        measured by clients can be too long by up to this value.
         """
         lag, self._lag = self._lag, 0.0
         return {
@@ -277,7 +278,7 @@ async def _serve(config: FleetConfig) -> None:
 
 
 def main() -> None:
-    """Run a fleet; status 2 for a wrong configuration, 1 where vLLM would not come up."""
+    """Run a fleet; status 2 for an invalid configuration, 1 if vLLM would not start."""
     logs.set_up()
     try:
         config = FleetConfig.model_validate_json(Path(sys.argv[1]).read_text())

@@ -1,21 +1,30 @@
 """Completions and chat, whole and streamed."""
 
+import asyncio
+from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
-from simulator.engine.engine import Engine, EngineBusyError
-from simulator.engine.request import FinishReason, Request
-from simulator.server import fields, messages, protocol, text
-from simulator.server.errors import ApiError, engine_dead
+from simulator.engine.engine import Engine
+from simulator.engine.request import Request
+from simulator.server.bodies import fields, log_probabilities, text
+from simulator.server.bodies.answers import Answer, event, plain_chunk
+from simulator.server.bodies.asks import Ask, Server, read_asks, read_json
+from simulator.server.bodies.errors import engine_dead
+from simulator.server.bodies.images import Sight
 from simulator.server.models_api import ServedModels
+from simulator.server.submission import ended, queue_all
 from simulator.server.tracing import tracer_of
 
+Json = dict[str, Any]
+EVENT_STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 POD_HEADER = "x-gke-inference-pod"
-"""Names the pod that answered; the simulation's own, no server of vLLM sends it."""
+"""Header with the responding pod, which only the simulation sends."""
 SPEED_HEADER = "x-gke-inference-speed"
-"""Engine seconds in a second of the wall, where that is not 1: times measured by a client are to be
-multiplied by it."""
+"""Header with engine seconds per second of real time, if not 1; clients must multiply measured
+times by it."""
 
 
 class Generation:
@@ -26,42 +35,75 @@ class Generation:
         self._models = models
         deployment = engine.deployment
         self._tracer = tracer_of(engine)
-        self._longest = deployment.max_model_len
-        self._has_auto_tools = bool(deployment.flags.enable_auto_tool_choice)
+        given = deployment.flags.max_logprobs
+        self._server = Server(
+            longest=deployment.max_model_len,
+            sight=Sight.of(deployment),
+            has_auto_tools=bool(deployment.flags.enable_auto_tool_choice),
+            most_logprobs=log_probabilities.MOST if given is None else int(given),
+        )
         self._details = bool(deployment.flags.enable_prompt_tokens_details)
         pod = deployment.surroundings.pod
-        self._headers = {POD_HEADER: pod} if pod else {}
+        self.headers = {POD_HEADER: pod} if pod else {}
+        """Headers of every response."""
         speed = getattr(engine.clock, "speed", 1.0)
         if speed != 1:
-            self._headers[SPEED_HEADER] = f"{speed:g}"
+            self.headers[SPEED_HEADER] = f"{speed:g}"
         self._chunked_usage = bool(deployment.flags.enable_force_include_usage)
 
-    async def completions(self, http: web.Request) -> web.StreamResponse:
-        """Answer `POST /v1/completions`."""
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes."""
+        return [
+            web.post("/v1/completions", self._completions),
+            web.post("/v1/chat/completions", self._chat),
+        ]
+
+    async def _completions(self, http: web.Request) -> web.StreamResponse:
         return await self._answer(http, chat=False)
 
-    async def chat(self, http: web.Request) -> web.StreamResponse:
-        """Answer `POST /v1/chat/completions`."""
+    async def _chat(self, http: web.Request) -> web.StreamResponse:
         return await self._answer(http, chat=True)
 
     async def _answer(self, http: web.Request, *, chat: bool) -> web.StreamResponse:
         form = fields.VllmChat if chat else fields.VllmCompletion
-        body = fields.checked(form, await protocol.read_json(http))
+        body = fields.checked(form, await read_json(http))
         model, adapter = self._models.resolve(body.get("model"))
-        if self._engine.deployment.pooling:
-            raise ApiError(400, "The model does not support Completions API")
-        if self._engine.dead:
-            raise engine_dead()
-        deployment = self._engine.deployment
-        messages.refuse_media(
-            body.get("messages"), deployment.model, has_vision=deployment.shape.vision
-        )
-        ask = protocol.read_ask(
-            body, model, self._longest, chat=chat, has_auto_tools=self._has_auto_tools
-        )
-        remote, keeps_kv = self._engine.kv.wish(body.get("kv_transfer_params"))
-        try:
-            request = self._engine.submit(
+        asks = self.read(body, model, chat=chat)
+        requests = self.begin(http, asks, adapter, body.get("kv_transfer_params"))
+        answers = Answer.to(asks, include_details=self._details)
+        if asks[0].stream:
+            return await self._stream(http, requests, answers)
+        whole = await self._whole(requests, answers)
+        if requests[0].keeps_kv:
+            whole["kv_transfer_params"] = self._engine.kv.answer(requests[0])
+        return web.json_response(whole, headers=self.headers)
+
+    def read(self, body: Json, model: str, *, chat: bool) -> list[Ask]:
+        """Return the requests of a body, one per choice.
+
+        Raises:
+            ApiError: the body is not valid.
+        """
+        return read_asks(body, model, self._server, chat=chat)
+
+    def begin(
+        self, http: web.Request, asks: list[Ask], adapter: str | None, kv: Json | None = None
+    ) -> list[Request]:
+        """Queue requests, all of them or none.
+
+        Args:
+            http: the client's request.
+            asks: what it asks for, one per choice.
+            adapter: LoRA adapter.
+            kv: `kv_transfer_params` of the body.
+
+        Raises:
+            ApiError: 500 if the engine is dead, 503 if its queue is full.
+        """
+        remote, keeps_kv = self._engine.kv.wish(kv)
+        submissions = (
+            partial(
+                self._engine.submit,
                 ask.prompt,
                 [text.token(piece) for piece in ask.output],
                 ask.max_tokens,
@@ -71,63 +113,132 @@ class Generation:
                 remote=remote,
                 keeps_kv=keeps_kv,
             )
-        except EngineBusyError as error:
-            raise ApiError(503, str(error)) from error
-        self._tracer.follow(request, dict(http.headers), ask)
-        answer = protocol.Answer.to(ask, include_details=self._details)
-        if ask.stream:
-            return await self._stream(http, request, answer)
-        async for _ in self._engine.results(request):
-            pass
-        if self._engine.dead:
-            raise engine_dead()
+            for ask in asks
+        )
+        requests = queue_all(self._engine, submissions)
+        for ask, request in zip(asks, requests, strict=True):
+            self._tracer.follow(request, dict(http.headers), ask)
+        return requests
+
+    async def finish(self, request: Request) -> str:
+        """Wait for the end of a request, and return its reason.
+
+        Raises:
+            ApiError: the engine died, or the request failed in it.
+        """
+        try:
+            return await ended(self._engine, request)
+        finally:
+            self.end(request)
+
+    def end(self, request: Request) -> None:
+        """Record that a request has ended; abort it if its client has gone."""
         self._tracer.tell(request)
-        if request.finished is FinishReason.ERROR:
-            raise ApiError(500, "Internal server error")
-        reason = (request.finished or FinishReason.ABORT).value
-        whole = answer.whole(request.generated, reason, request.cached_tokens)
-        if keeps_kv:
-            whole["kv_transfer_params"] = self._engine.kv.answer(request)
-        return web.json_response(whole, headers=self._headers)
+        self._engine.abort(request)
+
+    async def _whole(self, requests: list[Request], answers: list[Answer]) -> Json:
+        """Return the body of a response that is not streamed, once every choice is finished."""
+        bodies: list[Json] = []
+        try:
+            for request, answer in zip(requests, answers, strict=True):
+                reason = await self.finish(request)
+                bodies.append(answer.whole(request.generated, reason, request.cached_tokens))
+        finally:
+            for request in requests[len(bodies) :]:
+                self.end(request)
+        whole = bodies[0]
+        whole["choices"] = [choice for body in bodies for choice in body["choices"]]
+        generated = sum(request.generated for request in requests)
+        cached = requests[0].cached_tokens
+        whole["usage"] = answers[0].usage(generated, cached, _prompt_tokens(answers))
+        return whole
 
     async def _stream(
-        self, http: web.Request, request: Request, answer: protocol.Answer
+        self, http: web.Request, requests: list[Request], answers: list[Answer]
     ) -> web.StreamResponse:
-        response = web.StreamResponse(
-            headers={"Content-Type": "text/event-stream; charset=utf-8", **self._headers}
-        )
-        results = self._engine.results(request)
+        response = web.StreamResponse(headers={**EVENT_STREAM, **self.headers})
+        choices = [
+            self._events(request, answer) for request, answer in zip(requests, answers, strict=True)
+        ]
+        ask = answers[0].ask
         try:
             await response.prepare(http)
-            if answer.ask.chat:
-                await _send(response, answer.chunk(None))
-            if answer.tool is not None:
-                await _send(response, answer.calling())
-            sent = 0
-            plain = protocol.plain_chunk(answer)
-            async for generated in results:
-                piece = "".join(answer.ask.output[sent:generated])
-                sent = generated
-                if self._engine.dead:
-                    await _send(response, engine_dead().body())
-                    break
-                reason = request.finished.value if request.finished else None
-                if reason is None and not answer.ask.continuous_usage:
-                    await response.write(plain(piece))
-                    continue
-                usage = None
-                if answer.ask.continuous_usage:
-                    usage = answer.usage(generated, request.cached_tokens)
-                await _send(response, answer.chunk(piece, reason, usage))
-            if (answer.ask.usage_chunk or self._chunked_usage) and not self._engine.dead:
-                await _send(response, answer.usage_event(sent, request.cached_tokens))
+            async for sent in choices[0] if len(choices) == 1 else interleaved(choices):
+                await response.write(sent)
+            if self._engine.dead:
+                await _send(response, engine_dead().body())
+            elif ask.usage_chunk or self._chunked_usage:
+                made = sum(request.generated for request in requests)
+                last = answers[0].usage_event(
+                    made, requests[0].cached_tokens, _prompt_tokens(answers)
+                )
+                await _send(response, last)
             await response.write(b"data: [DONE]\n\n")
             await response.write_eof()
         finally:
-            self._tracer.tell(request)
-            await results.aclose()  # the client may have gone: the request is aborted
+            for request, choice in zip(requests, choices, strict=True):
+                await choice.aclose()
+                self.end(request)
         return response
 
+    async def _events(self, request: Request, answer: Answer) -> AsyncGenerator[bytes, None]:
+        """Yield the events of one choice, until it is finished or the engine is dead."""
+        results = self._engine.results(request)
+        try:
+            if answer.ask.chat:
+                yield event(answer.chunk(None))
+            if answer.tool is not None:
+                yield event(answer.calling())
+            sent = 0
+            details = answer.ask.details
+            is_plain = not answer.ask.continuous_usage and details.logprobs is None
+            plain = plain_chunk(answer)
+            async for generated in results:
+                if self._engine.dead:
+                    return
+                reason = request.finished.value if request.finished else None
+                if reason is None and is_plain and (sent or not details.echo):
+                    yield plain("".join(answer.ask.output[sent:generated]))
+                else:
+                    usage = None
+                    if answer.ask.continuous_usage:
+                        usage = answer.usage(generated, request.cached_tokens)
+                    yield event(answer.part(sent, generated, reason, usage))
+                sent = generated
+        finally:
+            await results.aclose()
 
-async def _send(response: web.StreamResponse, body: dict[str, Any]) -> None:
-    await response.write(protocol.event(body))
+
+def _prompt_tokens(answers: list[Answer]) -> int:
+    """Return the tokens of all prompts: the choices of one prompt have it in common."""
+    return sum(len(prompt) for prompt in {id(a.ask.prompt): a.ask.prompt for a in answers}.values())
+
+
+async def interleaved(sources: list[AsyncGenerator[bytes, None]]) -> AsyncGenerator[bytes, None]:
+    """Yield the items of several generators as they arrive, in order within each source."""
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def drain(source: AsyncGenerator[bytes, None]) -> None:
+        try:
+            async for item in source:
+                queue.put_nowait(item)
+        finally:
+            queue.put_nowait(None)
+
+    tasks = [asyncio.ensure_future(drain(source)) for source in sources]
+    try:
+        left = len(tasks)
+        while left:
+            item = await queue.get()
+            if item is None:
+                left -= 1
+            else:
+                yield item
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _send(response: web.StreamResponse, body: Json) -> None:
+    await response.write(event(body))

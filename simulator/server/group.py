@@ -1,7 +1,7 @@
-"""A replica over several hosts: the leader waits for its workers, and ends when one is gone.
+"""A multi-host replica: the leader waits for its workers, and exits when one is lost.
 
-What goes between hosts in a real group (Ray, or torch's collectives) is here one connection from
-each worker to the leader, held open for as long as both live. Its loss is what a lost host is.
+One connection from each worker to the leader, open while both run, replaces the traffic between
+hosts in a real group (Ray, or torch's collectives). Losing it means losing the host.
 """
 
 import argparse
@@ -13,17 +13,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from simulator.engine.settings import PREFIX, Deployment
-from twin.engines.vllm_flags import MASTER_PORT, RAY_PORT
+from twin.engines.vllm_flags import DATA_PARALLEL_PORT, MASTER_PORT, RAY_PORT
 
 _log = logging.getLogger("vllm")
 _LOOK_SECONDS = 0.2
+_SIZES = ("LWS_GROUP_SIZE", "RAY_CLUSTER_HOSTS")
 
 
 def hosts_of(deployment: Deployment, environment: Mapping[str, str]) -> int:
-    """Return the hosts of the engine: what its flags say, or the operator's group with Ray."""
+    """Return the number of hosts: from the flags, or from the operator's group with Ray."""
     flags = deployment.flags
+    if deployment.experts is not None:
+        return deployment.experts.hosts
     if flags.distributed_executor_backend == "ray":
-        return int(environment.get("LWS_GROUP_SIZE", "1"))
+        return int(next((environment[name] for name in _SIZES if name in environment), "1"))
     return int(flags.nnodes or 1)
 
 
@@ -31,6 +34,8 @@ def port_of(flags: argparse.Namespace) -> int:
     """Return the port on which the leader waits for its workers."""
     if flags.distributed_executor_backend == "ray":
         return RAY_PORT
+    if flags.data_parallel_address:
+        return int(flags.data_parallel_rpc_port or DATA_PARALLEL_PORT)
     return int(flags.master_port or MASTER_PORT)
 
 
@@ -38,7 +43,7 @@ class Leader:
     """The leader's side.
 
     Args:
-        workers: how many join.
+        workers: number of workers.
     """
 
     def __init__(self, workers: int) -> None:
@@ -48,10 +53,10 @@ class Leader:
         self._complete = asyncio.Event()
         self._server: asyncio.Server | None = None
         self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """Done, with the worker's name, once one is gone."""
+        """Future with the name of the first lost worker."""
 
     async def wait(self, address: str, port: int) -> None:
-        """Listen, and return when every worker has joined."""
+        """Listen until every worker has joined."""
         if self._workers == 0:
             return
         self._server = await asyncio.start_server(self._hold, address, port)
@@ -74,7 +79,7 @@ class Leader:
             self.lost.set_result(name)
 
     async def close(self) -> None:
-        """Let the workers go."""
+        """Release the workers."""
         if self._server is not None:
             self._server.close()
         for writer in self._held:
@@ -84,14 +89,17 @@ class Leader:
                 await writer.wait_closed()
 
 
-async def work(leader: str, port: int, name: str, names: Path) -> None:
-    """Join a leader by its name in the cluster and stay until it is gone.
+async def work(
+    leader: str, port: int, name: str, names: Path, joined: asyncio.Event | None = None
+) -> None:
+    """Join a leader by its name in the cluster, and stay until the leader ends.
 
     Args:
-        leader: `HOSTNAME.SUBDOMAIN.NAMESPACE`.
-        port: on which it waits.
-        name: of this worker.
-        names: file that says which name has which address.
+        leader: `HOSTNAME.SUBDOMAIN.NAMESPACE`, or the name of a Service for one pod.
+        port: port of the leader.
+        name: name of this worker.
+        names: file that maps names to addresses.
+        joined: set once this worker has joined.
     """
     while True:
         address = _address(leader, names)
@@ -103,6 +111,8 @@ async def work(leader: str, port: int, name: str, names: Path) -> None:
     try:
         writer.write(f"{name}\n".encode())
         _log.info("joined %s at %s:%s", leader, address, port)
+        if joined is not None:
+            joined.set()
         with suppress(OSError):
             await writer.drain()
             await reader.read()
@@ -117,9 +127,9 @@ def _address(name: str, names: Path) -> str | None:
         known: dict[str, str] = json.loads(names.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    return known.get(name)
+    return known.get(name.split(".svc", 1)[0])
 
 
 def names_file(environment: Mapping[str, str]) -> Path:
-    """Return the file of names that the container's host keeps."""
+    """Return the names file of the container's host."""
     return Path(environment.get(PREFIX + "NAMES", "names.json"))

@@ -1,4 +1,4 @@
-"""An engine behind HTTP, whatever its words are: its steps, its socket, and how it ends."""
+"""An engine with an HTTP server, independent of the dialect: steps, socket, and shutdown."""
 
 import asyncio
 import secrets
@@ -12,17 +12,16 @@ from simulator.engine.engine import Engine
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _LARGEST_BODY = 64 * 2**20
 _WRITE_SECONDS = 0.1
-"""What an answer that is complete may take to be written."""
+"""Time limit for writing a complete response."""
 
 
 class HttpServer:
-    """The server of one engine; `app` can be served anywhere, `start` serves it on a socket.
+    """The server of one engine. `app` can be served anywhere; `start` serves it on a socket.
 
     Args:
-        engine: what answers.
-        port: of the pod's address.
-        drain_seconds: how long what is open may take to finish once it is stopped; None: as long as
-            it takes.
+        engine: engine of the server.
+        port: port on the pod's address.
+        drain_seconds: time limit for open requests after a stop, in seconds; None for no limit.
     """
 
     def __init__(self, engine: Engine, port: int, drain_seconds: float | None) -> None:
@@ -37,7 +36,7 @@ class HttpServer:
         self.app.on_cleanup.append(self._stop_steps)
 
     async def answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a request: errors in the server's own words, and what it counts."""
+        """Answer a request, with errors in the server's format and its counters."""
         return await handler(request)
 
     @web.middleware
@@ -57,7 +56,7 @@ class HttpServer:
         """Listen on the pod's address.
 
         Raises:
-            OSError: the port is taken.
+            OSError: the port is in use.
         """
         limit = self._drain_seconds
         self._runner = web.AppRunner(
@@ -72,7 +71,7 @@ class HttpServer:
         await web.TCPSite(self._runner, address, self._port, backlog=2048).start()
 
     async def stop(self) -> None:
-        """Accept nothing more and end; what is open finishes within the time it may take."""
+        """Stop accepting requests, let open ones finish within the time limit, and exit."""
         if self._drain_seconds == 0:
             self._engine.abort_all()
         while self._drain_seconds is None and self._engine.unfinished:
@@ -82,7 +81,7 @@ class HttpServer:
         await self._engine.kv.close()
 
     async def kill(self) -> None:
-        """End as a killed process does: open connections break and nobody gets an answer."""
+        """End like a killed process: open connections break without responses."""
         await self._engine.kv.close()
         if self._runner is None:
             return
@@ -96,6 +95,6 @@ class HttpServer:
 
 
 def is_known_key(http: web.Request, keys: Sequence[str]) -> bool:
-    """Return whether a request has one of the keys as its bearer token."""
+    """Return whether a request's bearer token is one of the keys."""
     given = http.headers.get("Authorization", "").removeprefix("Bearer ").encode()
     return any(secrets.compare_digest(given, key.encode()) for key in keys)

@@ -1,4 +1,4 @@
-"""The models an engine serves: the base model under its names, and LoRA adapters."""
+"""The models of an engine: the base model with its names, and LoRA adapters."""
 
 import time
 import uuid
@@ -8,8 +8,9 @@ from typing import Any
 from aiohttp import web
 
 from simulator.engine.engine import Engine
-from simulator.server import adapter_files, fields, protocol
-from simulator.server.errors import ApiError, unknown_model
+from simulator.server import adapter_files
+from simulator.server.bodies import asks, fields
+from simulator.server.bodies.errors import ApiError, unknown_model
 
 _LARGEST_RANK = 16  # vLLM's default of --max-lora-rank
 
@@ -22,13 +23,13 @@ class ServedModels:
         self._deployment = engine.deployment
         self._started = int(time.time())
         self.adapters: dict[str, str] = dict(engine.deployment.adapters)
-        """Adapters that can be asked for: name to path."""
+        """Available adapters: name to path."""
 
     def resolve(self, name: Any) -> tuple[str, str | None]:
-        """Return the name that answers and the adapter to use.
+        """Return the name of the responding model and the adapter.
 
         Raises:
-            ApiError: 404 where no model or adapter has that name.
+            ApiError: 404 if no model or adapter has this name.
         """
         served = self._deployment.served_names
         if not name:
@@ -81,7 +82,7 @@ class ServedModels:
 
     async def load(self, http: web.Request) -> web.Response:
         """Answer `POST /v1/load_lora_adapter`."""
-        body = fields.checked(fields.VllmAdapter, await protocol.read_json(http))
+        body = fields.checked(fields.VllmAdapter, await asks.read_json(http))
         name, path = body["lora_name"], body["lora_path"]
         if not name or not path:
             raise _invalid("Both 'lora_name' and 'lora_path' must be provided.")
@@ -108,7 +109,7 @@ class ServedModels:
 
     async def unload(self, http: web.Request) -> web.Response:
         """Answer `POST /v1/unload_lora_adapter`."""
-        name = fields.checked(fields.VllmNoAdapter, await protocol.read_json(http))["lora_name"]
+        name = fields.checked(fields.VllmNoAdapter, await asks.read_json(http))["lora_name"]
         if not name:
             raise _invalid("'lora_name' needs to be provided to unload a LoRA adapter.")
         if name not in self.adapters:

@@ -1,7 +1,6 @@
-"""The life of a simulated server as a process: start up, serve, end.
+"""The lifecycle of a simulated server process: startup, serving, shutdown.
 
-SIGUSR1 makes it a server on a sick accelerator: each step takes `SICK_FACTOR` times as long, until
-SIGUSR2.
+SIGUSR1 simulates a faulty accelerator: each step takes `SICK_FACTOR` times as long, until SIGUSR2.
 """
 
 import asyncio
@@ -12,12 +11,12 @@ from collections.abc import Callable
 
 from simulator.engine.engine import Engine
 from simulator.engine.settings import Deployment, EngineError
-from simulator.server.group import Leader, hosts_of, port_of
+from simulator.server.group import Leader, hosts_of, names_file, port_of, work
 from simulator.server.http_server import HttpServer
 from simulator.server.startup import start_up
 
 SICK_FACTOR = 10.0
-"""How many times as long a step takes after SIGUSR1."""
+"""Slowdown factor of steps after SIGUSR1."""
 
 _log = logging.getLogger("vllm")
 
@@ -28,20 +27,23 @@ async def serve(
     """Start up, serve until SIGTERM or SIGINT, and shut down.
 
     Args:
-        deployment: what is served, on what.
-        port: on which.
-        make: makes the engine and its server, once everything is loaded.
+        deployment: model, flags and hardware.
+        port: port of the server.
+        make: creates the engine and its server after loading.
 
     Raises:
-        EngineError: a host of the engine is gone.
-        OSError: the port is taken.
+        EngineError: a host of the engine is lost.
+        OSError: the port is in use.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    leader = Leader(hosts_of(deployment, os.environ) - 1)
-    starting = asyncio.create_task(_start(deployment, leader))
+    rank = int(deployment.flags.data_parallel_start_rank or 0)
+    leader = Leader(0 if rank else hosts_of(deployment, os.environ) - 1)
+    is_member = asyncio.Event()
+    joined = asyncio.create_task(_join(deployment, rank, is_member)) if rank else None
+    starting = asyncio.create_task(_start(deployment, leader, is_member if rank else None))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if stop.is_set():
@@ -58,18 +60,38 @@ async def serve(
         port,
         extra={"fields": {"model": deployment.served_names[0], "kv_blocks": deployment.kv_blocks}},
     )
-    await asyncio.wait({stopping, leader.lost}, return_when=asyncio.FIRST_COMPLETED)
-    lost = leader.lost.result() if leader.lost.done() and not stop.is_set() else None
+    ends = {stopping, leader.lost} if joined is None else {stopping, joined}
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    lost = None if stop.is_set() else _lost(leader, joined)
     if lost is not None:
         engine.die()
     _log.info("shutting down")
     await server.stop()
     await leader.close()
+    if joined is not None:
+        joined.cancel()
     if lost is not None:
         raise EngineError(f"RuntimeError: worker {lost} died: EngineCore encountered an issue.")
 
 
-async def _start(deployment: Deployment, leader: Leader) -> None:
-    """Wait for every host, then load and compile."""
+async def _start(deployment: Deployment, leader: Leader, joined: asyncio.Event | None) -> None:
+    """Wait for every host, or until the leader accepts this one, then load and compile."""
+    if joined is not None:
+        await joined.wait()
     await leader.wait(deployment.surroundings.address, port_of(deployment.flags))
     await start_up(deployment, dict(os.environ))
+
+
+async def _join(deployment: Deployment, rank: int, joined: asyncio.Event) -> None:
+    """Join the leader of the data-parallel ranks, until it ends; this host serves as well."""
+    flags = deployment.flags
+    name = deployment.surroundings.pod or f"rank-{rank}"
+    address = str(flags.data_parallel_address or "")
+    await work(address, port_of(flags), name, names_file(os.environ), joined)
+
+
+def _lost(leader: Leader, joined: asyncio.Task[None] | None) -> str | None:
+    """Return the name of a lost host of the group, or None."""
+    if joined is not None and joined.done():
+        return "of data-parallel rank 0"
+    return leader.lost.result() if leader.lost.done() else None

@@ -1,4 +1,4 @@
-"""vLLM's HTTP API in front of an engine: routes, keys and counts."""
+"""vLLM's HTTP API for an engine: routes, API keys and counters."""
 
 import asyncio
 import logging
@@ -7,22 +7,25 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.exposition import CONTENT_TYPE
-from simulator.server import fields, messages, protocol, text
-from simulator.server.errors import ApiError
+from simulator.server.bodies import asks, fields, text
+from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.images import Sight, chat_prompt
 from simulator.server.generation import Generation
 from simulator.server.http_server import Handler, HttpServer, is_known_key
 from simulator.server.models_api import ServedModels
+from simulator.server.pooling_api import Pooling
+from simulator.server.responses_api import Responses
 from twin.engines.vllm_flags import version
 
 _log = logging.getLogger("vllm")
 PORT = 8000
-"""Where vLLM listens by default."""
+"""Default port of vLLM."""
 
 
 class ApiServer(HttpServer):
-    """The API of one vLLM.
+    """The API of one vLLM server.
 
-    It stops as vLLM does: without `--shutdown-timeout` running requests are aborted at once.
+    Like vLLM, it aborts running requests immediately on a stop without `--shutdown-timeout`.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -30,7 +33,6 @@ class ApiServer(HttpServer):
         super().__init__(engine, flags.port or PORT, float(flags.shutdown_timeout or 0))
         self._keys: list[str] = list(flags.api_key or [])
         self._models = ServedModels(engine)
-        self._generation = Generation(engine, self._models)
         self._logs_requests = not flags.disable_uvicorn_access_log
         self._in_flight = 0
         self.app.add_routes(self._routes())
@@ -44,19 +46,23 @@ class ApiServer(HttpServer):
             web.get("/version", self._version),
             web.get("/metrics", self._metrics),
             web.get("/v1/models", self._models.show),
-            web.post("/v1/completions", self._generation.completions),
-            web.post("/v1/chat/completions", self._generation.chat),
             web.post("/tokenize", self._tokenize),
+            web.post("/detokenize", self._detokenize),
         ]
         if self._deployment.pooling:
-            routes.append(web.post("/v1/embeddings", self._embeddings))
+            routes += Pooling(self._engine, self._models).routes()
+        else:
+            generation = Generation(self._engine, self._models)
+            routes += (
+                generation.routes() + Responses(self._engine, self._models, generation).routes()
+            )
         if self._deployment.runtime_lora:
             routes.append(web.post("/v1/load_lora_adapter", self._models.load))
             routes.append(web.post("/v1/unload_lora_adapter", self._models.unload))
         return routes
 
     async def answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a request as vLLM does, with its key, its errors and its counts."""
+        """Answer a request like vLLM, with its API keys, errors and counters."""
         counted = request.method == "POST"
         self._in_flight += counted
         status = 500
@@ -104,38 +110,19 @@ class ApiServer(HttpServer):
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
     async def _tokenize(self, http: web.Request) -> web.Response:
-        body = fields.checked(fields.VllmPrompt, await protocol.read_json(http))
+        body = fields.checked(fields.VllmPrompt, await asks.read_json(http))
         self._models.resolve(body.get("model"))
         if "messages" in body:
-            messages.refuse_media(
-                body["messages"],
-                self._deployment.model,
-                has_vision=self._deployment.shape.vision,
-            )
-            tokens = text.tokenize(messages.chat_text(body["messages"]))
+            prompt = chat_prompt(body["messages"], Sight.of(self._deployment))
         else:
-            tokens = protocol.prompt_tokens(body.get("prompt"))[0]
+            prompt = asks.given_prompts(body.get("prompt"))[0]
+        tokens = text.tokenize(prompt) if isinstance(prompt, str) else prompt
         longest = self._deployment.max_model_len
         answer = {"count": len(tokens), "max_model_len": longest, "tokens": tokens}
-        return web.json_response({**answer, "token_strs": None})
+        pieces = list(map(text.piece_of, tokens)) if body.get("return_token_strs") else None
+        return web.json_response({**answer, "token_strs": pieces})
 
-    async def _embeddings(self, http: web.Request) -> web.Response:
-        body = fields.checked(fields.VllmPrompt, await protocol.read_json(http))
-        model, adapter = self._models.resolve(body.get("model"))
-        prompts = protocol.prompt_tokens(body.get("input"), "input")
-        for prompt in prompts:
-            protocol.check_length(prompt, self._deployment.max_model_len, output=0)
-        requests = [
-            self._engine.submit(prompt, (), 1, adapter=adapter, pooling=True) for prompt in prompts
-        ]
-        for request in requests:
-            async for _ in self._engine.results(request):
-                pass
-        width = body.get("dimensions")
-        data = [
-            {"index": i, "object": "embedding", "embedding": protocol.embedding(prompt, width)}
-            for i, prompt in enumerate(prompts)
-        ]
-        tokens = sum(map(len, prompts))
-        usage = {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
-        return web.json_response({"object": "list", "data": data, "model": model, "usage": usage})
+    async def _detokenize(self, http: web.Request) -> web.Response:
+        body = fields.checked(fields.VllmTokens, await asks.read_json(http))
+        self._models.resolve(body.get("model"))
+        return web.json_response({"prompt": "".join(map(text.piece_of, body["tokens"]))})

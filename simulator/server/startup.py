@@ -1,4 +1,4 @@
-"""What an engine does before it listens: initialise, read weights, compile."""
+"""Startup of an engine before it listens: initialization, weights, compilation."""
 
 import asyncio
 import hashlib
@@ -14,7 +14,7 @@ _CACHE_VARIABLE = {"tpu": "VLLM_XLA_CACHE_PATH", "gpu": "VLLM_CACHE_ROOT"}
 
 
 def compile_key(deployment: Deployment) -> str:
-    """Return what a compiled program depends on, as one name: a change of it compiles again."""
+    """Return the cache key of a compiled program; a change requires compilation."""
     surroundings = deployment.surroundings
     parts = [
         deployment.model,
@@ -33,7 +33,7 @@ def compile_key(deployment: Deployment) -> str:
 
 
 def cache_folder(deployment: Deployment, environment: dict[str, str]) -> Path | None:
-    """Return where compiled programs outlive the container, or None where nothing is mounted."""
+    """Return the folder of the persistent compile cache, or None if none is mounted."""
     variable = _CACHE_VARIABLE.get(deployment.surroundings.accelerator.kind, "")
     path = environment.get(variable)
     return deployment.surroundings.host_path(path) if path else None
@@ -43,8 +43,8 @@ def stages(deployment: Deployment, *, compiled: bool) -> dict[str, float]:
     """Return the stages before the first request, in order, in seconds of real hardware.
 
     Args:
-        deployment: what starts.
-        compiled: whether an earlier compile is in the cache.
+        deployment: deployment to start.
+        compiled: whether the compiled program is in the cache.
     """
     rules = deployment.surroundings.durations
     if not rules:
@@ -68,7 +68,7 @@ def stages(deployment: Deployment, *, compiled: bool) -> dict[str, float]:
 
 
 async def start_up(deployment: Deployment, environment: dict[str, str]) -> None:
-    """Go through the stages, as much faster than real hardware as the twin's speed says."""
+    """Run the stages at the speed of the twin."""
     folder = cache_folder(deployment, environment)
     entry = folder / f"{compile_key(deployment)}.json" if folder else None
     compiled = entry is not None and entry.exists()

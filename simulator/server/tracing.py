@@ -1,4 +1,4 @@
-"""The span vLLM sends for each request, after `vllm.tracing` and its output processor."""
+"""vLLM's span for each request, as in `vllm.tracing` and its output processor."""
 
 import os
 import queue
@@ -13,7 +13,7 @@ from typing import Any
 from simulator.engine.engine import Engine
 from simulator.engine.logs import TRACEPARENT
 from simulator.engine.request import Request
-from simulator.server.protocol import Ask
+from simulator.server.bodies.asks import Ask
 
 _SECONDS = 5.0
 _MOST_WAITING = 10_000
@@ -28,17 +28,17 @@ class _Followed:
 
 
 class Tracer:
-    """Follows no request: what an engine without `--otlp-traces-endpoint` has."""
+    """The tracer of an engine without `--otlp-traces-endpoint`, which traces nothing."""
 
     def follow(self, request: Request, headers: Mapping[str, str], ask: Ask) -> None:
-        """Note which trace a request is part of."""
+        """Record the trace of a request."""
 
     def tell(self, request: Request) -> None:
-        """Send the span of a request that ended."""
+        """Send the span of a finished request."""
 
 
 class SpanSender(Tracer):
-    """Sends spans over OTLP; a collector that does not answer costs spans and nothing else."""
+    """A tracer that sends spans over OTLP; without a collector, only spans are lost."""
 
     def __init__(self, engine: Engine, address: str, service: str, ratio: float) -> None:
         self._engine = engine
@@ -49,7 +49,7 @@ class SpanSender(Tracer):
         threading.Thread(target=self._send, args=(address,), daemon=True, name="spans").start()
 
     def follow(self, request: Request, headers: Mapping[str, str], ask: Ask) -> None:
-        """Note the trace that `traceparent` names; begin one for a share of the others."""
+        """Record the trace in `traceparent`; start a trace for a share of other requests."""
         given = next((value for key, value in headers.items() if key.lower() == "traceparent"), "")
         match = TRACEPARENT.match(given)
         if match is not None and not int(match.group(3), 16) & 1:
@@ -60,7 +60,7 @@ class SpanSender(Tracer):
         self._followed[request] = _Followed(trace, parent, ask.max_tokens, ask.model)
 
     def tell(self, request: Request) -> None:
-        """Send the span of a request that ended; of one that is not followed, nothing."""
+        """Send the span of a finished request, if it is traced."""
         followed = self._followed.pop(request, None)
         if followed is None or self._waiting.full():
             return
@@ -98,7 +98,7 @@ class SpanSender(Tracer):
 def span_attributes(
     request: Request, model: str, max_tokens: int, length: float
 ) -> dict[str, str | int | float]:
-    """Return the attributes of vLLM's span; times in seconds, and never a prompt."""
+    """Return the attributes of vLLM's span, with times in seconds and without prompts."""
     scheduled = request.first_scheduled or request.arrival
     first = request.first_token or scheduled
     last = request.last_token or first
@@ -153,7 +153,7 @@ def export_request(spans: list[dict[str, Any]], service: str) -> Any:
 
 
 def tracer_of(engine: Engine) -> Tracer:
-    """Return the tracer that the flags and the environment of an engine ask for."""
+    """Return the tracer for the flags and the environment of an engine."""
     deployment = engine.deployment
     collector = deployment.surroundings.collector
     if not deployment.flags.otlp_traces_endpoint or not collector:

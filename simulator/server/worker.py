@@ -1,6 +1,6 @@
 """`python -m simulator.server.worker LEADER PORT NAME`: one host of a group that does not serve.
 
-It ends with status 1 when its leader is gone, as `ray start --block` and a headless vLLM do, and
+Like `ray start --block` and a headless vLLM, it exits with status 1 when its leader is lost, and
 with 0 on SIGTERM.
 """
 

@@ -1,1 +1,1 @@
-"""What llm-d's routing side-car does in front of a decoding engine, as a small program."""
+"""llm-d's routing sidecar for a decoding engine, as a small program."""

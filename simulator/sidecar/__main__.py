@@ -1,4 +1,4 @@
-"""`python -m simulator.sidecar --port 8000 --vllm-port 8200`: the side-car's process."""
+"""`python -m simulator.sidecar --port 8000 --vllm-port 8200`: the sidecar's process."""
 
 import argparse
 import asyncio
@@ -18,26 +18,26 @@ _SHUTDOWN_SECONDS = 60.0  # as the real one waits for what it still answers
 
 
 def arguments(argv: Sequence[str]) -> argparse.Namespace:
-    """Read the flags of llm-d-routing-sidecar v0.8.0 that mean something on the twin.
+    """Read the flags of llm-d-routing-sidecar v0.8.0 that apply to the twin.
 
     Raises:
-        SystemExit: status 2 for another flag, another connector or TLS, which the twin lacks.
+        SystemExit: status 2 for another flag or connector, or TLS, which the twin does not support.
     """
     parser = argparse.ArgumentParser(prog="llm-d-routing-sidecar", allow_abbrev=False)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--vllm-port", type=int, default=8001)
     parser.add_argument("--kv-connector", choices=["nixlv2"], default="nixlv2")
-    # the real default is true; a pool's health check and Envoy speak plain HTTP
+    # the real default is true; a pool's health check and Envoy use plain HTTP
     parser.add_argument("--secure-proxy", choices=["false"], required=True)
     parser.add_argument("--zap-encoder", default="json")
     return parser.parse_args(list(argv))
 
 
 async def serve(given: argparse.Namespace, address: str) -> None:
-    """Listen on the pod's address until SIGTERM or SIGINT, then finish what runs.
+    """Listen on the pod's address until SIGTERM or SIGINT, then finish open requests.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is in use.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -51,7 +51,7 @@ async def serve(given: argparse.Namespace, address: str) -> None:
 
 
 def main() -> None:
-    """Run the side-car; status 1 where it cannot listen."""
+    """Run the sidecar; exit with status 1 if it cannot listen."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     given = arguments(sys.argv[1:])
     try:

@@ -1,9 +1,9 @@
-"""The side-car's protocol: the prompt to the prefilling engine, then all to the engine beside it.
+"""The sidecar's protocol: first the prompt to the prefilling engine, then all to the local engine.
 
-As llm-d-routing-sidecar v0.8.0 does it (pkg/sidecar/proxy: chat_completions.go,
-connector_nixlv2.go, proxy_helpers.go). Without the header, and for every other path, it only passes
-on. A prefilling engine that is gone or answers with a server's error does not fail the request:
-the engine beside the side-car computes the prompt itself.
+It follows llm-d-routing-sidecar v0.8.0 (pkg/sidecar/proxy: chat_completions.go,
+connector_nixlv2.go, proxy_helpers.go). Without the header, and for every other path, it only
+forwards requests. A prefilling engine that is lost or returns a server error does not fail the
+request: the local engine computes the prompt itself.
 """
 
 import json
@@ -19,7 +19,7 @@ COMPLETIONS = ("/v1/chat/completions", "/v1/completions")
 _log = logging.getLogger("routing-sidecar")
 _LARGEST_BODY = 64 * 2**20
 _TOKEN_LIMITS = ("max_completion_tokens", "max_tokens")
-# aiohttp sets these itself, or they say how one hop was encoded
+# set by aiohttp itself, or specific to the encoding of one hop
 _HOP = {"connection", "content-length", "host", "keep-alive", "te", "transfer-encoding", "upgrade"}
 
 
@@ -27,7 +27,7 @@ class Sidecar:
     """A proxy in front of one engine.
 
     Args:
-        decoder: its address, such as `http://127.1.2.3:8200`.
+        decoder: address of the decoding engine, such as `http://127.1.2.3:8200`.
     """
 
     def __init__(self, decoder: str) -> None:
@@ -41,14 +41,14 @@ class Sidecar:
         self.app.cleanup_ctx.append(self._with_session)
 
     async def _with_session(self, _app: web.Application) -> AsyncIterator[None]:
-        # an answer may take hours; only the connection has a limit
+        # a response can take hours, so only the connection has a timeout
         timeout = ClientTimeout(total=None, sock_connect=5)
         async with ClientSession(timeout=timeout, auto_decompress=False) as self._session:
             yield
 
     def _client(self) -> ClientSession:
         if self._session is None:
-            raise RuntimeError("the side-car has not started")
+            raise RuntimeError("the sidecar has not started")
         return self._session
 
     async def _health(self, _http: web.Request) -> web.Response:
@@ -82,7 +82,7 @@ class Sidecar:
     async def _prefill(
         self, http: web.Request, prefiller: str, body: dict[str, Any], number: str
     ) -> tuple[int, bytes]:
-        """Have the prompt computed; return status and body, 502 where nobody answers."""
+        """Request the prefill; return status and body, 502 without a response."""
         asked = {key: value for key, value in body.items() if key != "stream_options"}
         asked |= dict.fromkeys(_TOKEN_LIMITS, 1)
         asked["stream"] = False
@@ -106,7 +106,7 @@ class Sidecar:
     async def _decode(
         self, http: web.Request, body: bytes, number: str | None = None
     ) -> web.StreamResponse:
-        """Pass a request to the engine beside, and its answer back as it comes."""
+        """Forward a request to the local engine, and stream its response back."""
         url = f"{self._decoder}{http.path_qs}"
         try:
             answer = await self._client().request(

@@ -4,8 +4,8 @@
     report = run(trace, "http://127.0.0.1:18080")
     assert report.summary().lost == 0
 
-Requests leave at the times the trace says, whatever becomes of the ones before; each is booked as
-answered, refused (an error the client can read) or lost (none).
+Requests are sent at the times in the trace, whatever happens to earlier ones. Each is recorded as
+answered, refused (with an error that the client can read) or lost (without one).
 """
 
 from simulator.traffic.asks import Ask, Prompt, Trace

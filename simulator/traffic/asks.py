@@ -1,4 +1,4 @@
-"""What is sent and when: a trace is data, made once and replayed against anything."""
+"""Requests and their times: a trace is data that is created once and can be replayed anywhere."""
 
 import hashlib
 import json
@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 
 @lru_cache(maxsize=4096)
 def _escaped(text: str) -> bytes:
-    """Return a text as the inside of a JSON string; prefixes are long and come often."""
+    """Return a text as the content of a JSON string, cached for long and frequent prefixes."""
     return json.dumps(text)[1:-1].encode()
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """The text of a prompt: a part that a group of requests shares, and a part of its own."""
+    """The text of a prompt: a part that a group of requests shares, and a unique part."""
 
     prefix: str
     tail: str = ""
@@ -26,7 +26,7 @@ class Prompt:
         return self.prefix + self.tail
 
     def encoded(self) -> bytes:
-        """Return the prompt as the inside of a JSON string."""
+        """Return the prompt as the content of a JSON string."""
         return _escaped(self.prefix) + json.dumps(self.tail)[1:-1].encode()
 
 
@@ -37,14 +37,14 @@ class Ask:
     at: float
     """Seconds after the start of the trace."""
     model: str
-    """Model or adapter that is asked for."""
+    """Requested model or adapter."""
     prompt: Prompt
     output_tokens: int
-    """Tokens of the answer; it ends there and not before (`ignore_eos`)."""
+    """Exact number of response tokens (`ignore_eos`)."""
     group: str = ""
-    """What the request shares a prefix with; for reports only."""
+    """Group of requests with the same prefix, for reports only."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Sent with the request, such as the objective."""
+    """Headers of the request, such as the objective."""
     stream: bool = True
 
     def body(self) -> bytes:
@@ -63,7 +63,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Trace:
-    """Requests in the order they are sent."""
+    """Requests in the order in which they are sent."""
 
     name: str
     asks: tuple[Ask, ...]
@@ -75,12 +75,12 @@ class Trace:
 
     @cached_property
     def seconds(self) -> float:
-        """When the last request is sent."""
+        """Time of the last request."""
         return self.asks[-1].at if self.asks else 0.0
 
     @cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal digits that two equal traces share: proof that a run was paired."""
+        """Twelve hexadecimal digits of a hash of the trace, which show that runs are paired."""
         found = hashlib.sha256()
         for ask in self.asks:
             found.update(f"{ask.at:.6f} {ask.output_tokens} ".encode())
@@ -88,7 +88,7 @@ class Trace:
         return found.hexdigest()[:12]
 
     def shifted(self, seconds: float) -> "Trace":
-        """Return the same trace, later."""
+        """Return the same trace with a later start."""
         moved = (
             Ask(a.at + seconds, a.model, a.prompt, a.output_tokens, a.group, a.headers, a.stream)
             for a in self.asks

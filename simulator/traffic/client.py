@@ -1,4 +1,4 @@
-"""Sends the requests of a trace when they are due, and tells answers from errors from losses."""
+"""A client that sends the requests of a trace when due, and classifies the outcomes."""
 
 import asyncio
 import gc
@@ -25,7 +25,7 @@ _HEAD_START_SECONDS = 0.05
 
 
 class Pace(Protocol):
-    """Trace time: what is measured is stated in it."""
+    """Trace time, in which measurements are stated."""
 
     def now(self) -> float:
         """Return the trace time."""
@@ -36,7 +36,7 @@ class Steady:
     """Trace time at one speed, from 0.
 
     Args:
-        speed: trace seconds in a real one.
+        speed: trace seconds per second of real time.
     """
 
     def __init__(self, speed: float = 1.0) -> None:
@@ -48,31 +48,31 @@ class Steady:
         return (time.monotonic() - self._start) * self._speed
 
     def delay(self, moment: float) -> float:
-        """Return the real seconds until a moment of trace time."""
+        """Return the real seconds until a trace time."""
         return moment / self._speed - (time.monotonic() - self._start)
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a trace is replayed."""
+    """Options for the replay of a trace."""
 
     speed: float = 1.0
-    """Trace seconds that pass in a real one; the engines behind must run as fast. What is
-    reported is in trace seconds."""
+    """Trace seconds per second of real time; the engines must run at the same speed. Reports are in
+    trace seconds."""
     timeout_seconds: float = 600.0
-    """Real seconds after which a request without an end counts as lost."""
+    """Real seconds after which an unfinished request counts as lost."""
     path: str = "/v1/completions"
     connect_seconds: float = 10.0
-    """Real seconds to get a connection."""
+    """Connection timeout in real seconds."""
     address: str | None = None
-    """Address to connect to in place of the URL's host, which is asked for all the same."""
+    """Address to connect to instead of the URL's host, which is still sent as the host name."""
     tls: ssl.SSLContext | None = None
-    """Who may vouch for the server; by default those whom the system trusts."""
+    """Certificate authorities of the server; by default the system's."""
 
 
 @dataclass
 class _Progress:
-    """What is known of a request under way."""
+    """The state of a running request."""
 
     number: int
     first: float | None = None
@@ -87,7 +87,7 @@ class _Progress:
 
 
 class _Lost(Exception):
-    """The server broke the protocol: reason and detail."""
+    """The server violated the protocol, with reason and detail."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(detail)
@@ -95,7 +95,7 @@ class _Lost(Exception):
 
 
 class _OneAddress(AbstractResolver):
-    """Answers with one address, whatever name is asked for."""
+    """A resolver that returns the same address for every name."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -117,7 +117,7 @@ class _OneAddress(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Have nothing to close."""
+        """Do nothing."""
 
 
 def _connector(options: Options) -> aiohttp.TCPConnector:
@@ -130,13 +130,13 @@ def _connector(options: Options) -> aiohttp.TCPConnector:
 
 
 class Client:
-    """Sends single requests; an async context manager.
+    """A sender of single requests, as an async context manager.
 
     Args:
         url: base URL, without `/v1`.
-        pace: what the times of records are stated in.
-        options: path and time-outs.
-        on_first: called with a request's number when its first token has come.
+        pace: clock for the times of records.
+        options: path and timeouts.
+        on_first: called with a request's number when its first token arrives.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Client":
-        """Open the session; connections are made as they are needed."""
+        """Open the session; connections are opened on demand."""
         limits = aiohttp.ClientTimeout(
             total=self._options.timeout_seconds, sock_connect=self._options.connect_seconds
         )
@@ -171,9 +171,10 @@ class Client:
             await self._session.close()
 
     async def send(self, number: int, ask: Ask, body: bytes, start: float = 0.0) -> Record:
-        """Send a request and return what became of it; never raises for what a server does.
+        """Send a request and return its outcome; never raise for a server's behavior.
 
-        `body` is made before it is due; `start` is the trace time that records count from.
+        `body` is created before the request is due; `start` is the trace time at which records
+        start.
         """
         if self._session is None:
             raise RuntimeError("the client must be entered first")
@@ -215,7 +216,7 @@ class Client:
         """Read server-sent events until the end.
 
         Raises:
-            _Lost: there is no end, or what came is not a stream.
+            _Lost: the end is missing, or the response is not a stream.
         """
         rest = b""
         async for data in response.content.iter_any():
@@ -284,7 +285,7 @@ def _usage(body: dict[str, Any], seen: _Progress) -> None:
 
 
 def _reason(problem: Exception) -> str:
-    """Return the word for how a request was lost."""
+    """Return the reason for which a request was lost."""
     if isinstance(problem, _Lost):
         return problem.reason
     if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
@@ -298,9 +299,9 @@ async def replay(trace: Trace, url: str, options: Options | None = None) -> Repo
     """Send the requests of a trace to an OpenAI endpoint in the running event loop.
 
     Args:
-        trace: what is sent, and when.
+        trace: requests and their times.
         url: base URL, without `/v1`.
-        options: speed and time-outs.
+        options: speed and timeouts.
     """
     options = options or Options()
     pace = Steady(options.speed)
@@ -318,9 +319,9 @@ async def replay(trace: Trace, url: str, options: Options | None = None) -> Repo
 
 
 def run(trace: Trace, url: str, options: Options | None = None) -> Report:
-    """Send the requests of a trace and return what became of each; blocks until all have ended.
+    """Send the requests of a trace, wait until all have ended, and return the outcomes.
 
-    Safe to call from a thread: it has an event loop of its own.
+    You can call it from a thread, because it has its own event loop.
     """
     gc.collect()
     return uvloop.run(replay(trace, url, options))

@@ -1,8 +1,8 @@
-"""Streams of requests, the same for the same seed.
+"""Generators of request streams, which are reproducible by seed.
 
-Lengths are in tokens; a token of a generated text is four characters, a space and three letters:
-that is what the endpoint picker reckons with (`averageCharactersPerToken`, v1.2.0), and the
-simulated engine's tokenizer cuts it the same way.
+Lengths are in tokens. A token of a generated text is four characters, a space and three letters.
+The endpoint picker assumes the same length (`averageCharactersPerToken`, v1.5.0), and the simulated
+engine's tokenizer splits the text in the same way.
 """
 
 import random
@@ -17,7 +17,7 @@ _LETTERS = string.ascii_lowercase
 
 @lru_cache(maxsize=4096)
 def text_of(tokens: int, seed: str) -> str:
-    """Return a text of so many tokens; no two seeds give texts with a common start."""
+    """Return a text of a number of tokens; texts of different seeds have no common prefix."""
     choose = random.Random(seed)  # noqa: S311  # words, not secrets
     letters = choose.choices(_LETTERS, k=3 * tokens)
     found = [" "] * (4 * tokens)
@@ -26,13 +26,13 @@ def text_of(tokens: int, seed: str) -> str:
 
 
 def poisson_times(rate: float, seconds: float, seed: int, start: float = 0.0) -> list[float]:
-    """Return arrival times of a Poisson process, a fixed number of them: rate times seconds.
+    """Return arrival times of a Poisson process with a fixed count: rate times seconds.
 
-    As the benchmark of llm-d does, a stage has its number of requests whatever the gaps; they are
-    scaled so that the stage lasts its time. Paired runs then offer exactly the same load.
+    As in llm-d's benchmark, a stage has a fixed number of requests, with gaps scaled to the
+    duration of the stage. Paired runs therefore have exactly the same load.
 
     Raises:
-        ValueError: a rate or a duration that gives no request.
+        ValueError: rate and duration give no request.
     """
     count = round(rate * seconds)
     if count < 1:
@@ -62,21 +62,21 @@ def shared_prefix(
     start: float = 0.0,
     texts: str = "",
 ) -> Iterator[Ask]:
-    """Yield prompts that share long prefixes: groups of users with the same system prompt.
+    """Yield prompts with long shared prefixes: groups of users with the same system prompt.
 
-    The defaults are llm-d's ladder. Each round goes through all prompts in a new order.
+    The defaults are those of llm-d's ladder. Each round has all prompts in a new order.
 
     Args:
-        rate: requests a second, over `seconds` from `start` on.
+        rate: requests per second, for `seconds` from `start` on.
         seconds: of the stage.
-        seed: of arrivals and order.
-        model: that is asked for.
-        groups: different prefixes.
-        prompts_per_group: different questions for each of them.
-        prefix_tokens: of a prefix.
-        question_tokens: of a question.
+        seed: seed of arrivals and order.
+        model: requested model.
+        groups: number of different prefixes.
+        prompts_per_group: number of different questions per prefix.
+        prefix_tokens: tokens of a prefix.
+        question_tokens: tokens of a question.
         output_tokens: of an answer.
-        start: in seconds.
+        start: start of the stage in seconds.
         texts: streams with the same value share prefixes and questions.
     """
     choose = random.Random(f"order/{seed}/{rate}/{texts}")  # noqa: S311
@@ -101,15 +101,15 @@ def mixed_lengths(
     outputs: Sequence[tuple[float, int, int]],
     start: float = 0.0,
 ) -> Iterator[Ask]:
-    """Yield prompts that share nothing, of lengths drawn from ranges.
+    """Yield unrelated prompts with lengths from ranges.
 
     Args:
         rate: requests a second.
         seconds: of the stage.
         seed: of everything.
-        model: asked for.
-        prompts: (share, least, most) tokens; shares in proportion.
-        outputs: the same for answers.
+        model: requested model.
+        prompts: (share, minimum, maximum) tokens; shares are relative.
+        outputs: the same for responses.
         start: when the stage begins.
     """
     choose = random.Random(f"lengths/{seed}/{rate}")  # noqa: S311
@@ -134,15 +134,15 @@ def multi_adapter(
     output_tokens: int = 200,
     start: float = 0.0,
 ) -> Iterator[Ask]:
-    """Yield requests for LoRA adapters, popular ones more often.
+    """Yield requests for LoRA adapters by popularity.
 
     Args:
         rate: requests a second.
         seconds: of the stage.
         seed: of everything.
-        adapters: names, the most popular first.
-        skew: exponent of the popularity: 0 all alike, 1 Zipf.
-        prompt_tokens: of a prompt; prompts share nothing.
+        adapters: names, most popular first.
+        skew: exponent of the popularity; 0 for uniform, 1 for Zipf.
+        prompt_tokens: tokens of a prompt; prompts are unrelated.
         output_tokens: of an answer.
         start: when the stage begins.
     """

@@ -1,4 +1,4 @@
-"""What a replay comes to: counts, rates and percentiles."""
+"""Results of a replay: counts, rates and percentiles."""
 
 import math
 from collections import Counter
@@ -11,7 +11,7 @@ from simulator.traffic.records import Outcome, Record
 
 @dataclass(frozen=True)
 class Percentiles:
-    """The median and the tails of a time, in milliseconds; 0 where nothing was measured."""
+    """The median and the tail percentiles of a time, in milliseconds; 0 without measurements."""
 
     p50: float
     p95: float
@@ -19,13 +19,13 @@ class Percentiles:
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> "Percentiles":
-        """Return the percentiles of times in seconds, interpolated between neighbours."""
+        """Return the percentiles of times in seconds, interpolated between neighbors."""
         times = sorted(seconds)
         return cls(*(round(1000 * percentile(times, share), 3) for share in (0.50, 0.95, 0.99)))
 
 
 def percentile(ordered: list[float], share: float) -> float:
-    """Return a percentile of ordered values, 0 where there are none."""
+    """Return a percentile of ordered values; 0 if there are none."""
     if not ordered:
         return 0.0
     place = share * (len(ordered) - 1)
@@ -36,13 +36,13 @@ def percentile(ordered: list[float], share: float) -> float:
 
 @dataclass(frozen=True)
 class Slo:
-    """What a user is promised, in milliseconds."""
+    """A service level objective, in milliseconds."""
 
     ttft_ms: float
     tpot_ms: float
 
     def holds(self, record: Record) -> bool:
-        """Tell whether an answer kept the promise; an answer of one token has no TPOT."""
+        """Return whether a response meets the objective; a response of one token has no TPOT."""
         if record.outcome is not Outcome.ANSWERED or record.ttft is None:
             return False
         return record.ttft * 1000 <= self.ttft_ms and (record.tpot or 0) * 1000 <= self.tpot_ms
@@ -57,23 +57,23 @@ class Summary:
     refused: int
     lost: int
     seconds: float
-    """From the first request to the last answer."""
+    """Time from the first request to the last response."""
     throughput_tok_s: float
-    """Output tokens of complete answers a second, the draining at the end included."""
+    """Output tokens of complete responses per second, including the drain at the end."""
     ttft_ms: Percentiles
     tpot_ms: Percentiles
     ttft_mean_ms: float
     goodput: float | None
-    """Answers a second that kept the SLO; None without one."""
+    """Responses per second that met the SLO; None without an SLO."""
     goodput_share: float | None
-    """Part of all requests sent that kept the SLO."""
+    """Fraction of all sent requests that met the SLO."""
     errors: dict[str, int]
-    """Refused and lost, by reason."""
+    """Refused and lost requests by reason."""
     lag_p99_ms: float
-    """How late the client itself was, in real milliseconds: large values make a run invalid."""
+    """Delay of the client itself, in real milliseconds; large values invalidate a run."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the summary as JSON can hold it."""
+        """Return the summary in JSON-compatible form."""
         return asdict(self)
 
 
@@ -83,34 +83,34 @@ class Report:
 
     records: tuple[Record, ...]
     speed: float = 1.0
-    """Engine seconds that pass in a real one; records are in engine seconds."""
+    """Engine seconds per second of real time; records are in engine seconds."""
 
     def of(self, outcome: Outcome) -> list[Record]:
-        """Return the requests that ended in one way."""
+        """Return the requests with an outcome."""
         return [record for record in self.records if record.outcome is outcome]
 
     @property
     def lost(self) -> list[Record]:
-        """Requests without answer or error."""
+        """Number of requests without response or error."""
         return self.of(Outcome.LOST)
 
     def replicas(self) -> dict[str, int]:
-        """Return how many answers each pod gave."""
+        """Return the number of responses of each pod."""
         return dict(Counter(r.replica for r in self.of(Outcome.ANSWERED)))
 
     def between(self, start: float, end: float) -> "Report":
-        """Return the requests that were due in an interval."""
+        """Return the requests due in an interval."""
         kept = tuple(r for r in self.records if start <= r.due < end)
         return Report(kept, self.speed)
 
     def steady_tok_s(self, seconds: float) -> float:
-        """Return the output tokens a second that came while requests were being sent.
+        """Return the output tokens per second received while requests were being sent.
 
-        An answer's tokens are spread evenly from its first to its last. Unlike the throughput of a
-        summary this does not depend on how long the slowest answer takes to drain.
+        A response's tokens are distributed evenly between its first and its last. Unlike the
+        throughput of a summary, this does not depend on how long the slowest response takes.
 
         Args:
-            seconds: of sending.
+            seconds: duration of sending.
         """
         came = 0.0
         for record in self.of(Outcome.ANSWERED):
@@ -122,7 +122,7 @@ class Report:
         return round(came / seconds, 1)
 
     def summary(self, slo: Slo | None = None) -> Summary:
-        """Return the totals; with an SLO also the goodput."""
+        """Return the totals and, with an SLO, the goodput."""
         answered = self.of(Outcome.ANSWERED)
         start = min((r.due for r in self.records), default=0.0)
         seconds = max((r.done for r in self.records), default=0.0) - start

@@ -2,8 +2,8 @@ from functools import cache
 
 import pytest
 
-from scripts.shared.engine import Engine
 from scripts.shared.preview_states import preview_states
+from tests.warm_engine import WarmEngine
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths
@@ -12,7 +12,9 @@ from twin.host.paths import TwinPaths
 @pytest.fixture(scope="session")
 def engine(tmp_path_factory):
     paths = TwinPaths(tmp_path_factory.mktemp("preview") / "twin")
-    yield Engine(paths)
+    engine = WarmEngine(paths)
+    yield engine
+    engine.close()
     daemon.shut_down(paths)
     assert processes.running(paths) == {}
 

@@ -96,7 +96,7 @@ def test_a_browser_shows_it_whole_readable_and_from_one_file(browser, page, widt
     assert found["faint"] == []
     assert found["unnamed"] == 0
     assert found["headings"][0] == "H1 acme prod"
-    for title in ("What runs where", "What it costs", "What can go wrong", "Capacity ladders",
+    for title in ("What runs where", "Cost", "Risks", "Capacity ladders",
                   "Cold start", "Models", "Routes", "Versions"):  # fmt: skip
         assert f"H2 {title}" in found["headings"]
     assert (found["back"] == "rgb(16, 19, 18)") is dark

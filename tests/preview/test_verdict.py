@@ -89,6 +89,7 @@ def test_what_changes_is_told_and_what_does_not_stays(checkout, runs):
     assert (stack.invariants.new, stack.invariants.fixed) == ((), ())
 
 
+@pytest.mark.soak  # test_losses.py has the refusal by the engine, tests/unit/verdicts the blocks
 def test_another_name_of_the_cluster_blocks_with_everything_on_it(checkout):
     change(checkout, ("prefix: acme", "prefix: acma"))
     found = judge(checkout, "main", [STACK])

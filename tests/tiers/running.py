@@ -5,6 +5,7 @@ once. Workers take the groups in order; with the longest first, both end at abou
 """
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -14,26 +15,46 @@ from typing import Any
 import pytest
 
 GROUPS = (
-    "tests/preview/",
     "tests/platform/whole/",
-    "tests/platform/faults/test_groups_of_hosts.py",
+    "tests/platform/batch/",
     "tests/platform/faults/test_faults.py",
+    "tests/preview/",
     "tests/platform/examples/",
-    "tests/xla/",
     "twin/tests/running/gateway/",
+    "tests/platform/gitops/",
+    "tests/platform/clients/",
+    "tests/platform/faults/test_groups_of_hosts.py",
+    "tests/platform/engines/",
+    "tests/platform/faults/test_ray_clusters.py",
+    "tests/platform/queues/",
     "twin/tests/running/kubernetes/",
-    "tests/platform/bootstrap/",
-    "tests/platform/tutorial/",
-    "twin/tests/running/agent/",
-    "tests/platform/teams/",
     "tests/platform/faults/test_pictures.py",
+    "tests/platform/bootstrap/",
+    "simulator/tests/running/engines/test_real_engine.py",
     "twin/tests/running/cluster/",
-    "twin/tests/running/groups/",
+    "twin/tests/running/agent/",
     "twin/tests/running/queues/",
+    "tests/platform/streams/",
+    "tests/platform/guardrails/",
+    "tests/platform/tutorial/",
+    "tests/platform/devices/",
+    "tests/xla/",
+    "tests/platform/backends/",
+    "twin/tests/running/gcp/",
+    "tests/running/engine/test_nodes.py",
+    "tests/running/batch/test_batches.py",
+    "twin/tests/running/groups/",
+    "tests/contract/serving/test_images.py",
+    "tests/diffusion/test_training.py",
+    "tests/running/stream/test_pubsub.py",
+    "twin/tests/running/front/",
 )
 """Folders and files whose tests share a worker, longest first; any other file is a group."""
 
 _MARK = "needs_tools"
+_SOAK = "mark.soak"
+_WHOLE = re.compile(rf"^pytestmark = \[?pytest\.mark\.{_MARK}\b", re.MULTILINE)
+"""A file whose tests all have the mark; one that lists it later is imported for nothing."""
 _GIB_FOR_TWO_WORKERS = 12.0
 _MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
@@ -62,12 +83,25 @@ def place(group: str) -> int:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import only files that name the mark, when only tests that have it are asked for."""
-    if not config.getoption("--soak") and config.getoption("markexpr") != _MARK:
-        return None
+    """Import only files that can have tests of the tier that is asked for.
+
+    Of the running tier: those that name its mark. Of the soak tier: those that name this mark or
+    that of the soak tier. Of the unit tier: those whose tests do not all need tools, and no
+    conftest of a folder without such a file.
+    """
+    asked = config.getoption("markexpr")
+    if asked == f"not {_MARK}" and collection_path.is_dir():
+        files = list(collection_path.rglob("test_*.py"))
+        return True if files and all(_WHOLE.search(file.read_text()) for file in files) else None
     if collection_path.suffix != ".py" or collection_path.name == "conftest.py":
         return None
-    return True if _MARK not in collection_path.read_text() else None
+    if config.getoption("--soak") or asked == _MARK:
+        marks = (_MARK, _SOAK) if config.getoption("--soak") else (_MARK,)
+        text = collection_path.read_text()
+        return None if any(mark in text for mark in marks) else True
+    if asked == f"not {_MARK}" and collection_path.name.startswith("test_"):
+        return True if _WHOLE.search(collection_path.read_text()) else None
+    return None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,7 +12,10 @@ pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_xla, pytest.mark.timeou
 _STACKS = sorted(file.name.split(".")[1] for file in (REPOSITORY / "stacks").glob("Pulumi.*.yaml"))
 
 
-@pytest.mark.parametrize("stack", _STACKS)
+@pytest.mark.parametrize(
+    "stack",
+    [pytest.param(name, marks=pytest.mark.soak if name != "local" else ()) for name in _STACKS],
+)
 def test_every_model_of_a_stack_would_start_on_every_rung(stack: str) -> None:
     argv = [sys.executable, "-m", "scripts.main", "preflight", "--stack", stack, "--json"]
     answer = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=REPOSITORY)

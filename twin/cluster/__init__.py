@@ -1,1 +1,1 @@
-"""What GKE does inside a cluster: capacity, node agents and the gateway, on a real API server."""
+"""GKE's work inside a cluster: capacity, node agents and the gateway, on a real API server."""

@@ -1,4 +1,4 @@
-"""The process that plays GKE for one cluster: `python -m twin.cluster CLUSTER_DIR`."""
+"""The process that simulates GKE for one cluster: `python -m twin.cluster CLUSTER_DIR`."""
 
 import logging
 import os
@@ -17,10 +17,13 @@ from twin.cluster.controlplane import bootstrap
 from twin.cluster.controlplane.endpoints import ServiceEndpoints
 from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import GUARD_VARIABLE, hold_block
+from twin.cluster.controlplane.ray_operator import RayOperator
 from twin.cluster.delivery import ConfigSync
+from twin.cluster.devices.drivers import DeviceDrivers
 from twin.cluster.gateway import GatewayController
 from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring.controller import Monitoring
+from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.cluster.nodes.pools import PoolController
 from twin.cluster.services.proxy import ServiceProxy
 from twin.host.paths import TwinPaths
@@ -30,10 +33,10 @@ _RESTART_SECONDS = 1.0
 
 
 class Controller(Protocol):
-    """A part that runs until it is told to stop."""
+    """A part that runs until it is stopped."""
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set."""
+        """Run until `stop` is set."""
 
 
 def _controllers(context: ClusterContext) -> list[Controller]:
@@ -41,6 +44,8 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         Konnectivity(context),
         ServiceEndpoints(context),
         PoolController(context),
+        DeviceDrivers(context),
+        GpuDrivers(context),
         Autoscaler(context),
         Monitoring(context),
         ExternalMetrics(context),
@@ -50,12 +55,13 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         GatewayController(context),
         Collector(context),
         ConfigSync(context),
+        RayOperator(context),
     ]
     return parts
 
 
 def _guard(folder: Path) -> socket.socket:
-    """Return the guard of the cluster's pod addresses, handed over or taken."""
+    """Return the guard of the cluster's pod addresses, inherited or newly acquired."""
     inherited = os.environ.pop(GUARD_VARIABLE, None)
     if inherited is None:
         return hold_block(int((folder / "block").read_text()))
@@ -65,7 +71,7 @@ def _guard(folder: Path) -> socket.socket:
 
 
 def _keep_running(part: Controller, stop: threading.Event) -> None:
-    """Run a controller; one that fails is started again, for the others depend on it."""
+    """Run a controller, and restart it after a failure, because the others depend on it."""
     while not stop.is_set():
         try:
             part.run(stop)
@@ -82,10 +88,10 @@ def main(folder: Path) -> None:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())
-    # held for as long as this process lives: no other cluster takes these pod addresses
+    # held while this process lives, so that no other cluster takes these pod addresses
     with _guard(folder):
         context = ClusterContext(TwinPaths.default(), folder)
-        bootstrap.install(context)
+        bootstrap.install(context, stop)
         threads = [
             threading.Thread(target=_keep_running, args=(part, stop), name=type(part).__name__)
             for part in _controllers(context)

@@ -1,4 +1,4 @@
-"""Clusters of a twin: a control plane and the process that plays GKE."""
+"""Clusters of a twin: a control plane and the process that simulates GKE."""
 
 import shutil
 import socket
@@ -28,12 +28,12 @@ _REMOVE_TRIES = 20
 
 @dataclass(frozen=True)
 class ClusterHandle:
-    """How to reach a running cluster."""
+    """The endpoint of a running cluster."""
 
     endpoint: str
     """Host and port of the API server."""
     ca_pem: str
-    """Certificate of the authority that signed the API server's."""
+    """Certificate of the authority that signed the API server's certificate."""
     kubeconfig: Path
     folder: Path
 
@@ -43,13 +43,13 @@ def _no_progress(message: str) -> None:
 
 
 def _hold_addresses(folder: Path) -> socket.socket:
-    """Take the cluster's range of pod addresses: the one it had, or a free one, noted in `block`.
+    """Acquire the cluster's range of pod addresses: its previous or a free one, stored in `block`.
 
     Returns:
-        The range's guard, to be handed to the process that plays GKE.
+        The range's guard, for the process that simulates GKE.
 
     Raises:
-        processes.ProcessError: another cluster took the range, or none is left.
+        processes.ProcessError: another cluster uses the range, or none is left.
     """
     file = folder / "block"
     if file.exists():
@@ -66,7 +66,7 @@ def _hold_addresses(folder: Path) -> socket.socket:
 
 
 def _lock(folder: Path, paths: TwinPaths) -> AbstractContextManager[None]:
-    """Keep the daemon and a repair from starting or ending the same cluster at once."""
+    """Prevent the daemon and a repair from starting or stopping a cluster at the same time."""
     return exclusive(paths.clusters / f".{folder.name}.lock")
 
 
@@ -80,7 +80,7 @@ def _control_plane(paths: TwinPaths, folder: Path) -> ControlPlane:
 
 
 def handle(location: str, name: str, paths: TwinPaths) -> ClusterHandle:
-    """Return how to reach a cluster that was created."""
+    """Return the endpoint of an existing cluster."""
     folder = paths.cluster(location, name)
     plane = _control_plane(paths, folder)
     return ClusterHandle(
@@ -94,10 +94,10 @@ def handle(location: str, name: str, paths: TwinPaths) -> ClusterHandle:
 def create(
     spec: ClusterSpec, paths: TwinPaths, progress: Callable[[str], None] = _no_progress
 ) -> ClusterHandle:
-    """Start a cluster and wait until GKE's own objects are in it.
+    """Start a cluster and wait until GKE's own objects are installed.
 
     Raises:
-        processes.ProcessError: a process did not come up.
+        processes.ProcessError: a process did not start.
         twin.toolchain.ToolError: a tool is not built.
     """
     folder = paths.cluster(spec.location, spec.name)
@@ -108,10 +108,10 @@ def create(
 def ensure_running(
     folder: Path, paths: TwinPaths, progress: Callable[[str], None] = _no_progress
 ) -> ClusterHandle:
-    """Start whatever of a cluster does not run, with the data it had, and wait until it is ready.
+    """Start a cluster's stopped processes with their data, and wait until it is ready.
 
     Raises:
-        processes.ProcessError: a process did not come up.
+        processes.ProcessError: a process did not start.
     """
     spec = ClusterSpec.load(folder)
     with _lock(folder, paths):
@@ -148,7 +148,7 @@ def _start_controllers(
 
 
 def is_running(folder: Path, paths: TwinPaths) -> bool:
-    """Say whether every process of a cluster runs."""
+    """Return whether every process of a cluster runs."""
     names = [_controllers_name(folder)]
     if (folder / "block").exists():
         names += _control_plane(paths, folder).process_names()
@@ -156,12 +156,14 @@ def is_running(folder: Path, paths: TwinPaths) -> bool:
 
 
 def stop(folder: Path, paths: TwinPaths) -> None:
-    """End a cluster's processes and those of its pods and gateways; its data stays."""
+    """Stop the processes of a cluster, its pods and gateways; its data remains."""
     from twin.cluster import agent, gateway  # noqa: PLC0415 - heavy, and needed only here
+    from twin.cluster.controlplane import ray_operator  # noqa: PLC0415 - the same
     from twin.cluster.monitoring import kube_state_metrics, server  # noqa: PLC0415 - the same
 
     processes.stop(paths, _controllers_name(folder))
     processes.stop(paths, server.process_name(folder), kube_state_metrics.process_name(folder))
+    processes.stop(paths, ray_operator.process_name(folder))
     agent.stop_all(folder)
     gateway.stop_all(folder)
     if (folder / "block").exists():
@@ -169,7 +171,7 @@ def stop(folder: Path, paths: TwinPaths) -> None:
 
 
 def delete(location: str, name: str, paths: TwinPaths) -> None:
-    """End a cluster and remove its folder; a cluster that is not there is no error.
+    """Stop a cluster and remove its folder; ignore a missing cluster.
 
     Raises:
         processes.ProcessError: the folder cannot be removed.

@@ -1,4 +1,4 @@
-"""Draws curves over one axis of time as SVG: panels below each other, steps, a legend each."""
+"""SVG charts of curves over time: stacked panels with steps and legends."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,10 +35,10 @@ def save(
     """Draw panels into an SVG file.
 
     Args:
-        panels: from top to bottom.
-        marks: seconds and text of what happened; a line through every panel.
-        file: where to.
-        title: above the drawing.
+        panels: panels from top to bottom.
+        marks: time in seconds and text of events, each drawn as a line through all panels.
+        file: output file.
+        title: title above the drawing.
     """
     pyplot = svg.pyplot()
     size = (_WIDTH_INCHES, 1.0 + _PANEL_INCHES * len(panels))

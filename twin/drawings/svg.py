@@ -1,4 +1,4 @@
-"""Matplotlib, set up to draw SVG files that stay the same as long as what they show does."""
+"""Matplotlib, configured to write reproducible SVG files."""
 
 import importlib
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def pyplot() -> Any:
-    """Return `matplotlib.pyplot`: the same input draws the same file, and text stays text."""
+    """Return `matplotlib.pyplot` configured for reproducible files with text as text."""
     matplotlib: Any = importlib.import_module("matplotlib")
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "gke-inference"

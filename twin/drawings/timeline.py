@@ -1,6 +1,6 @@
 """The timeline of a twin: a table for the terminal, and a drawing (`timeline_svg.py`).
 
-Times are shown twice: on the twin's clock (what would have passed at Google) and on the wall.
+Times appear on the twin's clock (the time that would have passed at Google) and in real time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ _STYLES = {
 
 
 def ordered(events: Iterable[Event]) -> list[Event]:
-    """Return events oldest first; processes write them in almost that order."""
+    """Return events oldest first; processes write them almost in this order."""
     return sorted(events, key=lambda event: event["time"])
 
 
@@ -40,8 +40,8 @@ def table(events: Iterable[Event], speed: float) -> Table:
     """Return the events as a table.
 
     Args:
-        events: from `Events.read`.
-        speed: how many times faster than Google's the twin's clock is.
+        events: events from `Events.read`.
+        speed: speed of the twin's clock relative to Google's.
     """
     found = ordered(events)
     title = f"Timeline, {speed:g} times faster than Google's clock"
@@ -65,7 +65,7 @@ def table(events: Iterable[Event], speed: float) -> Table:
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that lasted."""
+    """A state with a duration."""
 
     lane: str
     start: float
@@ -77,7 +77,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that happened."""
+    """An event at one time."""
 
     time: float
     label: str
@@ -86,7 +86,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What a drawing shows; times in seconds since its start."""
+    """The content of a drawing, with times in seconds since its start."""
 
     bars: tuple[Bar, ...]
     marks: tuple[Mark, ...]
@@ -95,7 +95,7 @@ class Drawing:
 
 
 def lane_of(event: Event) -> str:
-    """Return the lane a node's bar is in: its class and rung, or its pool."""
+    """Return the lane of a node's bar: its class and rung, or its pool."""
     if event.get("compute_class"):
         machine = event.get("machine") or ""
         words = [str(event["compute_class"]), machine, str(event.get("provisioning") or "")]
@@ -193,7 +193,7 @@ def _pod_bars(events: Sequence[Event], end: float) -> list[Bar]:
 
 
 def workload_of(pod: str) -> str:
-    """Return the workload a pod's name starts with: `ns/name-5d4f9-x7k2p` is `pods of name`."""
+    """Return the workload of a pod from its name: `ns/name-5d4f9-x7k2p` is `pods of name`."""
     name = pod.rpartition("/")[2]
     parts = name.split("-")
     return "pods of " + "-".join(parts[:-2] if len(parts) > 2 else parts[:1])

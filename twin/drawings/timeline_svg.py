@@ -1,4 +1,4 @@
-"""Draws a timeline as SVG: who answered, then a lane for each workload, rung and cool-down."""
+"""Timelines as SVG: client responses, then a lane for each workload, rung and cooldown."""
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,14 +31,14 @@ _WORDS = {
 _REFUSAL = "#c03028"
 _STEP = "#202020"
 CLIENT = "client"
-"""Lane of what a client that asks all the while gets."""
+"""Lane with the responses to a client that sends requests continuously."""
 _ROW_INCHES = 0.42
 _WIDTH_INCHES = 11
 _WRITTEN_SHARE = 0.09  # a bar shorter than this part of the drawing has no room for words
 
 
 def rows_of(found: Drawing) -> dict[str, list[list[Bar]]]:
-    """Return each lane's bars in as few rows as let none overlap; one subject stays in one row."""
+    """Return each lane's bars in the fewest rows without overlap; a subject stays in its row."""
     lanes: dict[str, list[list[Bar]]] = {lane: [] for lane in found.lanes}
     for lane, rows in lanes.items():
         subjects: dict[str, list[Bar]] = {}
@@ -54,9 +54,9 @@ def rows_of(found: Drawing) -> dict[str, list[list[Bar]]]:
 
 
 def with_what_was_there(events: Iterable[Event]) -> list[Event]:
-    """Return events oldest first, opened by the nodes and pods that stood before the first one.
+    """Return events oldest first, preceded by the nodes and pods that existed before them.
 
-    They are known by their end alone: a node is told to go, an engine stops.
+    Only the end of these is known: a node is removed, an engine stops.
     """
     found = ordered(events)
     begun: set[str] = set()
@@ -81,7 +81,7 @@ def with_what_was_there(events: Iterable[Event]) -> list[Event]:
 
 
 def _provisioning(events: Sequence[Event]) -> dict[tuple[Any, Any], dict[str, str]]:
-    """Return how the nodes of a class and machine are bought, where it is one way only."""
+    """Return the provisioning model of a class's nodes of a machine type, if there is only one."""
     seen: dict[tuple[Any, Any], set[str]] = {}
     for event in events:
         if event.get("provisioning"):
@@ -91,9 +91,9 @@ def _provisioning(events: Sequence[Event]) -> dict[tuple[Any, Any], dict[str, st
 
 
 def client_bars(events: Sequence[Event]) -> list[Bar]:
-    """Return what a client got, as bars from one change to the next; times since the first event.
+    """Return a client's responses as bars between changes, with times since the first event.
 
-    Replicas of one workload that take turns are one bar.
+    Replicas of one workload that alternate are one bar.
     """
     notes = [event for event in events if event["kind"].startswith("answer.")]
     if not notes:
@@ -113,7 +113,7 @@ def client_bars(events: Sequence[Event]) -> list[Bar]:
 
 
 def _arranged(found: Drawing, client: Sequence[Bar]) -> Drawing:
-    """Return the drawing with the client on top, then pods, nodes and cool-downs."""
+    """Return the drawing: the client on top, then pods, nodes and cooldowns."""
 
     def place(lane: str) -> tuple[int, str]:
         if lane.startswith("pods of "):
@@ -129,10 +129,10 @@ def save(events: Iterable[Event], speed: float, file: Path, title: str = "Timeli
     """Draw events into an SVG file.
 
     Args:
-        events: from `Events.read`.
-        speed: how many times faster than Google's the twin's clock is; it is printed.
-        file: where to.
-        title: above the drawing.
+        events: events from `Events.read`.
+        speed: speed of the twin's clock relative to Google's, which is printed.
+        file: output file.
+        title: title above the drawing.
     """
     pyplot = svg.pyplot()
     told = with_what_was_there(events)
@@ -160,7 +160,7 @@ def _with_client_in_one_row(lanes: dict[str, list[list[Bar]]]) -> dict[str, list
 
 
 def _draw_lanes(axes: Any, lanes: Mapping[str, list[list[Bar]]], length: float) -> dict[str, int]:
-    """Draw every bar; return the row each lane begins at."""
+    """Draw every bar; return the first row of each lane."""
     tops: dict[str, int] = {}
     top = 0
     for lane, rows in lanes.items():
@@ -216,7 +216,7 @@ def _axes_texts(axes: Any, speed: float, title: str) -> None:
 
 
 def _legend(figure: Any, found: Drawing) -> None:
-    """Explain the colours that are in the drawing, and the cross where there is one."""
+    """Add a legend for the colors in the drawing, and for the cross if there is one."""
     used = {bar.kind for bar in found.bars}
     patch: Any = importlib.import_module("matplotlib.patches").Patch
     line: Any = importlib.import_module("matplotlib.lines").Line2D

@@ -1,4 +1,4 @@
-"""Draws the spans of one request as SVG: a bar each, children under their parent."""
+"""Spans of one request as SVG: one bar per span, children below their parent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class Bar:
     service: str
     depth: int
     start_ms: float
-    """Since the trace began."""
+    """Seconds since the start of the trace."""
     length_ms: float
 
 
 def save(bars: Sequence[Bar], file: Path, title: str) -> None:
-    """Draw bars into an SVG file, from top to bottom as they come; one colour a service."""
+    """Draw bars into an SVG file, in order from top to bottom, with one color per service."""
     plot = svg.pyplot()
     size = (_WIDTH_INCHES, 1.2 + _BAR_INCHES * len(bars))
     figure, axes = plot.subplots(figsize=size, layout="constrained")

@@ -1,1 +1,1 @@
-"""Simulated inference engines: the programs that engine containers become on the twin."""
+"""Inference engines: the programs that run in place of engine containers on the twin."""

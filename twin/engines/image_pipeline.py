@@ -1,4 +1,4 @@
-"""Where the real image pipeline's packages are, and how they get there."""
+"""Installation of the real image pipeline's packages."""
 
 import os
 import subprocess
@@ -21,15 +21,14 @@ DIFFUSION = PythonEnvironment(
         folder, "diffusers", "jax", "numpy", "torch", "torchax", "transformers"
     ),
 )
-"""PyTorch from PyPI is the build for GPUs, with gigabytes that nothing here uses: its builds for
-processors are not on PyPI."""
+"""Index of CPU builds: the PyTorch build on PyPI is for GPUs, with gigabytes of unused files."""
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables under which the server runs on this machine, with no access outside.
+    """Return the environment variables for the server on this machine, without network access.
 
     Args:
-        extra: more of them.
+        extra: additional variables.
     """
     kept = {key: value for key, value in os.environ.items() if key in ("HOME", "PATH", "TMPDIR")}
     return {
@@ -45,10 +44,10 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def tiny_model() -> Path:
-    """Return the folder of a tiny model, made where it is missing.
+    """Return the folder of a tiny model, which is created if missing.
 
     Raises:
-        ToolError: it cannot be made.
+        ToolError: the model cannot be created.
     """
     folder = DIFFUSION.folder / "models" / "tiny"
     if (folder / ".complete").exists():

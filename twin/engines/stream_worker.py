@@ -1,7 +1,7 @@
-"""The Python environment of the worker of streams, beside the checkout's own.
+"""The Python environment of the stream worker, separate from the checkout's.
 
-Google's client of Pub/Sub and Pulumi's SDK each register `google.rpc.Status`, which one process
-takes once only.
+Google's Pub/Sub client and Pulumi's SDK both register `google.rpc.Status`, which is possible only
+once per process.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """vLLM's command line: the flags, types and messages of the real one.
 
-The catalogue of the components has the table of vLLM's own argument definitions, so that a flag
-that vLLM would refuse is refused here, with the words of argparse and exit status 2.
+The catalog of the components has the table of vLLM's own argument definitions. A flag that vLLM
+would reject is rejected here, with the message of argparse and exit status 2.
 """
 
 import argparse
@@ -17,6 +17,8 @@ from gke_inference.catalogue import engine_flags
 DATA = Path(__file__).with_name("data")
 RAY_PORT = 6379
 """Port of a Ray cluster's head, where workers join."""
+DATA_PARALLEL_PORT = 29550
+"""Default of `--data-parallel-rpc-port`."""
 MASTER_PORT = 29501
 """Default of `--master-port`."""
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
@@ -30,7 +32,7 @@ def flag_table() -> dict[str, Any]:
 
 
 def version() -> str:
-    """Return the version of vLLM whose flags and metrics these are."""
+    """Return the version of vLLM with these flags and metrics."""
     return str(flag_table()["version"])
 
 
@@ -51,7 +53,7 @@ def human_readable_int(value: str) -> int:
 
 
 def human_readable_int_or_auto(value: str) -> int:
-    """Read a size; `auto` and `-1` mean: what fits."""
+    """Read a size; `auto` and `-1` mean the largest that fits."""
     return -1 if value.strip().lower() in {"-1", "auto"} else human_readable_int(value)
 
 

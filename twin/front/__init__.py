@@ -1,1 +1,1 @@
-"""What leads clients to regions, outside of every cluster: global load balancers and Cloud DNS."""
+"""Routing of clients to regions, outside any cluster: global load balancers and Cloud DNS."""

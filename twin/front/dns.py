@@ -1,4 +1,4 @@
-"""What Cloud DNS answers: the nearest target of a record that is healthy, by probes or without."""
+"""Cloud DNS: answers with the nearest healthy targets of a record, and health checks."""
 
 import http.client
 import json
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from twin.front.nearness import by_nearness
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.wire.property_values import Json, as_list, as_object, get_path
+from twin.world.nearness import by_nearness
 from twin.world.rules import all_rules
 from twin.world.store import Record, list_resources
 
@@ -25,27 +25,27 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Probe:
-    """How one address is checked."""
+    """The health check of one address."""
 
     address: str
     port: int
     interval_seconds: float
     failures: int = 2
-    """In a row, until it is unhealthy."""
+    """Consecutive failures until the address is unhealthy."""
     timeout_seconds: float = 5
     is_tls: bool = False
     host: str = ""
     path: str | None = None
-    """None: a connection is enough."""
+    """None if a connection is enough."""
 
 
 def answer(
     records: Iterable[Record], hostname: str, client: str, is_healthy: Callable[[str], bool]
 ) -> list[str]:
-    """Return the addresses that a client of a region gets for a host name; none: no such name.
+    """Return the addresses that a client of a region gets for a host name; empty if it is unknown.
 
-    Without fencing, the next region's answer where the nearest has no healthy target, and the
-    nearest's where nobody is healthy (rule front.dns).
+    Without fencing, these are the next region's if the nearest has no healthy target, and the
+    nearest's if no target is healthy (rule front.dns).
     """
     record = next(
         (
@@ -73,13 +73,13 @@ def answer(
 
 
 def resolve(paths: TwinPaths, hostname: str, client: str) -> list[str]:
-    """Return what the twin's Cloud DNS answers to a client of a region."""
+    """Return the answer of the twin's Cloud DNS to a client of a region."""
     down = set(_verdicts(paths))
     return answer(list_resources(paths), hostname, client, lambda each: each not in down)
 
 
 def probes(records: Iterable[Record]) -> Iterator[Probe]:
-    """Yield how the targets of every record are checked; those that nobody checks are left out."""
+    """Yield the health checks of all records' targets; targets without one are omitted."""
     known = list(records)
     checks = {each.id: each for each in known if each.type == _CHECK}
     for record in known:
@@ -138,13 +138,13 @@ class _Target:
 
 @dataclass
 class Prober:
-    """Checks targets and notes which are unhealthy."""
+    """Health checks of targets, with the unhealthy ones."""
 
     paths: TwinPaths
     _targets: dict[Probe, _Target] = field(default_factory=dict[Probe, _Target])
 
     def run(self, stop: threading.Event) -> None:
-        """Check until `stop` is set."""
+        """Run health checks until `stop` is set."""
         while not stop.wait(_PERIOD_SECONDS):
             try:
                 self.round(time.monotonic())
@@ -152,7 +152,7 @@ class Prober:
                 _log.warning("dns: %s", error)
 
     def round(self, now: float) -> None:
-        """Check the targets that are due, and note the verdicts."""
+        """Check the targets that are due, and record the results."""
         wanted = set(probes(list_resources(self.paths)))
         self._targets = {probe: self._targets.get(probe, _Target()) for probe in wanted}
         for probe, target in self._targets.items():
@@ -169,7 +169,7 @@ class Prober:
 
 
 def answers(probe: Probe) -> bool:
-    """Return whether an address answers a probe: with 200 where it asks for a path."""
+    """Return whether an address answers a probe, with 200 if the probe has a path."""
     try:
         if probe.is_tls:  # as Google's probes, it looks at no name and no issuer
             context = ssl._create_unverified_context()  # noqa: S323

@@ -1,19 +1,19 @@
 """A global load balancer as Envoy listeners and clusters.
 
-A client says from where it calls with a header, as the twin has one place only. Each backend
-service is a cluster for each region of clients: nearer regions have a higher priority in it.
+A header states the region of a client, because the twin runs in one place. Each backend service has
+one Envoy cluster per client region, in which nearer regions have a higher priority.
 """
 
 from typing import Any, Final
 
 from twin.cluster.gateway.envoy.messages import EnvoyJson, extension, typed
 from twin.front.model import Front, Outliers, Path, Region, Service
-from twin.front.nearness import by_nearness
+from twin.world.nearness import by_nearness
 
 CLIENT_REGION: Final = "x-twin-client-region"
-"""Header that says in which region a client is; without it, where the first backend is."""
+"""Header with a client's region; the default is the region of the first backend."""
 SERVED_BY: Final = "x-twin-served-by"
-"""Header of answers: address of the gateway that the front asked."""
+"""Response header: address of the gateway that handled the request."""
 _OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _ELSEWHERE: Final = "elsewhere"
 _PREVIOUS: Final = (
@@ -23,7 +23,7 @@ _PREVIOUS: Final = (
 
 
 def cluster_name(service: str, client: str) -> str:
-    """Return the name of the cluster of a service for clients of a region."""
+    """Return the name of a service's cluster for clients of a region."""
     return f"{service}@{client}"
 
 
@@ -37,7 +37,7 @@ def clusters(front: Front) -> list[EnvoyJson]:
 
 
 def _clients(front: Front) -> list[str]:
-    """Return the regions that clients may name: those with a backend of any service."""
+    """Return the regions that clients can name: those with a backend of any service."""
     return sorted({region.name for service in front.services for region in service.regions})
 
 
@@ -57,7 +57,7 @@ def _cluster(service: Service, client: str) -> EnvoyJson:
         "typed_extension_protocol_options": {_OPTIONS: _protocol(is_tls=service.is_tls)},
     }
     if service.is_tls:
-        # Google checks neither name nor issuer of a backend's certificate unless configured to
+        # by default, Google checks neither name nor issuer of a backend's certificate
         found["transport_socket"] = extension(
             "envoy.transport_sockets.tls",
             "upstream_tls",
@@ -183,7 +183,7 @@ def _host(front: Front) -> EnvoyJson:
 
 
 def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
-    """Return the routes of a path: one for each region of clients, and one for all others."""
+    """Return the routes of a path: one per client region, and one for all others."""
     service = next(each for each in front.services if each.name == path.service)
 
     def action(client: str) -> EnvoyJson:

@@ -1,4 +1,4 @@
-"""A global load balancer, as much of it as its Envoy needs to know."""
+"""The model of a global load balancer for its Envoy."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from twin.cluster.gateway.translation.model import Certificate
 
 @dataclass(frozen=True)
 class Region:
-    """One backend: the gateway of a region, behind Private Service Connect."""
+    """A backend: the gateway of a region, behind Private Service Connect."""
 
     name: str
     address: str
@@ -16,13 +16,13 @@ class Region:
 
 @dataclass(frozen=True)
 class Outliers:
-    """When a region is left out, and for how long."""
+    """Outlier detection: the conditions and the duration of a region's ejection."""
 
     failures: int = 5
-    """Answers 502, 503, 504, or no connection, in a row."""
+    """Consecutive failures: 502, 503, 504, or no connection."""
     interval_seconds: float = 1
     ejection_seconds: float = 30
-    """Times the number of ejections."""
+    """Base duration, multiplied by the number of ejections."""
     most_percent: int = 50
 
 
@@ -34,41 +34,41 @@ class Service:
     regions: tuple[Region, ...]
     is_tls: bool = True
     outliers: Outliers | None = None
-    """None: a region that fails is asked on."""
+    """None if a failing region stays in use."""
     timeout_seconds: float = 30
 
 
 @dataclass(frozen=True)
 class Path:
-    """A path with a backend service of its own."""
+    """A path with its own backend service."""
 
     prefix: str
     service: str
     rewrite: str | None = None
-    """What comes in the place of the prefix."""
+    """Replacement of the prefix."""
     retries: int = 0
 
 
 @dataclass(frozen=True)
 class Front:
-    """One global forwarding rule with what is behind it."""
+    """A global forwarding rule with its backends."""
 
     name: str
     address: str
     port: int
     services: tuple[Service, ...] = ()
     default: str | None = None
-    """Backend service of every other path; None where all requests are redirected."""
+    """Backend service of all other paths; None if all requests are redirected."""
     retries: int = 0
-    """Tries after the first, of requests that reached no gateway."""
+    """Number of retries of requests that reached no gateway."""
     paths: tuple[Path, ...] = ()
     is_tls: bool = True
     certificate: Certificate | None = None
-    """What it proves itself with, where it speaks HTTPS."""
+    """Its certificate, for HTTPS."""
     problems: tuple[str, ...] = field(default=())
-    """Why parts of it do not work."""
+    """Errors of its parts."""
 
     @property
     def is_served(self) -> bool:
-        """Whether it answers at all: without a certificate nobody can speak HTTPS."""
+        """Whether it can serve: HTTPS requires a certificate."""
         return not self.is_tls or self.certificate is not None

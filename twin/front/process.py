@@ -1,4 +1,4 @@
-"""Keeps one Envoy as the global load balancers of the cloud say; the daemon runs it."""
+"""The Envoy of the cloud's global load balancers, which the daemon runs."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _CERTIFICATE = "gcp:certificatemanager/certificate:Certificate"
 
 
 class FrontTier:
-    """The Envoy in front of all regions, and its files."""
+    """The Envoy of the global load balancers, and its files."""
 
     def __init__(self, paths: TwinPaths) -> None:
         self._paths = paths
@@ -38,7 +38,7 @@ class FrontTier:
         self._events = Events(paths.events_file)
 
     def run(self, stop: threading.Event) -> None:
-        """Follow the cloud until `stop` is set; Envoy goes on serving."""
+        """Follow the cloud until `stop` is set; Envoy continues to serve after that."""
         while not stop.wait(_PERIOD_SECONDS):
             try:
                 self.reconcile()
@@ -48,7 +48,7 @@ class FrontTier:
                 stop.wait(5 * _PERIOD_SECONDS)
 
     def reconcile(self) -> None:
-        """Make Envoy do what the cloud says, where something changed.
+        """Update Envoy if the cloud's resources changed.
 
         Raises:
             EnvoyError: Envoy does not start.
@@ -81,7 +81,7 @@ class FrontTier:
         return EnvoyProcess(self.folder, self._log_file, binary)
 
     def _certificate(self, records: list[Record], name: str, address: str) -> Certificate | None:
-        """Return the global certificate of a name, as Google would issue it, where it is ACTIVE."""
+        """Return the Google-managed global certificate with a name, if it is ACTIVE."""
         if not named_certificates.is_active(self._paths, "global", last_segment(name)):
             return None
         return managed_certificate(
@@ -93,7 +93,7 @@ class FrontTier:
         )
 
     def _hostname(self, records: list[Record], name: str) -> str:
-        """Return the host that a global certificate is for; empty where nobody says it."""
+        """Return the host name of a global certificate; empty if it is unknown."""
         for each in records:
             domains = as_list(get_path(each.inputs, "managed.domains")) or []
             if each.type == _CERTIFICATE and each.name == name and domains:
@@ -117,7 +117,7 @@ class FrontTier:
             )
 
     def _write(self, name: str, kind: str, resources: list[EnvoyJson]) -> None:
-        """Replace a file in one step: Envoy reads it on the rename."""
+        """Replace a file atomically; Envoy reads it on the rename."""
         digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
         file = self.folder / f"{name}.json"
         partial = file.with_name(f".{file.name}.tmp")
@@ -132,5 +132,5 @@ def _once(found: list[EnvoyJson]) -> list[EnvoyJson]:
 
 
 def stop(paths: TwinPaths) -> None:
-    """End the Envoy in front of all regions."""
+    """Stop the Envoy of the global load balancers."""
     EnvoyProcess(Path(paths.root / "front"), paths.logs / "front.log").stop()

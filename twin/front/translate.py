@@ -1,7 +1,7 @@
-"""Translates the resources of the cloud into global load balancers; pure.
+"""Translation of the cloud's resources to global load balancers. Pure.
 
 Forwarding rule → proxy → URL map → backend services → groups for Private Service Connect → service
-attachments → forwarding rules of regional gateways, whose addresses the twin really binds.
+attachments → forwarding rules of regional gateways, whose addresses the twin binds.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,23 +28,23 @@ _CERTIFICATE_MAP: Final = {"gcp:certificatemanager/certificateMap:CertificateMap
 _ENTRY: Final = "gcp:certificatemanager/certificateMapEntry:CertificateMapEntry"
 
 CertificateNamed = Callable[[str, str], Certificate | None]
-"""Returns the global certificate of a name that is ACTIVE, for an address; None: there is none."""
+"""Returns the ACTIVE global certificate with a name, for an address; None if there is none."""
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """The resources of a cloud, looked up by what names them."""
+    """Lookup of a cloud's resources by their references."""
 
     records: tuple[Record, ...]
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> "Cloud":
-        """Return what is there: what is still being made, and what goes, serves nobody."""
+        """Return the existing resources, without those that are being created or deleted."""
         gone = ("creating", "deleting")
         return cls(tuple(each for each in records if each.status not in gone))
 
     def named(self, value: object, types: set[str]) -> Record | None:
-        """Return the resource of a link, an id or a name."""
+        """Return a resource by link, ID or name."""
         path = relative_path(str(value or ""))
         found = [each for each in self.records if each.type in types]
         for each in found:
@@ -110,7 +110,7 @@ def _certificate(
 
 
 def _routes(cloud: Cloud, url_map: Record) -> tuple[str | None, int, tuple[Path, ...]]:
-    """Return the default service, its retries, and the paths; of the matcher of every host."""
+    """Return default service, retries and paths of the matcher for every host."""
     matchers = {str(each.get("name")): each for each in _objects(url_map.inputs, "pathMatchers")}
     for rule in _objects(url_map.inputs, "hostRules"):
         matcher = matchers.get(str(rule.get("pathMatcher")))
@@ -141,7 +141,7 @@ def _priority(rule: Json) -> int:
 
 
 def _retries(value: Json, action: str) -> int:
-    """Return the tries of what reached no gateway; the twin knows no other condition."""
+    """Return the retries of requests that reached no gateway, the only supported condition."""
     asked = as_list(get_path(value, f"{action}.retryPolicy.retryConditions")) or []
     number = get_path(value, f"{action}.retryPolicy.numRetries")
     return int(number or 1) if "connect-failure" in asked else 0
@@ -176,13 +176,13 @@ def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | No
 
 
 def _region(cloud: Cloud, backend: Json) -> Region | str:
-    """Return the gateway that a backend leads to, or why it leads to none."""
+    """Return the gateway of a backend, or the reason why it has none."""
     group = cloud.named(backend.get("group"), _GROUP)
     if group is None:
         return f"{backend.get('group')}: there is no such group"
     attachment = cloud.named(group.inputs.get("pscTargetService"), _ATTACHMENT)
     if attachment is None:
-        return f"{group.name}: its service attachment is gone"
+        return f"{group.name}: its service attachment does not exist"
     if not _accepts(attachment, group.project):
         return f"{group.name}: {attachment.name} does not accept {group.project}"
     rule = cloud.named(attachment.inputs.get("targetService"), _GATEWAY_RULE)

@@ -1,7 +1,7 @@
-"""Blocks of loopback addresses that the twins of one machine share out among themselves.
+"""Blocks of loopback addresses, divided among the twins of one machine.
 
-Linux lets two gateways listen on one address and port and gives each half of the connections, so
-two twins that took the same addresses would answer for each other.
+Linux allows two gateways to listen on one address and port and gives each half of the connections.
+Two twins with the same addresses would therefore answer each other's requests.
 """
 
 import socket
@@ -15,19 +15,19 @@ _GUARD_PORT = 40998
 
 
 def preferred(root: Path) -> int:
-    """Return the block that a twin in a folder takes if no other twin has it, 0 to 255."""
+    """Return the preferred block of a twin in a folder, 0 to 255."""
     return sha256(str(root).encode()).digest()[0]
 
 
 def hold(wanted: int, *, only: bool) -> tuple[int, socket.socket]:
-    """Return a block of addresses and its guard: while that socket is open, the block is taken.
+    """Return a block of addresses and its guard; the block is in use while that socket is open.
 
     Args:
-        wanted: the block to take if it is free.
-        only: take no other, as addresses of this one are in use.
+        wanted: preferred block.
+        only: whether to accept only the preferred block, because its addresses are in use.
 
     Raises:
-        ProcessError: another twin has the block, or all blocks are in use.
+        ProcessError: another twin uses the block, or all blocks are in use.
     """
     for offset in range(1 if only else BLOCKS):
         block = (wanted + offset) % BLOCKS

@@ -1,4 +1,4 @@
-"""What is wrong with a file that somebody edited: a line for each field, with rule and value."""
+"""Errors in files that users edit: one line per field, with rule and value."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,15 +19,15 @@ _WORDS = {
     "less than or equal to": "at most",
     "a valid ": "a ",
 }
-"""The validator's words, and those of a message."""
+"""Replacements for the validator's wording."""
 
 
 def read_yaml(file: Path) -> Any:
-    """Return what a YAML file says.
+    """Return the content of a YAML file.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is no YAML; one line, with the name of the file.
+        OSError: the file cannot be read.
+        ValueError: the file is not valid YAML; the message is one line with its name.
     """
     try:
         return yaml.safe_load(file.read_text())
@@ -36,12 +36,12 @@ def read_yaml(file: Path) -> Any:
 
 
 def lines_of(file: str, error: ValidationError, document: Any) -> str:
-    """Return `FILE: FIELD: must be …, got …`, a line for each field.
+    """Return `FILE: FIELD: must be …, got …`, one line per field.
 
     Args:
-        file: its name.
-        error: what the validator says; of a field that may be of several kinds, it says each.
-        document: what the file says.
+        file: name of the file.
+        error: error of the validator, which lists each allowed kind of a field.
+        document: content of the file.
     """
     by_field: dict[str, list[ErrorDetails]] = {}
     for details in error.errors(include_url=False):
@@ -65,10 +65,10 @@ def _field(details: ErrorDetails, document: Any) -> str:
 
 
 def rule_of(found: Sequence[ErrorDetails]) -> str:
-    """Return what a field must be, and what it is.
+    """Return the requirement for a field, and its value.
 
     Args:
-        found: what the validator says of it: more than one where it may be of several kinds.
+        found: the validator's errors for the field, one for each allowed kind.
     """
     first = found[0]
     value: Any = first["input"]

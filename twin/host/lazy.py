@@ -1,11 +1,11 @@
-"""Modules that are loaded when something of them is used: large ones that most runs do without."""
+"""Lazy loading of large modules that most runs do not need."""
 
 import importlib
 from typing import Any
 
 
 class Later:
-    """Stands for a module, which is loaded when the first of its names is asked for."""
+    """A placeholder for a module, which is loaded on the first access to a name."""
 
     def __init__(self, name: str) -> None:
         self._name = name

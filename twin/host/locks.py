@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(file: Path) -> Generator[None]:
-    """Hold a lock file: one holder at a time; the kernel frees it when the holder dies."""
+    """Hold a lock file exclusively; the kernel releases it when the process dies."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Where a twin keeps its files: everything lies under one folder of the checkout."""
+"""Paths of a twin's files, all under one folder of the checkout."""
 
 import os
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class TwinPaths:
-    """The files and folders of one twin; two checkouts have two twins."""
+    """The files and folders of one twin. Each checkout has its own twin."""
 
     root: Path
 
     @classmethod
     def default(cls) -> "TwinPaths":
-        """Return the twin of this checkout, or the one `GKE_INFERENCE_TWIN_DIR` names."""
+        """Return the twin of this checkout, or the twin in `GKE_INFERENCE_TWIN_DIR`."""
         configured = os.environ.get("GKE_INFERENCE_TWIN_DIR")
         return cls(Path(configured).resolve() if configured else REPOSITORY / "build" / "twin")
 
@@ -26,17 +26,17 @@ class TwinPaths:
 
     @property
     def capacity_db(self) -> Path:
-        """Ledger of accelerators handed out (SQLite)."""
+        """Ledger of allocated accelerators (SQLite)."""
         return self.root / "capacity.db"
 
     @property
     def capacity_file(self) -> Path:
-        """What capacity exists where, at this moment (YAML)."""
+        """Current capacity by location (YAML)."""
         return self.root / "capacity.yaml"
 
     @property
     def events_file(self) -> Path:
-        """The timeline: one JSON object a line."""
+        """The timeline: one JSON object per line."""
         return self.root / "events.jsonl"
 
     @property
@@ -46,17 +46,17 @@ class TwinPaths:
 
     @property
     def settings_file(self) -> Path:
-        """Settings of the twin (JSON): `speed`, by which the clock is faster than Google's."""
+        """Settings of the twin (JSON): `speed`, the speed of its clock relative to Google's."""
         return self.root / "settings.json"
 
     @property
     def real_engine_file(self) -> Path:
-        """Which model has a replica of the real vLLM (JSON); no file: none has."""
+        """Model with a replica of the real vLLM (JSON); without this file, there is none."""
         return self.root / "real-engine.json"
 
     @property
     def logs(self) -> Path:
-        """Logs of processes that belong to no cluster."""
+        """Logs of processes outside clusters."""
         return self.root / "logs"
 
     @property
@@ -71,7 +71,7 @@ class TwinPaths:
 
     @property
     def ca_bundle(self) -> Path:
-        """The twin's authority beside the system's: the value of `SSL_CERT_FILE`."""
+        """The twin's certificate authority and the system's: the value of `SSL_CERT_FILE`."""
         return self.pki / "bundle.pem"
 
     @property
@@ -81,7 +81,7 @@ class TwinPaths:
 
     @property
     def volumes(self) -> Path:
-        """What pods write to volumes that outlive them: buckets, disks, claims."""
+        """Data that pods write to persistent volumes: buckets, disks, claims."""
         return self.root / "volumes"
 
     @property
@@ -96,12 +96,12 @@ class TwinPaths:
 
     @property
     def official(self) -> Path:
-        """The same two, `bin` and `home`, for runs with `--official`."""
+        """Folders `bin` and `home` for runs with `--official`."""
         return self.root / "official"
 
     @property
     def clusters(self) -> Path:
-        """One folder a cluster."""
+        """One folder per cluster."""
         return self.root / "clusters"
 
     def cluster(self, location: str, name: str) -> Path:
@@ -109,15 +109,15 @@ class TwinPaths:
         return self.clusters / f"{location}--{name}"
 
     def without_programs(self, search_path: str) -> str:
-        """Return a value of PATH without the folders that runs on this twin put first.
+        """Return a PATH without the folders that runs on this twin prepend.
 
-        A shell that evaluated `gke-inference env` has them: what they hold is not the user's.
+        A shell that evaluated `gke-inference env` has them, but their programs are not the user's.
         """
         ours = {str(self.bin), str(self.official / "bin")}
         return os.pathsep.join(part for part in search_path.split(os.pathsep) if part not in ours)
 
     def create(self) -> None:
-        """Make the folders that every part expects."""
+        """Create the folders that every part expects."""
         for folder in (self.root, self.logs, self.pids, self.pki, self.gcs, self.bin):
             folder.mkdir(parents=True, exist_ok=True)
         self.clusters.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
-"""The twin's certificate authority, and what it signs.
+"""The twin's certificate authority and its certificates.
 
-They play two parts: the public trust of GKE's control-plane DNS endpoints (through `SSL_CERT_FILE`,
-see `TwinPaths.ca_bundle`) and the cluster's own keys.
+They have two purposes: public trust for GKE's control-plane DNS endpoints (through `SSL_CERT_FILE`,
+see `TwinPaths.ca_bundle`), and the cluster's own keys.
 """
 
 import datetime
@@ -56,7 +56,7 @@ def _builder(
 
 
 def make_authority(folder: Path, name: str) -> None:
-    """Write NAME.crt and NAME.key, an authority, unless they are there."""
+    """Write a certificate authority, NAME.crt and NAME.key, unless the files exist."""
     if (folder / f"{name}.crt").exists():
         return
     key = ec.generate_private_key(ec.SECP256R1())
@@ -87,14 +87,14 @@ def make_authority(folder: Path, name: str) -> None:
 def make_leaf(
     folder: Path, name: str, authority: Path, *, server: bool, address: str = "127.0.0.1"
 ) -> None:
-    """Write NAME.crt and NAME.key, signed by AUTHORITY.crt and .key, unless they are there.
+    """Write NAME.crt and NAME.key, signed by AUTHORITY.crt and .key, unless the files exist.
 
     Args:
-        folder: where to.
+        folder: output folder.
         name: common name and file name.
-        authority: the authority's files without suffix.
-        server: for a server on loopback; otherwise for a client.
-        address: of the server.
+        authority: path of the authority's files, without suffix.
+        server: whether it is for a server on loopback; otherwise for a client.
+        address: address of the server.
     """
     if (folder / f"{name}.crt").exists():
         return
@@ -130,7 +130,7 @@ def make_leaf(
 
 
 def make_service_account_key(folder: Path) -> None:
-    """Write sa.key and sa.pub, with which a control plane signs tokens, unless they are there."""
+    """Write sa.key and sa.pub, the control plane's token signing keys, unless the files exist."""
     if (folder / "sa.pub").exists():
         return
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -142,7 +142,7 @@ def make_service_account_key(folder: Path) -> None:
 
 
 def make_twin_pki(paths: TwinPaths) -> None:
-    """Make the twin's authority, a serving certificate for loopback, and the trust bundle."""
+    """Create the twin's authority, a serving certificate for loopback, and the trust bundle."""
     make_authority(paths.pki, "ca")
     make_leaf(paths.pki, "local", paths.pki / "ca", server=True)
     if paths.ca_bundle.exists():

@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1 that are free, for programs that must be told one before they start."""
+"""Free ports of 127.0.0.1, for programs whose port must be known before they start."""
 
 import random
 import socket
@@ -8,7 +8,7 @@ _TRIES = 200
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Return different ports of 127.0.0.1 that nothing listens on at this moment.
+    """Return distinct ports of 127.0.0.1 on which currently nothing listens.
 
     Raises:
         OSError: none was found.
@@ -27,5 +27,5 @@ def free_ports(count: int) -> tuple[int, ...]:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nothing listens on at this moment."""
+    """Return a port of 127.0.0.1 on which currently nothing listens."""
     return free_ports(1)[0]

@@ -1,7 +1,6 @@
-"""The processes of a twin: started detached, found again after a crash, ended by pid.
+"""The processes of a twin: detached start, recovery after a crash, stop by process ID.
 
-A process is recorded with its start time, so that a number the kernel gave to another program since
-is never taken for ours.
+A process is recorded with its start time, so that a reused process ID is never mistaken for it.
 """
 
 import atexit
@@ -19,12 +18,15 @@ from twin.host.paths import TwinPaths
 
 _GRACE_SECONDS = 3.0
 _KILL_SECONDS = 5.0
+GO_SETTINGS = {"GOGC": "400"}
+"""Variables of Go programs: their heaps may grow more between two collections. A control plane
+starts with a quarter less processor time."""
 _children: list[subprocess.Popen[bytes]] = []
 
 
 @atexit.register
 def _leave_children() -> None:
-    """Say that processes which outlive this one are left running on purpose."""
+    """Suppress warnings about child processes that intentionally outlive this one."""
     for child in _children:
         child.returncode = child.returncode or 0
 
@@ -34,7 +36,7 @@ class ProcessError(Exception):
 
 
 def started_at(pid: int) -> str | None:
-    """Return the kernel's start time of a live process, or None where there is none."""
+    """Return the kernel's start time of a running process, or None if it does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -48,7 +50,7 @@ def _record(paths: TwinPaths, name: str) -> Path:
 
 
 def pid_of(paths: TwinPaths, name: str) -> int | None:
-    """Return the process id of a running process of this twin."""
+    """Return the process ID of a running process of this twin."""
     try:
         record: dict[str, Any] = json.loads(_record(paths, name).read_text())
     except (FileNotFoundError, ValueError):
@@ -58,7 +60,7 @@ def pid_of(paths: TwinPaths, name: str) -> int | None:
 
 
 def running(paths: TwinPaths) -> dict[str, int]:
-    """Return name and process id of every running process of this twin."""
+    """Return name and process ID of every running process of this twin."""
     names = [file.stem for file in sorted(paths.pids.glob("*.json"))]
     found = {name: pid_of(paths, name) for name in names}
     return {name: pid for name, pid in found.items() if pid is not None}
@@ -74,7 +76,7 @@ def register(paths: TwinPaths, name: str, pid: int) -> None:
 
 
 def log_of(paths: TwinPaths, name: str) -> Path:
-    """Return the file a process writes its output to."""
+    """Return the output file of a process."""
     return paths.logs / f"{name}.log"
 
 
@@ -85,14 +87,14 @@ def start(
     env: dict[str, str] | None = None,
     pass_fds: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own and record it.
+    """Start a process in its own session and record it.
 
     Args:
-        paths: of the twin.
-        name: it is recorded under.
+        paths: paths of the twin.
+        name: recorded name.
         argv: program and arguments.
-        env: variables beside those of this process.
-        pass_fds: open files it inherits under the same numbers.
+        env: additional environment variables.
+        pass_fds: file descriptors that it inherits under the same numbers.
 
     Raises:
         ProcessError: the program cannot be run.
@@ -123,10 +125,10 @@ def wait_ready(
     ready: Callable[[], bool],
     timeout: float = 60,
 ) -> None:
-    """Wait until `ready` says so.
+    """Wait until `ready` returns true.
 
     Raises:
-        ProcessError: it ended, or was not ready in `timeout` seconds; says where its log is.
+        ProcessError: the process ended, or was not ready in `timeout` seconds; names its log.
     """
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -154,10 +156,10 @@ def ensure(
     ready: Callable[[], bool] | None = None,
     timeout: float = 60,
 ) -> int:
-    """Return the process id of a running process, started if it was not running.
+    """Return the process ID of a process, after starting it if needed.
 
     Raises:
-        ProcessError: it did not start or was not ready in time.
+        ProcessError: the process did not start or was not ready in time.
     """
     pid = pid_of(paths, name)
     if pid is not None:
@@ -176,10 +178,10 @@ def _gone(pid: int, start_time: str | None) -> bool:
 
 
 def end(pids: Iterable[int], grace: float = _GRACE_SECONDS) -> None:
-    """End processes: SIGTERM, and SIGKILL for what is left after `grace` seconds."""
+    """Stop processes with SIGTERM, and with SIGKILL after `grace` seconds."""
     alive = {pid: started_at(pid) for pid in pids}
     alive = {pid: begun for pid, begun in alive.items() if begun is not None}
-    # nothing survives SIGKILL, but a busy machine takes its time to carry it out
+    # nothing survives SIGKILL, but it can take a while on a busy machine
     for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, max(grace, _KILL_SECONDS))):
         for pid in alive:
             with suppress(ProcessLookupError):
@@ -193,7 +195,7 @@ def end(pids: Iterable[int], grace: float = _GRACE_SECONDS) -> None:
 
 
 def stop(paths: TwinPaths, *names: str, grace: float = _GRACE_SECONDS) -> None:
-    """End recorded processes and forget them; those that do not run are only forgotten."""
+    """Stop recorded processes and delete their records, including those of stopped ones."""
     pids = [pid for name in names if (pid := pid_of(paths, name)) is not None]
     end(pids, grace)
     for name in names:

@@ -1,1 +1,1 @@
-"""How the Pulumi CLI runs on the twin: its environment, its language host and its providers."""
+"""The Pulumi CLI on the twin: its environment, its language host and its providers."""

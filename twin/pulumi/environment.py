@@ -1,6 +1,6 @@
-"""The environment in which the Pulumi CLI works on the twin.
+"""The environment of the Pulumi CLI on the twin.
 
-Everything that makes a run a twin's run is here: programs and components know nothing of it.
+Everything that directs a run to the twin is here; programs and components do not know about it.
 """
 
 import os
@@ -9,16 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from twin.host.paths import TwinPaths
+from twin.host.processes import GO_SETTINGS
 from twin.pulumi.official import OfficialPlugins
 from twin.toolchain import ToolError, tool
 
 NO_CLUSTERS = "GKE_INFERENCE_NO_CLUSTERS"
-"""Variable that is set where the program makes no cluster and no network, so that the largest SDKs
-need not be loaded beforehand."""
+"""Variable that is set if the program creates no cluster and no network, so that the largest SDKs
+need not be preloaded."""
 
 
 def process_environment(paths: TwinPaths) -> dict[str, str]:
-    """Return what every process of the twin has in its environment."""
+    """Return the environment variables of every process of the twin."""
     inherited = paths.without_programs(os.environ.get("PATH", ""))
     return {
         "GKE_INFERENCE_TWIN_DIR": str(paths.root),
@@ -31,12 +32,12 @@ def process_environment(paths: TwinPaths) -> dict[str, str]:
 def pulumi_environment(
     paths: TwinPaths, ports: dict[str, int], official: OfficialPlugins | None = None
 ) -> dict[str, str]:
-    """Return the variables with which `pulumi` runs against the twin.
+    """Return the environment variables of `pulumi` on the twin.
 
     Args:
-        paths: of the twin.
-        ports: of the daemon's providers, by package.
-        official: plugins that replace the twin's own; None attaches the twin's alone.
+        paths: paths of the twin.
+        ports: ports of the daemon's providers, by package.
+        official: plugins that replace the twin's own; None for only the twin's.
 
     Raises:
         ToolError: the CLI is not built.
@@ -52,9 +53,10 @@ def pulumi_environment(
     attached = [f"{name}:{port}" for name, port in ports.items() if name not in replaced]
     return {
         **process_environment(paths),
+        **GO_SETTINGS,
         "PATH": _search_path(paths, programs, cli.parent),
-        # Without the sidecar of attributes, which the engine rewrites in place: one killed in the
-        # middle leaves it empty, and then cannot read its own state.
+        # No attribute sidecar file, which the engine rewrites in place: an engine that is killed
+        # while writing leaves it empty, and can then not read its own state.
         "PULUMI_BACKEND_URL": f"file://{state}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE": "",
         "PULUMI_DEBUG_LANGUAGES": "",
@@ -69,7 +71,7 @@ def pulumi_environment(
 
 
 def _search_path(paths: TwinPaths, programs: Path, cli: Path) -> str:
-    """Return PATH with a run's own programs first, then the twin's tools, then the user's."""
+    """Return PATH with the run's programs first, then the twin's tools, then the user's."""
     first = [str(programs), str(cli)]
     with suppress(ToolError):  # a preview needs no control plane, and no kubectl
         first.append(str(tool("kubectl").parent))

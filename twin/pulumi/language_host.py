@@ -1,4 +1,4 @@
-"""The Python language host of the twin: what every run uses, unless it has `--official`.
+"""The Python language host of the twin, which every run without `--official` uses.
 
 The engine starts it with its own address, reads a port from the first line of output and calls
 this gRPC service. Programs run in this process; policy packs and component plugins as children.
@@ -39,44 +39,44 @@ _LARGE = tuple(
     )
     for module in ("_inputs", "outputs")
 )
-"""What takes longest to load of the SDKs."""
+"""SDK modules that take the longest to load."""
 _metadata: Any = importlib.import_module("importlib.metadata")
 
 
 class LanguageHost(_language_grpc.LanguageRuntimeServicer):
-    """Runs Pulumi programs, policy packs and component plugins with this interpreter."""
+    """A host for Pulumi programs, policy packs and component plugins with this interpreter."""
 
     def __init__(self, engine_address: str, *, shows_debugging: bool = False) -> None:
-        """Make a host.
+        """Create a host.
 
         Args:
-            engine_address: of the engine; empty where it says so itself when it attaches.
-            shows_debugging: whether the engine prints what the SDK writes for debugging.
+            engine_address: address of the engine; empty if the engine sends it when it attaches.
+            shows_debugging: whether the engine prints debug messages of the SDK.
         """
         self._engine = engine_address
         self._shows_debugging = shows_debugging
         self._loading = threading.Thread(target=load_sdks, daemon=True, name="sdks")
 
     def About(self, request: Any, context: Any) -> Any:
-        """Say which interpreter runs programs."""
+        """Return the interpreter of programs."""
         return _automation.LanguageServer(None).About(request, context)
 
     def GetRequiredPlugins(self, request: Any, context: Any) -> Any:
-        """Ask for no plugins: the providers are attached."""
+        """Request no plugins, because the providers are attached."""
         return _language_pb2.GetRequiredPluginsResponse()
 
     def GetRequiredPackages(self, request: Any, context: Any) -> Any:
-        """Ask for no packages: the providers are attached.
+        """Request no packages, because the providers are attached.
 
-        The engine asks first and then starts policy packs: until they answer there is time to load
-        what the program is going to import.
+        After this call, the engine starts policy packs. Until they answer, there is time to preload
+        the program's imports.
         """
         if self._loading.ident is None:
             self._loading.start()
         return _language_pb2.GetRequiredPackagesResponse()
 
     def Handshake(self, request: Any, context: Any) -> Any:
-        """Agree on the protocol; an engine that attaches says here where it is."""
+        """Negotiate the protocol; an attaching engine sends its address here."""
         self._engine = request.engine_address or self._engine
         return _language_pb2.LanguageHandshakeResponse()
 
@@ -85,7 +85,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         return plugin_pb2.PluginInfo(version=_metadata.version("pulumi"))
 
     def InstallDependencies(self, request: Any, context: Any) -> Any:
-        """Install nothing: the project's set-up made the virtual environment."""
+        """Install nothing, because the project's setup created the virtual environment."""
         return iter(())
 
     def RuntimeOptionsPrompts(self, request: Any, context: Any) -> Any:
@@ -141,7 +141,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
 
 
 def _output_of(child: subprocess.Popen[bytes]) -> Iterator[Any]:
-    """Yield what a child prints, as it comes, until it has closed both streams."""
+    """Yield a child's output as it is printed, until both streams are closed."""
     answers: queue.Queue[Any] = queue.Queue()
 
     def pump(stream: Any, field: str) -> None:
@@ -161,10 +161,10 @@ def _output_of(child: subprocess.Popen[bytes]) -> Iterator[Any]:
 
 
 def interpreter(info: Any) -> str:
-    """Return the Python that runs a plugin: of its `virtualenv`, or else this one.
+    """Return the Python interpreter for a plugin: its `virtualenv`, or else this one.
 
     Args:
-        info: of the plugin (`ProgramInfo`); a relative `virtualenv` is below its root.
+        info: `ProgramInfo` of the plugin; a relative `virtualenv` is below its root.
     """
     chosen = dict(info.options).get("virtualenv")
     if not chosen:
@@ -174,7 +174,7 @@ def interpreter(info: Any) -> str:
 
 
 def load_sdks() -> None:
-    """Load what takes longest of the SDKs, as far as they are installed and will be needed."""
+    """Load the slowest SDK modules, if they are installed and needed."""
     unneeded = "pulumi_gcp" if os.environ.get(NO_CLUSTERS) else ""
     for name in _LARGE:
         if unneeded and name.startswith(unneeded):
@@ -193,9 +193,9 @@ def serve(host: LanguageHost) -> tuple[Any, int]:
 
 
 def wait(server: Any, parent: int) -> None:
-    """Wait until a server ends, or this process has another parent than it had.
+    """Wait until a server ends, or the parent of this process changes.
 
-    An engine that was killed ends nothing: its child has another parent then.
+    A killed engine does not stop its children; they get another parent.
     """
     with suppress(KeyboardInterrupt):  # how the engine ends its plugins
         while server.wait_for_termination(timeout=_ALIVE_SECONDS) and os.getppid() == parent:

@@ -1,7 +1,7 @@
-"""Pulumi's own plugins, as they are installed on this machine: what `--official` runs with.
+"""Pulumi's own plugins on this machine, for runs with `--official`.
 
-They are looked for where the engine looks: on PATH, then in the user's Pulumi home. The engine gets
-a home of its own, so that a run sees these plugins and downloads no others.
+They are searched like the engine does: on PATH, then in the user's Pulumi home. The engine gets its
+own home, so that a run uses these plugins and downloads no others.
 """
 
 import os
@@ -16,10 +16,10 @@ from twin.pulumi.wrappers import LANGUAGE_HOST, link_cli, write_credential_plugi
 from twin.toolchain import ToolError
 
 _PROGRAM_RUNNER = "pulumi-language-python-exec"
-"""What the official language host runs programs with; it is installed beside the host."""
+"""Program with which the official language host runs programs, installed next to the host."""
 _NO_CREDENTIALS = {
-    # A preview creates nothing and asks Google nothing. With a token that is none, no call that a
-    # provider makes all the same can reach a project.
+    # A preview creates nothing and does not call Google. With an invalid token, any call that a
+    # provider still makes cannot reach a project.
     "GOOGLE_OAUTH_ACCESS_TOKEN": "the-twin-has-no-credentials",
     **dict.fromkeys(
         (
@@ -36,20 +36,20 @@ _NO_CREDENTIALS = {
 
 @dataclass(frozen=True)
 class OfficialPlugins:
-    """What a run with `--official` uses instead of the twin's own."""
+    """The plugins of a run with `--official`."""
 
     language_host: Path
     """The program `pulumi-language-python`."""
     providers: dict[str, Path]
-    """The program of each provider that is not the twin's, by its package."""
+    """The programs of providers that are not the twin's, by package."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """Variables that the providers need in the environment of a run."""
+        """Environment variables that the providers need in a run."""
         return dict(_NO_CREDENTIALS) if "gcp" in self.providers else {}
 
     def link(self, paths: TwinPaths) -> None:
-        """Make the folders of a run on a twin: programs for PATH, and a home with the plugins."""
+        """Create the folders of a run on a twin: programs for PATH, and a home with the plugins."""
         programs, plugins = paths.official / "bin", paths.official / "home" / "plugins"
         for folder in (programs, plugins):
             shutil.rmtree(folder, ignore_errors=True)  # what was linked before may be gone
@@ -70,14 +70,14 @@ class OfficialPlugins:
 
 
 def find_official(paths: TwinPaths, providers: Sequence[str]) -> OfficialPlugins:
-    """Return the plugins that are installed on this machine.
+    """Return the plugins on this machine.
 
     Args:
-        paths: of the twin; what it puts on PATH itself does not count.
-        providers: packages whose provider is wanted beside the language host.
+        paths: paths of the twin, whose own programs on PATH are ignored.
+        providers: packages whose providers are required, besides the language host.
 
     Raises:
-        ToolError: one of them is missing; one line names all that are.
+        ToolError: a plugin is missing; one line names all missing ones.
     """
     home = _user_home(paths)
     search_path = paths.without_programs(os.environ.get("PATH", ""))
@@ -94,7 +94,7 @@ def find_official(paths: TwinPaths, providers: Sequence[str]) -> OfficialPlugins
 
 
 def _user_home(paths: TwinPaths) -> Path:
-    """Return the user's Pulumi home, also in a shell that evaluated `gke-inference env`."""
+    """Return the user's Pulumi home, even in a shell that evaluated `gke-inference env`."""
     configured = os.environ.get("PULUMI_HOME")
     if configured and not Path(configured).is_relative_to(paths.root):
         return Path(configured)
@@ -102,12 +102,12 @@ def _user_home(paths: TwinPaths) -> Path:
 
 
 def _folder_name(name: str) -> str:
-    """Return the folder of a provider in a Pulumi home: the engine takes the SDK's version only."""
+    """Return a provider's folder in a Pulumi home; the engine accepts only the SDK's version."""
     return f"resource-{name}-v{version(f'pulumi-{name}')}"
 
 
 def _provider(name: str, search_path: str, plugins: Path) -> Path | None:
-    """Return the program of a provider: any on PATH, in the home the SDK's version alone."""
+    """Return a provider's program: any version on PATH, or the SDK's version in the home."""
     program = f"pulumi-resource-{name}"
     folder = str(plugins / _folder_name(name))
     found = shutil.which(program, path=search_path) or shutil.which(program, path=folder)
@@ -115,7 +115,7 @@ def _provider(name: str, search_path: str, plugins: Path) -> Path | None:
 
 
 def _missing(name: str, plugins: Path) -> str:
-    """Return what was looked for, and which other versions there are."""
+    """Return the required version, and the other installed versions."""
     others = sorted(
         folder.name for folder in plugins.glob(f"resource-{name}-v*") if folder.is_dir()
     )

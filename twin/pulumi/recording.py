@@ -1,8 +1,9 @@
-"""Providers that say what would come to be and make nothing: what a stack's state would look like.
+"""Providers that create nothing and record the state that a stack would have.
 
-An `up` on them ends in seconds and leaves a state with every input, output and id, as the twin's
-cloud would give them. A preview over that state then shows what a change would do. No control plane
-is started, no quota or name is looked at, and what cluster and cloud would refuse is not refused.
+An `up` with them takes seconds and leaves a state with every input, output and ID, like that of the
+twin's cloud. A preview on that state then shows the effect of a change. No control plane starts,
+quotas and names are not checked, and errors that the cluster or the cloud would return do not
+occur.
 """
 
 from collections.abc import Generator
@@ -14,9 +15,9 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.defaults import without_lists
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.provider import Provider
+from twin.providers.gcp.resources.computed_outputs import created
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.key_versions import CRYPTO_KEY
-from twin.providers.gcp.resources.outputs import created
 from twin.providers.gcp.server import world_of
 from twin.providers.kubernetes.manifests import objects
 from twin.providers.kubernetes.manifests.managers import CREATOR
@@ -28,15 +29,15 @@ from twin.world.store import new_record
 _THREADS = 64
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 ENDPOINT = "127.0.0.1:9"
-"""Of every cluster that is made up: the port `discard`, where nothing answers."""
+"""Endpoint of every recorded cluster: the port `discard`, on which nothing answers."""
 _AUTHORITY = "no certificate: this cluster was made up"
 
 
 class RecordingCloud(Provider):
-    """The twin's gcp provider, which checks and compares as ever and creates nothing."""
+    """The twin's gcp provider, which checks and compares as usual but creates nothing."""
 
     def Create(self, request: Any, context: Any) -> Any:
-        """Return what the resource would look like, with an id."""
+        """Return the expected resource, with an ID."""
         if request.preview:
             return super().Create(request, context)
         known = self._known(request, context)
@@ -63,7 +64,7 @@ class RecordingCloud(Provider):
         )
 
     def Read(self, request: Any, context: Any) -> Any:
-        """Return a cluster that exists beside the stack, as a program reads it by its id."""
+        """Return a cluster outside the stack that a program reads by its ID."""
         known = self._known(request, context)
         if known.kind != "container/cluster":
             return super().Read(request, context)
@@ -77,10 +78,10 @@ class RecordingCloud(Provider):
 
 
 class RecordingKubernetes(KubernetesProvider):
-    """The twin's kubernetes provider without a cluster: an object is what was asked for."""
+    """The twin's kubernetes provider without a cluster; it returns objects as requested."""
 
     def Create(self, request: Any, context: Any) -> Any:
-        """Return the object as it was asked for."""
+        """Return the requested object."""
         inputs = rpc.plain(request.properties)
         if request.preview:
             return rpc.provider_pb2.CreateResponse(properties=request.properties)
@@ -92,16 +93,16 @@ class RecordingKubernetes(KubernetesProvider):
         )
 
     def Update(self, request: Any, context: Any) -> Any:
-        """Return the object as it is asked for now."""
+        """Return the object as now requested."""
         return rpc.provider_pb2.UpdateResponse(properties=request.news)
 
 
 @contextmanager
 def recording(paths: TwinPaths) -> Generator[dict[str, int]]:
-    """Serve both providers on loopback, and yield the port of each by its name.
+    """Serve both providers on loopback, and yield their ports by name.
 
     Args:
-        paths: of a twin of their own, whose folders exist; the gcp provider keeps its store there.
+        paths: paths of a separate twin with existing folders, for the gcp provider's store.
     """
     servers: list[Any] = []
     found: dict[str, int] = {}

@@ -1,8 +1,8 @@
-"""Language hosts with the SDKs loaded: forks of one process that loads them once.
+"""Language hosts with preloaded SDKs: forks of one process that loads them once.
 
-Each run of the engine starts a language host, which loads the SDKs for a second and more before the
-program begins. Where several runs follow each other, the engine attaches to hosts of here instead
-(`PULUMI_DEBUG_LANGUAGES`): the first waits for the SDKs, the others start at once.
+Each run of the engine starts a language host, which loads the SDKs for more than a second before
+the program starts. For several consecutive runs, the engine attaches to these hosts instead
+(`PULUMI_DEBUG_LANGUAGES`): the first waits for the SDKs, the others start immediately.
 """
 
 import gc
@@ -23,14 +23,15 @@ from twin.pulumi.speedups import speed_up_imports
 
 
 class WarmHosts:
-    """The process that has the SDKs loaded, and the hosts that it becomes."""
+    """The process with the loaded SDKs, and its forked hosts."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        """Start loading; nothing waits for it yet.
+        """Start loading without waiting for it.
 
         Args:
-            folder: where the process runs; Python looks for modules in it first, so it has none.
-            environment: of the process itself; each host has one of its own.
+            folder: working directory of the process, without modules, because Python searches it
+                first.
+            environment: environment of the process; each host has its own.
         """
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
@@ -46,7 +47,7 @@ class WarmHosts:
         self._answers = self._control.makefile("r")
 
     def close(self) -> None:
-        """End the process and every host."""
+        """Stop the process and every host."""
         self._process.terminate()
         self._process.wait()
         self._answers.close()
@@ -54,13 +55,14 @@ class WarmHosts:
 
     @contextmanager
     def host(self, environment: Mapping[str, str]) -> Generator[int]:
-        """Yield the port of a host for one run of the engine; it ends with the block.
+        """Yield the port of a host for one run of the engine; the host ends with the block.
 
         Args:
-            environment: of the run; `PYTHONPATH` counts as at the start of an interpreter.
+            environment: environment of the run; `PYTHONPATH` applies as at the start of an
+                interpreter.
 
         Raises:
-            twin.host.processes.ProcessError: the process is gone.
+            twin.host.processes.ProcessError: the process ended.
         """
         answer = self._ask({"environment": dict(environment)})
         try:
@@ -81,7 +83,7 @@ class WarmHosts:
 
 
 def main(control: socket.socket) -> None:
-    """Load the SDKs, then make and end hosts as a line of JSON each asks for."""
+    """Load the SDKs, then start and stop hosts, as requested in lines of JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the command, which may have to tidy
     gc.disable()
     speed_up_imports()
@@ -115,7 +117,7 @@ def _forked(environment: dict[str, str], control: socket.socket) -> dict[str, in
 
 
 def _become(environment: dict[str, str], write: int) -> None:
-    """Serve as the host of one run until the process is ended, or its parent is gone."""
+    """Serve as the host of one run until the process or its parent ends."""
     parent = os.getppid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()

@@ -1,4 +1,4 @@
-"""The programs that a run on the twin puts first on PATH."""
+"""Programs that a run on the twin puts first on PATH."""
 
 import json
 import os
@@ -17,8 +17,8 @@ _CREDENTIALS = "gke-gcloud-auth-plugin"
 def write_wrappers(paths: TwinPaths) -> None:
     """Write the credential plugin, the twin's language host and a link to the CLI.
 
-    The engine takes the first language host on PATH before the one beside the CLI. It therefore
-    runs the twin's, whatever is installed on this machine.
+    The engine prefers the first language host on PATH to the one next to the CLI. It therefore runs
+    the twin's, whatever is installed on this machine.
     """
     write_credential_plugin(paths, paths.bin)
     script = f"exec '{sys.executable}' -m twin.pulumi.language_host \"$@\""
@@ -27,7 +27,7 @@ def write_wrappers(paths: TwinPaths) -> None:
 
 
 def write_credential_plugin(paths: TwinPaths, folder: Path) -> None:
-    """Write the program that plays Google's credential plugin of kubeconfigs."""
+    """Write the replacement for Google's kubeconfig credential plugin."""
     credential = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "kind": "ExecCredential",
@@ -40,10 +40,10 @@ def write_credential_plugin(paths: TwinPaths, folder: Path) -> None:
 
 
 def link_cli(folder: Path) -> None:
-    """Put the CLI into the folder of the language host; does nothing while the CLI is not built.
+    """Put the CLI into the folder of the language host, if the CLI is built.
 
-    The engine warns about a language host on PATH that is not beside the CLI. A symbolic link would
-    not do: the engine follows it before it looks.
+    The engine warns about a language host on PATH that is not next to the CLI. A symbolic link is
+    not enough, because the engine resolves it first.
     """
     try:
         cli = tool("pulumi")

@@ -1,4 +1,4 @@
-"""The tools that a twin runs: which there are, where they come from, and where they are kept."""
+"""The tools of a twin: registry, sources, and cache."""
 
 from twin.toolchain.background import obtain, prepare_beside, wait_for
 from twin.toolchain.cache import cache_root, is_cached, origin_of

@@ -1,4 +1,4 @@
-"""Prepares tools beside other work: `python -m twin.toolchain MODULE...`."""
+"""Preparation of tools in the background: `python -m twin.toolchain MODULE...`."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ _NICENESS = 10
 
 
 def main(names: Sequence[str]) -> None:
-    """Prepare modules at low priority and write what is going on, a line each."""
+    """Prepare modules at low priority and print the progress in lines."""
     os.nice(_NICENESS)
     modules = named(names)
     latest: dict[str, str] = {}

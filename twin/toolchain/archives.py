@@ -1,4 +1,4 @@
-"""Programs out of archives: a tar stream, a tar file or a zip file."""
+"""Extraction of programs from archives: a tar stream, a tar file or a zip file."""
 
 import shutil
 import tarfile
@@ -9,19 +9,19 @@ from typing import IO
 
 
 class ArchiveError(Exception):
-    """An archive cannot be read, or has not got a program."""
+    """An archive cannot be read, or a program is missing in it."""
 
 
 def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
-    """Write programs of an archive into a folder; nothing else of it is unpacked.
+    """Extract programs from an archive into a folder, and nothing else.
 
     Args:
         archive: a tar file, compressed or not, or a zip file.
-        members: program and its path in the archive.
-        folder: where the programs go.
+        members: programs and their paths in the archive.
+        folder: output folder.
 
     Raises:
-        ArchiveError: it cannot be read, or a program is not in it.
+        ArchiveError: the archive cannot be read, or a program is missing in it.
     """
     try:
         if zipfile.is_zipfile(archive):
@@ -35,11 +35,11 @@ def unpack(archive: Path, members: Mapping[str, str], folder: Path) -> None:
 
 
 def unpack_stream(stream: IO[bytes], members: Mapping[str, str], folder: Path) -> None:
-    """Write programs of a tar stream into a folder.
+    """Extract programs from a tar stream into a folder.
 
     Raises:
         ArchiveError: a program is not in it.
-        tarfile.TarError: it is no tar file.
+        tarfile.TarError: the stream is not a tar file.
     """
     programs = {_plain(path): program for program, path in members.items()}
     with tarfile.open(fileobj=stream, mode="r|*") as archive:

@@ -1,6 +1,6 @@
-"""Tools prepared beside other work, in a process of their own.
+"""Preparation of tools in a background process.
 
-A deployment goes on without them; whoever needs one waits, or tries again, until it is there.
+A deployment continues without them; code that needs a tool waits or retries until it exists.
 """
 
 import subprocess
@@ -20,17 +20,17 @@ _lock = threading.Lock()
 
 
 def log_file() -> Path:
-    """Return the file that the background process writes its progress to."""
+    """Return the progress file of the background process."""
     return cache_root() / "background.log"
 
 
 def prepare_beside(wanted: Sequence[Module]) -> list[Module]:
-    """Start to prepare the modules that are missing, in another process, and return those.
+    """Start to prepare the missing modules in another process, and return them.
 
-    Modules that another process prepares already are left to it.
+    Modules that another process is already preparing are skipped.
 
     Raises:
-        ToolError: they could not be prepared before; the message names the log.
+        ToolError: an earlier preparation failed; the message names the log.
     """
     absent = missing(wanted)
     with _lock:
@@ -53,10 +53,10 @@ def prepare_beside(wanted: Sequence[Module]) -> list[Module]:
 
 
 def obtain(program: str) -> Path:
-    """Return the path of a program; one that is missing is prepared in the background.
+    """Return the path of a program; prepare a missing one in the background.
 
     Raises:
-        ToolError: it is not there yet, and the message says so; ask again later.
+        ToolError: the program is not ready yet; retry later.
     """
     if program != "envoy":
         module = module_of(program)
@@ -66,14 +66,14 @@ def obtain(program: str) -> Path:
 
 
 def wait_for(purpose: str, stop: threading.Event) -> bool:
-    """Wait until the tools of a purpose are there; return False if `stop` was set first.
+    """Wait until the tools for a purpose exist; return False if `stop` was set first.
 
     Args:
         purpose: a key of `needs` in modules.yaml.
-        stop: ends the wait.
+        stop: event that ends the wait.
 
     Raises:
-        ToolError: they cannot be prepared.
+        ToolError: the tools cannot be prepared.
     """
     while not stop.is_set():
         if not prepare_beside(needed_by(purpose)):
@@ -83,7 +83,7 @@ def wait_for(purpose: str, stop: threading.Event) -> bool:
 
 
 def lock_name(module: Module) -> str:
-    """Return the lock that is held while a module is prepared in the background."""
+    """Return the lock for the preparation of a module in the background."""
     return f"background-{module.key}"
 
 

@@ -1,7 +1,7 @@
-"""The user's cache of tools: shared by all checkouts, one folder a module and version.
+"""The user's cache of tools, shared by all checkouts, with one folder per module and version.
 
-A folder is complete or absent: it is prepared beside its place and moved there in one step. Its
-file `.complete` records where the tool came from.
+A folder is complete or absent: it is prepared elsewhere and moved into place atomically. Its file
+`.complete` records the source of the tool.
 """
 
 import fcntl
@@ -28,17 +28,17 @@ def cache_root() -> Path:
 
 
 def folder_of(module: Module) -> Path:
-    """Return the folder of a module in the cache, whether or not it is there."""
+    """Return the folder of a module in the cache, whether or not it exists."""
     return cache_root() / module.key
 
 
 def is_cached(module: Module) -> bool:
-    """Return whether the cache holds a module."""
+    """Return whether a module is in the cache."""
     return (folder_of(module) / _COMPLETE).exists()
 
 
 def origin_of(module: Module) -> dict[str, Any]:
-    """Return where a cached module came from: `from` (source or release) and what was used."""
+    """Return the origin of a cached module: `from` (source or release) and details."""
     try:
         return json.loads((folder_of(module) / _COMPLETE).read_text())
     except (FileNotFoundError, ValueError):
@@ -47,7 +47,7 @@ def origin_of(module: Module) -> dict[str, Any]:
 
 @contextmanager
 def locked(name: str) -> Generator[None]:
-    """Hold a lock of the cache: two processes do not prepare the same thing at once."""
+    """Hold a lock of the cache, so that only one process prepares the same item."""
     cache_root().mkdir(parents=True, exist_ok=True)
     with (cache_root() / f".lock-{name}").open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -66,11 +66,11 @@ def is_locked(name: str) -> bool:
 
 
 def store(module: Module, prepare: Callable[[Path], dict[str, Any]]) -> None:
-    """Put a module into the cache in one step; an interrupted preparation leaves nothing.
+    """Add a module to the cache atomically; an interrupted preparation leaves nothing.
 
     Args:
-        module: what is stored.
-        prepare: fills `bin` and `share` of the folder it is given and returns the origin.
+        module: module to add.
+        prepare: fills `bin` and `share` of a folder and returns the origin.
     """
     partial = cache_root() / f".{module.key}.partial"
     shutil.rmtree(partial, ignore_errors=True)

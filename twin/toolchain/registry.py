@@ -1,7 +1,7 @@
-"""The programs that a twin runs, as `twin/tools/modules.yaml` lists them.
+"""The programs of a twin, as listed in `twin/tools/modules.yaml`.
 
-A tool module is one unit: it is downloaded or built whole. Several modules can share one folder of
-Go sources, so that a command builds only the programs that it needs.
+A tool module is downloaded or built as a whole. Several modules can share a folder of Go sources,
+so that a command builds only the programs that it needs.
 """
 
 import functools
@@ -18,16 +18,16 @@ import yaml
 MODULES = Path(__file__).resolve().parent.parent / "tools"
 _RECIPE = "1"  # part of every key: raise it when the way of building changes
 _NOT_BUILT_FROM = ("releases", "release_number")
-"""Fields of a module that do not change what is built from its sources."""
+"""Module fields that do not affect the build from source."""
 
 
 class ToolError(Exception):
-    """A tool is missing and cannot be obtained; the message says what to do."""
+    """A tool is missing and cannot be obtained; the message suggests a solution."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """One tool module: its programs, and the folders that are copied out of Go sources."""
+    """A tool module: its programs, and the folders copied from Go sources."""
 
     name: str
     spec: dict[str, Any]
@@ -44,7 +44,7 @@ class Module:
 
     @property
     def links(self) -> dict[str, list[str]]:
-        """Return the other names of a program that is built."""
+        """Return the aliases of a built program."""
         return self.spec.get("links", {})
 
     @property
@@ -54,7 +54,7 @@ class Module:
 
     @property
     def releases(self) -> list[dict[str, Any]]:
-        """Return where official binaries come from, in the order in which they are tried."""
+        """Return the sources of official binaries, in the order in which they are tried."""
         return self.spec.get("releases", [])
 
     @property
@@ -64,7 +64,7 @@ class Module:
 
     @property
     def wanted(self) -> list[str]:
-        """Return the names that a release must provide: a program with links is only its links."""
+        """Return the names that a release must provide, with links in place of their program."""
         return [name for binary in self.binaries for name in self.links.get(binary, [binary])]
 
     @functools.cached_property
@@ -140,7 +140,7 @@ def named(names: Iterable[str]) -> list[Module]:
     """Return modules by name, each once, in the order given.
 
     Raises:
-        ToolError: there is no such module.
+        ToolError: a module does not exist.
     """
     unique = list(dict.fromkeys(names))
     for name in unique:

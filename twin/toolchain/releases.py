@@ -1,4 +1,4 @@
-"""Official binaries: downloaded, compared with their checksums and unpacked."""
+"""Official binaries: download, verification and extraction."""
 
 import hashlib
 from collections.abc import Callable
@@ -13,20 +13,20 @@ from twin.toolchain.registry import Module, modules
 from twin.toolchain.sources import Download, current_platform, downloads
 
 Progress = Callable[[str, int, int, str], None]
-"""Called with module, steps done, steps in all, and what is going on."""
+"""Called with module, completed steps, total steps, and the current step."""
 
 
 class ReleaseError(Exception):
-    """No official binary can be used; the message says why."""
+    """No official binary is usable; the message gives the reason."""
 
 
 def install_release(module: Module, target: Path, announce: Progress) -> dict[str, Any]:
-    """Put a module's official programs into a folder and return where they came from.
+    """Install a module's official programs in a folder and return their origin.
 
     Its releases are tried in order.
 
     Raises:
-        ReleaseError: none of them can be used, with the reason of each.
+        ReleaseError: no release is usable; the message has the reason of each.
     """
     reasons: list[str] = []
     for release in downloads(module, current_platform()):
@@ -55,12 +55,12 @@ def _install(
 
 
 def ensure_crane(announce: Progress) -> None:
-    """Install crane, which reads images, if an official binary of it can be used.
+    """Install crane, which reads images, if an official binary is usable.
 
-    Building it takes as long as building what is in the image.
+    Building it takes as long as building the image's program.
 
     Raises:
-        ReleaseError: it is missing and has no official binary to use.
+        ReleaseError: crane is missing and has no usable official binary.
     """
     crane = modules()["crane"]
     with locked(crane.key):
@@ -82,7 +82,7 @@ def _install_file(download: Download, target: Path) -> str:
         raise ReleaseError(
             f"{download.address}: no checksum is published, and twin/tools/lock.yaml has none"
         )
-    # named after what it must contain: a new file at an old address does not go on with the old one
+    # named after its expected content, so that a new file at an old address does not resume the old
     file = cache_root() / "downloads" / f"{checksum[:12]}-{download.file_name}"
     network.fetch(download.address, file)
     actual = _sha256(file)
@@ -101,11 +101,11 @@ def _install_file(download: Download, target: Path) -> str:
 
 
 def checksum_of(download: Download) -> tuple[str, str]:
-    """Return the checksum that a download must have, and who says so; empty: nobody.
+    """Return the required checksum of a download and its source; empty if unknown.
 
     Raises:
         ReleaseError: the published file of checksums does not list it.
-        twin.toolchain.network.NetworkError: the published one cannot be read.
+        twin.toolchain.network.NetworkError: the published checksum cannot be read.
     """
     checksum, source = expected(download.address)
     if checksum or (not download.checksums and not download.is_image):

@@ -44,19 +44,19 @@ class Download:
 
 
 def current_platform() -> str:
-    """Return this machine's operating system and architecture as Go names them."""
+    """Return this machine's operating system and architecture with Go's names."""
     name = machine.machine().lower()
     return f"{machine.system().lower()}/{_ARCHITECTURES.get(name, name)}"
 
 
 def downloads(module: Module, platform: str) -> Iterator[list[Download]]:
-    """Yield for each release of a module what to download on a platform.
+    """Yield the downloads of each release of a module for a platform.
 
-    A release that is not published for the platform, or lacks a program of the module, is left out.
+    Releases that are not published for the platform, or miss a program of the module, are omitted.
 
     Args:
-        module: of modules.yaml.
-        platform: such as `linux/amd64`.
+        module: module of modules.yaml.
+        platform: platform, such as `linux/amd64`.
     """
     for release in module.releases:
         if platform in release["platforms"]:
@@ -67,7 +67,7 @@ def downloads(module: Module, platform: str) -> Iterator[list[Download]]:
 
 
 def platforms(module: Module) -> list[str]:
-    """Return the platforms that any release of a module is published for."""
+    """Return the platforms for which any release of a module is published."""
     return sorted({name for release in module.releases for name in release["platforms"]})
 
 

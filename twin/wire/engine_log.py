@@ -1,4 +1,4 @@
-"""Messages to the engine, shown beside the resource they are about."""
+"""Messages to the engine, displayed with their resource."""
 
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ Severity = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
 class EngineLog:
-    """The engine's log service; says nothing where the engine gave no address."""
+    """The engine's log service; silent if the engine gave no address."""
 
     def __init__(self) -> None:
         self._stub: Any = None
@@ -16,7 +16,7 @@ class EngineLog:
         self._address = ""
 
     def connect(self, address: str) -> None:
-        """Use the engine that listens at `HOST:PORT`."""
+        """Connect to the engine at `HOST:PORT`."""
         if not address or address == self._address:
             return
         self.close()
@@ -25,11 +25,11 @@ class EngineLog:
         self._stub = rpc.engine_grpc.EngineStub(self._channel)
 
     def status(self, urn: str, message: str) -> None:
-        """Show a message that the next one replaces."""
+        """Show a temporary message, which the next one replaces."""
         self._send(urn, message, "INFO", ephemeral=True)
 
     def warn(self, urn: str, message: str) -> None:
-        """Show a warning that stays."""
+        """Show a permanent warning."""
         self._send(urn, message, "WARNING", ephemeral=False)
 
     def _send(self, urn: str, message: str, severity: Severity, *, ephemeral: bool) -> None:
@@ -47,7 +47,7 @@ class EngineLog:
             self._stub = None  # the engine is gone; its next connection brings a new address
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._channel is not None:
             self._channel.close()
         self._channel = self._stub = None

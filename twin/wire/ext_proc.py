@@ -1,7 +1,7 @@
 """Messages of Envoy's external processing, built at run time by their field numbers.
 
 The numbers are those of envoy/service/ext_proc/v3/external_processor.proto; fields that
-nothing here uses are left out, and protobuf skips them.
+are not used here are omitted, and protobuf skips them.
 """
 
 from typing import Any, Final, cast
@@ -89,5 +89,5 @@ Response: Any = _CLASSES["ProcessingResponse"]
 
 
 def event_of(request: Any) -> str:
-    """Return which event a message is about, such as `request_headers`."""
+    """Return the event of a message, such as `request_headers`."""
     return next(str(f.name) for f, _ in request.ListFields() if f.name != "metadata_context")

@@ -1,4 +1,4 @@
-"""What the small HTTP servers of a cluster's controllers have in common."""
+"""Shared code of the small HTTP servers of a cluster's controllers."""
 
 import logging
 from http.server import BaseHTTPRequestHandler
@@ -8,18 +8,18 @@ _LOG = logging.getLogger(__name__)
 
 
 class Answers(BaseHTTPRequestHandler):
-    """A handler that keeps connections open and writes no line a request to standard error."""
+    """A handler that keeps connections open and does not log requests to standard error."""
 
     protocol_version = "HTTP/1.1"
     timeout = 60
-    """Seconds that a connection may be idle."""
+    """Idle timeout of a connection, in seconds."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
         """Log at debug level."""
         _LOG.debug(format, *args)
 
     def reply(self, code: int, content_type: str, data: bytes) -> None:
-        """Send a whole answer."""
+        """Send a complete response."""
         self.send_response(code)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(data)))

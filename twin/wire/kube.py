@@ -1,7 +1,7 @@
 """Typed access to one API server: JSON objects by path, server-side apply, watches.
 
-The official client does kubeconfigs, credential plugins, TLS and connection pools; this module is
-the one place that touches it, because it carries no types.
+The official client handles kubeconfigs, credential plugins, TLS and connection pools. Only this
+module uses it, because it has no type annotations.
 """
 
 import json
@@ -32,12 +32,12 @@ _TICK_SECONDS = 2.0
 
 
 class KubeError(Exception):
-    """An answer of the API server that is not a success, or no answer (`status` 0)."""
+    """An error response of the API server, or no response (`status` 0)."""
 
     def __init__(self, status: int, reason: str, message: str, details: JsonObject) -> None:
         super().__init__(message)
         self.status = status
-        """HTTP status code; 0 where the server could not be reached."""
+        """HTTP status code; 0 if the server could not be reached."""
         self.reason = reason
         """Kubernetes' machine-readable reason, such as `NotFound` or `Conflict`."""
         self.message = message
@@ -83,7 +83,7 @@ class Kube:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close the connections that are kept open between requests."""
+        """Close the idle connections."""
         self._api.rest_client.pool_manager.clear()
 
     def request(
@@ -96,10 +96,10 @@ class Kube:
         timeout: float = _READ_SECONDS,
         **query: Any,
     ) -> JsonObject:
-        """Send one request and return the JSON answer.
+        """Send a request and return the JSON response.
 
         Raises:
-            KubeError: the server refused, or could not be reached.
+            KubeError: the server returned an error, or could not be reached.
         """
         response = self._send(
             method, path, body=body, content_type=content_type, timeout=timeout, query=query
@@ -152,7 +152,7 @@ class Kube:
         return self.request("PUT", path, body, **query)
 
     def delete(self, path: str, body: JsonObject | None = None, **query: Any) -> JsonObject:
-        """Delete an object; `body` may hold DeleteOptions."""
+        """Delete an object; `body` can contain DeleteOptions."""
         return self.request("DELETE", path, body, **query)
 
     def patch(
@@ -175,15 +175,16 @@ class Kube:
         strict: bool = True,
         subresource: str | None = None,
     ) -> JsonObject:
-        """Apply an object on the server's side and return it as it is then.
+        """Apply an object server-side and return the result.
 
         Args:
-            obj: with `apiVersion`, `kind`, `metadata.name` and, where it has one, the namespace.
-            manager: who owns the fields.
-            force: take fields over from other managers.
-            dry_run: check and default without storing.
-            strict: refuse unknown and repeated fields.
-            subresource: such as `status`.
+            obj: object with `apiVersion`, `kind`, `metadata.name` and, if namespaced, the
+                namespace.
+            manager: field manager.
+            force: whether to take over fields of other managers.
+            dry_run: whether to validate and default without storing.
+            strict: whether to reject unknown and duplicate fields.
+            subresource: subresource, such as `status`.
         """
         path = self.path_of(obj) + (f"/{subresource}" if subresource else "")
         return self.patch(
@@ -197,10 +198,10 @@ class Kube:
         )
 
     def resource(self, api_version: str, kind: str) -> tuple[str, bool]:
-        """Return (plural, namespaced) of a kind, asking the server once.
+        """Return (plural, namespaced) of a kind, from one request to the server.
 
         Raises:
-            KubeError: status 404, reason `NoSuchKind`, where the server does not know it.
+            KubeError: status 404, reason `NoSuchKind`, if the server does not know the kind.
         """
         key = (api_version, kind)
         if key not in self._resources:
@@ -235,13 +236,13 @@ class Kube:
         namespace: str | None = None,
         name: str | None = None,
     ) -> str:
-        """Return the path of an object, or of a kind's collection where no name is given.
+        """Return the path of an object, or of a kind's collection without a name.
 
         Args:
             obj: an object, or an API version such as `apps/v1` with the other arguments.
-            kind: such as `Deployment`.
-            namespace: `default` is assumed for an object of a namespaced kind that names none.
-            name: of the object.
+            kind: kind, such as `Deployment`.
+            namespace: namespace; `default` for an object of a namespaced kind without one.
+            name: name of the object.
         """
         if isinstance(obj, dict):
             metadata: JsonObject = obj.get("metadata", {})
@@ -267,12 +268,12 @@ class Kube:
     def watch(
         self, path: str, stop: threading.Event, label_selector: str | None = None
     ) -> Iterator[tuple[str, JsonObject]]:
-        """Yield (type, object) of a collection for as long as `stop` is not set.
+        """Yield (type, object) of a collection until `stop` is set.
 
-        The objects that are there come first as `ADDED`; after an error the collection is listed
-        again, and objects that went in the meantime come as `DELETED`. A kind that the server does
-        not know yet is waited for. A `("SYNCED", {})` follows each listing, and a `("TICK", {})`
-        about once in two seconds of silence, so that a caller can look at `stop` or the clock.
+        Existing objects come first as `ADDED`. After an error, the collection is listed again, and
+        objects deleted in the meantime come as `DELETED`. If the server does not know the kind yet,
+        the method waits for it. A `("SYNCED", {})` follows each listing, and a `("TICK", {})` about
+        every two seconds without events, so that a caller can check `stop` or the clock.
         """
         known: dict[str, JsonObject] = {}
         while not stop.is_set():
@@ -345,9 +346,9 @@ class Kube:
 
 
 def _lines_until(response: Any, stop: threading.Event) -> Iterator[bytes | None]:
-    """Yield the lines of a streamed answer, and None about every two seconds of silence.
+    """Yield the lines of a streamed response, and None about every two seconds without one.
 
-    A thread of its own reads: a read that times out would cost the connection.
+    A separate thread reads, because a read timeout would break the connection.
     """
     lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 

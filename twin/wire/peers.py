@@ -1,6 +1,6 @@
 """The engines at the other end of the providers' connections.
 
-A gRPC server in Python is told of calls, not of connections, so the kernel is asked.
+A gRPC server in Python sees calls but not connections, so these are read from the kernel.
 """
 
 from pathlib import Path
@@ -11,13 +11,13 @@ _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
 def port_of(peer: str) -> int | None:
-    """Return the port of a gRPC peer such as `ipv4:127.0.0.1:43397`, None for other kinds."""
+    """Return the port of a gRPC peer such as `ipv4:127.0.0.1:43397`; None for other kinds."""
     port = peer.rpartition(":")[2]
     return int(port) if port.isdigit() else None
 
 
 def connected_ports() -> set[int]:
-    """Return the ports of 127.0.0.1 that have a connection."""
+    """Return the connected ports of 127.0.0.1."""
     found: set[int] = set()
     for table in map(Path, _TABLES):
         lines = table.read_text().splitlines()[1:] if table.exists() else []

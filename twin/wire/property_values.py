@@ -1,4 +1,4 @@
-"""Property values as the engine sends them, and what can be wrong with one."""
+"""Property values from the engine, and their errors."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -8,17 +8,17 @@ from twin.wire.rpc import SIGNATURE_KEY, UNKNOWN
 Json = dict[str, Any]
 
 ASSET_SIGNATURE = "c44067f5952c0a294b673a41bacd8c17"
-"""Marks an asset in a property map (sdk/go/common/resource/asset)."""
+"""Signature of an asset in a property map (sdk/go/common/resource/asset)."""
 ARCHIVE_SIGNATURE = "0def7320c3a5731c473e5ecbe6d01bc7"
-"""Marks an archive in a property map."""
+"""Signature of an archive in a property map."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One thing wrong with the inputs of a resource."""
+    """An error in the inputs of a resource."""
 
     path: str
-    """The property as a Pulumi user wrote it, such as `nodeConfig.taints[0].effect`."""
+    """The property in Pulumi names, such as `nodeConfig.taints[0].effect`."""
     reason: str
     """Rule and value, such as `must be one of …, got "X"`."""
 
@@ -27,7 +27,7 @@ class Failure:
 
 
 class CloudError(Exception):
-    """A refusal in Google's words, such as `Error 409: …, alreadyExists`."""
+    """An error in Google's wording, such as `Error 409: …, alreadyExists`."""
 
     def __init__(self, status: int, message: str, reason: str) -> None:
         super().__init__(f"googleapi: Error {status}: {message}, {reason}")
@@ -37,26 +37,26 @@ class CloudError(Exception):
 
 
 def is_unknown(value: Any) -> bool:
-    """Say whether a value is not known yet."""
+    """Return whether a value is unknown."""
     return isinstance(value, str) and value == UNKNOWN
 
 
 def as_object(value: Any) -> Json | None:
-    """Return a value as a JSON object, or None where it is something else."""
+    """Return a value if it is a JSON object, or None."""
     if isinstance(value, dict):
         return cast(Json, value)
     return None
 
 
 def as_list(value: Any) -> list[Any] | None:
-    """Return a value as a list, or None where it is something else."""
+    """Return a value if it is a list, or None."""
     if isinstance(value, list):
         return cast(list[Any], value)
     return None
 
 
 def asset_signature(value: Any) -> str | None:
-    """Return `asset` or `archive` for such a value, else None."""
+    """Return `asset` or `archive` for such a value, or None."""
     mapping = as_object(value)
     if mapping is None:
         return None
@@ -65,7 +65,7 @@ def asset_signature(value: Any) -> str | None:
 
 
 def get_path(value: Any, path: str) -> Any:
-    """Return the value at a camelCase path such as `nodeConfig.spot`, None where there is none."""
+    """Return the value at a camelCase path such as `nodeConfig.spot`, or None."""
     for part in path.split("."):
         mapping = as_object(value)
         if mapping is None:
@@ -75,7 +75,7 @@ def get_path(value: Any, path: str) -> Any:
 
 
 def show(value: Any) -> str:
-    """Write a value the way a message quotes it."""
+    """Return a value in the format of messages."""
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, bool):
@@ -88,5 +88,5 @@ def show(value: Any) -> str:
 
 
 def last_segment(reference: str) -> str:
-    """Return the name in a link, id or name: `projects/p/global/networks/n` → `n`."""
+    """Return the name in a link, ID or name: `projects/p/global/networks/n` → `n`."""
     return reference.rstrip("/").rpartition("/")[2]

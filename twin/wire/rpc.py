@@ -1,4 +1,4 @@
-"""What both resource providers share: the calls that need no thought, and plain values.
+"""Shared code of both resource providers: trivial calls, and plain values.
 
 The engine speaks gRPC; its message classes carry no types, so they are bound to `Any` here, once.
 """
@@ -19,7 +19,7 @@ struct_pb2: Any = importlib.import_module("google.protobuf.struct_pb2")
 json_format: Any = importlib.import_module("google.protobuf.json_format")
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""How the engine writes a value that is not known at preview (sdk/go/common/resource/plugin)."""
+"""The engine's marker of a value that is unknown in a preview (sdk/go/common/resource/plugin)."""
 SIGNATURE_KEY = "4dabf18193072939515e22adb298388d"
 """The key under which the engine marks secrets, assets, archives and outputs in a property map."""
 SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a marker of the protocol
@@ -53,7 +53,7 @@ def to_struct(value: dict[str, Any]) -> Any:
 
 
 def strip_secrets(value: Any) -> Any:
-    """Return a property value with secret wrappers taken off, at any depth."""
+    """Return a property value without secret wrappers, at any depth."""
     if isinstance(value, dict):
         mapping = cast(dict[str, Any], value)
         if mapping.get(SIGNATURE_KEY) == SECRET_SIGNATURE:
@@ -66,7 +66,7 @@ def strip_secrets(value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    """Say whether a property value holds one that is not known yet, at any depth."""
+    """Return whether a property value contains an unknown value, at any depth."""
     if isinstance(value, dict):
         mapping = cast(dict[str, Any], value)
         return any(has_unknown(item) for item in mapping.values())
@@ -77,19 +77,19 @@ def has_unknown(value: Any) -> bool:
 
 
 class BaseProvider(provider_grpc.ResourceProviderServicer):
-    """Answers the calls that are the same for every provider; a subclass has the rest."""
+    """The calls that are the same for every provider; a subclass has the rest."""
 
     version = "0.0.0"
-    """Version of the official provider whose resources this one has."""
+    """Version of the official provider that this one replaces."""
 
     def Handshake(self, request: Any, context: Any) -> Any:
-        """Agree on the protocol: plain values, no secrets, no resource references."""
+        """Negotiate the protocol: plain values, no secrets, no resource references."""
         return provider_pb2.ProviderHandshakeResponse(
             accept_secrets=False, accept_resources=False, accept_outputs=False
         )
 
     def Attach(self, request: Any, context: Any) -> Any:
-        """Accept an engine that attaches to the running server."""
+        """Attach an engine to the running server."""
         return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:

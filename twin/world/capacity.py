@@ -1,39 +1,61 @@
-"""The world's capacity: what there is where, what quota allows, and who gets it.
+"""The world's capacity: stock by location, quota limits, and allocation.
 
-`capacity.yaml` says how the world is now; scenarios rewrite it. Decisions are pure functions over
-it and the list of what is handed out; `capacity_ledger.py` keeps that list for all clusters.
+`capacity.yaml` has the current state, which scenarios rewrite. Decisions are pure functions of it
+and of the list of allocations, which `capacity_ledger.py` keeps for all clusters.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from twin.host.file_problems import lines_of, read_yaml
 from twin.world.machines import Machine, Provisioning
 from twin.world.quota import QuotaKind, QuotaLine, is_accelerator
 from twin.world.regions import regions
 
-Outcome = Literal["granted", "quota", "stockout", "no-reservation"]
+Outcome = Literal["granted", "quota", "stockout", "no-reservation", "not-found"]
 UNLIMITED = float("inf")
+_INITIAL = Path(__file__).with_name("data") / "initial.yaml"
 
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _path(collection: str) -> str:
+    """Return the pattern of a full path in a collection of a project."""
+    return f"^projects/[^/]+/{collection}/[^/]+$"
+
+
+_REPOSITORY = _path("locations/[^/]+/connections/[^/]+/repositories")
+
+
+def reservation_of(name: str, owner: str | None) -> str:
+    """Return a reservation as stock lines name it.
+
+    Args:
+        name: Its name.
+        owner: Its project; None: that of the cluster.
+    """
+    return name if owner is None else f"projects/{owner}/reservations/{name}"
+
+
 class StockLine(_Strict):
-    """How much of something a zone has, in all."""
+    """The total stock of an accelerator in a zone."""
 
     zone: str
-    """A zone; `*` and `?` match, and what matches shares the chips."""
+    """Zone; `*` and `?` are wildcards, and all matching zones share the chips."""
     accelerator: str
     provisioning: Provisioning | Literal["*"] = "*"
     reservation: str | None = None
+    """Name of a reservation of the cluster's project, or `projects/P/reservations/NAME` of another
+    project's; `*` and `?` are wildcards."""
     chips: int | Literal["unlimited"]
 
     @model_validator(mode="after")
@@ -46,11 +68,11 @@ class StockLine(_Strict):
 
     @property
     def limit(self) -> float:
-        """Chips as a number."""
+        """Number of chips."""
         return UNLIMITED if self.chips == "unlimited" else float(self.chips)
 
     def covers(self, claim: "Claim") -> bool:
-        """Say whether a claim is served from this line."""
+        """Return whether this line serves a claim."""
         return (
             fnmatchcase(claim.zone, self.zone)
             and fnmatchcase(claim.accelerator, self.accelerator)
@@ -64,32 +86,67 @@ class StockLine(_Strict):
 
 
 class GivenCertificate(_Strict):
-    """A certificate that is there without a stack that made it."""
+    """A certificate that exists without a stack."""
 
     name: str
     region: str = "*"
-    """Its region, or `global`; `*` and `?` match."""
+    """Region, or `global`; `*` and `?` are wildcards."""
     hostname: str = ""
-    """Host that a global one is for; a gateway's is for the host of its listener."""
+    """Host name of a global certificate; a gateway's has the host name of its listener."""
 
 
 class World(_Strict):
     """The content of `capacity.yaml`."""
 
     default: Literal["plenty", "none"] = "plenty"
-    """What holds where no line of `stock` matches; general machines are always plenty."""
+    """Default if no line of `stock` matches; general-purpose machines are always available, and
+    reservations never."""
     quota: tuple[QuotaLine, ...] = ()
     stock: tuple[StockLine, ...] = ()
-    """The first line that matches a request serves it."""
+    """Stock lines; the first that matches a request serves it."""
     outages: tuple[str, ...] = ()
-    """Zones that are down (`*` matches): their nodes go at once and nothing is created there."""
+    """Zones that are down (`*` is a wildcard): their nodes are lost, and none are created there."""
     certificates: tuple[GivenCertificate, ...] = ()
-    """Certificates that are ACTIVE, made elsewhere; gateways find no others but the stacks' own."""
+    """ACTIVE certificates outside stacks; gateways find only these and those of stacks."""
     zones: tuple[str, ...] = ()
-    """Zones of Cloud DNS that are there, made elsewhere."""
+    """Cloud DNS zones outside stacks."""
+    snapshots: tuple[Annotated[str, Field(pattern=_path("global/snapshots"))], ...] = ()
+    """Snapshots of disks outside stacks, as `projects/P/global/snapshots/NAME`."""
+    images: tuple[Annotated[str, Field(pattern=_path("global/images"))], ...] = ()
+    """Disk images outside stacks, as `projects/P/global/images/NAME`."""
+    image_tags: tuple[Annotated[str, Field(pattern=r"^[^/@]+/[^@]+:[^/@:]+$")], ...] = ()
+    """Tags of engine images that exist in addition to those that the twin knows, as
+    `docker.io/vllm/vllm-openai:v0.40.0`."""
+    build_repositories: tuple[Annotated[str, Field(pattern=_REPOSITORY)], ...] = ()
+    """Repositories of Cloud Build connections outside stacks, as
+    `projects/P/locations/L/connections/C/repositories/NAME`."""
+    service_accounts: tuple[
+        Annotated[str, Field(pattern=r"^[^@]+@[^.@]+\.iam\.gserviceaccount\.com$")], ...
+    ] = ()
+    """Service accounts outside stacks, as `NAME@PROJECT.iam.gserviceaccount.com`."""
+
+    def gives(self, path: str) -> bool:
+        """Return whether a snapshot, disk image or repository exists outside stacks."""
+        return path in {*self.snapshots, *self.images, *self.build_repositories}
+
+    def has_reservation(self, zone: str, accelerator: str, name: str) -> bool:
+        """Return whether a stock line lists a reservation, with or without free machines.
+
+        Args:
+            zone: Zone of the reservation.
+            accelerator: Accelerator that it reserves.
+            name: Its name; with its project if that is not the cluster's, as in a stock line.
+        """
+        return any(
+            line.reservation is not None
+            and fnmatchcase(zone, line.zone)
+            and fnmatchcase(accelerator, line.accelerator)
+            and fnmatchcase(name, line.reservation)
+            for line in self.stock
+        )
 
     def is_down(self, zone: str) -> bool:
-        """Say whether a zone is down."""
+        """Return whether a zone is down."""
         return any(fnmatchcase(zone, pattern) for pattern in self.outages)
 
     def is_lost(self, region: str) -> bool:
@@ -99,39 +156,45 @@ class World(_Strict):
 
     @classmethod
     def load(cls, file: Path) -> "World":
-        """Read a file; none means plenty of everything.
+        """Read a file; without one, the world is the initial one (`data/initial.yaml`).
 
         Raises:
-            ValueError: the file does not describe a world; a line for each field that is wrong.
+            ValueError: the file is not valid; the message has one line per invalid field.
         """
         try:
             document = read_yaml(file)
         except FileNotFoundError:
-            return cls()
+            return initial()
         try:
             return cls.model_validate({} if document is None else document)
         except ValidationError as error:
             raise ValueError(lines_of(file.name, error, document)) from None
 
     def save(self, file: Path) -> None:
-        """Write the file in one step, so that no reader sees half of it."""
+        """Write the file atomically, so that no reader sees a partial file."""
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(".tmp")
         partial.write_text(yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False))
         partial.replace(file)
 
 
+@cache
+def initial() -> World:
+    """Return the world of a new twin."""
+    return World.model_validate(yaml.safe_load(_INITIAL.read_text()))
+
+
 @dataclass(frozen=True)
 class Claim:
-    """One node's wish for capacity."""
+    """A node's request for capacity."""
 
     node: str
     zone: str
     accelerator: str
-    """The catalogue's name, or the family of a general machine."""
+    """Catalog name of the accelerator, or family of a general-purpose machine."""
     provisioning: Provisioning
     chips: int
-    """Chips, or vCPUs of a general machine."""
+    """Number of chips, or vCPUs of a general-purpose machine."""
     reservation: str | None = None
 
     @property
@@ -141,14 +204,14 @@ class Claim:
 
     @property
     def quota_kind(self) -> QuotaKind:
-        """Which quota it counts against (rule quota.metrics)."""
+        """Quota against which it counts (rule quota.metrics)."""
         preemptible = self.provisioning in {"spot", "flex-start"}
         return "preemptible" if preemptible else "on-demand"
 
 
 @dataclass(frozen=True)
 class Holding:
-    """A claim that was granted and not given back."""
+    """A granted claim that is not released."""
 
     claim: Claim
     cluster: str
@@ -158,16 +221,16 @@ class Holding:
 
 @dataclass(frozen=True)
 class Answer:
-    """What Compute Engine answers to a request for machines."""
+    """The response of Compute Engine to a request for machines."""
 
     outcome: Outcome
     code: str = ""
-    """Compute Engine's error code, such as `ZONE_RESOURCE_POOL_EXHAUSTED`; empty when granted."""
+    """Compute Engine error code, such as `ZONE_RESOURCE_POOL_EXHAUSTED`; empty if granted."""
     message: str = ""
 
     @property
     def granted(self) -> bool:
-        """Whether the machines are there."""
+        """Whether the machines are granted."""
         return self.outcome == "granted"
 
 
@@ -196,9 +259,9 @@ def claim_for(
 def decide(
     world: World, holdings: Iterable[Holding], claims: Iterable[Claim], project: str
 ) -> Answer:
-    """Answer a request for some machines, all of them or none.
+    """Return the response to a request for machines, all of them or none.
 
-    Quota is looked at before stock.
+    Quota is checked before stock.
     """
     held = [holding.claim for holding in holdings]
     for claim in claims:
@@ -213,6 +276,10 @@ def _decide_one(world: World, held: list[Claim], claim: Claim, project: str) -> 
     line = next((line for line in world.stock if line.covers(claim)), None)
     if world.is_down(claim.zone):
         return _stockout(claim, project)
+    if claim.provisioning == "reservation" and not world.has_reservation(
+        claim.zone, claim.accelerator, claim.reservation or ""
+    ):
+        return _unknown_reservation(claim)
     for limit in world.quota:
         answer = _over_quota(limit, held, claim)
         if answer is not None:
@@ -259,18 +326,28 @@ def _stockout(claim: Claim, project: str) -> Answer:
 
 
 def _no_reservation(claim: Claim, project: str) -> Answer:
+    where, _, name = (claim.reservation or "").rpartition("/reservations/")
     message = (
-        f"Specified reservation 'projects/{project}/zones/{claim.zone}/reservations/"
-        f"{claim.reservation}' does not have available resources for the request."
+        f"Specified reservation '{where or f'projects/{project}'}/zones/{claim.zone}/reservations/"
+        f"{name}' does not have available resources for the request."
     )
     return Answer("no-reservation", "INVALID_RESERVATION", message)
 
 
-def to_take_away(world: World, holdings: Iterable[Holding]) -> dict[Holding, str]:
-    """Return what the world no longer grants, with the reason, newest first.
+def _unknown_reservation(claim: Claim) -> Answer:
+    pool = claim.node.rpartition("-")[0]
+    message = (
+        f'Google Compute Engine: reservation "{claim.reservation}" not found for node pool '
+        f'"{pool}" at zone "{claim.zone}".'
+    )
+    return Answer("not-found", "NOT_FOUND", message)
 
-    Spot machines are preempted and reservations withdrawn when their line shrinks; running
-    on-demand and flex-start machines are left alone; a zone that is down loses everything.
+
+def to_take_away(world: World, holdings: Iterable[Holding]) -> dict[Holding, str]:
+    """Return the allocations that are no longer granted, with the reason, newest first.
+
+    If a line shrinks, Spot machines are preempted and reservations withdrawn; running on-demand and
+    flex-start machines are kept. A zone that is down loses all machines.
     """
     taken: dict[Holding, str] = {}
     used: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""Who holds what: one SQLite file for all clusters of a twin, safe between processes."""
+"""The ledger of allocated machines: one SQLite file for all clusters, safe across processes."""
 
 import sqlite3
 import time
@@ -20,16 +20,16 @@ _BUSY_SECONDS = 30.0
 
 
 class Ledger:
-    """The list of granted machines, as one controller of one cluster sees it."""
+    """The ledger, as seen by one controller of one cluster."""
 
     def __init__(self, paths: TwinPaths, cluster: Path, project: str, owner: str) -> None:
         """Open the ledger.
 
         Args:
-            paths: of the twin.
-            cluster: the cluster's folder; its name is the cluster's key.
-            project: named in error messages.
-            owner: which controller's nodes `held` lists.
+            paths: paths of the twin.
+            cluster: folder of the cluster; its name is the cluster's key.
+            project: project name for error messages.
+            owner: controller whose nodes `held` lists.
         """
         self._paths = paths
         self._cluster = cluster.name
@@ -52,11 +52,11 @@ class Ledger:
             connection.close()
 
     def world(self) -> World:
-        """Return the world as it is now."""
+        """Return the current world."""
         return World.load(self._paths.capacity_file)
 
     def acquire(self, claims: Sequence[Claim]) -> Answer:
-        """Take machines, all or none; what is granted stays taken until `release`."""
+        """Allocate machines, all or none, until `release`."""
         now = time.time()
         with self._connection() as connection:
             answer = decide(self.world(), self._all(connection), claims, self._project)
@@ -81,19 +81,19 @@ class Ledger:
         return answer
 
     def would_grant(self, claims: Sequence[Claim]) -> Answer:
-        """Answer as `acquire` would, and take nothing."""
+        """Return the response of `acquire` without allocating anything."""
         with self._connection() as connection:
             return decide(self.world(), self._all(connection), claims, self._project)
 
     def release(self, node: str) -> None:
-        """Give a node's machine back; one that is not held is no error."""
+        """Release a node's machine; ignore a machine that is not allocated."""
         with self._connection() as connection:
             connection.execute(
                 "delete from holdings where cluster=? and node=?", (self._cluster, node)
             )
 
     def held(self) -> set[str]:
-        """Return the names of the nodes this owner holds machines for."""
+        """Return the names of the nodes for which this owner holds machines."""
         with self._connection() as connection:
             rows = connection.execute(
                 "select node from holdings where cluster=? and owner=?",
@@ -103,7 +103,7 @@ class Ledger:
 
     @classmethod
     def everything(cls, paths: TwinPaths) -> list[Holding]:
-        """Return what all clusters of a twin hold; nothing where there never was a twin."""
+        """Return the allocations of all clusters of a twin; empty without a twin."""
         if not paths.capacity_db.exists():
             return []
         ledger = cls(paths, paths.clusters, "", "")
@@ -121,7 +121,7 @@ class Ledger:
         }
 
     def _all(self, connection: sqlite3.Connection) -> list[Holding]:
-        """Return every holding; those of clusters that were deleted are dropped."""
+        """Return every allocation, after removing those of deleted clusters."""
         rows = connection.execute(
             "select cluster, node, zone, accelerator, provisioning, reservation, chips, acquired"
             " from holdings"

@@ -1,4 +1,4 @@
-"""The twin's timeline: what happened, when, to what; shared by all its processes."""
+"""The twin's timeline of events, shared by all its processes."""
 
 import json
 import os
@@ -11,9 +11,9 @@ _SKEW_SECONDS = 5.0  # writers take the time before they write, so lines are onl
 
 
 class Events:
-    """Appends events to a file and reads them back.
+    """A file of events.
 
-    A line is written with one `O_APPEND` write, so processes need no lock between them.
+    Each line is one `O_APPEND` write, so processes need no lock.
     """
 
     def __init__(self, file: Path) -> None:
@@ -24,10 +24,10 @@ class Events:
         """Append one event.
 
         Args:
-            kind: what happened, such as `node.ready` or `rung.stockout`.
-            subject: what it happened to, such as a node, pod or rung.
-            message: one line for people.
-            fields: further facts, JSON values.
+            kind: kind of event, such as `node.ready` or `rung.stockout`.
+            subject: affected object, such as a node, pod or rung.
+            message: human-readable line.
+            fields: additional JSON values.
         """
         event = {
             "time": time.time(),
@@ -44,7 +44,7 @@ class Events:
             os.close(handle)
 
     def read(self, since: float = 0.0) -> list[dict[str, Any]]:
-        """Return the events from `since` (seconds since the epoch) on, oldest first."""
+        """Return the events since `since` (seconds since the epoch), oldest first."""
         found: list[dict[str, Any]] = []
         for file in (self._file, self._before):
             try:
@@ -62,9 +62,9 @@ class Events:
         return [event for event in reversed(found) if event["time"] >= since]
 
     def rotate(self, limit: int) -> None:
-        """Put the file aside once it is larger than `limit` bytes; the one before that goes.
+        """Rotate the file once it is larger than `limit` bytes, replacing the previous rotation.
 
-        Writers open the file for each event, so none is lost. For one process of a twin only.
+        Writers open the file for each event, so none is lost. Only one process may call this.
         """
         with suppress(FileNotFoundError):
             if self._file.stat().st_size > limit:

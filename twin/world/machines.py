@@ -1,7 +1,7 @@
-"""What a machine type has: vCPUs, memory, accelerators; and which types a family offers.
+"""Machine types: vCPUs, memory, accelerators, and the types of each family.
 
-Accelerator machines come from the components' catalogue, general ones from their naming rule
-(FAMILY-KIND-VCPUS, docs.cloud.google.com/compute/docs/general-purpose-machines).
+Accelerator machines come from the catalog of the components, general-purpose machines from their
+naming rule (FAMILY-KIND-VCPUS, docs.cloud.google.com/compute/docs/general-purpose-machines).
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from gke_inference.catalogue.accelerators import (
 from gke_inference.catalogue.accelerators import machine as entry_of
 
 Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
-"""How a machine is paid for, and by it how easily it is had."""
+"""The provisioning model of a machine, which affects its availability."""
 
 _SIZES: dict[str, tuple[int, ...]] = {
     "c2": (4, 8, 16, 30, 60),
@@ -45,7 +45,7 @@ _SHARED_CORE = {"e2-micro": (2, 1.0), "e2-small": (2, 2.0), "e2-medium": (2, 4.0
 
 
 class UnknownMachineError(ValueError):
-    """No machine type of that name is known."""
+    """The machine type is unknown."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Machine:
     vcpus: int
     memory_gib: float
     accelerator: str | None = None
-    """The catalogue's name, such as `tpu-v6e`; None for a general machine."""
+    """Catalog name, such as `tpu-v6e`; None for a general-purpose machine."""
     chips: int = 0
     local_ssds: int = 0
 
@@ -67,12 +67,12 @@ class Machine:
 
     @property
     def kind(self) -> str:
-        """`tpu`, `gpu` or `cpu`: what decides how long a node takes to come up."""
+        """`tpu`, `gpu` or `cpu`, which decides how long a node takes to start."""
         return accelerator(self.accelerator).kind if self.accelerator else "cpu"
 
     @property
     def details(self) -> Accelerator | None:
-        """The catalogue's entry of the accelerator."""
+        """Catalog entry of the accelerator."""
         return accelerator(self.accelerator) if self.accelerator else None
 
 
@@ -81,7 +81,7 @@ def _accelerated() -> dict[str, Machine]:
     found: dict[str, Machine] = {}
     for name in accelerator_names():
         for entry in accelerator(name).machines:
-            # the catalogue leaves open what no page says: TPU7x hosts with one chip
+            # not documented and therefore not in the catalog: TPU7x hosts with one chip
             vcpus = entry.vcpus if entry.vcpus is not None else 56 * entry.chips
             memory = entry.ram_gib if entry.ram_gib is not None else 240 * entry.chips
             found[entry.name] = Machine(
@@ -94,7 +94,7 @@ def machine(name: str) -> Machine:
     """Return a machine type by its name.
 
     Raises:
-        UnknownMachineError: neither the catalogue nor a naming rule has it.
+        UnknownMachineError: neither the catalog nor a naming rule has the machine type.
     """
     if name in _accelerated():
         return _accelerated()[name]
@@ -119,7 +119,7 @@ def _gib(family: str, kind: str) -> float:
 
 
 def machines_of_family(family: str) -> list[Machine]:
-    """Return the machine types of a family, the smallest first."""
+    """Return the machine types of a family, smallest first."""
     accelerated = [item for item in _accelerated().values() if item.family == family]
     if accelerated:
         return sorted(accelerated, key=lambda item: (item.vcpus, item.memory_gib))
@@ -132,7 +132,7 @@ def machines_of_family(family: str) -> list[Machine]:
 
 
 def machines_with_gpu(gke_type: str, count: int) -> Iterator[Machine]:
-    """Yield the machine types with `count` GPUs of Google's type, the catalogue's usual first."""
+    """Yield the machine types with `count` GPUs of Google's type, the catalog's default first."""
     for item in _accelerated().values():
         details = item.details
         is_gpu = details is not None and details.kind == "gpu" and details.gke_type == gke_type
@@ -141,7 +141,7 @@ def machines_with_gpu(gke_type: str, count: int) -> Iterator[Machine]:
 
 
 def machine_with_tpu(gke_type: str, count: int, topology: str) -> Machine | None:
-    """Return the machine type with `count` chips that a TPU topology is made of."""
+    """Return the machine type with `count` chips for a TPU topology."""
     for name in accelerator_names():
         entry = accelerator(name)
         if entry.kind != "tpu" or entry.gke_type != gke_type:
@@ -153,10 +153,10 @@ def machine_with_tpu(gke_type: str, count: int, topology: str) -> Machine | None
 
 
 def slice_hosts(item: Machine, topology: str | None) -> int:
-    """Return how many machines of this type make one TPU slice; 1 for anything else.
+    """Return the number of machines of this type in a TPU slice; 1 for other machines.
 
     Raises:
-        UnknownMachineError: the topology cannot be made of this machine type.
+        UnknownMachineError: the topology is not possible with this machine type.
     """
     details = item.details
     if topology is None or details is None or details.kind != "tpu":
@@ -169,7 +169,7 @@ def slice_hosts(item: Machine, topology: str | None) -> int:
 
 
 def single_host_topology(item: Machine) -> str | None:
-    """Return the topology of one TPU machine alone; None for anything else."""
+    """Return the topology of a single TPU machine; None for other machines."""
     details = item.details
     if details is None or details.kind != "tpu":
         return None
@@ -180,9 +180,10 @@ def single_host_topology(item: Machine) -> str | None:
 
 
 def offered_in(item: Machine, zone: str, provisioning: Provisioning) -> bool:
-    """Say whether a machine can be bought in a zone in one way (rule capacity.zones).
+    """Return whether a zone sells a machine with a provisioning model.
 
-    In a region with no listed zone, any zone has it.
+    A region without a listed zone has it in every zone. Rules: capacity.zones,
+    capacity.zones.seen.
     """
     details = item.details
     if details is None:

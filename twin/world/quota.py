@@ -1,6 +1,6 @@
-"""Quotas of the world: their lines in `capacity.yaml`, and what a machine counts against.
+"""Quotas of the world: their lines in `capacity.yaml`, and the quotas of a machine.
 
-Names are Google's, from the components' catalogue. Rules: quota.*.
+Names are Google's, from the catalog of the components. Rules: quota.*.
 """
 
 from collections.abc import Iterator
@@ -28,24 +28,24 @@ _PREEMPTIBLE_CPUS = "PREEMPTIBLE_CPUS"
 
 
 class QuotaLine(BaseModel):
-    """A limit: of an accelerator or a machine family in a region, or of any quota by its name."""
+    """A limit for an accelerator or machine family in a region, or for any quota by name."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     region: str | None = None
-    """None for a quota of the whole project."""
+    """None for a project-wide quota."""
     accelerator: str | None = None
-    """The catalogue's name, or a machine family for general machines."""
+    """Catalog name, or family of general-purpose machines."""
     kind: QuotaKind = "on-demand"
-    """Spot and flex-start draw from `preemptible`."""
+    """Kind of quota; Spot and flex-start use `preemptible`."""
     chips: int | None = Field(default=None, ge=0)
-    """Chips, or vCPUs of a machine family."""
+    """Number of chips, or vCPUs of a machine family."""
     metric: str | None = None
-    """Google's name of a quota, such as `SSD_TOTAL_GB`, in place of `accelerator`."""
+    """Google's name of a quota, such as `SSD_TOTAL_GB`, instead of `accelerator`."""
     value: str | None = None
-    """Of its dimension, such as `C4` of `CPUS_PER_VM_FAMILY`."""
+    """Value of its dimension, such as `C4` of `CPUS_PER_VM_FAMILY`."""
     limit: int | None = Field(default=None, ge=0)
-    """With `metric`, in the quota's unit."""
+    """Limit in the quota's unit, with `metric`."""
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> "QuotaLine":
@@ -58,7 +58,7 @@ class QuotaLine(BaseModel):
 
     @model_validator(mode="after")
     def _is_of_something_known(self) -> "QuotaLine":
-        """Refuse a name that nothing counts against: such a limit would never be met."""
+        """Reject a name against which nothing counts; such a limit would never apply."""
         name = self.accelerator
         if name is not None and not is_accelerator(name) and not _is_general_family(name):
             raise ValueError(
@@ -73,7 +73,7 @@ class QuotaLine(BaseModel):
 
     @model_validator(mode="after")
     def _is_one_limit(self) -> "QuotaLine":
-        """Refuse a region or value that is missing or too many: nothing would meet such a line."""
+        """Reject a missing or superfluous region or value; such a line would never apply."""
         if self.region is not None and not is_region(self.region):
             raise ValueError(
                 f"region: must be a region of Google Cloud, got {self.region!r}"
@@ -82,7 +82,7 @@ class QuotaLine(BaseModel):
         if self.metric is None:
             if self.value is not None:
                 raise ValueError(
-                    f"value: must be left out beside 'accelerator', which says it, got "
+                    f"value: must be omitted with 'accelerator', which implies it, got "
                     f"{self.value!r}"
                 )
             return self
@@ -91,7 +91,7 @@ class QuotaLine(BaseModel):
             rule = (
                 f"must be set, as {self.metric} is a quota of each region"
                 if asked.is_regional
-                else f"must be left out, as {self.metric} is a quota of the whole project"
+                else f"must not be set: {self.metric} is a quota of the whole project"
             )
             raise ValueError(f"region: {rule}, got {self.region!r}")
         _check_value(self.metric, asked, self.value)
@@ -104,13 +104,13 @@ class QuotaLine(BaseModel):
 
     @property
     def label(self) -> str:
-        """The quota's name with the value of its dimension, as `Metric.label` has it."""
+        """The quota's name with the value of its dimension, like `Metric.label`."""
         if self.accelerator is None:
             return " ".join(filter(None, (self.metric, self.value)))
         return quota_metric(self.accelerator, self.kind).label
 
     def drawn(self, name: str, region: str, kind: QuotaKind, amount: int) -> int:
-        """Return how much of the limit a machine takes; its arguments are those of `draws`."""
+        """Return a machine's share of the limit; the arguments are those of `draws`."""
         label = self.label
         return sum(
             taken
@@ -120,14 +120,14 @@ class QuotaLine(BaseModel):
 
 
 def _check_value(name: str, asked: Selection, value: str | None) -> None:
-    """Refuse a value of a quota that it does not have.
+    """Reject a dimension value that a quota does not have.
 
     Raises:
-        ValueError: it has no dimension, needs one, or the dimension has no such value.
+        ValueError: the quota has no dimension, needs a value, or does not have this value.
     """
     if asked.dimension is None:
         if value is not None:
-            raise ValueError(f"value: must be left out, as {name} has no dimension, got {value!r}")
+            raise ValueError(f"value: must not be set: {name} has no dimension, got {value!r}")
         return
     if asked.values:
         if value not in asked.values:
@@ -143,7 +143,7 @@ def _check_value(name: str, asked: Selection, value: str | None) -> None:
 
 
 def _is_family_of(name: str, value: str) -> bool:
-    """Say whether vCPUs of a family, in Google's spelling, count against a quota by families."""
+    """Return whether vCPUs of a family, in Google's spelling, count against a quota by family."""
     family = value.lower()
     found = cpu_metric(family) if _is_general_family(family) else None
     return found is not None and found == metric(name, value)
@@ -152,15 +152,15 @@ def _is_family_of(name: str, value: str) -> bool:
 def draws(
     name: str, region: str, kind: QuotaKind, amount: int
 ) -> Iterator[tuple[Metric, str | None, int]]:
-    """Yield the quotas that a machine counts against: metric, region, amount (rule quota.metrics).
+    """Yield the quotas of a machine: metric, region, amount (rule quota.metrics).
 
-    A region of None is the whole project.
+    The region None means the whole project.
 
     Args:
-        name: its accelerator, or the family of a general machine.
-        region: where it stands.
-        kind: how it is bought, as quotas see it.
-        amount: its chips, or the vCPUs of a general machine.
+        name: accelerator, or family of a general-purpose machine.
+        region: region of the machine.
+        kind: kind of quota for its provisioning model.
+        amount: number of chips, or vCPUs of a general-purpose machine.
     """
     yield quota_metric(name, kind), region, amount
     yield metric("INSTANCES"), region, 1
@@ -171,10 +171,10 @@ def draws(
 
 
 def quota_metric(name: str, kind: QuotaKind) -> Metric:
-    """Return the quota that chips of an accelerator, or vCPUs of a family, count against.
+    """Return the quota of an accelerator's chips, or of a family's vCPUs.
 
     Raises:
-        ValueError: the name is a family of machines that carry accelerators.
+        ValueError: the name is a family of machines with accelerators.
     """
     is_spot = kind == "preemptible"
     if is_accelerator(name):
@@ -187,14 +187,14 @@ def quota_metric(name: str, kind: QuotaKind) -> Metric:
 
 
 def _is_general_family(name: str) -> bool:
-    """Say whether a name is that of a machine family without accelerators."""
+    """Return whether a name is a machine family without accelerators."""
     if name in cpu_families():
         return True
     return cpu_metric(name) is not None and bool(machines_of_family(name))
 
 
 def is_accelerator(name: str) -> bool:
-    """Say whether a claim's name is an accelerator's and not a machine family."""
+    """Return whether a claim's name is an accelerator instead of a machine family."""
     try:
         accelerator(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Regions and zones of Google Cloud (`data/regions.yaml`), and what follows from a location."""
+"""Regions and zones of Google Cloud (`data/regions.yaml`), and lookups by location."""
 
 import difflib
 from functools import cache
@@ -19,12 +19,12 @@ def regions() -> dict[str, tuple[str, ...]]:
 
 
 def is_region(location: str) -> bool:
-    """Say whether a location is a region."""
+    """Return whether a location is a region."""
     return location in regions()
 
 
 def is_zone(location: str) -> bool:
-    """Say whether a location is a zone."""
+    """Return whether a location is a zone."""
     region, _, _ = location.rpartition("-")
     return location in regions().get(region, ())
 
@@ -35,12 +35,12 @@ def region_of(location: str) -> str:
 
 
 def default_zones(location: str) -> tuple[str, ...]:
-    """Return the zones of nodes when none is given: three of a region, or the zone itself."""
+    """Return the default zones of nodes: three of a region, or the zone itself."""
     return regions()[location][:3] if is_region(location) else (location,)
 
 
 def suggestion(location: str) -> str:
-    """Return `; did you mean …?` for a location that does not exist, or nothing."""
+    """Return `; did you mean …?` for an unknown location, or nothing."""
     names = [*regions(), *(zone for zones in regions().values() for zone in zones)]
     near = difflib.get_close_matches(location, names, n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else ""

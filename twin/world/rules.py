@@ -1,4 +1,4 @@
-"""The rules the twin plays by, from `rules.yaml`: each with its value and its public source."""
+"""The rules of the twin from `rules.yaml`, each with its value and its public source."""
 
 import json
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DEFAULT_SPEED = 100.0
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing the twin pretends."""
+    """One assumption of the twin."""
 
     id: str
     text: str
@@ -25,12 +25,12 @@ class Rule:
     date: str
     confidence: Literal["documented", "observed", "assumed"]
     where: str = ""
-    """File that does what the rule says; empty for a rule whose value is read by its id."""
+    """File that implements the rule; empty for a rule whose value is read by its ID."""
 
 
 @cache
 def all_rules() -> dict[str, Rule]:
-    """Return every rule by its id, in the order of the file."""
+    """Return every rule by its ID, in the order of the file."""
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     entries: list[dict[str, Any]] = yaml.load(RULES_FILE.read_text(), Loader=loader)["rules"]  # noqa: S506 - a safe one
     rules: dict[str, Rule] = {}
@@ -46,20 +46,20 @@ def all_rules() -> dict[str, Rule]:
             where=entry.get("where", ""),
         )
         if rule.id in rules:
-            raise ValueError(f"rules.yaml: {rule.id} stands there twice")
+            raise ValueError(f"rules.yaml: {rule.id} is listed twice")
         rules[rule.id] = rule
     return rules
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Rule values on a clock that runs `speed` times faster than Google's."""
+    """Rule values on a clock that runs `speed` times as fast as Google's."""
 
     speed: float = DEFAULT_SPEED
 
     @classmethod
     def of(cls, paths: TwinPaths) -> "Rules":
-        """Return the rules at the speed the twin in `paths` was started with."""
+        """Return the rules at the speed of the twin in `paths`."""
         try:
             settings = json.loads(paths.settings_file.read_text())
         except FileNotFoundError:
@@ -67,7 +67,7 @@ class Rules:
         return cls(speed=float(settings.get("speed", DEFAULT_SPEED)))
 
     def value(self, rule_id: str) -> Any:
-        """Return a rule's value as it stands in the file; `KeyError` names an unknown rule."""
+        """Return a rule's value from the file; `KeyError` names an unknown rule."""
         return all_rules()[rule_id].value
 
     def seconds(self, rule_id: str) -> float:

@@ -1,4 +1,4 @@
-"""Scenarios: what happens to the world's capacity, and when.
+"""Scenarios: scheduled changes of the world's capacity.
 
 A scenario is a YAML file in `twin/scenarios/`: the world at the start, then steps, each after some
 time (`after`, on Google's clock) or when pods are ready (`when: ready`). They edit `capacity.yaml`.
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from twin.host.file_problems import lines_of, read_yaml
 from twin.host.paths import TwinPaths
-from twin.world.capacity import StockLine, World
+from twin.world.capacity import StockLine, World, initial
 from twin.world.events import Events
 from twin.world.quota import QuotaLine
 from twin.world.rules import Rules
@@ -25,7 +25,7 @@ _READY_KINDS = {"pod.ready"}
 
 
 class ScenarioError(ValueError):
-    """A scenario's file is wrong; the message names the field."""
+    """A scenario's file is not valid; the message names the field."""
 
 
 class _Strict(BaseModel):
@@ -33,7 +33,7 @@ class _Strict(BaseModel):
 
 
 class Change(_Strict):
-    """How many chips a line of the stock has from now on."""
+    """A new number of chips for a stock line."""
 
     zone: str
     accelerator: str
@@ -42,25 +42,25 @@ class Change(_Strict):
     chips: int | Literal["unlimited"]
 
     def line(self) -> StockLine:
-        """Return it as a line of the world."""
+        """Return it as a stock line of the world."""
         return StockLine(**self.model_dump())
 
 
 class Step(_Strict):
-    """One thing that happens."""
+    """A step of a scenario."""
 
     title: str
     after: float | None = Field(default=None, ge=0)
-    """Seconds after the step before, on Google's clock."""
+    """Seconds after the previous step, on Google's clock."""
     when: Literal["ready"] | None = None
-    """`ready`: when a pod became ready after the step before."""
+    """`ready`: after a pod becomes ready following the previous step."""
     timeout: float = Field(default=3600, gt=0)
-    """How long `when` is waited for, in seconds on Google's clock."""
+    """Timeout for `when`, in seconds of Google's clock."""
     set: tuple[Change, ...] = ()
     outages: tuple[str, ...] | None = None
-    """Zones that are down from now on; None leaves them as they are."""
+    """Zones that are down from now on; None for no change."""
     quota: tuple[QuotaLine, ...] | None = None
-    """Limits from now on, all of them; None leaves them as they are."""
+    """All limits from now on; None for no change."""
 
     @model_validator(mode="after")
     def _has_one_moment(self) -> "Step":
@@ -70,24 +70,24 @@ class Step(_Strict):
 
 
 class Stage(_Strict):
-    """A stretch of traffic; never sped up, so both are in real time."""
+    """A phase of traffic, with rate and duration in real time."""
 
     rate: float = Field(gt=0, le=1000)
-    """Requests a second."""
+    """Requests per second."""
     seconds: float = Field(gt=0, le=3600)
 
 
 class Traffic(_Strict):
-    """Requests that come through the gateway while a scenario plays."""
+    """Traffic through the gateway during a scenario."""
 
     stages: tuple[Stage, ...] = Field(min_length=1)
-    """One after the other, from the start of the scenario."""
+    """Consecutive phases from the start of the scenario."""
     prompt_tokens: int = Field(ge=1, le=100_000)
     output_tokens: int = Field(ge=1, le=100_000)
     clients: tuple[str, ...] = ()
-    """Regions from which requests come in turn, for a stack with a front; empty: nobody says."""
+    """Regions of the requests in turn, for a stack with a front; empty for no region."""
     streamed_share: float = Field(default=1.0, ge=0, le=1)
-    """Part of the answers that are streamed."""
+    """Share of streamed responses, 0 to 1."""
 
 
 class Scenario(_Strict):
@@ -95,10 +95,11 @@ class Scenario(_Strict):
 
     name: str = Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
     description: str
-    start: World = World()
+    start: World = Field(default_factory=initial)
+    """World at the start; by default that of a new twin."""
     steps: tuple[Step, ...] = ()
     traffic: Traffic | None = None
-    """Beside the one client that always asks."""
+    """Traffic in addition to the client that always sends requests."""
 
 
 def load(file: Path) -> Scenario:
@@ -121,18 +122,18 @@ def load(file: Path) -> Scenario:
 
 
 def names() -> list[str]:
-    """Return the names of the scenarios that come with the twin."""
+    """Return the names of the built-in scenarios."""
     return sorted(file.stem for file in SCENARIOS.glob("*.yaml"))
 
 
 def find(name: str) -> Path:
-    """Return the file of a scenario: one that comes with the twin, or a path."""
+    """Return the file of a scenario: a built-in one, or a path."""
     own = SCENARIOS / f"{name}.yaml"
     return own if own.exists() else Path(name)
 
 
 def changed(world: World, step: Step) -> World:
-    """Return the world after a step: lines replace lines about the same thing, or come first."""
+    """Return the world after a step; its lines replace matching lines, or come first."""
     new = {_key(change.line()): change.line() for change in step.set}
     kept = [new.pop(_key(line), line) for line in world.stock]
     outages = world.outages if step.outages is None else step.outages
@@ -146,7 +147,7 @@ def _key(line: StockLine) -> tuple[str, str, str, str | None]:
 
 
 class ScenarioRunner:
-    """Plays one scenario on a twin."""
+    """A run of a scenario on a twin."""
 
     def __init__(self, paths: TwinPaths, file: Path) -> None:
         """Read the scenario.
@@ -160,7 +161,7 @@ class ScenarioRunner:
         self._rules = Rules.of(paths)
 
     def prepare(self) -> None:
-        """Put the world into the state in which the scenario starts."""
+        """Set the world to the initial state of the scenario."""
         self.scenario.start.save(self._paths.capacity_file)
 
     def run(
@@ -168,14 +169,14 @@ class ScenarioRunner:
         on_step: Callable[[Step], None] | None = None,
         stop: threading.Event | None = None,
     ) -> bool:
-        """Play the steps; `prepare` comes before.
+        """Run the steps, after `prepare`.
 
         Args:
-            on_step: told of each step when it happens.
-            stop: ends the scenario early.
+            on_step: called at each step.
+            stop: event that ends the scenario early.
 
         Returns:
-            False if a step's condition was waited for in vain, or `stop` was set.
+            False if a step's condition timed out, or `stop` was set.
         """
         stop = stop or threading.Event()
         since = time.time()

@@ -1,7 +1,6 @@
-"""What exists in the twin's Google Cloud: one SQLite file, read by other processes too.
+"""The resources in the twin's Google Cloud: one SQLite file, which other processes also read.
 
-Each call is one short transaction on a connection of its own, so threads and processes
-need no lock.
+Each call is one short transaction on its own connection, so threads and processes need no lock.
 """
 
 import json
@@ -44,7 +43,7 @@ class Record:
     urn: str
     status: Status
     acknowledged: bool
-    """Whether an engine has shown that it knows the resource exists."""
+    """Whether an engine has acknowledged the resource."""
     inputs: Json
     outputs: Json
     created: float
@@ -53,12 +52,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Use:
-    """A resource that refers to another."""
+    """A reference from one resource to another."""
 
     type: str
     id: str
     blocks: bool
-    """Whether the other cannot be deleted meanwhile."""
+    """Whether the target cannot be deleted while the reference exists."""
 
 
 class Store:
@@ -92,7 +91,7 @@ class Store:
             db.execute("COMMIT")
 
     def add(self, record: Record, uses: list[Use]) -> Record | None:
-        """Add a resource; return the one that stands under its type and id already, if any."""
+        """Add a resource; return the existing one with its type and ID, if any."""
         with self._write() as db:
             found = _one(db, record.type, record.id)
             if found is not None:
@@ -127,7 +126,7 @@ class Store:
         acknowledged: bool | None = None,
         uses: list[Use] | None = None,
     ) -> None:
-        """Change what is given of a resource."""
+        """Change the given fields of a resource."""
         values: dict[str, Any] = {
             "status": status,
             "urn": urn,
@@ -146,18 +145,18 @@ class Store:
                 _set_uses(db, token, resource_id, uses)
 
     def remove(self, token: str, resource_id: str) -> None:
-        """Forget a resource and what it refers to."""
+        """Delete a resource and its references."""
         with self._write() as db:
             db.execute("DELETE FROM resources WHERE type = ? AND id = ?", (token, resource_id))
             db.execute("DELETE FROM uses WHERE user_type = ? AND user_id = ?", (token, resource_id))
 
     def get(self, token: str, resource_id: str) -> Record | None:
-        """Return a resource, or None where it does not exist."""
+        """Return a resource, or None if it does not exist."""
         with self._open() as db:
             return _one(db, token, resource_id)
 
     def acknowledge(self, token: str, resource_id: str) -> None:
-        """Note that an engine knows a resource; writes only the first time."""
+        """Record that an engine knows a resource; write only the first time."""
         with self._open() as db:
             row = db.execute(
                 "SELECT 1 FROM resources WHERE type = ? AND id = ? AND acknowledged = 0",
@@ -167,14 +166,14 @@ class Store:
             self.set(token, resource_id, acknowledged=True)
 
     def find(self, token: str, name: str | None = None) -> list[Record]:
-        """Return the resources of a type, or those of them with a name, oldest first."""
+        """Return the resources of a type, optionally with a name, oldest first."""
         clause, values = ("", (token,)) if name is None else (" AND name = ?", (token, name))
         query = f"SELECT * FROM resources WHERE type = ?{clause} ORDER BY created, id"  # noqa: S608
         with self._open() as db:
             return [_record(row) for row in db.execute(query, values)]
 
     def has_name(self, token: str, name: str) -> bool:
-        """Say whether a resource of a type has a name; of an address, the part before `@`."""
+        """Return whether a resource has a name; for email addresses, the part before `@`."""
         query = "SELECT 1 FROM resources WHERE type = ? AND (name = ? OR name GLOB ?) LIMIT 1"
         with self._open() as db:
             return db.execute(query, (token, name, f"{name}@*")).fetchone() is not None
@@ -185,7 +184,7 @@ class Store:
             return [_record(row) for row in db.execute("SELECT * FROM resources ORDER BY created")]
 
     def users(self, token: str, resource_id: str) -> list[Use]:
-        """Return the resources that refer to one."""
+        """Return the resources that reference a resource."""
         with self._open() as db:
             rows = db.execute(
                 "SELECT user_type, user_id, blocks FROM uses WHERE type = ? AND id = ?"
@@ -195,18 +194,18 @@ class Store:
             return [Use(row[0], row[1], bool(row[2])) for row in rows]
 
     def fact(self, name: str) -> Any:
-        """Return a fact that outlives resources, None where it was never noted."""
+        """Return a fact that outlives resources, or None if it was never recorded."""
         with self._open() as db:
             row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
 
     def note(self, name: str, value: Any) -> None:
-        """Note a fact."""
+        """Record a fact."""
         with self._write() as db:
             db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
 
     def next_number(self, name: str) -> int:
-        """Return 1, 2, 3 … for a counter."""
+        """Return the next value of a counter, starting at 1."""
         with self._write() as db:
             row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
             number = 1 if row is None else int(json.loads(row[0])) + 1
@@ -247,7 +246,7 @@ def _set_uses(db: sqlite3.Connection, token: str, resource_id: str, uses: list[U
 def new_record(
     token: str, resource_id: str, name: str, project: str, urn: str, inputs: Json, outputs: Json
 ) -> Record:
-    """Return a record of a resource whose creation starts now."""
+    """Return the record of a resource whose creation starts now."""
     return Record(
         type=token,
         id=resource_id,
@@ -265,7 +264,7 @@ def new_record(
 def find_by_name(token: str, name: str, paths: TwinPaths | None = None) -> Json | None:
     """Return the outputs of the first ready resource of a type with a name, or None.
 
-    Other processes of a twin use it, such as the gateway that looks for an address.
+    Other processes of a twin use it, such as the gateway to look up an address.
     """
     file = (paths or TwinPaths.default()).cloud_db
     if not file.exists():

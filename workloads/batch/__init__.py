@@ -1,1 +1,1 @@
-"""Batches: files of requests that models answer with spare capacity, by OpenAI's Batch API."""
+"""Batches: files of requests that models answer with spare capacity, with OpenAI's Batch API."""

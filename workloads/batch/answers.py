@@ -1,4 +1,4 @@
-"""Answers of a shard: kept as they come, read again after a death, and sealed once each."""
+"""Answers of a shard: stored as they arrive, read again after a crash, and sealed once."""
 
 import asyncio
 import contextlib
@@ -17,20 +17,20 @@ from .records import Held, change_shard, work_prefix
 _FIRST_WAIT: Final = 0.5
 _LONGEST_WAIT: Final = 15.0
 _PART_BYTES: Final = 8 * 2**20
-"""Bytes of a part above which the next answer begins another."""
+"""Size of a part above which the next answer starts another part, in bytes."""
 _MOST_WAITING: Final = 8 * 2**20
-"""Bytes of answers that wait for a write above which no further request begins."""
+"""Size of answers waiting for a write above which no further request starts, in bytes."""
 _LONGEST_HEAD: Final = 32
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What became of one request."""
+    """Outcome of one request."""
 
     number: int
-    """Of its line in the input, from 1."""
+    """Number of its line in the input, from 1."""
     is_good: bool
-    """Whether it belongs into the output, and not into the file of failures."""
+    """Whether it belongs in the output instead of the error file."""
     line: bytes
     """Line of that file, with its end."""
 
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Kept:
-    """An answer in a part. Its line may be large, so it stays there until the shard is sealed."""
+    """An answer in a part; its line may be large, so it stays there until the shard is sealed."""
 
     number: int
     is_good: bool
@@ -49,21 +49,21 @@ class Kept:
 
 
 def answered(number: int, batch: str, custom_id: str, response: dict[str, Any]) -> Answer:
-    """Return the answer to a request that an engine answered, whatever it said."""
+    """Return the answer for a request that an engine answered, including errors."""
     line = {"custom_id": custom_id, "response": response, "error": None}
     is_good = 200 <= response["status_code"] < 300
     return Answer(number, is_good, _line({"id": request_id(batch, number), **line}))
 
 
 def unanswered(number: int, batch: str, custom_id: str, code: str, message: str) -> Answer:
-    """Return the answer to a request that nobody answered."""
+    """Return the answer for a request without a response."""
     error = {"code": code, "message": message}
     line = {"custom_id": custom_id, "response": None, "error": error}
     return Answer(number, False, _line({"id": request_id(batch, number), **line}))
 
 
 def request_id(batch: str, number: int) -> str:
-    """Return the id of a request, the same however often it is sent."""
+    """Return the ID of a request, which is the same for every attempt."""
     return f"batch_req_{batch.removeprefix('batch_')}{number:05d}"
 
 
@@ -76,7 +76,7 @@ def _head(number: int, is_good: bool) -> bytes:
 
 
 async def read_parts(bucket: Bucket, held: Held) -> dict[int, Kept]:
-    """Return what is kept of a shard by the numbers of lines: of two answers to one, the first."""
+    """Return the stored answers of a shard by line number; the first of duplicates wins."""
     entries = await bucket.entries(f"{_parts(held)}/")
 
     def found() -> dict[int, Kept]:
@@ -94,7 +94,7 @@ async def read_parts(bucket: Bucket, held: Held) -> dict[int, Kept]:
 
 
 async def keep(bucket: Bucket, held: Held, answers: Sequence[Answer]) -> list[Kept]:
-    """Keep answers in a part of their own."""
+    """Store answers in a new part."""
     if not answers:
         return []
     content, kept = _part(f"{_parts(held)}/{held.generation:020d}-rest", answers)
@@ -104,7 +104,7 @@ async def keep(bucket: Bucket, held: Held, answers: Sequence[Answer]) -> list[Ke
 
 
 def _part(name: str, answers: Iterable[Answer]) -> tuple[bytes, list[Kept]]:
-    """Return the content of a part, and where its answers are."""
+    """Return the content of a part, and the positions of its answers."""
     texts: list[bytes] = []
     kept: list[Kept] = []
     at = 0
@@ -122,13 +122,13 @@ def _parts(held: Held) -> str:
 
 
 class Parts:
-    """Keeps answers soon after they come: one write takes all that came during the last.
+    """Stores answers soon after they arrive: each write takes everything since the last one.
 
     Args:
-        bucket: Where.
-        held: The shard.
+        bucket: Bucket to store them in.
+        held: Shard of the answers.
         keep_seconds: Shortest time between two writes.
-        kept: Takes what a write kept.
+        kept: Called with the answers that a write stored.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Parts:
         self._waiting: list[Answer] = []
         self._bytes = 0
         self.room = asyncio.Event()
-        """Set while few enough bytes wait for a write that more requests may begin."""
+        """Set while so few bytes wait for a write that more requests may start."""
         self.room.set()
         self._came = asyncio.Event()
         self._closed = False
@@ -153,7 +153,7 @@ class Parts:
         self._task = asyncio.create_task(self._write())
 
     def add(self, answer: Answer) -> None:
-        """Keep an answer."""
+        """Store a response."""
         self._waiting.append(answer)
         self._bytes += len(answer.line)
         if self._bytes > _MOST_WAITING:
@@ -161,13 +161,13 @@ class Parts:
         self._came.set()
 
     async def close(self) -> None:
-        """Return once everything is kept."""
+        """Return once everything is stored."""
         self._closed = True
         self._came.set()
         await self._task
 
     async def abandon(self) -> None:
-        """Keep nothing more: the shard is another's."""
+        """Stop storing: another worker has the shard."""
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
@@ -199,7 +199,7 @@ class Parts:
         return some
 
     async def _keep(self, some: list[Answer]) -> list[Kept]:
-        """Write a part, again and again: the model is not asked twice because a write fails."""
+        """Write a part, with retries, so that a failed write does not repeat the request."""
         self._number += 1
         name = f"{self._name}-{self._number:06d}"
         content, kept = _part(name, some)
@@ -218,13 +218,13 @@ class Parts:
 
 
 async def seal(bucket: Bucket, held: Held, known: Mapping[int, Kept]) -> Held:
-    """Write the answers of a shard, one a line in the order of its requests, and close it.
+    """Write the answers of a shard, one per line in the order of its requests, and close it.
 
     The two objects have names of their own, so what a process wrote that lost the shard is never
     part of a result: only the change of the shard makes them count.
 
     Raises:
-        Changed: The shard is another's by now.
+        Changed: Another worker has the shard by now.
     """
     ordered = [known[number] for number in sorted(known)]
     good = [each.line for each in ordered if each.is_good]

@@ -1,4 +1,4 @@
-"""Asks a model about one request of a batch until there is an answer, or no reason to go on."""
+"""Sends one request of a batch to a model until there is an answer or retries are pointless."""
 
 import asyncio
 import json
@@ -24,16 +24,16 @@ _BUSY: Final = (429, 503)
 _MAY_PASS: Final = (408, 409, 425)
 """Statuses below 500 that another attempt may help."""
 _AWAY: Final = (0, 502)
-"""Nobody answers, or a proxy reports that."""
+"""No response, or a proxy that got none."""
 _REJECTED_KEY: Final = (401, 403)
-"""Somebody has to fix the key; meanwhile no request is at fault."""
+"""Somebody must fix the key; until then, no request is at fault."""
 _SPENT: Final = "insufficient_quota"
 """Code of a quota that a new month or a larger limit restores: no request is at fault."""
 _CONNECT_SECONDS: Final = 5.0
 
 
 class Stopped(Exception):
-    """The request was given up: its batch ends, or the worker goes."""
+    """The request was abandoned because its batch ends or the worker stops."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Question:
 
 @dataclass(frozen=True)
 class _Said:
-    """What came back: status 0 where nobody answers, -1 where the connection broke."""
+    """A response, with status 0 if there was none and -1 if the connection broke."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,7 +57,7 @@ class _Said:
 
 
 class Asking:
-    """Asks the gateway, slower the busier it is.
+    """Sends requests to the gateway, more slowly when it is busy.
 
     A pool that is busy or away costs a request no attempt: it is waited for as long as the batch
     lasts. What breaks or fails in the middle costs one, as the request may be the cause.
@@ -81,7 +81,7 @@ class Asking:
         """Return the answer to a request; the caller has entered `pressure` once.
 
         Args:
-            question: What is asked.
+            question: Request to send.
             until: Seconds since the epoch, after which there is no further attempt.
             stop: Ends waiting for another attempt; one that runs ends by itself.
 
@@ -123,7 +123,7 @@ class Asking:
         raise Stopped
 
     async def _enter(self, until: float, stop: asyncio.Event) -> None:
-        """Wait for room, and no longer than there is a reason to."""
+        """Wait for capacity, but no longer than necessary."""
         entering = asyncio.create_task(self._pressure.enter())
         stopping = asyncio.create_task(stop.wait())
         left = max(until - time.time(), 0.001)
@@ -138,7 +138,7 @@ class Asking:
             raise Stopped from None
 
     async def enter(self, until: float, stop: asyncio.Event) -> None:
-        """Wait until a first attempt may begin.
+        """Wait until a first attempt may start.
 
         Raises:
             Stopped: `until` passed or `stop` was set first.
@@ -176,7 +176,7 @@ class Asking:
             return _Said(-1, {}, b"")
 
     def _key(self, file: Path) -> str:
-        """Return the key; empty where there is none that can be sent."""
+        """Return the key; empty if there is none that can be sent."""
         try:
             key = file.read_text().strip()
         except (OSError, ValueError) as error:
@@ -185,7 +185,7 @@ class Asking:
         return key if key.isascii() and key.isprintable() else ""
 
     def _asked_wait(self, said: _Said) -> float | None:
-        """Return the seconds that an answer asks to wait, bounded: a quota asks for weeks."""
+        """Return the requested wait in seconds, bounded: a quota can request weeks."""
         after = retry_after(said.headers.get("retry-after"), time.time())
         return None if after is None else min(after, self._settings.longest_wait_seconds)
 
@@ -208,7 +208,7 @@ def _is_repeated(said: _Said) -> bool:
 
 
 def _code(body: bytes) -> str:
-    """Return the code of an error in OpenAI's form; empty where there is none."""
+    """Return the code of an error in OpenAI's format; empty if there is none."""
     try:
         return str(json.loads(body)["error"]["code"])
     except (ValueError, RecursionError, LookupError, TypeError):

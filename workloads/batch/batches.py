@@ -1,4 +1,4 @@
-"""`/v1/batches`: batches are made, shown, listed and cancelled."""
+"""`/v1/batches`: creates, shows, lists and cancels batches."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ _LONGEST_BODY: Final = 2**20
 
 
 class Batches:
-    """The batches of all teams; a team finds its own only."""
+    """The batches of all teams; a team has access only to its own."""
 
     def __init__(self, settings: Settings, bucket: Bucket, files: Files) -> None:
         self._settings = settings
@@ -99,7 +99,7 @@ class Batches:
         return found
 
     async def _public(self, batch: Batch) -> dict[str, Any]:
-        """Return a batch as the API has it, with what is done of it until now."""
+        """Return a batch in the format of the API, with its progress so far."""
         if batch["status"] in OVER or batch["status"] == "validating":
             return public_batch(batch)
         shards = [held.shard for held in await shards_of(self._bucket, batch["id"])]

@@ -1,8 +1,9 @@
-"""The bucket, through Google's client: every write can ask for the generation that it replaces."""
+"""The bucket, through Google's client; a write can require the generation that it replaces."""
 
 import asyncio
 import functools
 import io
+import threading
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,16 +44,16 @@ class BucketError(Exception):
 
 
 class Gone(BucketError):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 def reason(error: Exception) -> str:
-    """Return what a log may say of an error: the text of one of others may repeat a prompt."""
+    """Return the text of an error for a log; foreign errors may repeat a prompt."""
     return str(error) if isinstance(error, BucketError) else type(error).__name__
 
 
 class Changed(Exception):
-    """Somebody else wrote the object: there is another generation."""
+    """Another writer changed the object: it has another generation."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Entry:
 
 
 class Bucket:
-    """Objects of one bucket. A write that was repeated may report `Changed` for itself."""
+    """Objects of one bucket. A retried write may raise `Changed` because of its first attempt."""
 
     def __init__(self, name: str) -> None:
         """Open the bucket with the pod's own identity, or the emulator's without one.
@@ -86,7 +87,7 @@ class Bucket:
         self._threads = ThreadPoolExecutor(_THREADS, "bucket")
 
     async def read(self, name: str) -> tuple[bytes, int] | None:
-        """Return content and generation of an object, or None where there is none."""
+        """Return content and generation of an object, or None if it does not exist."""
         return await self._run(self._read, name)
 
     def _read(self, name: str) -> tuple[bytes, int] | None:
@@ -127,8 +128,8 @@ class Bucket:
         """Yield the lines of an object, with their ends; for a thread.
 
         Args:
-            name: Of the object.
-            longest: Bytes of a line. Of a longer one, one byte more is the last that is yielded.
+            name: Name of the object.
+            longest: Maximum bytes of a line. A longer line is cut one byte after this.
 
         Raises:
             Gone: There is no such object.
@@ -150,7 +151,7 @@ class Bucket:
             raise BucketError(f"{name}: {type(error).__name__}") from error
 
     async def entry(self, name: str) -> Entry | None:
-        """Return an object's description, or None where there is none."""
+        """Return an object's description, or None if it does not exist."""
         found = await self._run(lambda: self._bucket.get_blob(name, timeout=_SECONDS, retry=_retry))
         return None if found is None else _entry(found)
 
@@ -171,15 +172,17 @@ class Bucket:
         content: bytes,
         *,
         generation: int | None = None,
+        kind: str = "application/json",
         metadata: dict[str, str] | None = None,
     ) -> int:
         """Write an object and return its generation.
 
         Args:
-            name: Of the object.
-            content: Of the object.
-            generation: The one to replace, 0 where there must be none; by default whichever.
-            metadata: Short texts, which a listing returns.
+            name: Name of the object.
+            content: Content of the object.
+            generation: Generation to replace; 0 if there must be none; by default any.
+            kind: Content type.
+            metadata: Short strings that a listing returns.
 
         Raises:
             Changed: There is another generation.
@@ -190,7 +193,7 @@ class Bucket:
             blob.metadata = metadata
             blob.upload_from_string(
                 content,
-                content_type="application/json",
+                content_type=kind,
                 if_generation_match=generation,
                 timeout=_SECONDS,
                 retry=_retry,
@@ -200,7 +203,7 @@ class Bucket:
         return await self._run(write)
 
     async def join(self, name: str, pieces: Sequence[Piece]) -> None:
-        """Make one object of pieces of others, in their order, without all of it in memory."""
+        """Create one object from pieces of others, in order, without loading all of it."""
 
         def join() -> None:
             blob = self._bucket.blob(name)
@@ -213,27 +216,44 @@ class Bucket:
 
         await self._run(join)
 
-    async def upload(self, name: str, file: Path, metadata: dict[str, str]) -> None:
-        """Write an object from a file."""
+    async def upload(
+        self,
+        name: str,
+        file: Path,
+        metadata: dict[str, str],
+        kind: str = "application/jsonl",
+    ) -> None:
+        """Write an object from a file, in pieces. A cancelled upload leaves no object.
+
+        Raises:
+            Changed: The object exists.
+        """
+        stopped = threading.Event()
 
         def write() -> None:
             blob = self._bucket.blob(name)
             blob.chunk_size = _CHUNK  # the client's own is 100 MiB, sent again as a whole
             blob.metadata = metadata
-            blob.upload_from_filename(
-                str(file),
-                content_type="application/jsonl",
-                if_generation_match=0,
-                timeout=_SECONDS,
-                retry=_retry,
-            )
+            with _Stoppable(file, stopped) as content:
+                blob.upload_from_file(
+                    content,
+                    content_type=kind,
+                    if_generation_match=0,
+                    retry=_retry,
+                    size=file.stat().st_size,
+                    timeout=_SECONDS,
+                )
 
-        await self._run(write)
+        try:
+            await self._run(write)
+        except asyncio.CancelledError:
+            stopped.set()
+            raise
 
     async def compose(
         self, names: Sequence[str], target: str, scratch: str, metadata: dict[str, str]
     ) -> None:
-        """Make one object of others, in their order, through objects below the prefix `scratch`."""
+        """Create one object from others, in order, with temporary objects below `scratch`."""
         level, at = 0, list(names)
         while len(at) > _MOST_COMPOSED:
             groups = [at[i : i + _MOST_COMPOSED] for i in range(0, len(at), _MOST_COMPOSED)]
@@ -255,7 +275,7 @@ class Bucket:
         await self._run(compose)
 
     async def delete(self, name: str) -> None:
-        """Delete an object; one that is gone is no error."""
+        """Delete an object; a missing object is not an error."""
 
         def delete() -> None:
             try:
@@ -290,8 +310,21 @@ class Bucket:
             raise BucketError(f"Cloud Storage: {kind.__name__}") from error
 
     async def run_in_thread(self, call: Callable[..., _T], *arguments: Any) -> _T:
-        """Run what reads `lines` in a thread of its own."""
+        """Run a reader of `lines` in a separate thread."""
         return await self._run(call, *arguments)
+
+
+class _Stoppable(io.BufferedReader):
+    """A file that ends its upload between two pieces, before the object exists."""
+
+    def __init__(self, file: Path, stopped: threading.Event) -> None:
+        super().__init__(io.FileIO(file))
+        self._stopped = stopped
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self._stopped.is_set():
+            raise OSError("cancelled")
+        return super().read(size)
 
 
 def _entry(blob: Any) -> Entry:

@@ -1,4 +1,4 @@
-"""Refusals in the form of OpenAI's API."""
+"""Refusals in the format of OpenAI's API."""
 
 import json
 
@@ -6,7 +6,7 @@ from aiohttp import web
 
 
 class Refused(Exception):
-    """A call is refused."""
+    """A refused call."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Refused(Exception):
         self._param = param
 
     def response(self) -> web.Response:
-        """Return the answer to the client."""
+        """Return the response for the client."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         error = {
             "message": str(self),

@@ -1,4 +1,4 @@
-"""`/v1/files`: what batches read and write."""
+"""`/v1/files`: the input and output files of batches."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ _PIECE: Final = 2**20
 _LONGEST_FIELD: Final = 1000
 _MOST_FIELDS: Final = 20
 _MOST_UPLOADS: Final = 4
-"""At once: each may have the largest file on the disk."""
+"""Concurrent uploads: each may have the largest file on the disk."""
 _RETRY_SECONDS: Final = 5
 _SHORTEST_LIFE: Final = 3600
 _MOST_LISTED: Final = 10_000
@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 class Files:
-    """The files of all teams; a team finds its own only."""
+    """The files of all teams; a team has access only to its own."""
 
     def __init__(self, settings: Settings, bucket: Bucket) -> None:
         self._settings = settings
@@ -42,7 +42,7 @@ class Files:
         self._uploads = asyncio.Semaphore(_MOST_UPLOADS)
 
     async def find(self, team: str, file: str) -> StoredFile | None:
-        """Return a file, or None where the team has none of this id."""
+        """Return a file, or None if the team has no file with this ID."""
         entry = await self._bucket.entry(file_name(team, file)) if is_id(file) else None
         return None if entry is None else StoredFile.of(entry, self._settings.retention_days)
 
@@ -83,7 +83,7 @@ class Files:
         return web.json_response((await self._get(team, number)).public())
 
     def _life(self, given: dict[str, str]) -> int | None:
-        """Return `expires_after` in seconds, where it is given."""
+        """Return `expires_after` in seconds, if it is set."""
         if not given:
             return None
         return lifetime("expires_after", given, self._settings.retention_days)
@@ -91,7 +91,7 @@ class Files:
     async def _receive(
         self, request: web.Request, content: Path
     ) -> tuple[dict[str, str], str | None]:
-        """Return the fields of a form and the name of its file, which is on the disk then."""
+        """Return the fields of a form and the name of its file, which is then on the disk."""
         fields: dict[str, str] = {}
         filename: str | None = None
         try:
@@ -161,7 +161,7 @@ class Files:
         return response
 
     async def delete(self, team: str, request: web.Request) -> web.StreamResponse:
-        """Answer `DELETE /v1/files/ID`; the input of a batch that is not over stays."""
+        """Answer `DELETE /v1/files/ID`; refuse to delete the input of an open batch."""
         file = await self._get(team, request.match_info["id"])
         user = await self._user_of(team, file.id)
         if user is not None:
@@ -200,10 +200,10 @@ def is_id(value: str) -> bool:
 
 
 def lifetime(field: str, given: dict[str, Any], retention_days: int) -> int:
-    """Return how long a file lives, in seconds.
+    """Return the lifetime of a file, in seconds.
 
     Raises:
-        Refused: The value is another than the API has.
+        Refused: The API does not support the value.
     """
     if given.get("anchor") != "created_at":
         raise invalid(f"{field}.anchor", f"{field}.anchor: must be created_at.")
@@ -221,7 +221,7 @@ def lifetime(field: str, given: dict[str, Any], retention_days: int) -> int:
 def page_of(
     items: "list[tuple[str, _T]]", request: web.Request, default: int, most: int
 ) -> "tuple[list[_T], bool]":
-    """Return the items behind `after`, at most `limit`, and whether there are more."""
+    """Return the items after `after`, at most `limit`, and whether there are more."""
     try:
         limit = int(request.query.get("limit", str(default)))
     except ValueError:
@@ -238,7 +238,7 @@ def page_of(
 
 
 def listed(data: "list[dict[str, Any]]", has_more: bool) -> web.Response:
-    """Return a page as the API has it."""
+    """Return a page in the format of the API."""
     return web.json_response(
         {
             "object": "list",

@@ -1,7 +1,7 @@
-"""Moves batches on: validates, finalizes, expires, cancels, and clears up behind them.
+"""Advances batches: validates, finalizes, expires, cancels, and cleans up.
 
-Every replica of the service looks at every open batch. Who has something to do takes the lease of
-the batch first; a step that a death interrupts is done again by the next, with the same result.
+Every replica of the service checks every open batch and takes the batch's lease before a step. If a
+replica crashes during a step, another repeats the step with the same result.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ from .validation import LONGEST_LINE, Bounds, Checked, check
 from .worker import expired, questions_of
 
 _ABANDONED_SECONDS: Final = 600
-"""Age of what says that a batch is open when it cannot be about to be made any more."""
+"""Age after which an open marker without a batch is stale."""
 
 
 class Keeper:
-    """Looks after the open batches of a bucket."""
+    """Advances the open batches of a bucket."""
 
     def __init__(self, settings: Settings, bucket: Bucket, metrics: ServiceMetrics) -> None:
         self._settings = settings
@@ -53,10 +53,10 @@ class Keeper:
         self._metrics = metrics
         self._name = new_owner()
         self.is_working = False
-        """Whether the last look at the bucket ended well."""
+        """Whether the last poll of the bucket succeeded."""
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Look again and again until `stop` is set."""
+        """Poll until `stop` is set."""
         while not stop.is_set():
             try:
                 await self._look()
@@ -84,7 +84,7 @@ class Keeper:
         self._metrics.window_used.set(used)
 
     async def _look_at(self, entry: Entry) -> tuple[int, float]:
-        """Move a batch on; return its open requests and the share of its window that it used."""
+        """Advance a batch; return its open requests and the used share of its window."""
         found = opened(entry.name)
         if found is None:
             return 0, 0.0
@@ -106,7 +106,7 @@ class Keeper:
         return lines, used
 
     async def _move_on(self, entry: Entry, batch: Batch, shards: list[Held]) -> None:
-        """Take the next step of a batch; one that cannot be taken stops no other batch."""
+        """Run the next step of a batch; a failure does not affect other batches."""
         try:
             async with self._lease(entry) as is_mine:
                 if is_mine:
@@ -116,7 +116,7 @@ class Keeper:
 
     @contextlib.asynccontextmanager
     async def _lease(self, entry: Entry) -> AsyncGenerator[bool]:
-        """Hold the lease of a batch, if nobody else does, and renew it until the end."""
+        """Hold the lease of a batch if it is free, and renew it until the end."""
         lease = self._settings.lease_seconds
         if float(entry.metadata.get("until", "0")) > time.time():
             yield False
@@ -169,7 +169,7 @@ class Keeper:
         await self._again(entry)
 
     async def _again(self, entry: Entry) -> None:
-        """Let the lease go, so that the next step need not wait for its end."""
+        """Release the lease, so that the next step does not wait for its expiry."""
         await self._bucket.write(entry.name, b"", metadata={"until": "0"})
 
     async def _change(self, batch: Batch, statuses: tuple[str, ...], **changes: Any) -> None:
@@ -181,7 +181,7 @@ class Keeper:
             self._metrics.ended(changed["status"])
 
     async def _validate(self, batch: Batch) -> None:
-        """Look at every request of a batch, and deal them to shards."""
+        """Validate every request of a batch, and distribute them to shards."""
         name = file_name(batch["team"], batch["input_file_id"])
         settings = self._settings
         bounds = Bounds(
@@ -219,7 +219,7 @@ class Keeper:
         )
 
     async def _seal(self, batch: Batch, held: Held) -> None:
-        """Close a shard that no worker has, with what was kept of it."""
+        """Seal a shard that no worker has, with its stored answers."""
         until = time.time() + self._settings.lease_seconds
         try:
             mine = await change_shard(
@@ -235,7 +235,7 @@ class Keeper:
             return
 
     async def _questions(self, batch: Batch, held: Held) -> list[Question]:
-        """Return the requests of a shard; none where they are gone, and the batch fails."""
+        """Return the requests of a shard; empty if they are gone, which fails the batch."""
         try:
             return await questions_of(self._bucket, batch, held)
         except Gone:
@@ -244,7 +244,7 @@ class Keeper:
             return []
 
     async def _finalize(self, batch: Batch, shards: list[Held]) -> None:
-        """Make the files of a batch whose shards are all sealed, and end it."""
+        """Create the files of a batch with all shards sealed, and end it."""
         files: dict[str, str | None] = {}
         for kind in ("output", "errors"):
             parts = [name for each in shards if (name := getattr(each.shard, kind))]
@@ -264,7 +264,7 @@ class Keeper:
         await self._change(batch, (batch["status"],), status=ending, **changes)
 
     async def _compose(self, batch: Batch, kind: str, parts: list[str]) -> str:
-        """Make one file of a batch and return its id, the same however often this is done."""
+        """Create a file of a batch and return its ID; repeated calls return the same ID."""
         number = result_id(batch["id"], kind)
         await self._bucket.compose(
             parts,
@@ -288,7 +288,7 @@ def _are_sealed(shards: list[Held]) -> bool:
 
 
 def _open_lines(batch: Batch, shards: list[Held]) -> int:
-    """Return how many requests of a batch are not answered; 1 while nobody has counted them."""
+    """Return the number of unanswered requests of a batch; 1 until they are counted."""
     if batch["status"] == "validating":
         return 1
     done = sum(each.shard.completed + each.shard.failed for each in shards)
@@ -296,7 +296,7 @@ def _open_lines(batch: Batch, shards: list[Held]) -> int:
 
 
 def _has_step(batch: Batch, shards: list[Held]) -> bool:
-    """Return whether somebody has to do something now."""
+    """Return whether a batch has a step to run now."""
     status = batch["status"]
     if status == "in_progress":
         return _are_sealed(shards) or time.time() >= batch["expires_at"]

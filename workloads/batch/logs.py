@@ -1,4 +1,4 @@
-"""Log lines of batches, in the form of the workers of streams."""
+"""Log lines of batches, in the format of the stream workers."""
 
 import logging
 from typing import Any
@@ -12,5 +12,5 @@ __all__ = ["say", "set_up"]
 
 
 def say(severity: int, message: str, **fields: Any) -> None:
-    """Write a line with fields of its own; none has a prompt or an answer."""
+    """Write a line with fields, which never contain prompts or answers."""
     _log.log(severity, message, extra={"fields": fields})

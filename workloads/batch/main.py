@@ -26,7 +26,7 @@ from .settings import Settings, SettingsError, read_settings
 from .worker import Worker
 
 TEAM_HEADER: Final = "x-gki-team"
-"""Who calls: the gate of clients writes it and takes away what a client sent of the name."""
+"""Header with the caller: the client gate sets it, and overwrites a value from the client."""
 _LOOK_SECONDS: Final = 2.0
 _LOOK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
 _SHUTDOWN_SECONDS: Final = 60.0
@@ -86,7 +86,7 @@ async def _work(settings: Settings) -> None:
 
 
 async def _look(settings: Settings, session: aiohttp.ClientSession, pressure: Pressure) -> None:
-    """Read the queues of the pools from their pickers; one that does not answer has none."""
+    """Read the queues of the pools from their pickers; without an answer, a queue is empty."""
     while settings.metrics_of_pickers:
         queues: list[float] = []
         for url in settings.metrics_of_pickers:
@@ -100,7 +100,7 @@ async def _look(settings: Settings, session: aiohttp.ClientSession, pressure: Pr
 
 
 async def _serve(settings: Settings) -> None:
-    """Serve files and batches, and move batches on."""
+    """Serve files and batches, and advance batches."""
     stop = _stopping()
     metrics = ServiceMetrics()
     bucket = Bucket(settings.bucket)
@@ -165,16 +165,16 @@ def application(settings: Settings, bucket: Bucket, metrics: ServiceMetrics) -> 
 
 
 def _path(request: web.Request) -> str:
-    """Return the path of a route: ids are no labels of a metric."""
+    """Return the path of a route, because IDs must not be metric labels."""
     resource = request.match_info.route.resource
     return "other" if resource is None else resource.canonical
 
 
 def _team(settings: Settings, request: web.Request) -> str:
-    """Return who calls.
+    """Return the calling team.
 
     Raises:
-        Refused: The gate that writes it is not there, or knows other teams.
+        Refused: The gate that sets it is missing, or has other teams.
     """
     if settings.teams is None:
         return EVERYONE

@@ -1,4 +1,4 @@
-"""What the service and the workers count, for Prometheus."""
+"""Prometheus metrics of the service and the workers."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -40,15 +40,15 @@ class WorkerMetrics:
         )
 
     def answered(self, is_good: bool) -> None:
-        """Count an answer that is kept."""
+        """Count a stored answer."""
         self._requests.labels("completed" if is_good else "failed").inc()
 
     def retried(self, status: str) -> None:
-        """Count an attempt that is repeated."""
+        """Count a repeated attempt."""
         self._retries.labels(status).inc()
 
     def text(self) -> bytes:
-        """Return all of them in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
@@ -84,7 +84,7 @@ class ServiceMetrics:
         )
 
     def ended(self, status: str) -> None:
-        """Count a batch that is over."""
+        """Count a finished batch."""
         self._batches.labels(status).inc()
 
     def called(self, method: str, path: str, status: int) -> None:
@@ -92,5 +92,5 @@ class ServiceMetrics:
         self._calls.labels(method, path, str(status)).inc()
 
     def text(self) -> bytes:
-        """Return all of them in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

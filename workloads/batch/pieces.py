@@ -1,4 +1,4 @@
-"""Pieces of objects, read with few calls and little memory."""
+"""Reads pieces of objects with few calls and little memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final
 
 _GROUP_BYTES: Final = 16 * 2**20
 _GAP_BYTES: Final = 64 * 2**10
-"""Bytes between two pieces up to which one call reads both."""
+"""Maximum gap between two pieces that one call reads, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Piece:
     """Bytes of an object."""
 
     name: str
-    """Of the object."""
+    """Name of the object."""
     start: int
     end: int
 
@@ -25,10 +25,10 @@ class Piece:
 
 
 def contents_of(pieces: Iterable[Piece], read: Callable[[str, int, int], bytes]) -> Iterator[bytes]:
-    """Yield the contents of pieces in their order, with about 16 MiB or one piece in memory.
+    """Yield the contents of pieces in order, with about 16 MiB or one piece in memory.
 
     Args:
-        pieces: What is read.
+        pieces: Pieces to read.
         read: Returns the bytes of an object from a start up to an end.
     """
     for group in _groups(pieces):
@@ -55,7 +55,7 @@ def _groups(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 
 def _runs(group: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """Yield pieces of one object that lie close to each other."""
+    """Yield pieces of one object that are close to each other."""
     run: list[Piece] = []
     for piece in sorted(group, key=lambda each: (each.name, each.start)):
         if run and (piece.name != run[-1].name or piece.start - run[-1].end > _GAP_BYTES):

@@ -1,4 +1,4 @@
-"""What is in the bucket, and how it looks to a client: files, batches, and shards of batches.
+"""The records in the bucket and their public form: files, batches, and shards of batches.
 
 files/TEAM/FILE              a file; its metadata has the rest
 batches/TEAM/BATCH           a batch, as a document
@@ -19,19 +19,19 @@ from typing import Any, Final
 from .bucket import Bucket, Changed, Entry
 
 OVER: Final = ("cancelled", "completed", "expired", "failed")
-"""Statuses of a batch that nothing follows."""
+"""Final statuses of a batch."""
 EVERYONE: Final = "everyone"
-"""Team of all files where clients are not told apart."""
+"""Team of all files if clients have no teams."""
 _TRIES: Final = 8
 
 
 def now() -> int:
-    """Return the time in whole seconds, as the API has it."""
+    """Return the time in whole seconds, as in the API."""
     return int(time.time())
 
 
 def new_id(prefix: str) -> str:
-    """Return an id; later ones are behind earlier ones in the order of names."""
+    """Return an ID; IDs sort by time of creation."""
     return f"{prefix}{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
 
 
@@ -46,12 +46,12 @@ def batch_name(team: str, batch: str) -> str:
 
 
 def open_name(created: int, team: str, batch: str) -> str:
-    """Return the object that says that a batch is not over."""
+    """Return the name of the object that marks a batch as open."""
     return f"open/{created:011d}/{team}/{batch}"
 
 
 def opened(name: str) -> tuple[int, str, str] | None:
-    """Return time, team and id of a batch that is not over; None for what another put there."""
+    """Return time, team and ID of an open batch; None for a foreign object."""
     match name.split("/"):
         case ["open", created, team, batch] if created.isdecimal() and team and batch:
             return int(created), team, batch
@@ -60,12 +60,12 @@ def opened(name: str) -> tuple[int, str, str] | None:
 
 
 def result_id(batch: str, kind: str) -> str:
-    """Return the id of the file of a batch's answers (`output`) or failures (`errors`)."""
+    """Return the ID of the file of a batch's answers (`output`) or failures (`errors`)."""
     return f"file-{batch.removeprefix('batch_')}{kind}"
 
 
 def work_prefix(batch: str) -> str:
-    """Return the prefix of what is deleted once a batch is over."""
+    """Return the prefix of the objects that are deleted once a batch is over."""
     return f"work/{batch}"
 
 
@@ -83,7 +83,7 @@ class StoredFile:
 
     @classmethod
     def of(cls, entry: Entry, retention_days: int) -> "StoredFile | None":
-        """Return the file of an object; None where its time is over or another put it there."""
+        """Return the file of an object; None if it has expired or is foreign."""
         try:
             _, team, file = entry.name.split("/")
             created = int(entry.metadata.get("created", "0"))
@@ -103,7 +103,7 @@ class StoredFile:
         )
 
     def public(self) -> dict[str, Any]:
-        """Return the file as the API has it."""
+        """Return the file in the format of the API."""
         return {
             "id": self.id,
             "object": "file",
@@ -118,7 +118,7 @@ class StoredFile:
 
 
 def file_metadata(purpose: str, filename: str, seconds: int | None = None) -> dict[str, str]:
-    """Return the metadata of a file that is made now, and gone after so many seconds."""
+    """Return the metadata of a new file that expires after a number of seconds."""
     created = now()
     expires = "" if seconds is None else str(created + seconds)
     found = {"created": str(created), "filename": filename, "purpose": purpose}
@@ -131,7 +131,7 @@ GONE: Final = {
     "param": "input_file_id",
     "line": None,
 }
-"""Error of a batch whose requests nobody can read."""
+"""Error of a batch whose requests cannot be read."""
 Batch = dict[str, Any]
 """A batch: what the API has, and `team`, `ending` (what it becomes once its shards are sealed)."""
 _INTERNAL: Final = ("ending", "output_seconds", "team")
@@ -140,7 +140,7 @@ _INTERNAL: Final = ("ending", "output_seconds", "team")
 def new_batch(
     team: str, endpoint: str, file: str, window_seconds: int, metadata: dict[str, str] | None
 ) -> Batch:
-    """Return a batch whose input nobody has looked at."""
+    """Return a new batch, before validation."""
     created = now()
     times = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling")
     return {
@@ -166,7 +166,7 @@ def new_batch(
 
 
 def public_batch(batch: Batch) -> dict[str, Any]:
-    """Return a batch as the API has it."""
+    """Return a batch in the format of the API."""
     return {name: value for name, value in batch.items() if name not in _INTERNAL}
 
 
@@ -176,17 +176,17 @@ class Shard:
 
     index: int
     start: int
-    """Where it begins in the input, in bytes."""
+    """Offset of its start in the input, in bytes."""
     end: int
     first: int
     """Number of its first line, from 1."""
     lines: int
     """Requests: lines that are not blank."""
     state: str = "open"
-    """`open`, `running` or `sealed`."""
+    """Status: `open`, `running` or `sealed`."""
     owner: str = ""
     until: float = 0.0
-    """When the owner's lease ends, in seconds since the epoch."""
+    """End of the owner's lease, in seconds since the epoch."""
     completed: int = 0
     failed: int = 0
     output: str = ""
@@ -201,7 +201,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Held:
-    """A shard, with the generation that a change of it replaces."""
+    """A shard, with the generation that an update replaces."""
 
     batch: str
     shard: Shard
@@ -219,7 +219,7 @@ def shard_name(batch: str, index: int) -> str:
 
 
 async def add_shard(bucket: Bucket, batch: str, shard: Shard) -> None:
-    """Make a shard; one that is there stays."""
+    """Create a shard, unless it exists."""
     try:
         await _write_shard(bucket, batch, shard, 0)
     except Changed:
@@ -227,7 +227,7 @@ async def add_shard(bucket: Bucket, batch: str, shard: Shard) -> None:
 
 
 async def shards_of(bucket: Bucket, batch: str) -> list[Held]:
-    """Return the shards of a batch in their order, out of one listing."""
+    """Return the shards of a batch in order, from one listing."""
     entries = await bucket.entries(f"{work_prefix(batch)}/shards/")
     return [
         Held(batch, Shard(**json.loads(each.metadata["shard"])), each.generation)
@@ -262,7 +262,7 @@ async def change_shard(bucket: Bucket, held: Held, **changes: Any) -> Held:
 
 
 def new_owner() -> str:
-    """Return the name of a lease: that of the process, and of no other lease of it."""
+    """Return the name of a lease: that of the process and of this lease only."""
     return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(6)}"
 
 
@@ -273,7 +273,7 @@ async def _write_shard(bucket: Bucket, batch: str, shard: Shard, generation: int
 
 
 async def read_batch(bucket: Bucket, team: str, batch: str) -> Batch | None:
-    """Return a batch, or None where there is none."""
+    """Return a batch, or None if it does not exist."""
     found = await bucket.read(batch_name(team, batch))
     return None if found is None else json.loads(found[0])
 
@@ -284,7 +284,7 @@ async def change_batch(
     """Change a batch that has one of the statuses.
 
     Returns:
-        The batch as it is then, changed or in another status, or None where there is none.
+        The batch as it is then, changed or in another status, or None if there is none.
 
     Raises:
         Changed: Others changed it again and again.
@@ -307,7 +307,7 @@ async def change_batch(
 
 
 async def fail_without_input(bucket: Bucket, batch: Batch) -> None:
-    """Let a batch whose input is gone end as failed, with the answers that it has."""
+    """End a batch without input as failed, with its answers so far."""
     await change_batch(
         bucket,
         batch["team"],

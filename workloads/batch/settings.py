@@ -21,58 +21,58 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Model:
-    """A name that requests may have in `model`."""
+    """A name for `model` in requests."""
 
     endpoints: tuple[str, ...]
-    """Endpoints that it answers."""
+    """Endpoints that the model supports."""
     objective: str = ""
-    """Value of the header that gives its requests their priority; empty sends none."""
+    """Value of the header that sets the priority of its requests; empty sends none."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What batches are kept in, whom workers ask, and what nobody may exceed."""
+    """Storage of batches, endpoint of workers, and limits."""
 
     bucket: str
     """Bucket of files and batches: the only state."""
     endpoint: str
     """URL of the gateway, without a path."""
     models: dict[str, Model]
-    """Models and adapters that requests may name."""
+    """Models and adapters that requests can name."""
     teams: dict[str, tuple[str, ...] | None] | None = None
-    """Names that each team may use, None for all of them; None where clients are not told apart."""
+    """Names that each team may use, or None for all; None if clients have no teams."""
     key_file: str = ""
-    """File of the key that workers send; empty where requests need none."""
+    """File with the key for workers; empty if requests need none."""
     metrics_of_pickers: tuple[str, ...] = ()
     """URLs of the metrics of the pools' pickers."""
     attempts: int = 5
-    """Attempts at a request that fails in the middle."""
+    """Maximum attempts of a request that fails in progress."""
     deadline_seconds: float = 600.0
-    """Longest answer."""
+    """Maximum duration of an answer, in seconds."""
     first_wait_seconds: float = 1.0
-    """Shortest wait before a second attempt; each further one may wait twice as long."""
+    """Minimum wait before a second attempt; it can double for each further one."""
     longest_wait_seconds: float = 60.0
-    """Longest wait before an attempt."""
+    """Maximum wait before an attempt."""
     most_in_flight: int = 16
-    """Most requests of a worker at once."""
+    """Maximum concurrent requests of a worker."""
     queue_most: float = 2.0
     """Waiting requests per replica of a pool above which no request is sent."""
     keep_seconds: float = 1.0
-    """Longest time between an answer and the write that keeps it."""
+    """Maximum time between an answer and the write that stores it."""
     lease_seconds: float = 60.0
-    """After so long without a renewal another process takes over."""
+    """Time without a renewal after which another process takes over."""
     poll_seconds: float = 5.0
-    """Between two looks for work, each of which lists the bucket."""
+    """Interval of polling for work; each poll lists the bucket."""
     most_lines: int = 50_000
-    """Requests of a batch."""
+    """Maximum requests of a batch."""
     most_bytes: int = 200 * 2**20
-    """Bytes of a file."""
+    """Maximum bytes of a file."""
     shard_lines: int = 500
     """Requests that one worker takes at a time."""
     shard_bytes: int = 8 * 2**20
     """Bytes of requests that one worker takes at a time."""
     window_seconds: int = 24 * 3600
-    """How long a batch may take."""
+    """Maximum duration of a batch."""
     retention_days: int = 30
     """Days that files and batches are kept, by the bucket's lifecycle."""
     replicas: int = 1
@@ -84,14 +84,14 @@ class Settings:
     address: str = ""
     """Address of the ports; empty for all."""
     scratch: str = ""
-    """Folder for uploads on their way; empty for the system's."""
+    """Folder for uploads in progress; empty for the system's."""
 
 
 def read_settings(path: Path) -> Settings:
     """Return the settings of a file.
 
     Raises:
-        SettingsError: A field is missing, unknown or of another kind.
+        SettingsError: A field is missing, unknown or of the wrong type.
     """
     try:
         content = json.loads(path.read_text())

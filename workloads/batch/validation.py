@@ -1,4 +1,4 @@
-"""Looks at the requests of a batch before any is sent, as OpenAI's Batch API does."""
+"""Validates the requests of a batch before any is sent, like OpenAI's Batch API."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from .settings import Model
 
 _MOST_ERRORS: Final = 100
 LONGEST_LINE: Final = 8 * 2**20
-"""What the gate of clients takes at most; a longer line would be parsed in vain."""
+"""Maximum request size of the clients' gate; longer lines are not parsed."""
 _MOST_LEVELS: Final = 100
 _MOST_INPUTS_OF_ONE: Final = 2048
 _MOST_INPUTS: Final = 50_000
@@ -27,10 +27,10 @@ class _Seen:
 
 @dataclass
 class Checked:
-    """What was found in the input of a batch."""
+    """Result of validating the input of a batch."""
 
     errors: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """In the API's form; where there is one, the batch fails."""
+    """Errors in the format of the API; if there are any, the batch fails."""
     shards: list[Shard] = field(default_factory=list[Shard])
     total: int = 0
     """Requests."""
@@ -38,7 +38,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a batch may ask for, and how it is dealt to workers."""
+    """Limits of a batch, and its distribution to workers."""
 
     endpoint: str
     models: Mapping[str, Model]
@@ -89,7 +89,7 @@ def _check_line(
 
 
 def _wrong(raw: bytes, bounds: Bounds, seen: _Seen) -> tuple[str, str, str | None] | None:
-    """Return code, message and field of what is wrong with a line."""
+    """Return code, message and field of an error in a line."""
     if len(raw) > LONGEST_LINE:
         return "request_too_large", "This request is larger than 8 MiB.", None
     line = _parsed(raw)
@@ -127,7 +127,7 @@ def _wrong_inputs(
 
 
 def _inputs(given: Any) -> int:
-    """Return how many embeddings an input asks for: numbers are the tokens of one."""
+    """Return the number of embeddings in an input; numbers are the tokens of one."""
     if not isinstance(given, list):
         return 1
     several = cast("list[Any]", given)
@@ -175,9 +175,9 @@ def _wrong_body(body: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | N
         return "missing_required_parameter", "Missing required parameter: 'body.model'.", "model"
     model = bounds.models.get(name)
     if model is None:
-        return "model_not_found", "The model of this request does not exist here.", "model"
+        return "model_not_found", "The model of this request does not exist.", "model"
     if bounds.endpoint not in model.endpoints:
-        message = f"The model of this request does not answer {bounds.endpoint}."
+        message = f"The model of this request does not support {bounds.endpoint}."
         return "model_not_supported", message, "model"
     if body.get("stream"):
         return "invalid_request", "Requests of a batch cannot be streamed.", "stream"

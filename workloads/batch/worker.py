@@ -1,4 +1,4 @@
-"""The worker: takes a shard, asks about each request, keeps answers, and lets go when told to."""
+"""The worker: takes a shard, sends its requests, stores the answers, and stops on request."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ class _Work:
     held: Held
     batch: Batch
     stop: asyncio.Event = field(default_factory=asyncio.Event)
-    """Nothing begins any more."""
+    """No more requests start."""
     fed: asyncio.Event = field(default_factory=asyncio.Event)
     """Every request has begun: there may be room for another shard."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
@@ -55,7 +55,7 @@ class _Work:
 
 
 class Worker:
-    """Works through the open batches of a bucket."""
+    """Processes the open batches of a bucket."""
 
     def __init__(
         self, settings: Settings, bucket: Bucket, asking: Asking, metrics: WorkerMetrics
@@ -70,11 +70,11 @@ class Worker:
 
     @property
     def is_draining(self) -> bool:
-        """Whether the worker takes nothing more."""
+        """Whether the worker takes no more work."""
         return self._draining
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set, then finish the requests that have begun."""
+        """Work until `stop` is set, then finish the running requests."""
         wait = self._settings.poll_seconds
         while not stop.is_set():
             pause = self._paused_until - time.monotonic()
@@ -102,7 +102,7 @@ class Worker:
             await asyncio.wait(set(self._works))
 
     async def _take(self) -> _Work | None:
-        """Return a shard that nobody has, of the team with the fewest at work, oldest first."""
+        """Return a free shard of the team with the fewest running shards, oldest first."""
         found: list[tuple[Batch, list[Held]]] = []
         running: Counter[str] = Counter()
         for entry in await self._bucket.entries("open/"):
@@ -129,7 +129,7 @@ class Worker:
         return None
 
     async def _open_batch(self, name: str) -> tuple[Batch, list[Held]] | None:
-        """Return a batch with its shards, or None where it has nothing to do."""
+        """Return a batch with its shards, or None if it has no work."""
         match opened(name):
             case (_, team, number):
                 batch = await read_batch(self._bucket, team, number)
@@ -149,7 +149,7 @@ class Worker:
             return None
 
     async def _work(self, work: _Work) -> None:
-        """Answer what is not answered of a shard."""
+        """Answer the unanswered requests of a shard."""
         shard = work.held.shard
         say(logging.INFO, "begins", batch=work.held.batch, shard=shard.index)
         renewing = asyncio.create_task(self._renew(work))
@@ -218,7 +218,7 @@ class Worker:
         await renewing
 
     async def _finish(self, work: _Work, questions: list[Question], known: dict[int, Kept]) -> None:
-        """Seal a shard that is done or whose batch ends, and give any other back."""
+        """Seal a shard that is done or whose batch ends; return any other shard."""
         if work.is_lost:
             return
         open_ones = [each for each in questions if each.number not in known]
@@ -257,7 +257,7 @@ class Worker:
         parts.add(answer)
 
     async def _renew(self, work: _Work) -> None:
-        """Keep the lease, and look whether the batch goes on."""
+        """Renew the lease, and check whether the batch continues."""
         lease = self._settings.lease_seconds
         ends = work.held.shard.until
         while not work.over.is_set():
@@ -287,7 +287,7 @@ class Worker:
 
 
 def expired(question: Question) -> Answer:
-    """Return the answer to a request that the batch had no time for."""
+    """Return the answer for a request that expired with its batch."""
     return unanswered(question.number, question.batch, question.custom_id, *EXPIRED)
 
 

@@ -17,7 +17,7 @@ const (
 	serialBits          = 120
 )
 
-// selfSigned returns a certificate whose key never leaves the process.
+// selfSigned returns a certificate. Its key never leaves the process.
 func selfSigned() (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

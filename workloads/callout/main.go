@@ -1,32 +1,33 @@
-// Command callout is the external processor of an inference gateway: it knows who is calling.
+// Command callout is the external processor of an inference gateway: it identifies the caller.
 //
 // Google's load balancer calls it for each request, as a GCPTrafficExtension of the Gateway with all
-// six events and full duplex bodies, after the model's route is chosen and before the endpoint picker.
-// It verifies an API key or a token, checks that the caller's team may use the model, counts the
-// team's requests, tokens and dollars over all of its replicas, and writes what each request used.
+// six events and full-duplex bodies, after the model's route is chosen and before the endpoint picker.
+// It verifies an API key or a token, checks that the caller's team may use the model, counts the team's
+// requests, tokens and dollars across all replicas, and records the usage of each request.
 //
 //	callout --config FILE [--grpc-port 9010] [--health-port 9011] [--metrics-port 9012]
 //
-// The load balancer speaks HTTP/2 over TLS and does not verify the certificate, so the program makes
-// its own at each start. Health is gRPC's health protocol in plain text on a port of its own: not
-// serving until the keys were read once, or ten seconds have passed without. Its service `liveness` is
-// serving all the while: a program that waits for keys is not to be restarted.
+// The load balancer speaks HTTP/2 over TLS and does not verify the certificate, so the program creates
+// a certificate at each start. The gRPC health protocol is served in plain text on a separate port. It
+// reports not serving until the keys have been read, for at most ten seconds. Its service `liveness`
+// always reports serving, because a restart does not help a program that waits for keys.
 //
-// Standard output has a line of JSON for each finished request of a known team; logs go to standard
-// error. Neither ever has a prompt, a body, or a credential.
+// Standard output has one JSON line for each finished request of a known team; logs go to standard
+// error. Neither contains prompts, bodies or credentials.
 //
-// What stays as it is, and what does not:
+// How it treats requests and responses:
 //
-//   - a request's body passes unchanged, or not at all; a guard of its model or team may mask texts in it;
-//   - headers that pickers and engines trust are removed, and set from the verified identity;
-//   - the credential and `accept-encoding` are removed;
-//   - an answer passes unchanged, but for the event of a stream that carries nothing but usage, where
-//     the client did not ask for it. Engines report it always (vLLM: --enable-force-include-usage),
-//     so that usage is exact; without it, events are counted and the record says `estimated`; guards may
-//     mask texts of an answer, and end it;
-//   - the list of models has the team's own;
-//   - a question that means what an earlier one of the team meant is answered from the cache, where the team
-//     has one.
+//   - The body of a request passes unchanged or not at all. A guard of its model or team can mask
+//     texts in it.
+//   - Headers that pickers and engines trust are removed, and set from the verified identity.
+//   - The credential and `accept-encoding` are removed.
+//   - A response passes unchanged, except that the event with only the usage is removed from a stream
+//     if the client did not request it. Engines always report usage (vLLM:
+//     --enable-force-include-usage), so that it is exact; without it, events are counted and the
+//     record is marked `estimated`. Guards can mask texts of a response, or end it.
+//   - The list of models contains only the team's models.
+//   - A question with the same meaning as an earlier one of the team is answered from the cache, if
+//     the team uses it.
 package main
 
 import (
@@ -99,14 +100,14 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("callout", flag.ContinueOnError)
 	flags.StringVar(&o.config, "config", "", "file of teams, limits and prices (required)")
-	flags.StringVar(&o.address, "address", "", "address to listen on; empty: all")
+	flags.StringVar(&o.address, "address", "", "address to listen on; empty means all")
 	flags.IntVar(&o.grpcPort, "grpc-port", 9010, "port of the external processor (HTTP/2 over TLS)")
-	flags.IntVar(&o.healthPort, "health-port", 9011, "port of gRPC's health protocol (plain text)")
+	flags.IntVar(&o.healthPort, "health-port", 9011, "port of the gRPC health protocol (plain text)")
 	flags.IntVar(&o.metricsPort, "metrics-port", 9012, "port of /metrics")
-	flags.IntVar(&o.maxBodyBytes, "max-body-bytes", 8<<20, "largest body of a request")
-	flags.Int64Var(&o.defaultMaxTokens, "default-max-tokens", 512, "estimate of an answer the client does not bound")
-	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "the client's place in X-Forwarded-For, from its end")
-	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between not serving and refusing new calls")
+	flags.IntVar(&o.maxBodyBytes, "max-body-bytes", 8<<20, "maximum size of a request body")
+	flags.Int64Var(&o.defaultMaxTokens, "default-max-tokens", 512, "estimated tokens of a response if the client sets no limit")
+	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
+	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
 	help := flags.Usage
 	flags.Usage = func() {}
 	flags.SetOutput(io.Discard)
@@ -157,7 +158,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	// streams in flight need keys and issuers until they end, so these outlive the signal
+	// active streams need keys and issuers until they end, so these outlive the signal
 	working, done := context.WithCancel(context.Background())
 	defer done()
 	verifier := identity.NewVerifier(secret)
@@ -166,10 +167,10 @@ func run(o options) error {
 	go file.Follow(working, func(c *config.Config) {
 		verifier.Use(working, c)
 		if err := limiter.Use(c); err != nil {
-			slog.Error("store not changed", "error", err.Error())
+			slog.Error("store settings not applied", "error", err.Error())
 		}
 		if err := answers.Use(c.Cache); err != nil {
-			slog.Error("cache not changed", "error", err.Error())
+			slog.Error("cache settings not applied", "error", err.Error())
 		}
 	})
 	processor := &extproc.Server{
@@ -239,8 +240,8 @@ func serve(ctx context.Context, o options, l listeners, processor *extproc.Serve
 	return web.Close()
 }
 
-// announce reports serving once the keys were read, or after a while without: then requests that need
-// none are answered, and the others refused.
+// announce reports serving after the keys were read, or after a timeout. Then requests that need no key
+// are served, and the others are refused.
 func announce(ctx context.Context, state *health.Server, isReady func() bool) {
 	limit := time.Now().Add(keysWait)
 	for !isReady() && time.Now().Before(limit) && ctx.Err() == nil {

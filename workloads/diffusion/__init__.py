@@ -1,5 +1,5 @@
-"""A server of Flux-family pictures behind OpenAI's images API, one process for each chip.
+"""Server for Flux-family image models with OpenAI's images API, with one process for each chip.
 
-It goes into an image as it is: it imports nothing of this repository but the package `kernels`,
-which lies beside it. `python -m diffusion --help` says what it does.
+The folder is copied into a container image unchanged. From this repository, it imports only the
+package `kernels` beside it. For its commands, run `python -m diffusion --help`.
 """

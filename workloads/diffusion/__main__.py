@@ -3,7 +3,9 @@
 import argparse
 import importlib
 import json
+import logging
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,12 @@ def parser() -> argparse.ArgumentParser:
         serve.add_argument(f"--{name.replace('_', '-')}", type=of, help="see config.py")
     serve.add_argument("--adapter", action="append", default=[], metavar="NAME=FOLDER")
     serve.add_argument("--size", action="append", default=[], metavar="WIDTHxHEIGHT")
+    serve.add_argument("--sigma", action="append", default=[], type=float, metavar="SHARE")
     worker = commands.add_parser("worker", help="one chip of a server, which starts it")
     worker.add_argument("--settings", required=True)
     worker.add_argument("--number", type=int, required=True)
+    train = commands.add_parser("train", help="fit a LoRA adapter to a folder of images")
+    train.add_argument("--config", type=Path, required=True, help="JSON file, see training.py")
     tiny = commands.add_parser("tiny", help="write a pipeline of random numbers, to try things")
     tiny.add_argument("folder", type=Path)
     tiny.add_argument("--adapter", action="append", default=[], help="also a LoRA of this name")
@@ -35,7 +40,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; return its exit status. What needs JAX is imported only where it runs."""
+    """Run a command and return its exit status. Modules that need JAX are imported on use."""
     given = parser().parse_args(argv)
     try:
         return _run(given)
@@ -45,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _settings(given: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of a file, if there is one, with those of the flags before them."""
+    """Return the settings of a file, if there is one, overridden by the flags."""
     settings: dict[str, Any] = json.loads(given.config.read_text()) if given.config else {}
     flags: dict[str, Any] = {name: getattr(given, name) for name in config.FLAGS}
     settings |= {name: value for name, value in flags.items() if value is not None}
@@ -53,7 +58,17 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
         settings["adapters"] = dict(entry.split("=", 1) for entry in given.adapter)
     if given.size:
         settings["sizes"] = given.size
+    if given.sigma:
+        settings["sigmas"] = given.sigma
     return settings
+
+
+def _train(file: Path) -> int:
+    from . import logs, training  # noqa: PLC0415
+
+    logs.set_up(sys.stdout)
+    run = importlib.import_module(".xla.train", __package__)
+    return run.train(training.read(file), partial(logs.say, logging.INFO))
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -65,6 +80,8 @@ def _run(given: argparse.Namespace) -> int:
         from . import worker  # noqa: PLC0415
 
         worker.main(config.from_dict(json.loads(given.settings)))
+    elif given.command == "train":
+        return _train(given.config)
     elif given.command == "tiny":
         tiny = importlib.import_module(".xla.tiny", __package__)
         tiny.write_pipeline(given.folder)

@@ -1,11 +1,11 @@
-"""Which pictures are drawn together, and on how many chips.
+"""Assignment of images to batches and chips.
 
-A picture is one candidate of a request. Nothing waits for a batch to fill: a chip that is idle gets
-work at once, and batches form by themselves while all chips are busy. Candidates go to idle chips
-first and share a chip only where there are more of them than idle chips, because of what each
-stage costs (FLUX.1 at 1024 pixels, docs/diffusion.md): a denoising step is bound by arithmetic even
-for one picture, so a batch of two takes twice as long and two chips take half; text encoding is
-done again on each chip, which costs money but no time; the decoder runs where the latents are.
+An image is one candidate of a request. The queue does not wait for a batch to fill: an idle chip
+gets work immediately, and batches form while all chips are busy. Candidates go to idle chips first.
+They share a chip only if there are more candidates than idle chips, because of the cost of each
+stage (FLUX.1 at 1024 pixels, docs/diffusion.md). A denoising step is compute-bound even for one
+image, so a batch of two takes twice as long, and two chips take half. Each chip repeats the text
+encoding, which costs chip time but adds no latency. The decoder runs where the latents are.
 """
 
 from collections import deque
@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from .adapters import Adapter
 from .work import Batch
 
 
 @dataclass(eq=False)
 class Picture:
-    """One candidate of a request, waiting or being drawn."""
+    """One candidate of a request, queued or in progress."""
 
     prompt: str
     seed: int
@@ -26,10 +27,10 @@ class Picture:
     width: int
     steps: int
     guidance: float
-    adapter: str | None
+    adapter: Adapter | None
     format: str
     arrived: float
-    """Monotonic time."""
+    """Monotonic time of arrival."""
     trace: str = ""
     done: Any = None
     """Future of the file."""
@@ -38,7 +39,7 @@ class Picture:
 
     @property
     def kind(self) -> tuple[Any, ...]:
-        """What must be the same in one batch."""
+        """Values that all images of a batch share."""
         return (
             self.height,
             self.width,
@@ -50,7 +51,7 @@ class Picture:
 
 
 class Queue:
-    """The pictures that wait, oldest first."""
+    """Queued images, oldest first."""
 
     def __init__(self) -> None:
         self._waiting: deque[Picture] = deque()
@@ -59,18 +60,22 @@ class Queue:
         return len(self._waiting)
 
     def add(self, pictures: Iterable[Picture]) -> None:
-        """Put pictures at the end."""
+        """Append images."""
         self._waiting.extend(pictures)
 
+    def adapters(self) -> set[str]:
+        """Return the names of the adapters of waiting images."""
+        return adapters_of(self._waiting)
+
     def remove(self, picture: Picture) -> None:
-        """Take a picture out that nobody wants any more, if it still waits."""
+        """Remove a canceled image if it is still queued."""
         if picture in self._waiting:
             self._waiting.remove(picture)
 
     def take(self, idle: int, most: int) -> list[Picture]:
-        """Return the next batch for one of `idle` chips: the oldest picture and its likes.
+        """Return the next batch for one of `idle` chips: the oldest image and similar ones.
 
-        Its likes are shared out over the idle chips; at most `most` are in a batch.
+        Similar images are distributed over the idle chips; a batch has at most `most` images.
         """
         if not self._waiting:
             return []
@@ -83,14 +88,19 @@ class Queue:
         return taken
 
     def drop_all(self) -> list[Picture]:
-        """Return everything that waits, and wait for nothing."""
+        """Return all queued images and empty the queue."""
         dropped = list(self._waiting)
         self._waiting.clear()
         return dropped
 
 
+def adapters_of(pictures: Iterable[Picture]) -> set[str]:
+    """Return the names of the adapters of images."""
+    return {picture.adapter.name for picture in pictures if picture.adapter is not None}
+
+
 def batch_of(pictures: list[Picture]) -> Batch:
-    """Return what a chip is told to draw."""
+    """Return the batch to send to a chip."""
     first = pictures[0]
     return Batch(
         adapter=first.adapter,

@@ -1,66 +1,79 @@
-"""Settings of a server: one JSON file, which the platform writes."""
+"""Settings of a server, from a JSON file that the platform writes."""
 
 import json
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 SAFE_STEPS = 100
+RANKS = (4, 8, 16, 32, 64, 128)
+"""Ranks that programs are compiled for; an adapter is padded to the next rank."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is served and how."""
+    """Settings of a server."""
 
     model: str
     """Name that clients use."""
     folder: str
-    """Of the weights, in diffusers' layout."""
+    """Folder of the weights, in diffusers' layout."""
     adapters: dict[str, str] = field(default_factory=dict[str, str])
-    """LoRA adapters: the name that clients use in place of the model's, and their folder."""
+    """Folders of LoRA adapters, by the name that clients use in place of the model's."""
+    live_adapters: str = ""
+    """Folder with adapters that can be added and removed while the server runs; empty: none."""
+    live_rank: int = 16
+    """Largest rank of live adapters; the next of `RANKS` is compiled in advance."""
     adapter_slots: int = 8
-    """Adapters that a chip keeps; the one used longest ago goes."""
+    """Number of adapters that a chip keeps; the least recently used is evicted."""
     pipeline: str = ".xla.flux:load"
-    """What draws: `MODULE:FUNCTION`; a leading dot is this package."""
+    """Pipeline as `MODULE:FUNCTION`; a leading dot means this package."""
     workers: int = 1
-    """Processes, one for each chip."""
+    """Number of processes, one for each chip."""
     port: int = 8000
     host: str = "0.0.0.0"  # noqa: S104 - a pod's probes and the load balancer come from outside
     platform: str = "tpu"
-    """`tpu` or `cpu`."""
+    """Platform: `tpu` or `cpu`."""
     sizes: tuple[tuple[int, int], ...] = ((1024, 1024),)
-    """Width and height of pictures, in pixels; each is a program, and the first the default."""
+    """Width and height of images, in pixels. Each has its own program; the first is the default."""
     steps: int = 0
-    """Denoising steps where a request does not say; 0: 28, or 4 of a model without guidance."""
+    """Default number of denoising steps; 0: 28, or 4 for a model without guidance."""
+    sigmas: tuple[float, ...] = ()
+    """Noise level before each step, for a model that was distilled to a fixed schedule; each
+    request then has as many steps. Empty: evenly distributed over the steps."""
+    step_cache: float = 0.0
+    """Relative change of the first block's output up to which a denoising step reuses the output
+    of the other blocks from an earlier step; 0: no reuse."""
     guidance: float = 3.5
-    """Guidance where a request does not say; models without it take none."""
+    """Default guidance; ignored by models without guidance."""
     text_tokens: int = 512
     """Tokens of a prompt: 256 for schnell, 512 for dev."""
     text_encoder_bits: int = 16
-    """Of the long text encoder's weights: 16, or 8, with which all of FLUX.1 fits a v6e."""
+    """Bits of the long text encoder's weights: 16, or 8, so that all of FLUX.1 fits a v6e."""
     max_batch: int = 4
-    """Most pictures that a chip draws together."""
+    """Maximum number of images in a batch."""
     max_candidates: int = 8
-    """Most pictures of one request."""
+    """Maximum number of images per request."""
     queue_limit: int = 64
-    """Pictures that may wait; a request that would make it more is refused with 429."""
+    """Maximum number of queued images; a request that would exceed it is rejected with 429."""
     timeout_seconds: float = 300.0
-    """Longest that a request may take, waiting included."""
+    """Time limit of a request, including queueing."""
     drain_seconds: float = 300.0
-    """Longest that pictures are finished after SIGTERM."""
+    """Time limit for finishing images after SIGTERM."""
     cache_folder: str = ""
-    """Where XLA keeps what it compiles; empty: nowhere."""
+    """Folder of XLA's compile cache; empty: no cache."""
     programs_folder: str = ""
-    """Programs that were compiled ahead of time, by `python -m diffusion compile`."""
+    """Folder of programs compiled ahead of time by `python -m diffusion compile`."""
     start_seconds: float = 1800.0
-    """Longest that a worker may take to load and compile."""
+    """Time limit for a worker to load and compile."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work.
+        """Reject invalid settings.
 
         Raises:
-            ValueError: the message has field, rule and value.
+            ValueError: The message has field, rule and value.
         """
         low = {"workers": 1, "max_batch": 1, "max_candidates": 1, "queue_limit": 1, "steps": 0}
         for name, least in low.items():
@@ -71,36 +84,67 @@ class Settings:
         if self.text_encoder_bits not in (8, 16):
             bits = self.text_encoder_bits
             raise ValueError(f"text_encoder_bits: must be 8 or 16, got {bits}")
+        self._check_schedule()
+        if not 1 <= self.live_rank <= RANKS[-1]:
+            raise ValueError(f"live_rank: must be from 1 to {RANKS[-1]}, got {self.live_rank}")
         if not self.sizes:
             raise ValueError("sizes: must have at least one, got none")
-        if self.adapters and self.adapter_slots < 1:
+        if (self.adapters or self.live_adapters) and self.adapter_slots < 1:
             raise ValueError(f"adapter_slots: must be at least 1, got {self.adapter_slots}")
         if self.model in self.adapters:
             raise ValueError(f"adapters: must not have the model's name, got {self.model!r}")
 
+    def _check_schedule(self) -> None:
+        """Reject an invalid schedule, and settings that conflict with a schedule.
+
+        Raises:
+            ValueError: The message has field, rule and value.
+        """
+        if not 0 <= self.step_cache < 1:
+            raise ValueError(f"step_cache: must be at least 0 and below 1, got {self.step_cache:g}")
+        if not self.sigmas:
+            return
+        falls = all(a > b for a, b in pairwise((*self.sigmas, 0.0)))
+        if len(self.sigmas) > SAFE_STEPS or not falls or self.sigmas[0] > 1:
+            rule = f"must be at most {SAFE_STEPS} falling numbers above 0, from at most 1"
+            raise ValueError(f"sigmas: {rule}, got {list(self.sigmas)}")
+        if self.steps not in (0, len(self.sigmas)):
+            rule = f"must be 0 or the {len(self.sigmas)} of sigmas"
+            raise ValueError(f"steps: {rule}, got {self.steps}")
+        if self.step_cache:
+            rule = "must be 0 when sigmas are set: a distilled schedule has no steps to skip"
+            raise ValueError(f"step_cache: {rule}, got {self.step_cache:g}")
+
     @property
     def batches(self) -> tuple[int, ...]:
-        """The batches that programs are compiled for: powers of two, and the largest."""
+        """Batch sizes that programs are compiled for: powers of two, and the largest."""
         powers = [2**n for n in range(self.max_batch.bit_length()) if 2**n < self.max_batch]
         return (*powers, self.max_batch)
 
     def padded(self, count: int) -> int:
-        """Return the smallest compiled batch that holds so many pictures."""
+        """Return the smallest compiled batch size for a number of images."""
         return next(batch for batch in self.batches if batch >= count)
 
     @property
+    def live_program_rank(self) -> int:
+        """Return the rank that programs of live adapters are compiled for."""
+        return next(rank for rank in RANKS if rank >= self.live_rank)
+
+    @property
     def smallest(self) -> tuple[int, int]:
-        """Height and width of the first size: enough where any size will do."""
+        """Height and width of the first size, for uses that work with any size."""
         width, height = self.sizes[0]
         return height, width
 
     @cached_property
     def default_steps(self) -> int:
-        """Return the steps where a request does not say.
+        """Return the default number of steps.
 
-        A model that takes no guidance was distilled to a few steps: FLUX.1 schnell wants 4, dev 28
-        (the model cards).
+        A model without guidance was distilled to a few steps: FLUX.1 schnell needs 4, dev 28
+        (according to the model cards).
         """
+        if self.sigmas:
+            return len(self.sigmas)
         if self.steps:
             return self.steps
         file = Path(self.folder, "transformer", "config.json")
@@ -114,24 +158,24 @@ FLAGS: dict[str, type] = {
     for kind in (str, int, float)
     if entry.type in (kind, kind.__name__)
 }
-"""Settings that are plain values, which the command line takes, too."""
+"""Settings with plain values, which are also command-line flags."""
 
 
 def read(file: Path) -> Settings:
     """Return the settings of a file.
 
     Raises:
-        ValueError: it is not JSON, or has a key or a value that cannot be.
+        ValueError: The file is not JSON, or has an invalid key or value.
     """
     given: Any = json.loads(file.read_text())
     return from_dict(given)
 
 
 def from_dict(given: dict[str, Any]) -> Settings:
-    """Return settings out of plain JSON.
+    """Return settings from plain JSON.
 
     Raises:
-        ValueError: a key or a value cannot be.
+        ValueError: A key or a value is invalid.
     """
     known = {entry.name for entry in fields(Settings)}
     if unknown := sorted(set(given) - known):
@@ -142,16 +186,18 @@ def from_dict(given: dict[str, Any]) -> Settings:
     sizes = given.get("sizes")
     if sizes is not None:
         given = {**given, "sizes": tuple(parsed_size(size) for size in sizes)}
+    if given.get("sigmas") is not None:
+        given = {**given, "sigmas": tuple(float(sigma) for sigma in given["sigmas"])}
     return Settings(**given)
 
 
-def parsed_size(text: str) -> tuple[int, int]:
+def parsed_size(text: str, field: str = "sizes") -> tuple[int, int]:
     """Return width and height of `WIDTHxHEIGHT`.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: The text has another format.
     """
     width, cross, height = text.partition("x")
     if not cross or not width.isdigit() or not height.isdigit():
-        raise ValueError(f"sizes: must be WIDTHxHEIGHT, got {text!r}")
+        raise ValueError(f"{field}: must be WIDTHxHEIGHT, got {text!r}")
     return int(width), int(height)

@@ -7,17 +7,17 @@ from typing import Any, BinaryIO
 
 _LENGTH = struct.Struct("<I")
 LARGEST = 2**31
-"""Bytes; a batch of pictures is a few million."""
+"""Largest message in bytes; a batch of images has a few million."""
 
 
 def packed(message: dict[str, Any]) -> bytes:
-    """Return a message as it is sent."""
+    """Return a message in the format for the pipe."""
     body = json.dumps(message).encode()
     return _LENGTH.pack(len(body)) + body
 
 
 def read(stream: BinaryIO) -> dict[str, Any] | None:
-    """Return the next message, or None where the other side is gone."""
+    """Return the next message, or None if the other side is closed."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -26,7 +26,7 @@ def read(stream: BinaryIO) -> dict[str, Any] | None:
 
 
 async def receive(reader: asyncio.StreamReader) -> dict[str, Any] | None:
-    """Return the next message, or None where the other side is gone."""
+    """Return the next message, or None if the other side is closed."""
     try:
         head = await reader.readexactly(_LENGTH.size)
         return json.loads(await reader.readexactly(_LENGTH.unpack(head)[0]))

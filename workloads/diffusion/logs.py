@@ -12,7 +12,7 @@ log = logging.getLogger("diffusion")
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, severity, message, and what `extra={"fields": …}` holds."""
+    """One object per line: time, severity, message, and the contents of `extra={"fields": …}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -37,11 +37,11 @@ def set_up(stream: TextIO) -> None:
 
 
 def say(severity: int, message: str, **fields: Any) -> None:
-    """Write a line with fields of its own."""
+    """Write a line with additional fields."""
     log.log(severity, message, extra={"fields": fields})
 
 
 def trace_of(traceparent: str | None) -> str:
-    """Return the trace that a W3C `traceparent` names, or a new one."""
+    """Return the trace of a W3C `traceparent`, or a new one."""
     match = _PARENT.fullmatch((traceparent or "").strip().lower())
     return match.group(1) if match else secrets.token_hex(16)

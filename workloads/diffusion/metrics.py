@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus. A unit of work is a picture, not a request."""
+"""Metrics of a server, for Prometheus. The unit of work is an image, not a request."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -12,7 +12,7 @@ OUTCOMES = ("cancelled", "drawn", "failed", "refused", "timed_out")
 
 
 class Metrics:
-    """The metrics of one server."""
+    """Metrics of one server."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -62,5 +62,5 @@ class Metrics:
             self.images.labels(outcome)
 
     def page(self) -> bytes:
-        """Return what `/metrics` shows."""
+        """Return the content of `/metrics`."""
         return generate_latest(self._registry)

@@ -1,8 +1,8 @@
-"""OpenAI's images API: what a client may ask, and how it is told no.
+"""OpenAI's images API: validation of requests, and errors.
 
 `POST /v1/images/generations` takes `prompt`, `model`, `n`, `size`, `response_format`,
 `output_format` and `user` as OpenAI documents them. Beyond that: `seed`, `num_inference_steps` and
-`guidance_scale`. Pictures are returned as `b64_json` only: a server has no place to keep files.
+`guidance_scale`. Images are returned only as `b64_json`, because the server does not store files.
 """
 
 import secrets
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from . import adapters
 from .config import SAFE_STEPS, Settings
 
 LONGEST_PROMPT = 32_000
@@ -32,7 +33,7 @@ _LARGEST_SEED = 2**32 - 1
 
 
 class ApiError(Exception):
-    """A refusal in OpenAI's shape."""
+    """An error in OpenAI's format."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class ApiError(Exception):
         self.param = param
         self.code = code
         self.retry_after = retry_after
-        """Seconds until it is worth trying again."""
+        """Seconds to wait before a retry."""
 
     def body(self) -> dict[str, Any]:
         """Return the JSON body."""
@@ -64,14 +65,14 @@ class ImageRequest:
 
     prompt: str
     model: str
-    adapter: str | None
+    adapter: adapters.Adapter | None
     count: int
     width: int
     height: int
     steps: int
     guidance: float
     seed: int
-    """Of the first picture; each further one has the next number."""
+    """Seed of the first image; it increases by one for each further image."""
     format: str
 
 
@@ -79,7 +80,7 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
     """Return the request of a JSON body.
 
     Raises:
-        ApiError: it asks for what this server cannot do; 404 for an unknown model.
+        ApiError: The server does not support the request; 404 for an unknown model.
     """
     if not isinstance(body, dict):
         raise ApiError(400, "the body must be a JSON object")
@@ -88,7 +89,8 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
         if name not in _ACCEPTED and value is not None:
             raise ApiError(400, f"{name}: this server has no such field", param=name)
     model = _text(given, "model", settings.model)
-    if model != settings.model and model not in settings.adapters:
+    adapter = adapters.find(settings, model)
+    if model != settings.model and adapter is None:
         message = f"The model {model!r} does not exist"
         raise ApiError(404, message, param="model", code="model_not_found")
     if _text(given, "response_format", "b64_json") != "b64_json":
@@ -97,7 +99,7 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
         )
     width, height = _size(_text(given, "size", "auto"), settings)
     return ImageRequest(
-        adapter=model if model in settings.adapters else None,
+        adapter=adapter,
         count=_whole(given, "n", 1, 1, settings.max_candidates),
         format=_one_of(_text(given, "output_format", "png"), "output_format", _FORMATS),
         guidance=_number(given, "guidance_scale", settings.guidance, 0.0, 100.0),
@@ -105,13 +107,13 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
         model=model,
         prompt=_prompt(given),
         seed=_whole(given, "seed", secrets.randbelow(_LARGEST_SEED), 0, _LARGEST_SEED),
-        steps=_whole(given, "num_inference_steps", settings.default_steps, 1, SAFE_STEPS),
+        steps=_steps(given, settings),
         width=width,
     )
 
 
 def answer(request: ImageRequest, images: list[str], created: int) -> dict[str, Any]:
-    """Return the body of a finished request; each picture says its seed."""
+    """Return the response body of a finished request; each image includes its seed."""
     seeds = (_seed(request.seed, at) for at in range(request.count))
     data = [{"b64_json": image, "seed": seed} for image, seed in zip(images, seeds, strict=True)]
     return {
@@ -124,14 +126,14 @@ def answer(request: ImageRequest, images: list[str], created: int) -> dict[str, 
 
 
 def seeds(request: ImageRequest) -> list[int]:
-    """Return the seed of each picture of a request."""
+    """Return the seed of each image of a request."""
     return [_seed(request.seed, at) for at in range(request.count)]
 
 
 def model_list(settings: Settings) -> dict[str, Any]:
     """Return the body of `GET /v1/models`: the model, then its adapters."""
     entries: list[dict[str, Any]] = []
-    for name in (settings.model, *sorted(settings.adapters)):
+    for name in (settings.model, *adapters.names(settings)):
         entry = {"created": 0, "id": name, "object": "model", "owned_by": "gke-inference"}
         entries.append(entry if name == settings.model else {**entry, "parent": settings.model})
     return {"data": entries, "object": "list"}
@@ -141,14 +143,23 @@ def _seed(first: int, at: int) -> int:
     return (first + at) % (_LARGEST_SEED + 1)
 
 
+def _steps(given: dict[str, Any], settings: Settings) -> int:
+    name, count = "num_inference_steps", settings.default_steps
+    steps = _whole(given, name, count, 1, SAFE_STEPS)
+    if settings.sigmas and steps != count:
+        message = f"{name}: must be {count}, as the model was distilled to, got {steps}"
+        raise ApiError(400, message, param=name)
+    return steps
+
+
 def _prompt(given: dict[str, Any]) -> str:
     prompt = given.get("prompt")
     if not isinstance(prompt, str) or not prompt.strip():
-        raise ApiError(400, "prompt: must be a text that is not empty", param="prompt")
+        raise ApiError(400, "prompt: must be a non-empty string", param="prompt")
     try:
         prompt.encode()
     except UnicodeEncodeError:  # JSON may spell half a character, which ends a tokenizer
-        raise ApiError(400, "prompt: must be whole characters", param="prompt") from None
+        raise ApiError(400, "prompt: must be valid Unicode", param="prompt") from None
     if len(prompt) > LONGEST_PROMPT:
         raise ApiError(
             400,
@@ -172,7 +183,7 @@ def _text(given: dict[str, Any], name: str, default: str) -> str:
     if value is None:
         return default
     if not isinstance(value, str):
-        raise ApiError(400, f"{name}: must be a text, got {value!r}", param=name)
+        raise ApiError(400, f"{name}: must be a string, got {value!r}", param=name)
     return value
 
 

@@ -37,7 +37,7 @@ def application(settings: Settings) -> web.Application:
         return web.Response(body=metrics.page(), headers={"Content-Type": "text/plain"})
 
     async def models(_: web.Request) -> web.StreamResponse:
-        return web.json_response(model_list(settings))
+        return web.json_response(await asyncio.to_thread(model_list, settings))
 
     app.on_startup.append(start)
     app.router.add_get("/health", _health)
@@ -55,9 +55,9 @@ async def _generate(
     begun = time.monotonic()
     try:
         body = await request.json()
-    except (ValueError, LookupError) as error:  # no JSON, or a charset that nobody knows
+    except (ValueError, LookupError) as error:  # not JSON, or an unknown charset
         raise ApiError(400, f"the body is not JSON: {error}") from error
-    asked = parse(body, settings)
+    asked = await asyncio.to_thread(parse, body, settings)  # a live adapter is on a share
     outcome = "failed"
     try:
         images = await request.app[_SERVICE].draw(asked, trace)
@@ -82,14 +82,14 @@ async def _generate(
 
 
 async def _health(request: web.Request) -> web.StreamResponse:
-    """Say 200 only where requests are taken; a probe of readiness and start asks this."""
+    """Return 200 only if requests are accepted; for readiness and startup probes."""
     state, workers = request.app[_SERVICE].health()
     status = 200 if state == "ready" else 503
     return web.json_response({"status": state, "workers": workers}, status=status)
 
 
 async def _live(request: web.Request) -> web.StreamResponse:
-    """Say 503 only where nothing but a new process helps; a probe of liveness asks this."""
+    """Return 503 only if a restart is required; for liveness probes."""
     state, _ = request.app[_SERVICE].health()
     return web.json_response({"status": state}, status=503 if state == "broken" else 200)
 
@@ -97,7 +97,7 @@ async def _live(request: web.Request) -> web.StreamResponse:
 def _errors(metrics: Metrics) -> Middleware:
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer errors in OpenAI's shape, and count answers."""
+        """Return errors in OpenAI's format, and count responses."""
         response = await _answered(request, handler)
         if request.path.startswith("/v1/images"):
             metrics.requests.labels(str(response.status)).inc()
@@ -122,7 +122,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what is there."""
+    """Serve until SIGTERM or SIGINT, then finish open requests."""
     logs.set_up(sys.stdout)
     app = application(settings)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)

@@ -1,26 +1,28 @@
-"""The queue in front of the chips: takes requests, hands out pictures, gives up, drains."""
+"""The queue for the chips: accepts requests, assigns images, cancels and drains."""
 
 import asyncio
 import logging
 import math
 import time
 
-from . import logs
-from .batching import Picture, Queue
+from . import adapters, logs
+from .batching import Picture, Queue, adapters_of
 from .config import Settings
 from .metrics import Metrics
 from .protocol import ApiError, ImageRequest, seeds
 from .workers import Lost, Refused, State, Worker
 
 _SMOOTHING = 0.2
+_LOOK_SECONDS = 2.0
+"""Interval at which the server checks for removed live adapters."""
 
 
 class Service:
     """One server's queue and workers.
 
     Args:
-        settings: of the server.
-        metrics: that it counts in.
+        settings: Settings of the server.
+        metrics: Metrics to update.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
@@ -34,6 +36,7 @@ class Service:
         self._seconds_a_picture = 1.0
         self._idle = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._live: set[str] = set()
         self.is_draining = False
         metrics.queue_limit.set(settings.queue_limit)
 
@@ -41,10 +44,13 @@ class Service:
         """Start the workers."""
         for worker in self._workers:
             worker.start()
+        if self._settings.live_adapters:
+            task = asyncio.create_task(self._look())
+            self._tasks.add(task)
         self._changed()
 
     def health(self) -> tuple[str, dict[str, str]]:
-        """Return `starting`, `ready`, `draining` or `broken`, and what each worker is at."""
+        """Return `starting`, `ready`, `draining` or `broken`, and the state of each worker."""
         stages = {str(worker.number): worker.stage for worker in self._workers}
         states = [worker.state for worker in self._workers]
         if all(state is State.BROKEN for state in states):
@@ -54,12 +60,14 @@ class Service:
         return ("ready" if State.READY in states else "starting"), stages
 
     async def draw(self, request: ImageRequest, trace: str) -> list[str]:
-        """Return the files of a request, in base64.
+        """Return the image files of a request, in base64.
 
         Raises:
-            ApiError: it is refused, too late, or failed.
+            ApiError: The request was rejected, timed out or failed.
         """
         self._admit(request)
+        if request.adapter is not None and request.adapter.version:
+            self._live.add(request.adapter.name)
         pictures = [self._picture(request, seed, trace) for seed in seeds(request)]
         self._queue.add(pictures)
         self._changed()
@@ -84,7 +92,7 @@ class Service:
         return images
 
     async def drain(self) -> None:
-        """Take nothing new, finish what is there within the time for it, end the workers."""
+        """Reject new requests, finish open ones within the time limit, and end the workers."""
         self.is_draining = True
         logs.say(logging.INFO, "draining", waiting=len(self._queue))
         self._changed()
@@ -110,7 +118,7 @@ class Service:
             )
 
     def _retry_seconds(self) -> int:
-        """Return about when the queue will be half empty."""
+        """Return the estimated time until the queue is half empty."""
         chips = max(1, sum(worker.state is State.READY for worker in self._workers))
         return max(1, math.ceil(len(self._queue) / 2 * self._seconds_a_picture / chips))
 
@@ -141,7 +149,7 @@ class Service:
         self._changed()
 
     def _changed(self) -> None:
-        """Give idle workers what waits, and bring the metrics up to date."""
+        """Assign queued images to idle workers, and update the metrics."""
         idle = [worker for worker in self._workers if worker.is_idle]
         while idle and len(self._queue):
             pictures = self._queue.take(len(idle), self._settings.max_batch)
@@ -160,11 +168,32 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
     async def _learn(self, pictures: list[Picture], begun: float) -> None:
-        """Learn from a batch how long a picture takes."""
+        """Update the duration of an image from a batch."""
         results = await asyncio.gather(*(p.done for p in pictures), return_exceptions=True)
         if all(isinstance(result, str) for result in results):
             seconds = (time.monotonic() - begun) / len(pictures)
             self._seconds_a_picture += _SMOOTHING * (seconds - self._seconds_a_picture)
+
+    async def _look(self) -> None:
+        """Unload removed live adapters from the chips."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for name in sorted(self._live):
+                self._live.discard(name)  # a request adds it again, even while this looks
+                if await asyncio.to_thread(adapters.find, self._settings, name) is not None:
+                    self._live.add(name)
+                    continue
+                for worker in self._workers:
+                    worker.forget(name)
+                if name in self._wanted():  # a chip may read it once more
+                    self._live.add(name)
+                else:
+                    logs.say(logging.INFO, f"adapter {name} is gone", adapter=name)
+
+    def _wanted(self) -> set[str]:
+        """Return the names of the adapters of images that wait or are being generated."""
+        drawn = (adapters_of(worker.pictures) for worker in self._workers)
+        return self._queue.adapters().union(*drawn)
 
     def _timed(self, stage: str, seconds: float) -> None:
         self._metrics.stage_seconds.labels(stage).observe(seconds)

@@ -1,48 +1,64 @@
-"""What a server asks of a pipeline, whatever draws the pictures."""
+"""Interface between a server and a pipeline."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-STAGES = ("text_encode", "denoise_step", "vae_decode", "image_encode")
-Stopwatch = Callable[[str], AbstractContextManager[None]]
-"""Takes a stage; what it gives back measures as long as it is open."""
+from .adapters import Adapter
+
+STAGES = ("text_encode", "denoise_step", "reused_step", "vae_decode", "image_encode")
+"""A `reused_step` is a denoising step that computed only the first block."""
+
+
+@dataclass
+class Lap:
+    """Measured work; the stage may be known only at its end."""
+
+    stage: str
+
+
+Stopwatch = Callable[[str], AbstractContextManager[Lap]]
+"""Takes a stage; the returned context manager measures while it is open."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Pictures that are drawn together: one size, one number of steps, one adapter."""
+    """Images that are generated together: one size, one number of steps, one adapter."""
 
     prompts: tuple[str, ...]
-    """A prompt for each picture."""
+    """One prompt for each image."""
     seeds: tuple[int, ...]
     height: int
     width: int
     steps: int
     guidance: float
-    adapter: str | None
+    adapter: Adapter | None
     format: str
-    """`png` or `jpeg`."""
+    """Format: `png` or `jpeg`."""
 
 
 class Pipeline(Protocol):
-    """Draws pictures on one chip."""
+    """Generates images on one chip."""
 
     def warm(self, say: Callable[[str], None]) -> None:
-        """Get ready for every size and batch; tell what is going on."""
+        """Prepare every size and batch, and report progress."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Return what is worth a line of the log once it is ready."""
+        """Return facts to log once the pipeline is ready."""
+        ...
+
+    def forget(self, adapter: str) -> None:
+        """Unload an adapter that was removed."""
         ...
 
     def generate(
         self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch
     ) -> list[bytes] | None:
-        """Return a file for each seed, or None where `is_cancelled` said so on the way.
+        """Return a file for each seed, or None if `is_cancelled` became true.
 
         Raises:
-            ValueError: the batch cannot be drawn, such as with an adapter that does not fit.
+            ValueError: The batch cannot be generated, for example because an adapter does not fit.
         """
         ...

@@ -1,7 +1,7 @@
-"""One process, one chip, one copy of the model: draws the batches that it is sent.
+"""Worker process that generates batches on one chip, with one copy of the model.
 
-It reads messages from its standard input, in a thread, so that a cancellation is seen between two
-denoising steps, and answers on its standard output. When its input ends, it ends.
+It reads messages from standard input in a thread, so that a cancellation takes effect between two
+denoising steps, and answers on standard output. It ends when its input ends.
 """
 
 import base64
@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from . import frames, logs
+from .adapters import Adapter
 from .config import Settings
-from .work import Batch, Pipeline
+from .work import Batch, Lap, Pipeline
 
 
 def chip_environment(settings: Settings, number: int) -> dict[str, str]:
-    """Return the variables by which a worker sees one chip and no other.
+    """Return the variables that let a worker use only one chip.
 
     `TPU_VISIBLE_CHIPS` with bounds of one chip and one process makes libtpu of several processes
     share a host (docs.jax.dev and the Cloud TPU guides describe them for one process per chip).
@@ -38,10 +39,10 @@ def chip_environment(settings: Settings, number: int) -> dict[str, str]:
 
 
 def factory(name: str) -> Callable[[Settings, Callable[[str], None]], Pipeline]:
-    """Return the function that makes a pipeline.
+    """Return the function that creates a pipeline.
 
     Raises:
-        ValueError: the name is not `MODULE:FUNCTION`, or there is no such thing.
+        ValueError: The name is not `MODULE:FUNCTION`, or does not exist.
     """
     module, _, function = name.partition(":")
     try:
@@ -51,12 +52,12 @@ def factory(name: str) -> Callable[[Settings, Callable[[str], None]], Pipeline]:
 
 
 class Worker:
-    """What runs in the process.
+    """Main loop of a worker process.
 
     Args:
-        settings: of the server.
-        receive: the messages of the server.
-        send: where answers go.
+        settings: Settings of the server.
+        receive: Stream of the server's messages.
+        send: Stream for responses.
     """
 
     def __init__(self, settings: Settings, receive: BinaryIO, send: BinaryIO) -> None:
@@ -65,23 +66,31 @@ class Worker:
         self._send = send
         self._batches: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._cancelled: set[int] = set()
+        self._forgotten: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._timings: list[tuple[str, float]] = []
 
     def run(self) -> None:
-        """Load, say so, and draw until the server is gone."""
+        """Load, report it, and generate until the server ends."""
         threading.Thread(target=self._listen, daemon=True).start()
         pipeline = factory(self._settings.pipeline)(self._settings, self._say)
         pipeline.warm(self._say)
         self._tell(op="ready", facts=pipeline.facts())
         while (message := self._batches.get()) is not None:
-            self._draw(pipeline, message)
+            self._forget(pipeline)
+            if message["op"] == "draw":
+                self._draw(pipeline, message)
 
     def _draw(self, pipeline: Pipeline, message: dict[str, Any]) -> None:
         number: int = message["number"]
-        batch = Batch(**{**message["batch"], **_tuples(message["batch"])})
+        batch = _batch(message["batch"])
         self._timings = []
+
+        def is_cancelled() -> bool:
+            self._forget(pipeline)  # between two steps: an adapter that is gone waits for no batch
+            return number in self._cancelled
+
         try:
-            files = pipeline.generate(batch, lambda: number in self._cancelled, self._measured)
+            files = pipeline.generate(batch, is_cancelled, self._measured)
         except ValueError as error:
             self._tell(op="refused", number=number, message=str(error))
         else:
@@ -89,20 +98,27 @@ class Worker:
             self._tell(op="done", number=number, images=images, timings=self._timings)
         self._cancelled.discard(number)
 
+    def _forget(self, pipeline: Pipeline) -> None:
+        """Remove the adapters that the server reported as deleted."""
+        while not self._forgotten.empty():
+            pipeline.forget(self._forgotten.get())
+
     @contextmanager
-    def _measured(self, stage: str) -> Generator[None]:
-        begun = time.monotonic()
-        yield
-        self._timings.append((stage, time.monotonic() - begun))
+    def _measured(self, stage: str) -> Generator[Lap]:
+        begun, lap = time.monotonic(), Lap(stage)
+        yield lap
+        self._timings.append((lap.stage, time.monotonic() - begun))
 
     def _listen(self) -> None:
         while (message := frames.read(self._receive)) is not None:
             if message["op"] == "cancel":
                 self._cancelled.add(message["number"])
-            else:
-                self._batches.put(message)
+                continue
+            if message["op"] == "forget":
+                self._forgotten.put(message["adapter"])
+            self._batches.put(message)
         self._batches.put(None)
-        # Nobody is left to draw for: a step that takes minutes must not keep the chip.
+        # No client is left: a step that takes minutes must not occupy the chip.
         threading.Timer(5.0, os._exit, (0,)).start()
 
     def _say(self, doing: str) -> None:
@@ -113,12 +129,14 @@ class Worker:
         self._send.flush()
 
 
-def _tuples(batch: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(batch[name]) for name in ("prompts", "seeds")}
+def _batch(sent: dict[str, Any]) -> Batch:
+    made: dict[str, Any] = {name: tuple(sent[name]) for name in ("prompts", "seeds")}
+    made["adapter"] = None if sent["adapter"] is None else Adapter(**sent["adapter"])
+    return Batch(**{**sent, **made})
 
 
 def main(settings: Settings) -> None:
-    """Run a worker on this process's standard streams; what libraries print goes to the log."""
+    """Run a worker on this process's standard streams; output of libraries goes to the log."""
     send = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logs.set_up(sys.stderr)

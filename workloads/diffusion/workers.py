@@ -1,4 +1,4 @@
-"""The processes that draw, as the server sees them: started, watched, and started again."""
+"""Worker processes of the server: started, monitored and restarted."""
 
 import asyncio
 import dataclasses
@@ -22,7 +22,7 @@ _END_SECONDS = 10.0
 
 
 class State(enum.StrEnum):
-    """Of a worker."""
+    """State of a worker."""
 
     STARTING = "starting"
     READY = "ready"
@@ -30,21 +30,21 @@ class State(enum.StrEnum):
 
 
 class Refused(Exception):
-    """The pipeline cannot draw what was asked."""
+    """The pipeline cannot generate the requested images."""
 
 
 class Lost(Exception):
-    """The process ended while it drew."""
+    """The process ended during a batch."""
 
 
 class Worker:
-    """One process.
+    """One worker process.
 
     Args:
-        settings: of the server.
-        number: of its chip.
-        changed: called when it is ready for work, or its state changed.
-        timed: told the seconds of each stage of a batch.
+        settings: Settings of the server.
+        number: Number of its chip.
+        changed: Called when it becomes ready for work, or its state changes.
+        timed: Called with the seconds of each stage of a batch.
     """
 
     def __init__(
@@ -61,30 +61,34 @@ class Worker:
         self.state = State.STARTING
         self.stage = "starting its process"
         self.pictures: list[Picture] = []
-        """What it draws now."""
+        """Images in progress."""
         self._process: asyncio.subprocess.Process | None = None
         self._batches = 0
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_idle(self) -> bool:
-        """Whether it can be given work."""
+        """Whether the worker is available."""
         return self.state is State.READY and not self.pictures
 
     def start(self) -> None:
-        """Begin; `changed` is called when it is ready."""
+        """Start; `changed` is called when the worker is ready."""
         self._task = asyncio.create_task(self._keep())
 
     def draw(self, pictures: list[Picture]) -> None:
-        """Draw pictures of one kind; each one's future gets its file, or why there is none."""
+        """Generate images of one kind; the future of each gets its file or an error."""
         self.pictures = pictures
         self._batches += 1
         batch = dataclasses.asdict(batch_of(pictures))
         self._send(op="draw", number=self._batches, batch=batch)
 
     def give_up(self) -> None:
-        """Stop drawing what nobody wants any more, after the step that it is at."""
+        """Cancel the current images after the current step."""
         self._send(op="cancel", number=self._batches)
+
+    def forget(self, adapter: str) -> None:
+        """Unload an adapter that was removed."""
+        self._send(op="forget", adapter=adapter)
 
     async def stop(self) -> None:
         """End the process."""
@@ -103,7 +107,7 @@ class Worker:
             await process.wait()
 
     async def _keep(self) -> None:
-        """Run the process, and again when it ends, until it ends too often before it is ready."""
+        """Run the process and restart it, until it ends too often before it becomes ready."""
         tries = 0
         while tries < _TRIES:
             try:
@@ -118,7 +122,7 @@ class Worker:
         self._set(State.BROKEN, f"ended {_TRIES} times before it was ready")
 
     async def _run(self) -> bool:
-        """Run the process once; say whether it was ready."""
+        """Run the process once; return whether it became ready."""
         settings = json.dumps(as_json(self._settings))
         self._process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", __package__ or "diffusion", "worker"),
@@ -145,7 +149,7 @@ class Worker:
         return ready
 
     def _hear(self, message: dict[str, Any]) -> bool:
-        """Take a message; say whether the process is ready now."""
+        """Process a message; return whether the worker is ready now."""
         match message["op"]:
             case "stage":
                 self._set(self.state, message["stage"])
@@ -187,7 +191,7 @@ class Worker:
 
 
 def as_json(settings: Settings) -> dict[str, Any]:
-    """Return settings as `config.from_dict` reads them."""
+    """Return settings in the format of `config.from_dict`."""
     given = dataclasses.asdict(settings)
     sizes = [f"{width}x{height}" for width, height in settings.sizes]
     return {**given, "sizes": sizes}

@@ -1,4 +1,4 @@
-"""`python3 -m engine --spec FILE`: serve a model on the hardware that is here."""
+"""`python3 -m engine --spec FILE`: serve a model on the hardware of this node."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""A folder of a bucket, looked at object by object through the JSON API of Cloud Storage.
+"""A folder of a bucket, accessed object by object through the JSON API of Cloud Storage.
 
-The pod's own identity signs the requests, by a token of the metadata server.
-`STORAGE_EMULATOR_HOST` moves the API, as for Google's own libraries; nothing is signed then.
+Requests are authenticated as the pod's service account, with a token from the metadata server. As
+for Google's libraries, `STORAGE_EMULATOR_HOST` changes the endpoint; requests then have no token.
 Reference: cloud.google.com/storage/docs/json_api/v1/objects/get.
 """
 
@@ -31,7 +31,7 @@ _SPARE_SECONDS = 60.0
 
 
 class BucketError(Exception):
-    """A bucket that cannot be read now; the message says which and why."""
+    """A bucket cannot be read now; the message contains the bucket and the reason."""
 
 
 class Bucket:
@@ -46,11 +46,11 @@ class Bucket:
         self._bucket, _, self._folder = self.uri.removeprefix("gs://").partition("/")
 
     def below(self, name: str) -> "Bucket":
-        """Return a folder of this one."""
+        """Return a subfolder."""
         return Bucket(f"{self.uri}/{name}")
 
     def read(self, name: str) -> "str | None":
-        """Return the text of an object, or None where there is none.
+        """Return the text of an object, or None if it does not exist.
 
         Raises:
             BucketError: The bucket cannot be read.
@@ -59,7 +59,7 @@ class Bucket:
         return None if body is None else body.decode(errors="replace")
 
     def has(self, name: str) -> bool:
-        """Return whether there is an object with something in it.
+        """Return whether an object exists and is not empty.
 
         Raises:
             BucketError: The bucket cannot be read.
@@ -67,7 +67,7 @@ class Bucket:
         return self._facts(name).get("size", "0") != "0"
 
     def wrong(self, manifest: Manifest) -> "list[str]":
-        """Return the objects that are missing or are not what a manifest says, by name.
+        """Return the names of objects that are missing or differ from a manifest.
 
         Raises:
             BucketError: The bucket cannot be read.
@@ -79,7 +79,7 @@ class Bucket:
         ]
 
     def fetch(self, name: str, out: "IO[bytes]") -> int:
-        """Copy an object into a file and return its bytes; 0 where there is none.
+        """Copy an object into a file and return its size in bytes; 0 if it does not exist.
 
         Raises:
             BucketError: The bucket cannot be read.
@@ -93,7 +93,7 @@ class Bucket:
         return out.tell()
 
     def write(self, name: str, content: "IO[bytes]", size: int) -> None:
-        """Write an object; readers see the old one or the new one.
+        """Write an object atomically: readers see the old one or the new one.
 
         Raises:
             BucketError: The bucket cannot be written.
@@ -131,7 +131,7 @@ class Bucket:
         body: "IO[bytes] | None" = None,
         more: "dict[str, str] | None" = None,
     ) -> "http.client.HTTPResponse | None":
-        """Return the answer, or None where there is no such object."""
+        """Return the response, or None if the object does not exist."""
         emulator = os.environ.get("STORAGE_EMULATOR_HOST", "")
         host = emulator if "://" in emulator or not emulator else f"http://{emulator}"
         signed = {} if emulator else {"Authorization": f"Bearer {_token()}"}
@@ -150,7 +150,7 @@ class Bucket:
 
 
 class _Signed:
-    """The token of this pod, kept until a minute before its end."""
+    """The token of this pod, cached until a minute before it expires."""
 
     value = ""
     until = 0.0
@@ -160,7 +160,7 @@ def _token() -> str:
     """Return an access token.
 
     Raises:
-        BucketError: The metadata server gives none.
+        BucketError: The metadata server returns none.
     """
     if time.monotonic() < _Signed.until:
         return _Signed.value
@@ -175,9 +175,9 @@ def _token() -> str:
 
 
 def _from_metadata(path: str) -> "str | None":
-    """Return what the metadata server has; None where nobody answers.
+    """Return a value from the metadata server, or None if it does not answer.
 
-    `GCE_METADATA_HOST` moves it, as for Google's own libraries.
+    As for Google's libraries, `GCE_METADATA_HOST` changes its address.
     """
     host = os.environ.get("GCE_METADATA_HOST", _METADATA_HOST)
     request = urllib.request.Request(f"http://{host}/{path}", headers={"Metadata-Flavor": "Google"})
@@ -189,7 +189,7 @@ def _from_metadata(path: str) -> "str | None":
 
 
 def _trust() -> ssl.SSLContext:
-    """Return the authorities to trust: the image's, and Python's own list where it has one."""
+    """Return the trusted CAs: those of the image, and of Python's own list if it has one."""
     context = ssl.create_default_context()
     try:
         certifi: Any = importlib.import_module("certifi")

@@ -1,4 +1,4 @@
-"""The command line of an engine, from what it serves: the one place where flags are written."""
+"""The command line of an engine, built from its serving configuration; the only place for flags."""
 
 from collections.abc import Callable
 
@@ -13,11 +13,11 @@ _ENGINES: dict[str, tuple[tuple[str, ...], Callable[[Serving], list[str]]]] = {
     "vllm": (vllm.COMMAND, vllm.arguments),
 }
 ENGINES = tuple(sorted(_ENGINES))
-"""Words of the stack."""
+"""Engine names, as used in the stack."""
 
 
 def command(serving: Serving) -> list[str]:
-    """Return the program of an engine with its arguments.
+    """Return the command of an engine with its arguments.
 
     Raises:
         SpecError: There is no such engine.
@@ -26,7 +26,7 @@ def command(serving: Serving) -> list[str]:
 
 
 def program(engine: str) -> tuple[str, ...]:
-    """Return the words that start an engine, without arguments.
+    """Return the command of an engine without arguments.
 
     Raises:
         SpecError: There is no such engine.

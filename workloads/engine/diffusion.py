@@ -6,9 +6,9 @@ COMMAND = ("python3", "-m", "diffusion", "serve")
 
 
 def arguments(serving: Serving) -> list[str]:
-    """Return the arguments behind `COMMAND`: a process, with a copy of the model, for each chip.
+    """Return the arguments after `COMMAND`: one process, with a copy of the model, for each chip.
 
-    What it compiles it keeps where JAX_COMPILATION_CACHE_DIR says.
+    The server caches compiled programs in JAX_COMPILATION_CACHE_DIR.
     """
     args = [
         f"--model={serving.served_name}",
@@ -16,17 +16,30 @@ def arguments(serving: Serving) -> list[str]:
         f"--port={serving.port}",
         f"--workers={serving.tensor_parallel * serving.data_parallel}",
         f"--text-tokens={serving.context_tokens}",
-        "--text-encoder-bits=8",  # or FLUX.1 and its encoder are more than a v6e holds
+        "--text-encoder-bits=8",  # otherwise, FLUX.1 and its encoder do not fit a v6e
         f"--timeout-seconds={serving.longest_request_seconds}",
         f"--drain-seconds={serving.longest_request_seconds}",
         *(f"--size={size}" for size in serving.image_sizes),
+        *(f"--sigma={sigma:g}" for sigma in serving.image_sigmas),
+        *_live(serving),
         *(f"--adapter={name}={path}" for name, path in sorted(serving.adapters.items())),
     ]
     for flag, value in (
         ("--max-batch", serving.max_batch),
         ("--queue-limit", serving.image_queue),
         ("--steps", serving.image_steps),
+        ("--step-cache", serving.image_step_cache),
     ):
         if value is not None:
             args.append(f"{flag}={value}")
     return args
+
+
+def _live(serving: Serving) -> list[str]:
+    if serving.live_adapters is None:
+        return []
+    return [
+        f"--live-adapters={serving.live_adapters}",
+        f"--live-rank={serving.adapter_rank}",
+        f"--adapter-slots={serving.adapter_slots}",
+    ]

@@ -1,18 +1,18 @@
-"""Opens the servers of models once their weights are there: `python3 -m engine.gate`.
+"""Weights gate: starts model servers once their weights exist. Run as `python3 -m engine.gate`.
 
-A workload that reads its weights from a bucket is made without a replica, so that no node is asked
-for before it can serve. Its annotations say what it reads and how many replicas it begins with.
-The gate looks for the manifests, and scales such a workload once, from nothing to that number; the
-autoscaler has it from then on. It is in nobody's way afterwards: replicas come and go without it.
+A workload that reads its weights from a bucket is created with zero replicas, so that it requests
+no node before it can serve. Its annotations contain the weights that it reads and its initial
+number of replicas. The gate waits for the manifests and scales the workload once, from zero to that
+number. After that, the autoscaler controls the workload and the gate is not involved.
 
-A workload that comes from git is created with one replica: the tree has no number, or whoever
-applies it would set back what the autoscaler did. The gate closes it while its weights are missing
-and none of its replicas is ready, and then opens it as the others.
+A workload from git is created with one replica. Its manifest has no replica count, because applying
+one would undo the autoscaler's changes. While its weights are missing and none of its replicas is
+ready, the gate scales it to zero, and then opens it like any other workload.
 
-What it found is in the ConfigMap `weights-state`, by the name of the workload. A workload that was
-opened is never opened again: somebody who scales it to nothing means that.
+The ConfigMap `weights-state` contains the result for each workload. The gate never opens a workload
+twice, because a later scale to zero is intentional.
 
-Needs only the standard library. The pod's service account may scale and list workloads, and keep
+Needs only the standard library. The pod's service account can scale and list workloads, and write
 that one ConfigMap.
 """
 
@@ -38,6 +38,7 @@ _ACCOUNT = "var/run/secrets/kubernetes.io/serviceaccount"
 _WORKLOADS = (
     ("apis/apps/v1", "deployments"),
     ("apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets"),
+    ("apis/ray.io/v1", "rayclusters"),
 )
 _LOOK_SECONDS = 2
 _QUIET_SECONDS = 30
@@ -46,7 +47,7 @@ _RETRY_SECONDS = 5.0
 
 
 class KubeError(Exception):
-    """The API server refused."""
+    """The API server rejected a request."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(f"the API server answers {code} {reason}")
@@ -54,7 +55,7 @@ class KubeError(Exception):
 
 
 class Kube:
-    """The API server, as this pod's service account sees it."""
+    """Client of the API server, with this pod's service account."""
 
     def __init__(self) -> None:
         folder = hardware.root() / _ACCOUNT
@@ -68,21 +69,21 @@ class Kube:
     def call(
         self, method: str, path: str, body: "dict[str, Any] | None" = None
     ) -> "dict[str, Any]":
-        """Return the answer to a request; a PATCH merges.
+        """Return the response to a request; a PATCH is a merge patch.
 
         Raises:
-            KubeError: The server refuses.
-            OSError: It does not answer.
+            KubeError: The server rejects the request.
+            OSError: The server does not answer.
         """
         with self._open(method, path, body, 30) as answer:
             return cast("dict[str, Any]", json.load(answer))
 
     def wait(self, path: str, version: str, seconds: int) -> None:
-        """Wait until something of a list changes, or some seconds.
+        """Wait until an object of a list changes, or until the timeout.
 
         Raises:
-            KubeError: The server refuses.
-            OSError: It does not answer.
+            KubeError: The server rejects the request.
+            OSError: The server does not answer.
         """
         query = f"watch=1&resourceVersion={version}&timeoutSeconds={seconds}"
         with self._open("GET", f"{path}?{query}", None, seconds + 30) as answer:
@@ -106,7 +107,7 @@ class Kube:
 
 @dataclass(frozen=True)
 class Workload:
-    """A Deployment or a LeaderWorkerSet that may wait."""
+    """A Deployment, LeaderWorkerSet or RayCluster that may wait for weights."""
 
     path: str
     name: str
@@ -115,32 +116,42 @@ class Workload:
     wanted: int
     replicas: int
     is_fresh: bool = False
-    """Whether it comes from git, and was created with a replica that nobody asked for."""
+    """Whether it comes from git and still has the replica that it was created with."""
+    has_scale: bool = True
+    """Whether it has a replica count; a RayCluster is suspended or resumed instead."""
+
+    def change(self, replicas: int) -> "tuple[str, dict[str, Any]]":
+        """Return the path and body of the request that sets the number of replicas."""
+        if self.has_scale:
+            return f"{self.path}/scale", {"spec": {"replicas": replicas}}
+        return self.path, {"spec": {"suspend": not replicas}}
 
     @classmethod
     def of(cls, path: str, item: "dict[str, Any]") -> "Workload | None":
-        """Return a workload, or None for one that waits for nothing."""
+        """Return a workload, or None if it waits for nothing."""
         metadata: dict[str, Any] = item["metadata"]
         notes: dict[str, str] = metadata.get("annotations") or {}
         status: dict[str, Any] = item.get("status") or {}
         if NEEDS not in notes or REPLICAS not in notes:
             return None
+        suspended: bool | None = item["spec"].get("suspend")
         return cls(
+            has_scale=suspended is None,
             path=f"{path}/{metadata['name']}",
             name=str(metadata["name"]),
             uid=str(metadata["uid"]),
             needs=tuple(json.loads(notes[NEEDS])),
             wanted=int(notes[REPLICAS]),
-            replicas=int(item["spec"].get("replicas", 1)),
+            replicas=int(item["spec"].get("replicas", 0 if suspended else 1)),
             is_fresh=notes.get(DELIVERED) == "git" and not status.get("readyReplicas"),
         )
 
 
 class Gate:
-    """Looks at the workloads of one namespace.
+    """Checks the workloads of one namespace.
 
     Args:
-        kube: the API server.
+        kube: Client of the API server.
     """
 
     def __init__(self, kube: Kube) -> None:
@@ -150,11 +161,11 @@ class Gate:
         self._config = f"api/v1/{self._base}/configmaps"
 
     def look(self) -> bool:
-        """Open what can be opened, and return whether something still waits.
+        """Open the workloads whose weights exist, and return whether any still waits.
 
         Raises:
-            KubeError: The API server refuses.
-            OSError: It does not answer.
+            KubeError: The API server rejects a request.
+            OSError: The API server does not answer.
         """
         state = self._state()
         waits = False
@@ -166,8 +177,7 @@ class Gate:
             missing = missing_of(workload.needs) if is_shut else ""
             replicas = 0 if missing else max(workload.replicas, workload.wanted)
             if is_shut and replicas != workload.replicas:
-                scale = {"spec": {"replicas": replicas}}
-                self._kube.call("PATCH", f"{workload.path}/scale", scale)
+                self._kube.call("PATCH", *workload.change(replicas))
             now = {"open": not missing, "uid": workload.uid, "waits_for": missing}
             if now != before:
                 self._keep(workload.name, now)
@@ -177,7 +187,7 @@ class Gate:
         return waits
 
     def wait(self, seconds: int) -> None:
-        """Wait until a Deployment changes, or some seconds."""
+        """Wait until a Deployment changes, or until the timeout."""
         group, plural = _WORKLOADS[0]
         self._kube.wait(f"{group}/{self._base}/{plural}", self._version, seconds)
 
@@ -188,7 +198,7 @@ class Gate:
             try:
                 answer = self._kube.call("GET", path)
             except KubeError as error:
-                if error.code == 404:  # the cluster has no such kind
+                if error.code == 404:  # the cluster does not have this kind
                     continue
                 raise
             if plural == "deployments":
@@ -214,7 +224,7 @@ class Gate:
 
 
 def missing_of(needs: "tuple[str, ...]") -> str:
-    """Return the first thing that is missing, or ''."""
+    """Return the first missing item, or ''."""
     try:
         for need in needs:
             if need.startswith(ADAPTER_NEED):
@@ -229,7 +239,7 @@ def missing_of(needs: "tuple[str, ...]") -> str:
 
 
 def main() -> int:
-    """Look until the pod ends."""
+    """Check the workloads until the pod ends."""
     gate = Gate(Kube())
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Which accelerator is here: by the devices of the node, then by what GKE labelled it."""
+"""Detection of the accelerator, by the devices of the node, then by GKE's labels."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 from . import node
 
 ROOT_VARIABLE = "GKE_INFERENCE_ROOT"
-"""Folder that stands for `/` when devices and weights are looked for."""
+"""Environment variable with the folder to use as `/` when looking for devices and weights."""
 
 _DEVICES = {
     "tpu": (("dev/vfio", r"\d+"), ("dev", r"accel\d+")),  # v6e and newer; v5e and older
@@ -24,24 +24,24 @@ class Found:
     """The accelerator of the node."""
 
     kind: str
-    """`tpu`, `gpu`, or `cpu` where there is none."""
+    """`tpu`, `gpu`, or `cpu` if the node has no accelerator."""
     devices: int
-    """How many are visible; 0 where only a label says so."""
+    """Number of visible devices; 0 if only a label indicates the accelerator."""
     how: str
-    """What told it, in words."""
+    """Description of how it was detected."""
 
 
 def root() -> Path:
-    """Return the folder that stands for `/`."""
+    """Return the folder to use as `/`."""
     return Path(os.environ.get(ROOT_VARIABLE, "/"))
 
 
 def find() -> Found:
     """Return the accelerator of this node.
 
-    Devices decide, then what GKE labelled it: a node that came up just now has its label before its
-    driver is installed, and is found with 0 devices. Variables such as TPU_TOPOLOGY do not decide:
-    in a pod with a container for each kind of hardware they are set wherever the pod runs.
+    Devices take precedence over GKE's labels. A new node has its label before its driver is
+    installed, and is found with 0 devices. Variables such as TPU_TOPOLOGY are ignored, because a
+    pod with a container for each kind of hardware sets them on every node.
     """
     base = root()
     for kind, places in _DEVICES.items():
@@ -65,7 +65,7 @@ def has_driver() -> bool:
 
 
 def variables() -> "dict[str, str]":
-    """Return what the TPU device plugin told this container, for the log."""
+    """Return the variables that the TPU device plugin set in this container, for the log."""
     return {name: os.environ[name] for name in _TPU_VARIABLES if name in os.environ}
 
 

@@ -1,15 +1,15 @@
-"""How the server is: its stage, and the launcher's own endpoints for probes.
+"""The stage of the server, and the launcher's endpoints for probes.
 
-| endpoint | answers 200 |
+| endpoint | returns 200 |
 |---|---|
-| `/startz` | once the server serves, and as long as it waits for weights |
-| `/healthz` | unless it is broken, or loads and compiles for longer than it may |
-| `/readyz` | while it takes requests |
+| `/startz` | once the server serves, and while it waits for weights |
+| `/healthz` | unless it is broken, or exceeds the limit for loading and compiling |
+| `/readyz` | while it accepts requests |
 | `/stage` | always |
 
-The kubelet counts the time of a startup probe from the container's start. Weights may come hours
-after that, so waiting for them passes the probe, and from then on the launcher counts the time
-itself, from the moment the weights are there.
+The kubelet measures the time of a startup probe from the container's start. Weights may arrive
+hours later, so the probe passes while the server waits for them. The launcher then measures the
+start-up time itself, from the moment the weights exist.
 """
 
 import http.client
@@ -21,7 +21,7 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, cast
 
 from .log import say
 
@@ -36,7 +36,7 @@ STAGES = (
     "asleep",
     "broken",
 )
-"""In the order in which they come; `asleep` is the container of a pod whose hardware is absent."""
+"""Stages in order; `asleep` is the stage of a container whose hardware is absent."""
 
 _ORDER = {stage: at for at, stage in enumerate(STAGES)}
 _STARTING = ("node", "weights", "load", "compile", "warm")
@@ -63,26 +63,26 @@ _TOLD: "dict[str, tuple[tuple[str, str], ...]]" = {
 
 @dataclass
 class State:
-    """The stage a server is in; every change is a line of the log."""
+    """The stage of a server; every change is logged."""
 
     answers: "Callable[[], bool]"
-    """Whether the engine's own health is good now."""
+    """Returns whether the engine's own health check passes."""
     others_serve: "Callable[[], bool]" = lambda: True
-    """Whether another container of the pod serves, or is about to."""
+    """Returns whether another container of the pod serves or is about to serve."""
     start_seconds: float = 1800.0
-    """How long it may load and compile once its weights are there."""
+    """Time limit for loading and compiling once the weights exist, in seconds."""
     waits_for: str = ""
-    """What is missing of the weights; empty: nothing that anybody knows of."""
+    """Missing weights; empty if none are known to be missing."""
     stage: str = "node"
     facts: "dict[str, Any]" = field(default_factory=dict[str, Any])
-    """What is known so far: engine, hardware, bytes."""
+    """Known facts: engine, hardware, bytes."""
     _began: float = field(default_factory=time.monotonic)
     _since: float = field(default_factory=time.monotonic)
     _loading_since: "float | None" = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def enter(self, stage: str, message: str = "", **fields: Any) -> None:
-        """Go on to a stage; starting never goes back, as engines repeat lines."""
+        """Enter a stage; start-up stages never go back, because engines repeat log lines."""
         with self._lock:
             if _ORDER[stage] <= _ORDER[self.stage]:
                 return
@@ -101,16 +101,16 @@ class State:
 
     @property
     def is_starting(self) -> bool:
-        """Whether it has never served."""
+        """Whether the server has not served yet."""
         return self.stage in _STARTING
 
     def started(self) -> bool:
-        """Say whether the startup probe has nothing more to count."""
+        """Return whether the startup probe passes."""
         waits = self.stage == "weights" and bool(self.waits_for)
         return waits or self.stage in ("serving", "draining", "asleep")
 
     def healthy(self) -> bool:
-        """Say whether it is starting, serving or ending as it should."""
+        """Return whether the server starts, serves or ends as expected."""
         if self.stage == "broken" or self._is_late():
             return False
         return self.answers() if self.stage == "serving" else True
@@ -122,13 +122,13 @@ class State:
         return time.monotonic() - began > self.start_seconds
 
     def ready(self) -> bool:
-        """Say whether it takes requests, or leaves them to another container of the pod."""
+        """Return whether the server, or another container of the pod, accepts requests."""
         if self.stage == "asleep":
             return self.others_serve()
         return self.stage == "serving" and self.answers()
 
     def described(self) -> "dict[str, Any]":
-        """Return what `/stage` says."""
+        """Return the body of `/stage`."""
         now = time.monotonic()
         return {
             "stage": self.stage,
@@ -140,10 +140,10 @@ class State:
 
 
 def serve(state: State, address: str, port: int) -> ThreadingHTTPServer:
-    """Answer `/startz`, `/healthz`, `/readyz` and `/stage` in threads of their own.
+    """Answer `/startz`, `/healthz`, `/readyz` and `/stage` in separate threads.
 
     Raises:
-        OSError: The port is taken.
+        OSError: The port is in use.
     """
 
     class Handler(BaseHTTPRequestHandler):
@@ -161,7 +161,7 @@ def serve(state: State, address: str, port: int) -> ThreadingHTTPServer:
             self.wfile.write(json.dumps(state.described()).encode() + b"\n")
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own name
-            """Say nothing of probes."""
+            """Do not log probes."""
 
     server = ThreadingHTTPServer((address, port), Handler)
     server.daemon_threads = True
@@ -170,16 +170,23 @@ def serve(state: State, address: str, port: int) -> ThreadingHTTPServer:
 
 
 def peer_stage(address: str, port: int) -> "str | None":
-    """Return the stage of another launcher of the pod, or None where none answers."""
+    """Return the stage of another launcher, or None if it does not answer."""
+    said = peer(address, port)
+    return None if said is None else str(said.get("stage"))
+
+
+def peer(address: str, port: int) -> "dict[str, Any] | None":
+    """Return what another launcher reports about itself, or None if it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{address}:{port}/stage", timeout=1.0) as answer:
-            return str(json.load(answer)["stage"])
-    except (OSError, ValueError, LookupError, http.client.HTTPException):
+            said: Any = json.load(answer)
+    except (OSError, ValueError, http.client.HTTPException):
         return None
+    return cast("dict[str, Any]", said) if isinstance(said, dict) else None
 
 
 def answers(url: str, seconds: float = 2.0) -> bool:
-    """Say whether an URL answers with success."""
+    """Return whether a URL returns success."""
     try:
         with urllib.request.urlopen(url, timeout=seconds) as answer:  # noqa: S310 - this pod
             return answer.status < 300
@@ -188,7 +195,7 @@ def answers(url: str, seconds: float = 2.0) -> bool:
 
 
 def stage_of(engine: str, line: str) -> "str | None":
-    """Return the stage that a line of an engine tells of, or None."""
+    """Return the stage that a log line of an engine indicates, or None."""
     for pattern, stage in reversed(_TOLD.get(engine, ())):
         if re.search(pattern, line):
             return stage

@@ -1,4 +1,4 @@
-"""Logs as Cloud Logging reads them: one JSON object a line, with `severity` and `message`."""
+"""Logs in Cloud Logging's format: one JSON object per line, with `severity` and `message`."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _LEVEL = re.compile(
 )
 _WORDS = {"WARN": "WARNING", "FATAL": "CRITICAL"}
 _LETTERS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
-_HEAD = 60  # characters in which an engine's own line says its level
+_HEAD = 60  # number of leading characters that contain the level of an engine's line
 
 
 def say(severity: str, message: str, **fields: Any) -> None:
@@ -22,7 +22,7 @@ def say(severity: str, message: str, **fields: Any) -> None:
 
 
 def pass_on(line: str) -> str:
-    """Write a line of the engine, and return its message; one that is JSON stays as it is."""
+    """Write a line of the engine and return its message; a JSON line is passed on unchanged."""
     if line.startswith("{"):
         try:
             content = json.loads(line)
@@ -37,7 +37,7 @@ def pass_on(line: str) -> str:
 
 
 def severity_of(line: str) -> str:
-    """Return the severity of an engine's line, by the level that it begins with."""
+    """Return the severity of an engine's line, from the level at its start."""
     found = _LEVEL.search(line[:_HEAD])
     if found is None:
         return "DEFAULT"

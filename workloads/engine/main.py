@@ -1,9 +1,8 @@
-"""The launcher's life: find the hardware, wait for weights, serve, drain, end.
+"""Lifecycle of the launcher: detect the hardware, wait for weights, serve, drain, end.
 
-Exit codes: the engine's own where it ends by itself; 0 after a signal that was followed to the end;
-137 where the engine had to be killed; 1 where its program is missing, or where the container has to
-be started again to see its devices; 2 for a spec or an option that is wrong, or not for the
-hardware that is here.
+Exit codes: the engine's own if it ends by itself; 0 after a graceful shutdown; 137 if the engine
+had to be killed; 1 if its program is missing, or if the container must restart to see its devices;
+2 if the spec or an option is invalid, or not for the hardware of this node.
 """
 
 import argparse
@@ -14,8 +13,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import caches, commands, hardware, health, node, tgi, weights
-from .drain import open_requests
+from . import caches, commands, hardware, health, node, tgi, vllm, weights
+from .drain import Group, open_requests, wait_idle
 from .log import say
 from .process import Engine, expand, reap
 from .spec import Serving, Spec, SpecError, read
@@ -33,13 +32,13 @@ class Launcher:
     """One server, from its start to its end.
 
     Args:
-        spec: what to serve.
-        asked: kind of hardware that the pod is for; None: whatever is here.
-        may_sleep: whether absent hardware is right, as for one of two containers of a pod.
-        address: where the engine answers and the launcher listens.
-        command: of the engine, where the pod says it; empty: what the spec says.
-        peers: ports of the other launchers of the pod.
-        settle_seconds: instead of the spec's.
+        spec: Serving spec.
+        asked: Kind of hardware that the pod is for; None: any.
+        may_sleep: Whether hardware may be absent, as for one of two containers of a pod.
+        address: Address of the engine and of the launcher.
+        command: Command of the engine from the pod; empty: the spec's command.
+        peers: Ports of the other launchers of the pod.
+        settle_seconds: Replaces the value of the spec.
     """
 
     def __init__(
@@ -69,13 +68,13 @@ class Launcher:
         self.state = health.State(self._engine_answers, self._others_serve, spec.start_seconds)
 
     def on_signal(self) -> None:
-        """Note a signal; the second one ends the engine without waiting for its requests."""
+        """Record a signal; the second one ends the engine without waiting for its requests."""
         self._signals += 1
         self._stop.set()
         self._changed.set()
 
     def run(self) -> int:
-        """Serve until a signal or the engine's end; return the exit code."""
+        """Serve until a signal arrives or the engine ends; return the exit code."""
         serving = self._choose()
         if serving is None:
             return self._sleep()
@@ -90,7 +89,7 @@ class Launcher:
         return self._serve(found)
 
     def _choose(self) -> "Serving | None":
-        """Return what to serve on the hardware that is here, or None to sleep.
+        """Return the serving configuration for the hardware of this node, or None to sleep.
 
         Raises:
             SpecError: Neither is possible.
@@ -116,10 +115,10 @@ class Launcher:
         return self._spec.serving[wanted]
 
     def _sleep(self) -> int:
-        """Hold nothing while another container of the pod serves; look again whether it does.
+        """Sleep while another container of the pod serves, and check periodically that it does.
 
-        A container sees no device that came after its start, so one whose hardware appears ends,
-        and so does one whose pod has nobody else: the next one finds what is there by then.
+        A container does not see devices that appear after its start. It therefore ends when its
+        hardware appears, or when no other container serves, and detects devices after its restart.
         """
         self.state.enter("asleep", f"no {self._asked} here: asleep, another container serves")
         alone_since: float | None = None
@@ -129,23 +128,24 @@ class Launcher:
             if self._others_serve():
                 alone_since = None
             elif alone_since is not None or self._others() == {"asleep"}:
-                # one that ends meanwhile, for the same reason, is no sign that anybody serves
+                # a peer that is ending for the same reason does not count as serving
                 alone_since = alone_since or time.monotonic()
                 if time.monotonic() - alone_since >= _ALONE_SECONDS:
                     return self._again("every container of the pod is asleep")
         return 0
 
     def become(self) -> None:
-        """Wait for the weights, then go on as the engine itself, which nobody asks anything."""
+        """Wait for the weights, then replace this process with the engine, which has no API."""
         serving = self._choose()
         found = None if serving is None else weights.wait(serving, self.state, self._stop)
         if found is None:
             return
         command = [expand(word, os.environ) for word in found.words(self._command)]
+        command += vllm.rank(found.serving, os.environ)
         os.execvpe(command[0], command, _environment(found.serving))  # noqa: S606 - the pod's
 
     def _await_driver(self) -> int:
-        """Wait for the driver of a node that has its label already, then start again to see it."""
+        """Wait for the driver of a labeled node, then end, so that a restart sees the devices."""
         say("INFO", f"the node has a {self._asked}, and no device of it yet")
         deadline = time.monotonic() + _DRIVER_SECONDS
         while time.monotonic() < deadline:
@@ -160,11 +160,11 @@ class Launcher:
         return 1
 
     def _paused(self, seconds: float) -> bool:
-        """Wait; return whether it was asked to end meanwhile."""
+        """Wait; return whether a signal arrived."""
         return self._stop.wait(seconds)
 
     def _others_serve(self) -> bool:
-        """Return whether another launcher of the pod serves or will; yes where there is none."""
+        """Return whether another launcher of the pod serves or will serve; true without peers."""
         return not self._peers or bool(self._others() - {None, "asleep", "broken"})
 
     def _others(self) -> "set[str | None]":
@@ -188,67 +188,78 @@ class Launcher:
             return 1
         self._engine = engine
         weights.read_ahead(found, self._stop)
+        threading.Thread(
+            target=caches.limit_folders, args=(serving, self._stop), daemon=True
+        ).start()
         if not self._start(engine):
             return self._crashed(engine)
         if not self._stop.is_set():
             self.state.enter("serving", "", **_kept(kept, caches.entries(serving)))
             threading.Thread(target=caches.keep, args=(serving, kept), daemon=True).start()
+        group = self._group_of(serving)
+        threading.Thread(target=group.follow, args=(self.state, self._stop), daemon=True).start()
         while engine.code is None and not self._stop.is_set():
             self._changed.wait(_REAP_SECONDS)
             self._changed.clear()
             reap(engine.pid)
         if engine.code is not None:
             return self._crashed(engine)
-        return self._end(engine)
+        return self._end(engine, group)
+
+    def _group_of(self, serving: Serving) -> Group:
+        page = f":{serving.port}{self._spec.metrics_path}"
+        hosts = vllm.group_hosts(serving, os.environ)
+        return Group(hosts, page, self._spec.busy_metrics, self._spec.health_port)
 
     def _agreed(self, found: weights.Weights) -> "list[str]":
-        """Return the command of the pod, or of the spec; say so where both differ."""
+        """Return the command of the pod, or of the spec; log a difference."""
         made = [expand(word, os.environ) for word in commands.command(found.serving)]
         given = found.words(self._command)
         if given and given != made:
             other = [word for word in given if word not in made]
             say("WARNING", "the pod's command is not the spec's; the pod's is taken", other=other)
-        return given or made
+        return (given or made) + vllm.rank(found.serving, os.environ)
 
     def _start(self, engine: Engine) -> bool:
-        """Wait for the first good answer; False where the engine ended before it."""
+        """Wait for the first successful response; return False if the engine ends first."""
         while engine.code is None and not self._stop.is_set():
             if self._engine_answers():
                 return True
             self._changed.wait(_POLL_SECONDS)
         return engine.code is None
 
-    def _end(self, engine: Engine) -> int:
+    def _end(self, engine: Engine, group: Group) -> int:
         """Let open requests finish, then end the engine."""
         had_served = self.state.stage in {"serving", "draining"}
-        settle, limit = self._settle, self._settle + self._spec.longest_request_seconds
+        settle = self._settle + group.settle_seconds
+        limit = self._settle + self._spec.longest_request_seconds
         here = node.read(hardware.root())
         if here is not None and here.is_preempted:
             settle, limit = 0.0, min(limit, _SPOT_SECONDS)
             say("WARNING", f"the node is preempted: {limit:.0f} s for what is open")
         self.state.enter("draining", f"asked to end: at most {limit:.0f} s for what is open")
         if had_served:
-            self._drain(engine, settle, limit)
+            self._drain(engine, group, settle, limit)
         engine.send(signal.SIGTERM)
         return self._ended(engine)
 
-    def _drain(self, engine: Engine, settle: float, limit: float) -> None:
-        """Wait until nothing is open: not before load balancers have let go, nor for ever."""
-        began = time.monotonic()
-        settled, deadline = began + settle, began + limit
+    def _drain(self, engine: Engine, group: Group, settle: float, limit: float) -> None:
+        """Wait until no request of the group is open; at least `settle`, at most `limit`."""
         url = f"{self._url}:{self._port}{self._spec.metrics_path}"
-        while engine.code is None and self._signals < 2:
-            left = open_requests(url, self._spec.busy_metrics)
-            now = time.monotonic()
-            if (left == 0 and now >= settled) or now >= deadline:
-                severity = "INFO" if left == 0 else "WARNING"
-                say(severity, f"drained, {'nothing' if left == 0 else left} is open", open=left)
-                return
+
+        def left() -> "float | None":
+            own = open_requests(url, self._spec.busy_metrics)
+            return own if own != 0 else group.open_requests()
+
+        def pause(longest: float) -> None:
             self._changed.clear()
-            self._changed.wait(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))
+            self._changed.wait(min(_POLL_SECONDS, longest))
+
+        wait_idle(left, lambda: engine.code is not None or self._signals > 1, pause, settle, limit)
+        self.state.facts["drained"] = True
 
     def _ended(self, engine: Engine) -> int:
-        """Wait for an engine that was told to end; kill it when it does not."""
+        """Wait for an engine that is terminating; kill it if it does not end in time."""
         deadline = time.monotonic() + self._spec.stop_seconds
         while engine.code is None and time.monotonic() < deadline:
             self._changed.wait(_POLL_SECONDS)
@@ -258,8 +269,8 @@ class Launcher:
             engine.kill()
             return 128 + signal.SIGKILL
         code = engine.code
-        engine.kill()  # what it left behind
-        # Ended by the signal itself, or with its own word for it: as asked.
+        engine.kill()  # remaining processes
+        # Ended by the signal, or with an exit code for it: as requested.
         return 0 if code in (0, 128 + signal.SIGTERM, 128 + signal.SIGINT) else code
 
     def _crashed(self, engine: Engine) -> int:
@@ -285,7 +296,7 @@ class Launcher:
 
 
 class _Heard:
-    """Moves the stage on by the engine's lines, while it starts."""
+    """Advances the stage by the engine's log lines while it starts."""
 
     def __init__(self, engine: str, state: health.State) -> None:
         self._engine = engine
@@ -343,9 +354,9 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _listen(launcher: Launcher) -> None:
-    """Tell a launcher of SIGTERM and SIGINT, from a thread.
+    """Forward SIGTERM and SIGINT to a launcher from a thread.
 
-    A handler would run inside whatever the main thread does, and may not wait for a lock there.
+    A signal handler would interrupt the main thread, where it must not wait for a lock.
     """
     outlet, inlet = os.pipe()
     os.set_blocking(inlet, False)
@@ -361,7 +372,7 @@ def _listen(launcher: Launcher) -> None:
 
 
 def _nothing(number: int, frame: object) -> None:
-    """Take a signal, so that its number is written to the wake-up descriptor."""
+    """Handle a signal, so that its number is written to the wake-up descriptor."""
 
 
 def _options(argv: "Sequence[str] | None") -> argparse.Namespace:
@@ -381,7 +392,7 @@ def _options(argv: "Sequence[str] | None") -> argparse.Namespace:
 
 
 def _show(spec: Spec, kind: "str | None") -> int:
-    """Print what would be started, one word a line."""
+    """Print the command that would be started, one word per line."""
     serving = spec.serving.get(kind or hardware.find().kind)
     if serving is None:
         raise SpecError(f"spec.serving: must have {kind}, got {', '.join(sorted(spec.serving))}")

@@ -1,9 +1,9 @@
-"""The node that this pod runs on, as the API server of its cluster knows it.
+"""The Node object of this pod's node, from the API server of its cluster.
 
-Pods talk to GKE's metadata server, which has the node's name and zone, and neither
+Pods use GKE's metadata server, which has the node's name and zone, but neither
 `instance/preempted` nor `kube-labels` (github.com/banzaicloud/preemption-exporter/issues/3,
-GoogleCloudPlatform/k8s-node-termination-handler pull request 23). The pod may get its own Node:
-`ServingNamespace` grants it, and a token is mounted in `ACCESS`.
+GoogleCloudPlatform/k8s-node-termination-handler pull request 23). `ServingNamespace` allows the pod
+to get its own Node, and a token is mounted in `ACCESS`.
 """
 
 import http.client
@@ -21,11 +21,11 @@ ACCESS = "/var/run/secrets/gke-inference"
 NAME_VARIABLE = "NODE_NAME"
 
 SPOT_POD_SECONDS = 15.0
-"""What kubelet leaves the pods of a spot node of its notice of 30 s; the other half is for system
-pods (docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, graceful termination)."""
+"""Time that pods on a spot node get from the 30 s notice; the other half is for system pods
+(docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms, graceful termination)."""
 
 HOOK_SECONDS = 5
-"""What the pod's preStop hook takes of it: a third, until load balancers have heard."""
+"""Part of that time that the pod's preStop hook uses: a third, for load balancers to react."""
 
 _SPOT_LABELS = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 _TERMINATION = "cloud.google.com/impending-node-termination"
@@ -41,19 +41,20 @@ class Node:
 
     @property
     def is_preempted(self) -> bool:
-        """Whether it is a spot node that has its notice.
+        """Whether it is a spot node that received its preemption notice.
 
-        Others get the taint up to an hour before maintenance, and leave pods their whole grace.
+        Other nodes get the taint up to an hour before maintenance, and pods keep their full grace
+        period.
         """
         is_spot = any(self.labels.get(label) == "true" for label in _SPOT_LABELS)
         return is_spot and _TERMINATION in self.taints
 
 
 def read(root: Path) -> "Node | None":
-    """Return the node of this pod, or None where nobody says.
+    """Return the node of this pod, or None if it is unknown.
 
     Args:
-        root: Folder that stands for `/`.
+        root: Folder to use as `/`.
     """
     host, name = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get(NAME_VARIABLE)
     if not host or not name:

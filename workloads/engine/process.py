@@ -1,4 +1,4 @@
-"""The engine as a process: its output in the launcher's log, its last lines, its end."""
+"""The engine process: its output in the launcher's log, its last lines, and its end."""
 
 import collections
 import os
@@ -16,16 +16,16 @@ _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_]\w*)\)")
 
 
 class Engine:
-    """A running engine and everything it started.
+    """A running engine and all processes that it started.
 
     Args:
-        command: program and arguments; `$(NAME)` is a variable, as in a pod.
-        environment: of the process.
-        heard: told every line.
-        ended: called once when it is gone.
+        command: Program and arguments; `$(NAME)` is a variable, as in a pod.
+        environment: Environment of the process.
+        heard: Called with every line of output.
+        ended: Called once when the process has ended.
 
     Raises:
-        OSError: There is no such program.
+        OSError: The program does not exist.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Engine:
     ) -> None:
         self.last_lines: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         self._heard = heard
-        # A group of its own: what it started ends with it, and a signal reaches it once.
+        # Its own process group: its child processes end with it, and a signal reaches it once.
         self._process = subprocess.Popen(
             [expand(word, environment) for word in command],
             env=dict(environment),
@@ -52,29 +52,29 @@ class Engine:
 
     @property
     def pid(self) -> int:
-        """Of the engine, which is also that of its group."""
+        """PID of the engine, which is also the ID of its process group."""
         return self._process.pid
 
     @property
     def code(self) -> "int | None":
-        """Exit code as a shell has it (128 and the signal), or None while it runs."""
+        """Exit code as in a shell (128 plus the signal), or None while it runs."""
         code = self._process.returncode
         return code if code is None or code >= 0 else 128 - code
 
     def send(self, number: int) -> None:
-        """Send a signal to the engine itself, which ends what it started."""
+        """Send a signal to the engine only; the engine ends its child processes."""
         if self.code is None:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End it and everything it started, at once."""
+        """Kill the engine and all processes that it started."""
         try:
             os.killpg(self._process.pid, signal.SIGKILL)
         except ProcessLookupError:
             return
 
     def join(self, seconds: float) -> None:
-        """Wait until what it wrote has been read."""
+        """Wait until all output has been read."""
         self._reader.join(seconds)
 
     def _read(self) -> None:
@@ -83,7 +83,7 @@ class Engine:
             return
         with stream:
             for raw in stream:
-                # a progress bar writes its states over each other: the last one is kept
+                # a progress bar overwrites its line: keep the last state
                 line = raw.decode(errors="replace").rstrip("\r\n").rpartition("\r")[2]
                 if line.strip():
                     message = pass_on(line)
@@ -96,7 +96,7 @@ class Engine:
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by variables that are set; `$$` is one dollar."""
+    """Replace `$(NAME)` with variables that are set; `$$` is a literal dollar sign."""
 
     def one(match: "re.Match[str]") -> str:
         if match[0] == "$$":
@@ -107,7 +107,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def reap(pid: "int | None") -> None:
-    """Collect what other processes left behind, where this one is the first of its container."""
+    """Reap orphaned processes if this process is the first of its container."""
     while os.getpid() == 1:
         try:
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

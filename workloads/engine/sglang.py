@@ -9,7 +9,7 @@ _NGRAM_TOKENS_LEAST = 2
 
 
 def arguments(serving: Serving) -> list[str]:
-    """Return the arguments behind `COMMAND`."""
+    """Return the arguments after `COMMAND`."""
     args = [
         f"--model-path={serving.source}",
         f"--served-model-name={serving.served_name}",
@@ -38,7 +38,7 @@ def arguments(serving: Serving) -> list[str]:
         if value is not None:
             args.append(f"{flag}={value}")
     if serving.collector is not None:
-        # gRPC without a scheme, as its own default localhost:4317
+        # gRPC without a scheme, like its default localhost:4317
         args += ["--enable-trace", f"--otlp-traces-endpoint={serving.collector.split('//')[-1]}"]
     return args + _speculation(serving) + _adapters(serving)
 

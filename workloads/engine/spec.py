@@ -1,157 +1,179 @@
-"""What one server has to serve, as typed values and as the JSON file that the launcher reads.
+"""The spec of a server, as typed values and as the JSON file that the launcher reads.
 
-JSON, not YAML: the launcher may use nothing but the standard library, in any image.
+The file is JSON because the launcher can use only the standard library, in any image.
 """
 
 import json
 import types
 import typing
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 SCHEMA = 1
-"""Version of the file; a launcher refuses another one."""
+"""Version of the file; a launcher rejects other versions."""
 
 PORT = 8000
-"""Port of the API and the metrics of every engine, where nothing stands in front of it."""
+"""Port of the API and the metrics of every engine, unless another server is in front of it."""
+
+KV_DISK, KV_SHARED = "/mnt/kv-disk", "/mnt/kv-shared"
+"""Volumes with KV cache in the engine's container: on local SSD, and on a share."""
 
 NEEDS = "gke-inference/weights"
-"""Annotation of a workload that waits: JSON list of what it reads, as `gs://BUCKET/FOLDER` of a
-model's versions, `gs://BUCKET/FOLDER@VERSION`, or `adapter:gs://BUCKET/FOLDER`."""
+"""Annotation of a workload that waits: JSON list of the weights that it reads, as
+`gs://BUCKET/FOLDER` of a model's versions, `gs://BUCKET/FOLDER@VERSION`, or
+`adapter:gs://BUCKET/FOLDER`."""
 ADAPTER_NEED = "adapter:"
 REPLICAS = "gke-inference/replicas"
-"""Annotation of a workload that waits: replicas that it begins with."""
+"""Annotation of a workload that waits: initial number of replicas."""
 DELIVERED = "gke-inference/delivered"
-"""Annotation, with the word `git`, of a workload that waits, and whose number of replicas is no
-field of what applies it: it is created with one."""
+"""Annotation with the value `git` on a workload that waits and whose manifest has no replica count,
+so that it is created with one replica."""
 STATE = "weights-state"
-"""Name of the ConfigMap in which the weights' gate writes what waits."""
+"""Name of the ConfigMap in which the weights gate records waiting workloads."""
 
 _T = TypeVar("_T")
 
 
 class SpecError(ValueError):
-    """A spec that cannot be used; the message has field, rule and value."""
+    """An invalid spec; the message contains field, rule and value."""
 
 
 @dataclass(frozen=True)
 class Speculation:
-    """Tokens that are guessed and then checked in one step."""
+    """Speculative decoding: tokens are guessed and then verified in one step."""
 
     method: str
-    """`ngram`: from the prompt; `draft`: by a smaller model."""
+    """`ngram`: guess from the prompt; `draft`: with a smaller model; `eagle3`: with a head trained
+    for the model; `mtp`: with the model's own layers."""
     tokens: int
-    """Tokens guessed at a time."""
+    """Number of tokens per guess."""
     source: str | None = None
-    """Where the draft model is, as `Serving.source`."""
+    """Location of the draft model or head, as in `Serving.source`."""
     has_versions: bool = False
-    """As `Serving.has_versions`."""
+    """Same as `Serving.has_versions`, for the draft model."""
     version: str | None = None
-    """As `Serving.version`."""
+    """Same as `Serving.version`, for the draft model."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """What one engine process serves on one kind of hardware."""
+    """Serving configuration of one engine process on one kind of hardware."""
 
     kind: str
     """`tpu`, `gpu` or `cpu`."""
     served_name: str
     source: str
-    """A `gs://` path that is streamed into device memory, or a folder of a mounted volume."""
+    """`gs://` path that is streamed into device memory, or a folder of a mounted volume."""
     tensor_parallel: int
-    """Devices the model is split over: chips, or twice that where a chip is two devices."""
+    """Devices over which the model is split: chips, or twice that if a chip is two devices."""
     context_tokens: int
     has_versions: bool = False
-    """Whether `source` has the model's versions in folders of their names, of which its pointer
-    names the one that is served."""
+    """Whether `source` has a folder for each version of the model, and a pointer to the version
+    to serve."""
     version: str | None = None
-    """The version that `source` must hold; None: any."""
+    """Required version in `source`; None: any."""
     engine: str = "vllm"
     extra_arguments: tuple[str, ...] = ()
-    """Arguments that the stack gives the engine, behind those that follow from the other fields."""
+    """Engine arguments from the stack, after those that follow from the other fields."""
     pipeline_parallel: int = 1
-    """Stages the model is cut into, one for each host of a GPU group."""
+    """Number of pipeline stages, one for each host of a GPU group."""
     data_parallel: int = 1
     """Copies of the model in one server, each on `tensor_parallel` devices."""
     hosts: int = 1
     """Nodes of one replica."""
+    all2all: str | None = None
+    """All-to-all backend of expert parallelism over all devices; None: no expert parallelism."""
+    hybrid_load_balancing: bool = False
+    """Whether each host of a group with expert parallelism has an API for its own devices."""
+    redundant_experts: int = 0
+    """Additional copies of experts."""
     spanning: str | None = None
-    """How the servers of a group find each other: `engine` or `ray`."""
+    """Backend that spans the hosts of a group: `engine` or `ray`."""
     task: str = "generate"
     adapters: dict[str, str] = field(default_factory=dict[str, str])
-    """Adapter name to its folder in a mounted volume."""
+    """Folders of adapters in a mounted volume, by adapter name."""
     adapter_rank: int = 16
-    """Largest rank: memory is set aside for it."""
+    """Largest adapter rank, for which memory is reserved."""
     adapter_slots: int = 0
-    """Different adapters of one batch; 0: no adapters."""
+    """Maximum number of different adapters in one batch; 0: no adapters."""
     adapters_cached: int = 0
-    """Adapters kept in main memory."""
+    """Number of adapters kept in main memory."""
     block_size: int | None = None
-    """Tokens of a KV-cache block."""
+    """Tokens per KV-cache block."""
     kv_cache_dtype: str | None = None
     max_batch: int | None = None
     quantization: str | None = None
     prefix_caching: bool = True
     speculation: Speculation | None = None
     memory_share: float = 0.9
-    """Share of the devices' memory the engine may take."""
+    """Fraction of the devices' memory that the engine may use."""
     collector: str | None = None
-    """Where spans go, over OTLP."""
+    """OTLP endpoint for spans."""
     port: int = PORT
     kv_transfer: str | None = None
-    """The whole flag of a prefill or decode replica."""
+    """Complete KV-transfer flag: of a prefill or decode replica, or with tiers of KV cache."""
+    kv_folders: dict[str, int] = field(default_factory=dict[str, int])
+    """Folders with KV cache, and the most GiB of files in each, over all releases and settings."""
+    kv_current: tuple[str, ...] = ()
+    """Folders of the engine in `kv_folders`; files that are in none of them are deleted first."""
     cache_folder: str | None = None
-    """Where the engine keeps compiled programs."""
+    """Folder in which the engine caches compiled programs."""
     cache_archive: str | None = None
-    """`gs://` folder of the object that holds them beyond the pod's life; None: `cache_folder`
-    itself outlives it."""
+    """`gs://` folder of the object that archives them beyond the pod's lifetime; None:
+    `cache_folder` itself is persistent."""
     image_sizes: tuple[str, ...] = ()
-    """Sizes that an image model draws, such as `1024x1024`; the first is the default."""
+    """Sizes that an image model generates, such as `1024x1024`; the first is the default."""
     image_steps: int | None = None
-    """Denoising steps where a request does not say."""
+    """Default number of denoising steps."""
     image_queue: int | None = None
-    """Pictures that may wait."""
+    """Maximum number of queued images."""
+    image_sigmas: tuple[float, ...] = ()
+    """Noise level before each step, for a model that was distilled to a fixed schedule."""
+    image_step_cache: float | None = None
+    """Relative change up to which a denoising step reuses blocks of an earlier one."""
+    live_adapters: str | None = None
+    """Folder that the engine itself checks for adapters; None: none, or a loader adds them."""
     longest_request_seconds: int = 300
-    """How long one request may take."""
+    """Time limit of one request, in seconds."""
     read_ahead: bool = False
-    """Whether the weights' mount has a cache that is filled faster by many readers."""
+    """Whether the weights' mount has a cache that several readers fill faster."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """All that a launcher is told."""
+    """Complete configuration of a launcher."""
 
     model: str
     serving: dict[str, Serving]
-    """By kind of hardware."""
+    """Serving configuration by kind of hardware."""
     health_path: str = "/health"
-    """Path of the engine that answers 200 once it serves."""
+    """Path of the engine that returns 200 once it serves."""
     metrics_path: str = "/metrics"
     busy_metrics: tuple[str, ...] = ()
-    """Gauges of the engine, as the picker writes them, whose sum is the open requests."""
+    """Gauges of the engine, in the picker's notation, whose sum is the number of open requests."""
     health_port: int = 8090
     """Port of the launcher's own `/startz`, `/healthz`, `/readyz` and `/stage`."""
     longest_request_seconds: int = 300
-    """How long a server that must end may finish what it answers."""
+    """Time for a terminating server to finish open requests, in seconds."""
     settle_seconds: int = 0
-    """How long a server that must end takes requests still: load balancers let go late."""
+    """Time for which a terminating server still accepts requests, because load balancers react
+    late, in seconds."""
     stop_seconds: int = 30
-    """How long the engine may take to end once it is idle."""
+    """Time for the engine to end once it is idle, in seconds."""
     start_seconds: int = 1800
-    """How long the engine may load and compile once the weights are there."""
+    """Time for the engine to load and compile once the weights exist, in seconds."""
     schema: int = SCHEMA
 
     def text(self) -> str:
-        """Return the file's content; the same spec is always the same text."""
+        """Return the file's content, which is deterministic."""
         return json.dumps(asdict(self), indent=1, sort_keys=True) + "\n"
 
 
 def read(text: str) -> Spec:
-    """Return the spec that a file holds.
+    """Return the spec in a file.
 
     Raises:
-        SpecError: It is no JSON, has an unknown field, lacks one, or a value has another type.
+        SpecError: It is not JSON, has an unknown or missing field, or a value has another type.
     """
     try:
         content = json.loads(text)
@@ -166,18 +188,18 @@ def read(text: str) -> Spec:
 
 
 def _typed(cls: type[_T], content: Any, where: str) -> _T:
-    """Build a dataclass out of a mapping, checking each field against its annotation."""
+    """Build a dataclass from a mapping, and check each field against its annotation."""
     hints = get_type_hints(cls)
     known = {each.name for each in fields(cls)}  # pyright: ignore[reportArgumentType]
     given = cast("dict[str, Any]", content)
     for name, value in given.items():
         if name not in known:
             raise SpecError(f"{where}.{name}: is not a field, got {_shown(value)}")
+    for each in fields(cls):  # pyright: ignore[reportArgumentType]
+        if each.name not in given and each.default is MISSING and each.default_factory is MISSING:
+            raise SpecError(f"{where}.{each.name}: must be given, got none")
     values = {name: _value(hints[name], value, f"{where}.{name}") for name, value in given.items()}
-    try:
-        return cls(**values)
-    except TypeError as error:
-        raise SpecError(f"{where}: {str(error).split(') ')[-1]}") from error
+    return cls(**values)
 
 
 def _value(hint: Any, value: Any, where: str) -> Any:

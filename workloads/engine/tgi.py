@@ -11,9 +11,9 @@ _KV_CACHE = {"fp8": "fp8_e4m3fn", "fp8_e4m3": "fp8_e4m3fn"}
 
 
 def arguments(serving: Serving) -> list[str]:
-    """Return the arguments behind `COMMAND`; its name for a context is prompt and answer together.
+    """Return the arguments after `COMMAND`; TGI's context includes prompt and answer.
 
-    Prefix caching is on by default and has no flag: `environment` says otherwise.
+    Prefix caching is on by default and has no flag; `environment` turns it off.
     """
     args = [
         f"--model-id={serving.source}",
@@ -41,5 +41,5 @@ def arguments(serving: Serving) -> list[str]:
 
 
 def environment(serving: Serving) -> dict[str, str]:
-    """Return the variables that have no flag."""
+    """Return the settings that are environment variables, not flags."""
     return {"PREFIX_CACHING": "1" if serving.prefix_caching else "0"}

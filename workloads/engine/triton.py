@@ -1,7 +1,7 @@
 """Triton's OpenAI front end over TensorRT-LLM.
 
 The weights are a Triton model repository: an engine that was built for one accelerator, or the
-PyTorch backend's `model.yaml`. What is fixed in it (parallelism, number formats, batch) is no flag.
+PyTorch backend's `model.yaml`. Settings that it fixes (parallelism, formats, batch) have no flag.
 Flags: triton-inference-server/server `python/openai/openai_frontend/main.py` at e1db8a6.
 """
 
@@ -16,7 +16,7 @@ TOKENIZER = "tokenizer"
 
 
 def arguments(serving: Serving) -> list[str]:
-    """Return the arguments behind `COMMAND`."""
+    """Return the arguments after `COMMAND`."""
     folder = serving.source.rstrip("/")
     return [
         f"--model-repository={folder}/{MODELS}",

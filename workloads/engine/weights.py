@@ -1,9 +1,9 @@
-"""Waits until the weights are whole, and says what is missing.
+"""Waits until the weights are complete, and reports what is missing.
 
-A version of a model is whole once its manifest is there, which is written last, and every file
-that it names has the size it says. Each name is looked up by itself, through a mount as well as in
-a bucket: Cloud Storage FUSE keeps a listing for as long as its mount lives, but not that a name was
-missing (`metadata-cache:negative-ttl-secs:0`; GoogleCloudPlatform/gcsfuse docs/semantics.md).
+A version of a model is complete once its manifest exists, which is written last, and every file in
+the manifest has the listed size. Each name is looked up separately, in a mount and in a bucket.
+Cloud Storage FUSE caches listings for the lifetime of its mount, but does not cache missing names
+(`metadata-cache:negative-ttl-secs:0`; GoogleCloudPlatform/gcsfuse docs/semantics.md).
 """
 
 import re
@@ -18,14 +18,20 @@ from . import hardware, triton
 from .bucket import Bucket, BucketError
 from .log import say
 from .spec import Serving
-from .weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current, Manifest, check_folder
+from .weights_manifest import (
+    ADAPTER_CONFIG,
+    ADAPTER_WEIGHTS,
+    CURRENT_NAME,
+    MANIFEST_NAME,
+    Current,
+    Manifest,
+    check_folder,
+)
 
 _SAY_SECONDS = 30.0
 _POLL_SECONDS = 1.0
 _READERS = 8
 _CHUNK = 8 * 2**20
-_ADAPTER_CONFIG = "adapter_config.json"
-_ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 
 class Place(Protocol):
@@ -38,7 +44,7 @@ class Place(Protocol):
         ...
 
     def read(self, name: str) -> "str | None":
-        """Return the text of a file, or None where there is none."""
+        """Return the text of a file, or None if there is none."""
         ...
 
     def has(self, name: str) -> bool:
@@ -66,7 +72,7 @@ class Folder:
         return Folder(f"{self.uri}/{name}")
 
     def read(self, name: str) -> "str | None":
-        """Return the text of a file, or None where there is none."""
+        """Return the text of a file, or None if there is none."""
         try:
             return (self.path / name).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -86,7 +92,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Whole:
-    """Weights that are all there."""
+    """Complete weights."""
 
     source: str
     """The folder of the version."""
@@ -95,13 +101,13 @@ class Whole:
 
 @dataclass(frozen=True)
 class Weights:
-    """What one server reads, and where it turned out to be."""
+    """Weights of one server, with their actual location."""
 
     serving: Serving
     """The same, with the folders of the versions."""
     manifest: Manifest
     moved: "tuple[tuple[str, str], ...]" = ()
-    """Folders as the spec has them, and where they are."""
+    """Folders in the spec, each with its actual location."""
 
     def words(self, command: "Sequence[str]") -> "list[str]":
         """Return a command line with the folders of the versions."""
@@ -109,25 +115,25 @@ class Weights:
 
     def _moved(self, word: str) -> str:
         for before, after in self.moved:
-            # what lies below, such as adapters, stays where it is
+            # subfolders, such as adapters, are unchanged
             word = re.sub(rf"{re.escape(before)}(?![\w./-])", after.replace("\\", r"\\"), word)
         return word
 
 
 class MissingError(Exception):
-    """Something that is not there yet; the message says what."""
+    """Something does not exist yet; the message names it."""
 
 
 class Waiting(Protocol):
-    """Told what is missing; an empty text is nothing."""
+    """Callback for the missing item; an empty text means that nothing is missing."""
 
     waits_for: str
 
 
 def wait(serving: Serving, told: Waiting, stop: threading.Event) -> "Weights | None":
-    """Wait until everything that a server reads is whole; None where it is asked to end before.
+    """Wait until all weights of a server are complete; return None if it must end before.
 
-    There is no limit: weights come when somebody uploads them.
+    There is no time limit, because weights may be uploaded at any time.
     """
     said = ""
     at = 0.0
@@ -151,10 +157,10 @@ def wait(serving: Serving, told: Waiting, stop: threading.Event) -> "Weights | N
 
 
 def look(serving: Serving) -> Weights:
-    """Return what a server reads, where all of it is there.
+    """Return the weights of a server if they are complete.
 
     Raises:
-        MissingError: It is not.
+        MissingError: They are not complete.
         BucketError: A bucket cannot be read.
     """
     model = whole(place(serving.source), serving.has_versions, serving.version)
@@ -170,26 +176,27 @@ def look(serving: Serving) -> Weights:
         draft = whole(place(guess.source), guess.has_versions, guess.version)
         moved.append((guess.source, draft.source))
         found = replace(found, speculation=replace(guess, source=draft.source))
-    for folder in serving.adapters.values():
-        adapter(Folder(folder))
+    adapters = {name: adapter(Folder(at)) for name, at in serving.adapters.items()}
+    moved += [(serving.adapters[name], at) for name, at in adapters.items()]
+    found = replace(found, adapters=adapters)
     return Weights(found, model.manifest, tuple(moved))
 
 
 def place(source: str) -> Place:
-    """Return the folder behind a `gs://` address or a path of the container."""
+    """Return the folder of a `gs://` address or of a path in the container."""
     return Bucket(source) if "://" in source else Folder(source)
 
 
 def whole(folder: Place, has_versions: bool, version: "str | None") -> Whole:
-    """Return a version that is all there.
+    """Return a complete version.
 
     Args:
-        folder: of the version, or of a model with its versions in folders of their names.
-        has_versions: which of the two; the model's pointer says which version is meant then.
-        version: that it must be; None: any.
+        folder: Folder of the version, or of a model that has a folder for each version.
+        has_versions: Whether `folder` is that of a model; its pointer then names the version.
+        version: Required version; None: any.
 
     Raises:
-        MissingError: Something of it is not there, or is not what it should be.
+        MissingError: A part of it is missing or wrong.
         BucketError: The bucket cannot be read.
     """
     name = CURRENT_NAME if has_versions else MANIFEST_NAME
@@ -216,28 +223,34 @@ def _read(folder: Place, name: str) -> str:
     return text
 
 
-def adapter(folder: Place) -> None:
-    """Refuse an adapter that is not whole: an engine does not start without one it is given.
+def adapter(folder: Place) -> str:
+    """Return where a complete adapter is, because an engine does not start without it.
+
+    It is in the folder of the version that the adapter's pointer names. An adapter without versions
+    is in its folder itself.
 
     Raises:
-        MissingError: A file of it is not there.
+        MissingError: A file of the adapter is missing.
         BucketError: The bucket cannot be read.
     """
-    if not folder.has(_ADAPTER_CONFIG):
-        raise MissingError(f"{folder.uri}/{_ADAPTER_CONFIG}")
-    if not any(folder.has(each) for each in _ADAPTER_WEIGHTS):
-        raise MissingError(f"{folder.uri}/{_ADAPTER_WEIGHTS[0]}")
+    if folder.read(CURRENT_NAME) is not None:
+        return whole(folder, True, None).source
+    if not folder.has(ADAPTER_CONFIG):
+        raise MissingError(f"{folder.uri}/{CURRENT_NAME}")
+    if not any(folder.has(each) for each in ADAPTER_WEIGHTS):
+        raise MissingError(f"{folder.uri}/{ADAPTER_WEIGHTS[0]}")
+    return folder.uri
 
 
 class Progress:
-    """Bytes, rate and what remains, for a log line."""
+    """Bytes, rate and remaining time, for a log line."""
 
     def __init__(self, expected: int) -> None:
         self._expected = expected
         self._first: tuple[float, int] | None = None
 
     def fields(self, have: int) -> "dict[str, float | int | None]":
-        """Return the fields of a line: rate in bytes a second, time left in seconds."""
+        """Return the fields of a line: rate in bytes per second, remaining time in seconds."""
         now = time.monotonic()
         if self._first is None:
             self._first = (now, have)
@@ -257,8 +270,8 @@ class Progress:
 def read_ahead(found: Weights, stop: threading.Event) -> "threading.Thread | None":
     """Read a mounted model once, with several readers, so that the mount's cache is filled.
 
-    An engine opens its files one after the other; a bucket gives more to many readers. It runs
-    beside the engine's start and ends by itself.
+    An engine opens its files one after the other, but several readers get more throughput from a
+    bucket. Reading runs during the engine's start and ends by itself.
     """
     serving = found.serving
     if "://" in serving.source or not serving.read_ahead:
@@ -288,14 +301,14 @@ def _read_all(folder: Path, manifest: Manifest, stop: threading.Event) -> None:
 
 
 class _Sum:
-    """A number that several threads add to."""
+    """A sum that several threads add to."""
 
     def __init__(self) -> None:
         self.value = 0
         self._lock = threading.Lock()
 
     def add(self, amount: int) -> None:
-        """Add."""
+        """Add an amount."""
         with self._lock:
             self.value += amount
 

@@ -7,6 +7,7 @@ The layout of a bucket, the same for every writer and reader:
 - `MODEL_FOLDER/VERSION/_MANIFEST.json`: written last, and only where there is none. A version
   without it is not there.
 - `MODEL_FOLDER/_CURRENT.json`: the version that `weights` without a version means.
+- `MODEL_FOLDER/adapters/NAME`: a folder of versions and a pointer, as that of a model.
 
 Only the standard library is used, and no syntax newer than Python 3.9: it runs in any image.
 """
@@ -25,10 +26,14 @@ FORMAT = 1
 
 MANIFEST_NAME = "_MANIFEST.json"
 CURRENT_NAME = "_CURRENT.json"
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+"""Files of an adapter; it has one of the weights."""
 
 _VERSION = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _VERSION_RULE = "must be 1 to 63 lower-case letters, digits, dots, hyphens and underscores"
-_RESERVED = ("adapters", "live-adapters")  # folders that may be beside the versions
+_ADAPTERS = "adapters"
+_RESERVED = (_ADAPTERS, "live-adapters")  # folders that may be beside the versions
 _CREATED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _CRC32C = re.compile(r"[A-Za-z0-9+/]{5}[AQgw]==")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -146,10 +151,17 @@ def check_version(value: object, field: str = "version") -> str:
     Raises:
         ValueError: It is none; one line with field, rule and value.
     """
-    version = _text(field, value, _VERSION, f"{_VERSION_RULE}, no mark first")
-    if version in _RESERVED:
-        raise _wrong(field, f"must not be one of {', '.join(_RESERVED)}", version)
-    return version
+    rule = version_problem(value)
+    if rule is not None:
+        raise _wrong(field, rule, value)
+    return str(value)
+
+
+def version_problem(value: object) -> "str | None":
+    """Return the rule that a value breaks as the name of a version; None: it breaks none."""
+    if not isinstance(value, str) or not _VERSION.fullmatch(value):
+        return f"{_VERSION_RULE}, no mark first"
+    return f"must not be one of {', '.join(_RESERVED)}" if value in _RESERVED else None
 
 
 def check_name(value: object, field: str = "name") -> str:
@@ -165,6 +177,11 @@ def check_name(value: object, field: str = "name") -> str:
     if name in (MANIFEST_NAME, CURRENT_NAME):
         raise _wrong(field, f"must not be {name}, which is written by the tool", name)
     return name
+
+
+def adapter_folder(model: str, adapter: str) -> str:
+    """Return the folder of an adapter, below the folder of its model."""
+    return f"{model}/{_ADAPTERS}/{adapter}"
 
 
 def split(weights: str) -> "tuple[str, str | None]":

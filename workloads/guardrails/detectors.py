@@ -66,7 +66,7 @@ def _is_iban(text: str) -> bool:
 
 
 def _is_phone(text: str) -> bool:
-    """Return whether digits are as many as a telephone number has (ITU E.164: 15 at most)."""
+    """Return whether digits are as long as a telephone number (ITU E.164: at most 15)."""
     return 8 <= sum(char.isdigit() for char in text) <= 15
 
 

@@ -13,10 +13,10 @@ _OFF = logging.CRITICAL + 1
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, severity, message, and what `extra={"fields": …}` holds."""
+    """One object per line: time, severity, message, and the contents of `extra={"fields": …}`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line. An exception is its type alone: its message may quote a prompt."""
+        """Return the line. An exception is logged by type only: its message may quote a prompt."""
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {
             "time": f"{stamp}.{int(record.msecs):03d}Z",
@@ -28,7 +28,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up(stream: TextIO) -> None:
-    """Write lines of this program from INFO on, and nothing of any library."""
+    """Log this program's messages from INFO on, and none of libraries."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=_OFF, handlers=[handler], force=True)
@@ -37,5 +37,5 @@ def set_up(stream: TextIO) -> None:
 
 
 def say(severity: int, message: str, **fields: Any) -> None:
-    """Write a line with fields of its own."""
+    """Write a line with additional fields."""
     log.log(severity, message, extra={"fields": fields})

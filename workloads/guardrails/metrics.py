@@ -1,4 +1,4 @@
-"""What the guard counts, for Prometheus."""
+"""Prometheus metrics of the guard."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
@@ -26,5 +26,5 @@ class Metrics:
         )
 
     def page(self) -> bytes:
-        """Return them as Prometheus reads them."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""The rails of a folder, as NeMo Guardrails runs them on one text."""
+"""The rails of a folder, run by NeMo Guardrails on one text."""
 
 import asyncio
 import hashlib
@@ -18,13 +18,13 @@ REPLACE: Final = "replace"
 _ROLES: Final = {"input": "user", "output": "assistant"}
 _INSTRUCTIONS: Final = ("system", "developer")
 _FAILED: Final = "I'm sorry, an internal error has occurred."
-"""What NeMo Guardrails answers where an action raised; it then calls the rail blocking."""
+"""Response of NeMo Guardrails if an action raised an exception; it reports the rail as blocking."""
 _REMEMBERED: Final = 20_000
-"""Texts that passed, whose digests are kept: a conversation comes again with each of its turns."""
+"""Number of digests of passed texts to keep: a conversation is sent again with each turn."""
 
 
 class RailsError(Exception):
-    """The rails cannot be loaded, or did not come to a verdict; one line, without the text."""
+    """The rails cannot be loaded, or gave no verdict; the message is one line without the text."""
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,22 @@ class Text:
 
     text: str
     role: str = "user"
-    """Of the message that has it: `user`, `system`, `assistant`, `tool`, ..."""
+    """Role of the message: `user`, `system`, `assistant`, `tool`, ..."""
     model: str = ""
     team: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rails say about a text."""
+    """Verdict of the rails on a text."""
 
     action: str
     text: str
-    """What goes on instead, where the action is `replace`."""
+    """Replacement text for the action `replace`."""
     rail: str = ""
-    """Rail that blocked."""
+    """Rail that blocked the text."""
     message: str = ""
-    """What the rail says to the client, where it blocked."""
+    """Message of the rail to the client for the action `block`."""
 
 
 class Rails:
@@ -65,7 +65,7 @@ class Rails:
         """Load a folder.
 
         Raises:
-            RailsError: It is no folder of rails.
+            RailsError: The folder does not contain rails.
         """
         if not folder.is_dir():
             raise RailsError(f"--config: must be a folder, got {folder}")
@@ -109,7 +109,7 @@ class Rails:
         return verdict
 
     async def check_all(self, phase: str, texts: list[Text]) -> list[Verdict]:
-        """Check texts; the first that is blocked ends the rest.
+        """Check texts in order, up to the first that is blocked.
 
         Raises:
             RailsError: A rail failed.
@@ -143,7 +143,7 @@ class Rails:
 
 
 async def _find_prompt_injection(text: str, role: str = "user") -> bool:
-    """Look for an injection; an application's own instructions are none."""
+    """Look for an injection, except in an application's own instructions."""
     return role not in _INSTRUCTIONS and detectors.find_prompt_injection(text)
 
 

@@ -21,7 +21,7 @@ _LARGEST_BODY = 64 << 20  # a prompt of 8 MiB grows where its characters are esc
 
 
 class BadRequest(Exception):
-    """A request that is not one of a check; one line: field, rule and value."""
+    """Invalid request for a check; the message is one line: field, rule and value."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Asked:
     phase: str
     texts: list[Text]
     is_single: bool
-    """It has one text instead of messages."""
+    """Whether it has one text instead of messages."""
 
 
 def application(rails: Rails, metrics: Metrics) -> web.Application:
@@ -75,7 +75,7 @@ async def _json(request: web.Request) -> Any:
 
 
 def parse(body: Any, phases: tuple[str, ...]) -> Asked:
-    """Return the check that a body asks for.
+    """Return the check that a body requests.
 
     Raises:
         BadRequest: It asks for none.
@@ -109,12 +109,12 @@ def parse(body: Any, phases: tuple[str, ...]) -> Asked:
 def _string(given: dict[str, Any], field: str, default: str) -> str:
     value = given.get(field, default)
     if not isinstance(value, str):
-        raise BadRequest(f"{field}: must be a text, got {type(value).__name__}")
+        raise BadRequest(f"{field}: must be a string, got {type(value).__name__}")
     return value
 
 
 def answer(asked: Asked, verdicts: list[Verdict]) -> dict[str, Any]:
-    """Return the answer of a check."""
+    """Return the response of a check."""
     last = verdicts[-1] if verdicts else None
     if last is not None and last.action == BLOCK:
         return {"action": BLOCK, "rail": last.rail, "message": last.message}

@@ -1,10 +1,10 @@
-"""Which shapes get an entry, and which blocks are tried for one."""
+"""Shapes with an entry in the tables, and candidate blocks for each."""
 
 from .estimate import published
 from .shapes import DEFAULT_BLOCKS, LANES, AttentionShape, Blocks, rounded
 
 _LARGEST = 2304
-"""Of a block: twice as much needs more than the 32 MiB that a kernel may take of a v6e's VMEM."""
+"""Limit of a block: twice as much needs more than the 32 MiB of a v6e's VMEM for one kernel."""
 _MIDDLE = 1024
 _LARGEST_TILE = 2304 * 2304
 _COMPUTE = 640
@@ -13,7 +13,7 @@ the published times of long sequences all have 512 (docs/kernels.md)."""
 
 
 def _flux(pixels: int, text: int) -> AttentionShape:
-    """Return what FLUX.1 asks for: a position for 16 by 16 pixels, and the text before them."""
+    """Return the shape for FLUX.1: a position per 16 by 16 pixels, after the text."""
     positions = (pixels // 16) ** 2 + text
     return AttentionShape(24, 24, positions, positions, 128, causal=False)
 

@@ -1,4 +1,4 @@
-"""The public TPU compiler on a machine that has no TPU: what it accepts, and what it says.
+"""The public TPU compiler on a machine without a TPU: acceptance and estimates of programs.
 
 Only JAX's public interface is used: whether a program compiles, `memory_analysis`, `cost_analysis`
 and the text of the compiled program. libtpu's own dumps are left alone (docs/adr/0011).
@@ -32,13 +32,13 @@ _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 
 
 class RefusedError(ValueError):
-    """The compiler refuses a program for a chip; the message says what it lacks."""
+    """The compiler refuses a program for a chip; the message names the missing memory."""
 
     def __init__(self, memory: str, needed_mib: float | None, limit_mib: float, what: str) -> None:
         self.memory = memory
         """`VMEM` or `HBM`."""
         self.needed_mib = needed_mib
-        """None where the compiler does not say."""
+        """Memory that the program needs; None if the compiler does not report it."""
         self.limit_mib = limit_mib
         needs = "more" if needed_mib is None else f"{needed_mib:.1f} MiB"
         super().__init__(f"{what}: needs {needs} of {memory}, the chip has {limit_mib:.1f} MiB")
@@ -46,7 +46,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Compiled:
-    """What the compiler says of a program that it accepts."""
+    """Estimates of the compiler for an accepted program."""
 
     code_bytes: int
     argument_bytes: int
@@ -54,20 +54,20 @@ class Compiled:
     temporary_bytes: int
     """HBM beside arguments and result."""
     bytes_moved: float
-    """To and from HBM, by the compiler's count; of a kernel, by its author's."""
+    """Bytes to and from HBM, counted by the compiler; for a kernel, by its author."""
     flops: float
     cycles: int
-    """Estimated, of XLA's own operations together; a kernel counts as nothing."""
+    """Estimated cycles of XLA's own operations; kernels are not counted."""
     seconds: float
-    """That compiling took."""
+    """Duration of the compilation."""
 
 
 @cache
 def device(generation: str) -> Any:
-    """Return a described chip of a generation: programs compile for it, nothing runs.
+    """Return a described chip of a generation, for which programs compile but cannot run.
 
     Raises:
-        ValueError: the generation is unknown.
+        ValueError: The generation is unknown.
     """
     if generation not in GENERATIONS:
         raise ValueError(f"generation: must be one of {', '.join(GENERATIONS)}, got {generation!r}")
@@ -90,15 +90,15 @@ def compiled(
     """Compile a function for the chip that its described arrays are on.
 
     Args:
-        function: of the arrays.
-        arrays: from `array`.
-        what: the program is called in errors.
+        function: Function of the arrays.
+        arrays: Described arrays, from `array`.
+        what: Name of the program in errors.
 
     Returns:
-        What the compiler says, and JAX's compiled program.
+        The compiler's estimates, and JAX's compiled program.
 
     Raises:
-        RefusedError: it does not fit into the chip's memory.
+        RefusedError: The program does not fit into the chip's memory.
     """
     begun = time.perf_counter()
     lowered = jax.jit(function).lower(*arrays)
@@ -132,7 +132,7 @@ def versions() -> tuple[str, str]:
 
 
 def _refused(message: str, what: str) -> RefusedError | None:
-    """Read the compiler's two ways of saying that memory is short; None: it says something else."""
+    """Parse the compiler's two error messages about memory; None for other messages."""
     if found := _VMEM.search(message):
         size, size_unit, limit, limit_unit = found.groups()
         return RefusedError(

@@ -1,4 +1,4 @@
-"""How long attention takes, from the size of its compiled program.
+"""The time of attention, estimated from the size of its compiled program.
 
 The kernel is unrolled: one step of the grid runs its code once, from end to end. So the size of the
 code, which the compiler tells (`memory_analysis().generated_code_size_in_bytes`), says how long a
@@ -21,14 +21,14 @@ CODE_BYTES_PER_NS = {"v5e": 133.0 * 1.5 / 1.75, "v6e": 133.0}
 it with, but it is the same for all choices of a shape."""
 
 CODE_BYTES_OUTSIDE = 37_132
-"""Of a program, what its steps do not run; fitted."""
+"""Code bytes of a program outside its steps; fitted."""
 
 TURNING_NS_PER_ELEMENT = 0.395e6 / (32 * 512 * 16 * 128)
 """Fitted: what published times have beside the kernel for each element of the queries. It is what
 turning queries, keys, values and result from positions first to heads first takes."""
 
 _BYTES_PER_NS = {"v5e": 819.0, "v6e": 1638.0}
-"""Of HBM, by the documents of both chips."""
+"""Bandwidth of HBM, from the documentation of both chips."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def published() -> list[Published]:
 
 
 def steps(shape: AttentionShape, blocks: Blocks) -> int:
-    """Return the steps of the grid that the mask leaves, of one sequence."""
+    """Return the number of grid steps that the mask leaves, for one sequence."""
     rows = rounded(shape.queries, blocks.q) // blocks.q
     columns = rounded(shape.keys, blocks.kv) // blocks.kv
     if not shape.causal:
@@ -83,10 +83,10 @@ def kernel_ms(shape: AttentionShape, blocks: Blocks, code_bytes: int, generation
     """Return the estimate for one sequence: its steps, each the slower of code and memory.
 
     Args:
-        shape: of the call.
-        blocks: that were compiled.
-        code_bytes: of the program without a mask: what a step does that no mask crosses.
-        generation: of the chip.
+        shape: Shape of the call.
+        blocks: Compiled blocks.
+        code_bytes: Size of the program without a mask: the work of an unmasked step.
+        generation: Generation of the chip.
     """
     code_ns = (code_bytes - CODE_BYTES_OUTSIDE) / CODE_BYTES_PER_NS[generation]
     width = 4 if shape.dtype == "float32" else 2

@@ -1,4 +1,4 @@
-"""Times attention on a device: the only thing that makes an entry of a table more than a guess."""
+"""Times attention on a device, which turns an estimate in a table into a measurement."""
 
 import datetime
 import statistics
@@ -20,10 +20,10 @@ def milliseconds(
     """Return the median time of a call on this process's device.
 
     Args:
-        shape: of the call.
-        blocks: of the kernel.
-        repeats: timed calls, after one that compiles and one that warms up.
-        interpret: run the kernel's code on a device that is no TPU.
+        shape: Shape of the call.
+        blocks: Blocks of the kernel.
+        repeats: Timed calls, after one that compiles and one that warms up.
+        interpret: Interpret the kernel's code, for devices other than TPUs.
     """
     keys = jax.random.split(jax.random.key(0), 3)
     dtype = jnp.dtype(shape.dtype)
@@ -48,10 +48,10 @@ def milliseconds(
 
 
 def check_device(generation: str) -> str:
-    """Return what JAX calls this process's device.
+    """Return JAX's name of this process's device.
 
     Raises:
-        ValueError: it is no TPU of the generation: its times would say nothing of it.
+        ValueError: The device is not a TPU of the generation.
     """
     kind = jax.devices()[0].device_kind
     if generation_of(kind) != generation:
@@ -62,14 +62,14 @@ def check_device(generation: str) -> str:
 def measured(
     entry: Entry, tried: list[Tried], chip: str, *, best: int = 5, interpret: bool = False
 ) -> Entry:
-    """Return an entry with the blocks that were fastest on this device, and their time.
+    """Return an entry with the fastest blocks on this device, and their time.
 
     Args:
-        entry: of the tuner.
-        tried: its candidates, the best first; the first `best` are timed, and the entry's own.
-        chip: what JAX calls the device.
-        best: how many.
-        interpret: see `milliseconds`.
+        entry: Entry of the tuner.
+        tried: Its candidates, the best first; the first `best` are timed, and the entry's own.
+        chip: JAX's name of the device.
+        best: Number of candidates to time.
+        interpret: As in `milliseconds`.
     """
     fitting = [one for one in tried if one.estimate_ms is not None]
     chosen = [one for one in fitting if one.blocks == entry.blocks]

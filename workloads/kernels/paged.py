@@ -1,8 +1,8 @@
-"""Paged attention as LLM engines on TPU have it: JAX's kernel, compiled to see whether it can be.
+"""Paged attention for LLM engines on TPU: compiles JAX's kernel to check that it can be compiled.
 
 vLLM on TPU runs tpu-inference's later version of this kernel, with block sizes of its own; that
-package pins releases that this environment cannot have. What is checked is what both need: that
-the chip's compiler takes this number of heads and this head size, and that the blocks fit.
+package pins releases that this environment cannot have. The check covers what both need:
+the chip's compiler accepts this number of heads and this head size, and the blocks fit.
 """
 
 import jax.numpy as jnp
@@ -13,9 +13,9 @@ from .compiler import array, compiled, device
 
 _QUERIES = 32
 _KEYS = 1024
-"""Queries and keys of a step: small ones, as the kernel's own default has."""
+"""Queries and keys of a step: small ones, like the kernel's default."""
 _TOKENS = 2048
-"""Of a step of the engine."""
+"""Tokens of an engine step."""
 _SEQUENCES = 64
 _PAGES = 512
 
@@ -26,16 +26,16 @@ def compile_paged(
     """Compile paged attention for a chip, and return the size of its code.
 
     Args:
-        generation: of the chip.
-        heads: that this chip has, of all.
-        kv_heads: that this chip has.
-        head_size: of both.
-        context: longest sequence, in tokens.
-        page: tokens of a page of the KV cache.
+        generation: Generation of the chip.
+        heads: Query heads on this chip.
+        kv_heads: KV heads on this chip.
+        head_size: Size of a head.
+        context: Longest sequence, in tokens.
+        page: Tokens per page of the KV cache.
 
     Raises:
-        RefusedError: it does not fit into VMEM.
-        ValueError: the kernel cannot have these heads.
+        RefusedError: The kernel does not fit into VMEM.
+        ValueError: The kernel does not support these heads.
     """
     pages = -(-context // page)
     arrays = (

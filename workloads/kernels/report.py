@@ -1,4 +1,4 @@
-"""What the compiler says of every choice: attention blocks, forms of rotary embedding."""
+"""The compiler's results for every choice: attention blocks, forms of rotary embedding."""
 
 import statistics
 from collections.abc import Callable
@@ -26,12 +26,12 @@ _CHOICES = tuple(
         (2048, 2048, 1024),
     )
 )
-"""Blocks that the published ones are ranked among."""
+"""Blocks among which the published ones are ranked."""
 _IN_MODEL = "norm, rotation, transposition"
 
 
 def report(generation: str, sizes: CodeSizes) -> dict[str, Any]:
-    """Return the evidence for a generation, as the report's tables have it."""
+    """Return the evidence for a generation, as used in the report's tables."""
     jax, libtpu = versions()
     return {
         "generation": generation,
@@ -59,13 +59,13 @@ def report(generation: str, sizes: CodeSizes) -> dict[str, Any]:
 
 
 def errors() -> dict[str, float]:
-    """Return how far the estimate is from published times, all of them and the worst."""
+    """Return the errors of the estimate against published times: all of them and the largest."""
     off = [abs(call_ms(point) / point.ms - 1) for point in published()]
     return {"points": len(off), "median": statistics.median(off), "largest": max(off)}
 
 
 def ranking(sizes: CodeSizes) -> dict[str, Any]:
-    """Return which place the published blocks of each shape have in the order of the estimate.
+    """Return the rank of the published blocks of each shape in the order of the estimate.
 
     `places` counts them by place, `of` by how many there are to choose from; `behind` is the most
     that they are estimated to be slower than the first.
@@ -88,7 +88,7 @@ def ranking(sizes: CodeSizes) -> dict[str, Any]:
 
 
 def forms(generation: str) -> list[dict[str, Any]]:
-    """Return what each form of rotary embedding costs, on Flux's queries.
+    """Return the cost of each form of rotary embedding, for Flux's queries.
 
     First alone; then with the norm before it and the transposition from what a projection gives,
     as a model has them.

@@ -1,6 +1,6 @@
-"""Rotary position embedding in the forms that matter on TPU, all of one meaning.
+"""Rotary position embedding in the forms that matter on TPU, which are all equivalent.
 
-The meaning is that of Flux and diffusers: neighbours (2i, 2i+1) of a head are rotated by the angle
+The meaning is that of Flux and diffusers: neighbors (2i, 2i+1) of a head are rotated by the angle
 of their position, `freqs` are the cosines and sines, [positions, head size], each angle twice.
 
 What is slow on TPU is reaching every second lane of a register. `swap` does it by a signed
@@ -26,7 +26,7 @@ Freqs = tuple[jax.Array, jax.Array]
 """Cosines and sines, [positions, head size], each angle twice, float32."""
 
 _BLOCK = 1024
-"""Positions of one step of the fused kernel, at most."""
+"""Maximum positions of one step of the fused kernel."""
 
 
 def rotary(
@@ -72,7 +72,7 @@ def heads_first(
     epsilon: float = 1e-6,
     interpret: bool | None = None,
 ) -> jax.Array:
-    """Return [batch, heads, positions, head size], normed and rotated, of what a projection gives.
+    """Return [batch, heads, positions, head size], normed and rotated, from a projection's output.
 
     One read and one write do what would be a norm, a rotation and a transposition.
 
@@ -109,7 +109,7 @@ def heads_first(
 
 
 def best_form(generation: str, head_size: int = LANES) -> Form:
-    """Return the form that the compiler's figures favour.
+    """Return the form that the compiler's figures favor.
 
     The fused kernel reads and writes x once, which no other form does on either generation
     (docs/kernels.md); it rotates whole registers, so narrower heads take `swap`.
@@ -153,7 +153,7 @@ def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _normed(x: jax.Array, weight: jax.Array | None, epsilon: float) -> jax.Array:
-    """Return x in float32, over its root mean square where there is a weight."""
+    """Return x in float32, divided by its root mean square if there is a weight."""
     wide = x.astype(jnp.float32)
     if weight is None:
         return wide
@@ -164,7 +164,7 @@ def _normed(x: jax.Array, weight: jax.Array | None, epsilon: float) -> jax.Array
 def _reference(
     x: jax.Array, cos: jax.Array, sin: jax.Array, weight: jax.Array | None, *, epsilon: float
 ) -> jax.Array:
-    """Rotate neighbours one by one, as the models' own code is written."""
+    """Rotate neighbors one by one, like the models' own code."""
     wide = _normed(x, weight, epsilon)
     pairs = wide.reshape(*x.shape[:-1], -1, 2)
     turned = jnp.stack([-pairs[..., 1], pairs[..., 0]], axis=-1).reshape(x.shape)
@@ -174,7 +174,7 @@ def _reference(
 def _half(
     x: jax.Array, cos: jax.Array, sin: jax.Array, weight: jax.Array | None, *, epsilon: float
 ) -> jax.Array:
-    """Rotate what is half a head apart: one rotation of the lanes; x comes half-split."""
+    """Rotate partners half a head apart, by one rotation of the lanes; x is half-split."""
     size = x.shape[-1]
     order = half_split(size)
     sign = jnp.where(jnp.arange(size) < size // 2, -1.0, 1.0)
@@ -186,7 +186,7 @@ def _half(
 def _swap(
     x: jax.Array, cos: jax.Array, sin: jax.Array, weight: jax.Array | None, *, epsilon: float
 ) -> jax.Array:
-    """Exchange neighbours by a signed permutation on the matrix unit, which is exact."""
+    """Exchange neighbors by a signed permutation on the matrix unit, which is exact."""
     size = x.shape[-1]
     swap = np.zeros((size, size), np.float32)
     even = np.arange(0, size, 2)
@@ -209,7 +209,7 @@ def _swap(
 
 
 def _rotate(wide: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
-    """Rotate neighbours inside VMEM: each lane takes the one after or before it."""
+    """Rotate neighbors inside VMEM: each lane takes the next or previous one."""
     size = wide.shape[-1]
     lane = jax.lax.broadcasted_iota(jnp.int32, wide.shape, 1)
     after, before = pltpu.roll(wide, size - 1, 1), pltpu.roll(wide, 1, 1)
@@ -217,7 +217,7 @@ def _rotate(wide: jax.Array, cos: jax.Array, sin: jax.Array) -> jax.Array:
 
 
 def _kernel(x_ref, cos_ref, sin_ref, *refs, epsilon: float) -> None:
-    """One block of positions of one head."""
+    """Block of positions of one head."""
     weight = refs[0][...] if len(refs) == 2 else None
     out = refs[-1]
     block = x_ref[...].reshape(cos_ref.shape)
@@ -264,7 +264,7 @@ def _fused_turned(
     epsilon: float,
     interpret: bool,
 ) -> jax.Array:
-    """Run the kernel over [batch, positions, heads, head size]; each head is written by itself."""
+    """Run the kernel over [batch, positions, heads, head size]; each head is written separately."""
     batch, positions, heads, size = x.shape
     block = _positions_of_a_step(positions)
     return _call(
@@ -298,7 +298,7 @@ def _call(
     epsilon: float,
     interpret: bool,
 ):
-    """Call the kernel; positions are the outermost of the grid, so that a table is read once."""
+    """Call the kernel; positions are the outermost grid axis, so that a table is read once."""
     size = cos.shape[-1]
     table = pl.BlockSpec((block, size), table_index)
     operands = [x, cos.astype(jnp.float32), sin.astype(jnp.float32)]
@@ -320,5 +320,5 @@ def _call(
 
 
 def _positions_of_a_step(positions: int) -> int:
-    """Return a block of whole registers; the last block of a length may reach over its end."""
+    """Return a block of whole registers; the last block may extend beyond the end."""
     return min(_BLOCK, -(-positions // 16) * 16)

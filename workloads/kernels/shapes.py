@@ -1,4 +1,4 @@
-"""What attention is asked for: shapes, generations of chips, block sizes."""
+"""Inputs of attention: shapes, generations of chips, block sizes."""
 
 from dataclasses import dataclass
 
@@ -9,11 +9,11 @@ GENERATIONS = ("v5e", "v6e")
 """TPU generations that tables and the compiler's tests cover."""
 
 HBM_GIB = {"v5e": 15.75, "v6e": 31.25}
-"""Memory that a program may have, as the compiler says when it refuses one that wants more: less
-than the 16 and 32 GiB on the data sheets."""
+"""Memory that a program can use, from the compiler's errors: less than the 16 and 32 GiB of the
+data sheets."""
 
 _DEVICE_KINDS = {"TPU v5 lite": "v5e", "TPU v5e": "v5e", "TPU v6 lite": "v6e", "TPU v6e": "v6e"}
-"""How JAX calls them: `jax.devices()[0].device_kind`."""
+"""Names of the chips in JAX: `jax.devices()[0].device_kind`."""
 
 
 @dataclass(frozen=True, order=True)
@@ -40,7 +40,7 @@ class Blocks:
 
 
 DEFAULT_BLOCKS = Blocks(128, 128, 128)
-"""What JAX's kernel takes where it is told nothing."""
+"""Default block sizes of JAX's kernel."""
 
 
 @dataclass(frozen=True, order=True)
@@ -70,7 +70,7 @@ class AttentionShape:
 
     @property
     def flops(self) -> float:
-        """Operations of one sequence that the mask leaves."""
+        """Operations of one sequence after the mask."""
         pairs = float(self.queries * self.keys)
         if self.causal:
             pairs -= self.queries * (self.queries - 1) / 2
@@ -78,10 +78,10 @@ class AttentionShape:
 
 
 def generation_of(device_kind: str) -> str | None:
-    """Return the generation that JAX calls by a name such as `TPU v6 lite`, or None."""
+    """Return the generation for a JAX name such as `TPU v6 lite`, or None."""
     return _DEVICE_KINDS.get(device_kind)
 
 
 def rounded(positions: int, block: int = LANES) -> int:
-    """Return a number of positions rounded up to whole blocks."""
+    """Return a number of positions, rounded up to whole blocks."""
     return -(-positions // block) * block

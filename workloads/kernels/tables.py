@@ -1,4 +1,4 @@
-"""Tables of block sizes: one file a generation, each entry with what is known of it.
+"""Tables of block sizes: one file per generation, with the facts about each entry.
 
 An entry is written by the tuner from what the compiler says; only a chip can make its `measured`
 anything but null. A shape without an entry gets the blocks of the entry most like it, cut to its
@@ -18,39 +18,39 @@ FOLDER = Path(__file__).parent / "tables"
 
 @dataclass(frozen=True)
 class Measured:
-    """A time that a chip took."""
+    """Time measured on a chip."""
 
     ms: float
-    """Of one call, the median."""
+    """Median time of one call."""
     chip: str
-    """What JAX calls the device."""
+    """Name of the device in JAX."""
     date: str
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Block sizes of one shape on one generation, and why."""
+    """Block sizes of one shape on one generation, with their basis."""
 
     name: str
-    """Who asks for the shape, such as `flux-1024-512`."""
+    """Who requests the shape, such as `flux-1024-512`."""
     shape: AttentionShape
     blocks: Blocks
     reason: str
-    """`estimate`; `published`: somebody else measured them best on this chip; `measured`."""
+    """`estimate`; `published`: measured as the best on this chip by others; `measured`."""
     jax: str
     """Release that compiled it."""
     libtpu: str
     date: str
     code_bytes: int
-    """Size of the program, as the compiler says."""
+    """Size of the program, from the compiler."""
     estimate_ms: float
-    """Of one sequence; from `code_bytes`, see docs/kernels.md for how far that can be trusted."""
+    """Estimated time for one sequence, from `code_bytes`; docs/kernels.md reports its accuracy."""
     default_ms: float
     """The same estimate with the kernel's default blocks."""
     tried: int
     """Blocks that were compiled."""
     refused: int
-    """Of those, how many the compiler refused for their memory."""
+    """Number of those that the compiler rejected because of memory."""
     measured: Measured | None = None
 
 
@@ -65,7 +65,7 @@ class Choice:
 
 
 def load(generation: str, folder: Path = FOLDER) -> list[Entry]:
-    """Return the entries of a generation, sorted by name; none where there is no file."""
+    """Return the entries of a generation, sorted by name; none if there is no file."""
     file = folder / f"{generation}.json"
     if not file.exists():
         return []
@@ -81,9 +81,9 @@ def save(generation: str, entries: list[Entry], folder: Path = FOLDER) -> Path:
 
 
 def put(generation: str, entry: Entry, folder: Path = FOLDER) -> None:
-    """Put an entry in the place of the one of the same shape.
+    """Insert an entry, in place of the one with the same shape.
 
-    A measured time stays where the blocks are those that were measured.
+    A measured time stays if the blocks are the measured ones.
     """
     entries = load(generation, folder)
     for old in entries:
@@ -101,7 +101,7 @@ def choose(shape: AttentionShape, generation: str, folder: Path = FOLDER) -> Cho
     """Return the blocks of a shape: its entry's, or else cut from the entry most like it.
 
     Raises:
-        ValueError: the generation is unknown.
+        ValueError: The generation is unknown.
     """
     if generation not in GENERATIONS:
         raise ValueError(f"generation: must be one of {', '.join(GENERATIONS)}, got {generation!r}")

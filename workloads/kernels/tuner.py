@@ -26,18 +26,18 @@ Announce = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Tried:
-    """Blocks, and what the compiler says of them."""
+    """Blocks, with the compiler's result."""
 
     blocks: Blocks
     code_bytes: int | None
-    """None where it refuses them."""
+    """Size of the code; None if the compiler rejects the blocks."""
     refusal: str
-    """Why; empty where it does not."""
+    """Reason of the rejection; otherwise empty."""
     estimate_ms: float | None
 
 
 class CodeSizes:
-    """The code size of the kernel by blocks, kept in a file."""
+    """Code size of the kernel by blocks, cached in a file."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -46,7 +46,7 @@ class CodeSizes:
             self._known = json.loads(file.read_text())
 
     def of(self, shape: AttentionShape, blocks: Blocks, generation: str) -> tuple[int | None, str]:
-        """Return the code size of a step, and why the compiler refuses it, one of both."""
+        """Return the code size of a step or the compiler's reason for a rejection."""
         jax, libtpu = versions()
         key = f"{jax} {libtpu} {generation} {shape.dtype} {shape.head_size} {blocks}"
         if key not in self._known:
@@ -85,7 +85,7 @@ def compile_at(shape: AttentionShape, blocks: Blocks, generation: str, batch: in
     The scale is one: scaling the queries is a step of its own before the kernel.
 
     Raises:
-        RefusedError: the blocks do not fit into VMEM, or the arrays into HBM.
+        RefusedError: The blocks do not fit into VMEM, or the arrays into HBM.
     """
     dtype = jnp.dtype(shape.dtype)
     q = array(generation, (batch, shape.heads, shape.queries, shape.head_size), dtype)
@@ -125,7 +125,7 @@ def tune(
     Blocks that somebody measured best on a v6e for the same positions go before any estimate.
 
     Raises:
-        ValueError: no blocks compile.
+        ValueError: No blocks compile.
     """
     tried = try_all(shape, generation, sizes, announce)
     fitting = [one for one in tried if one.estimate_ms is not None]

@@ -1,15 +1,15 @@
-// Command relay lets clients of an inference gateway use models that run elsewhere: at Vertex AI, on
-// Cloud Run, at another provider, or on any server of OpenAI's API.
+// Command relay lets clients of an inference gateway use models that run elsewhere: on Vertex AI, on
+// Cloud Run, at another provider, or on any OpenAI-compatible server.
 //
 //	relay --config FILE [--port 8000] [--metrics-port 9013]
 //
-// As a backend it stands behind a Service: for each request it takes the model's name in the body, writes
-// the name that the target knows and the platform's credential, and passes the answer on as it comes. As
-// the fallback of a model (`fallback` in the file) it is also a replica of the model's InferencePool: it
-// shows an engine's metrics, by which the pool's picker chooses it when no engine has room.
+// As a backend, it is behind a Service: for each request, it reads the model's name from the body,
+// replaces it with the target's name, adds the platform's credential, and streams the response back. As
+// the fallback of a model (`fallback` in the file), it is also a replica of the model's InferencePool:
+// it serves the metrics of an engine, so that the pool's picker chooses it if no engine has capacity.
 //
-// Credentials are read at run time, from Secret Manager or as tokens of the pod's identity. Neither they
-// nor bodies are ever logged.
+// Credentials are read at run time, from Secret Manager or as tokens of the pod's identity. Credentials
+// and bodies are never logged.
 package main
 
 import (
@@ -72,13 +72,13 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
 	flags.StringVar(&o.config, "config", "", "file of backends (required)")
-	flags.StringVar(&o.address, "address", "", "address to listen on; empty: all")
+	flags.StringVar(&o.address, "address", "", "address to listen on; empty means all")
 	flags.StringVar(&o.account, "account", account, "folder of the pod's service account")
 	flags.IntVar(&o.port, "port", 8000, "port of the API and of /health")
 	flags.IntVar(&o.metricsPort, "metrics-port", 9013, "port of the relay's own /metrics")
-	flags.Int64Var(&o.maxBodyBytes, "max-body-bytes", 16<<20, "largest body of a request")
-	flags.DurationVar(&o.drain, "drain", 15*time.Second, "time between not ready and taking no new requests")
-	flags.DurationVar(&o.grace, "grace", 10*time.Minute, "longest time that requests have to finish")
+	flags.Int64Var(&o.maxBodyBytes, "max-body-bytes", 16<<20, "maximum size of a request body")
+	flags.DurationVar(&o.drain, "drain", 15*time.Second, "time between reporting not ready and refusing new requests")
+	flags.DurationVar(&o.grace, "grace", 10*time.Minute, "maximum time for active requests to finish")
 	help := flags.Usage
 	flags.Usage = func() {}
 	flags.SetOutput(io.Discard)
@@ -120,7 +120,7 @@ func run(o options) error {
 		Config: file.Current, Metrics: metrics, MaxBodyBytes: o.maxBodyBytes,
 		Attempts: relay.NewAttempts(credential.NewStore(), metrics, hosts),
 	}
-	// requests in flight end after the signal, and so does what counts them
+	// active requests end after the signal, and so do their counters
 	working, done := context.WithCancel(context.Background())
 	var followers sync.WaitGroup
 	defer func() { done(); followers.Wait() }()
@@ -162,7 +162,7 @@ func serve(ctx context.Context, o options, server *relay.Server, gate *fallback.
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	// a fallback without money is not to be restarted
+	// a restart does not help a fallback without budget
 	pages.HandleFunc("GET /alive", func(http.ResponseWriter, *http.Request) {})
 	if gate != nil {
 		pages.HandleFunc("GET /metrics", gate.ServeMetrics)
@@ -194,7 +194,7 @@ func serve(ctx context.Context, o options, server *relay.Server, gate *fallback.
 	limit, done := context.WithTimeout(context.Background(), o.grace)
 	defer done()
 	if err := web.Shutdown(limit); err != nil {
-		slog.Warn("requests cut", "running", server.Running())
+		slog.Warn("requests canceled", "running", server.Running())
 	}
 	return watched.Close()
 }

@@ -1,1 +1,1 @@
-"""The worker of a stream: reads messages, asks a model about each, and keeps the answers."""
+"""The worker of a stream: reads messages, sends each to a model, and stores the answers."""

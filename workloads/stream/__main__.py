@@ -1,4 +1,4 @@
-"""`python3 -m stream SETTINGS`: works through a stream until SIGTERM."""
+"""`python3 -m stream SETTINGS`: processes a stream until SIGTERM."""
 
 import sys
 

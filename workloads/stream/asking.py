@@ -1,4 +1,4 @@
-"""Asks the model about one message until there is an answer, poison, or no time left."""
+"""Sends one message to the model until an answer, a permanent failure, or the deadline."""
 
 import asyncio
 import email.utils
@@ -19,7 +19,7 @@ _BUSY: Final = (429, 503)
 _MAY_PASS: Final = (408, 409, 425)
 """Statuses below 500 that another attempt may help."""
 _AWAY: Final = (0, 502)
-"""Nobody answers, or a proxy says so."""
+"""No response, or a proxy that got none."""
 _REJECTED_KEY: Final = (401, 403)
 """Somebody has to fix the key; meanwhile no message is at fault."""
 _CONNECT_SECONDS: Final = 5.0
@@ -31,14 +31,14 @@ class Unanswered(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model said."""
+    """Response of the model."""
 
     body: bytes
     attempts: int
 
 
 class Asking:
-    """Asks a gateway, slower the busier it is.
+    """Sends requests to a gateway, more slowly when it is busy.
 
     A pool that is busy or away costs a message no attempt: it is waited for until its deadline, and
     then comes again. What breaks or fails in the middle costs one, as the message may be the cause.

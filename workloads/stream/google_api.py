@@ -1,4 +1,4 @@
-"""Calls of Google's JSON APIs, signed with the pod's own identity."""
+"""Calls to Google's JSON APIs with the identity of the pod."""
 
 import asyncio
 import os

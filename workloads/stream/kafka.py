@@ -1,7 +1,7 @@
 """A Kafka topic as the source, and topics for answers and dead letters.
 
-A message's id is where it is: `TOPIC-PARTITION-OFFSET`. What is committed is only ever what is
-behind every message that is not done, so a worker that dies loses none.
+The ID of a message is its position: `TOPIC-PARTITION-OFFSET`. Only offsets before every unfinished
+message are committed, so a worker that crashes loses no message.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from .source import Delivery, SourceError, TooLarge
 _POLL_SECONDS: Final = 0.2
 _PUBLISH_SECONDS: Final = 60.0
 _AGAIN_SECONDS: Final = 5.0
-"""Until a message that was given back is delivered again."""
+"""Delay before a message that was given back is delivered again."""
 _LARGEST_BYTES: Final = 16 * 2**20
-"""What the client lets pass: the broker's own limit decides."""
+"""Client-side limit, high enough that the broker's own limit decides."""
 _TOO_LARGE: Final = (
     confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE,
     confluent_kafka.KafkaError.RECORD_LIST_TOO_LARGE,
@@ -45,14 +45,14 @@ def client_settings(source: dict[str, Any]) -> dict[str, Any]:
 
 
 class Offsets:
-    """What of each partition is done: an offset is committed when all before it are."""
+    """Progress of each partition; an offset is committed when all before it are done."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, int], dict[int, bool]] = {}
         self._lock = threading.Lock()
 
     def add(self, topic: str, partition: int, offset: int) -> None:
-        """Take in a message that has begun."""
+        """Register a message whose processing has started."""
         with self._lock:
             self._open.setdefault((topic, partition), {})[offset] = False
 
@@ -72,12 +72,12 @@ class Offsets:
             return found
 
     def forget(self, topic: str, partition: int) -> None:
-        """Let a partition go."""
+        """Release a partition."""
         with self._lock:
             self._open.pop((topic, partition), None)
 
     def waiting(self) -> int:
-        """Return how many messages have begun and are not done."""
+        """Return the number of messages in progress."""
         with self._lock:
             return sum(not done for known in self._open.values() for done in known.values())
 
@@ -116,7 +116,7 @@ class KafkaSource:
         self._thread: threading.Thread | None = None
 
     def start(self, receive: Callable[[Delivery], None]) -> None:
-        """Begin to consume."""
+        """Start consuming."""
         self._thread = threading.Thread(target=self._consume, args=(receive,), daemon=True)
         self._thread.start()
 
@@ -131,13 +131,13 @@ class KafkaSource:
             raise SourceError(f"{self._topic}: {self._problem}")
 
     async def stop(self) -> None:
-        """Receive nothing more."""
+        """Stop receiving."""
         self._stopping.set()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
     async def close(self) -> None:
-        """Commit what is done and leave the group: the rest goes to another worker."""
+        """Commit finished messages and leave the group; the rest goes to another worker."""
         await asyncio.to_thread(self._leave)
 
     def _leave(self) -> None:
@@ -155,7 +155,7 @@ class KafkaSource:
             self._consumer.commit(offsets=list(newest.values()), asynchronous=asynchronous)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
     def _consume(self, receive: Callable[[Delivery], None]) -> None:
-        """Deliver until the end; what goes wrong ends the worker, and another one takes over."""
+        """Deliver until the end; an error ends the worker, and another one takes over."""
         try:
             self._deliver(receive)
         except Exception as error:  # noqa: BLE001 - a thread that is gone looks like one that waits

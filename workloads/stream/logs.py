@@ -9,7 +9,7 @@ _log = logging.getLogger("stream")
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, severity, message, and what `extra={"fields": …}` holds."""
+    """One object per line: time, severity, message, and the contents of `extra={"fields": …}`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""

@@ -1,4 +1,4 @@
-"""From a message to a request of OpenAI's API, or to the reason why there is none."""
+"""Converts a message to a request of OpenAI's API, or rejects it with a reason."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _TRACES: Final = ("googclient_traceparent", "traceparent")
 
 
 class Poison(Exception):
-    """A message that no attempt helps.
+    """A message that fails permanently.
 
     Attributes:
         reason: A word for it, the attribute `reason` of the dead letter.
@@ -33,20 +33,20 @@ class Poison(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a source, whichever it is."""
+    """Message of any source."""
 
     id: str
     data: bytes
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     key: str = ""
-    """Messages of the same key are answered in their order, where the stream is ordered."""
+    """Messages of the same key are answered in order if the stream is ordered."""
     delivery: int = 1
-    """How often it was delivered, this time included."""
+    """Number of deliveries, including this one."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of the model."""
+    """A request to the model."""
 
     path: str
     body: dict[str, Any]

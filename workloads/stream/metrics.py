@@ -1,4 +1,4 @@
-"""What a worker counts, for Prometheus."""
+"""Prometheus metrics of a worker."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -68,5 +68,5 @@ class Metrics:
         self.backlog.labels(self._stream).set(messages)
 
     def text(self) -> bytes:
-        """Return all of them in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""How many requests a worker has under way: fewer, the busier the pool is."""
+"""The number of concurrent requests of a worker, which falls when the pool is busy."""
 
 import asyncio
 import re
@@ -58,12 +58,12 @@ class Pressure:
             self._changed.notify_all()
 
     def answered(self) -> None:
-        """Take an answer as a sign that more may be asked."""
+        """Raise the limit after an answer."""
         if self._running >= int(self._limit):
             self._limit = min(self._most, self._limit + 1 / max(self._limit, 1.0))
 
     def refused(self, retry_after: float | None = None) -> None:
-        """Take a refusal as a sign that less must be asked."""
+        """Lower the limit after a refusal."""
         now = self._now()
         if now - self._shrunk >= _QUIET_SECONDS:
             self._limit = max(1.0, self._limit * _LESS)
@@ -72,7 +72,7 @@ class Pressure:
             self._rest_until = max(self._rest_until, now + retry_after)
 
     def crowded(self, is_crowded: bool) -> None:
-        """Take whether the pool has a queue already."""
+        """Record whether the pool has a queue."""
         if is_crowded and not self._crowded:
             self._limit = max(1.0, self._limit * _LESS)
         self._crowded = is_crowded

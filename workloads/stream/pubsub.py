@@ -47,7 +47,7 @@ class PubSubSource:
         self._extending: asyncio.Task[None] | None = None
 
     def start(self, receive: Callable[[Delivery], None]) -> None:
-        """Begin to pull."""
+        """Start pulling."""
 
         def take(received: Any) -> None:
             self._held[received.ack_id] = received
@@ -96,7 +96,7 @@ class PubSubSource:
                 raise
 
     async def stop(self) -> None:
-        """Pull nothing more, and keep the leases of what is held."""
+        """Stop pulling, and keep the leases of held messages."""
         self._is_stopped = True
         self._pull.cancel()
         await asyncio.to_thread(_quietly, self._pull)

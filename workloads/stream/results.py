@@ -1,4 +1,4 @@
-"""Where answers go. Each place takes the same answer twice and has it once."""
+"""Destinations of answers, all idempotent."""
 
 import json
 import time
@@ -14,23 +14,23 @@ _EXISTS = 412
 
 
 class Results(Protocol):
-    """Where answers go."""
+    """A destination of answers."""
 
     async def keep(self, message: Message, answer: bytes, model: str) -> None:
-        """Keep the answer to a message; once it returns, the answer is safe."""
+        """Store the answer to a message durably."""
         ...
 
 
 class Publishes(Protocol):
-    """Publishes messages of one topic, whichever the system."""
+    """Publishes messages to one topic, in any system."""
 
     async def publish(self, data: bytes, attributes: dict[str, str], key: str = "") -> None:
-        """Publish a message; once it returns, the message is safe."""
+        """Publish a message durably."""
         ...
 
 
 def result_id(stream: str, message: Message) -> str:
-    """Return the id of an answer, the same however often the message comes."""
+    """Return the ID of an answer, which is the same for every delivery of the message."""
     return f"{stream}/{message.id}"
 
 

@@ -15,7 +15,7 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker reads, whom it asks, and where answers go."""
+    """Source, endpoint and destination of a worker, and its limits."""
 
     stream: str
     """Name of the stream, first part of the ids of its results."""
@@ -34,7 +34,7 @@ class Settings:
     objective: str = ""
     """Value of the header that gives requests their priority; empty sends none."""
     metrics_of_picker: str = ""
-    """URL of the metrics of the pool's picker; empty where the queue is not looked at."""
+    """URL of the metrics of the pool's picker; empty if the queue is not looked at."""
     key_file: str = ""
     """File of the key of the clients' team; empty where requests need none."""
     attempts: int = 5
@@ -42,11 +42,11 @@ class Settings:
     ordered: bool = False
     """Whether messages of one key are answered one after another."""
     deadline_seconds: float = 600.0
-    """How long a message may be worked on, and its lease extended."""
+    """Maximum processing time of a message, during which its lease is extended."""
     most_in_flight: int = 16
-    """Most requests at once."""
+    """Maximum concurrent requests."""
     most_bytes: int = 1 << 20
-    """Longest message."""
+    """Maximum size of a message."""
     queue_most: float = 2.0
     """Waiting requests per replica of the pool above which no request is sent."""
     first_wait_seconds: float = 1.0

@@ -1,4 +1,4 @@
-"""What a worker needs of a source of messages, whichever it is."""
+"""The interface of a source of messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,9 +42,9 @@ class Source(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Receive nothing more; what was received can still be done or given back."""
+        """Stop receiving; received messages can still be finished or returned."""
         ...
 
     async def close(self) -> None:
-        """Send what is left to send, and let go."""
+        """Flush, and close the source."""
         ...

@@ -1,4 +1,4 @@
-"""The worker: takes messages, asks the model, keeps answers, and stops when it is asked to."""
+"""The worker: takes messages, calls the model, stores answers, and stops on request."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ _FIRST_KEEP_SECONDS: Final = 0.5
 _LONGEST_KEEP_SECONDS: Final = 15.0
 _LONGEST_ATTRIBUTE: Final = 1024
 _MOST_ATTRIBUTES: Final = 90
-"""Of a dead letter's own: a message has 100 at most, and some say why it is one."""
+"""Own attributes of a dead letter: a message has at most 100, and some state the reason."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class _Turn:
 
 
 class Worker:
-    """Works through a source.
+    """Processes the messages of a source.
 
     Args:
         settings: Of the worker.
@@ -69,11 +69,11 @@ class Worker:
 
     @property
     def is_draining(self) -> bool:
-        """Whether the worker takes nothing more."""
+        """Whether the worker takes no more messages."""
         return self._draining
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set, then finish what has begun.
+        """Work until `stop` is set, then finish the started messages.
 
         Raises:
             SourceError: The source ended by itself.

@@ -1,4 +1,4 @@
-"""What can go wrong with weights, each in one line.
+"""Errors of transfers, each in one line.
 
 TransferError
 ├── Refused

@@ -1,4 +1,4 @@
-"""A model of the Hugging Face hub, brought to a folder; its token never leaves this module."""
+"""Downloads a model from the Hugging Face hub; the token never leaves this module."""
 
 import base64
 import os
@@ -17,10 +17,10 @@ _HIDDEN: Final = "(token)"
 
 
 class Token:
-    """A secret: it shows itself to nobody but who calls `reveal`."""
+    """A secret that is shown only by `reveal`."""
 
     def __init__(self, value: str) -> None:
-        """Take the token; the white space around it is not part of it."""
+        """Set the token, without surrounding white space."""
         self._value = value.strip()
 
     def reveal(self) -> str:
@@ -32,7 +32,7 @@ class Token:
         return text.replace(self._value, _HIDDEN) if self._value else text
 
     def __repr__(self) -> str:
-        """Return what may be printed."""
+        """Return a text without the secret."""
         return _HIDDEN
 
     __str__ = __repr__
@@ -87,9 +87,9 @@ def download(
     *,
     fetch: Callable[..., str] | None = None,
 ) -> Path:
-    """Bring a snapshot from the hub to this machine, and return its folder.
+    """Download a snapshot from the hub, and return its folder.
 
-    What is there already is not fetched again.
+    Existing files are not downloaded again.
 
     Args:
         repository: ORGANIZATION/MODEL.
@@ -119,7 +119,7 @@ def download(
             line = " ".join(str(error).split())[:300] or type(error).__name__
             shown = line if token is None else token.hide(line)
             # nothing of the error is passed on: its traceback and its request have the token
-            raise TransferError(f"{repository} cannot be had from the hub: {shown}") from None
+            raise TransferError(f"{repository} cannot be read from the hub: {shown}") from None
 
 
 def _snapshot_download() -> Any:

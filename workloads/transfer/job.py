@@ -1,4 +1,4 @@
-"""What the job inside a cluster does: hub to folder, folder to buckets, told by one JSON file."""
+"""The job in a cluster, from the hub to a folder to buckets, configured by a JSON file."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ _SECRETS: Final = "https://secretmanager.googleapis.com/v1"
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What one run has to do."""
+    """Specification of one run."""
 
     buckets: list[str]
     exclude: list[str]
@@ -89,7 +89,7 @@ class LogLines:
 
 
 def run(spec: JobSpec, store: Store, token: hub.Token | None, progress: LogLines) -> str:
-    """Bring a model from the hub to its folder and to every bucket; return the version.
+    """Transfer a model from the hub to its folder and to every bucket; return the version.
 
     Raises:
         TransferError: The hub or a bucket refuses.
@@ -126,7 +126,7 @@ def read_token(project: str, secret: str, get: Callable[[str], Any] = fetch) -> 
 
 
 def main(file: str) -> int:
-    """Do what a file says; return the exit status."""
+    """Run the job of a spec file; return the exit status."""
     progress = LogLines()
     try:
         spec = JobSpec.parse(Path(file).read_text())

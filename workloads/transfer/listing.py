@@ -1,4 +1,4 @@
-"""What a bucket has of a model: its versions, and how far each one is."""
+"""The versions of a model in a bucket, with their states."""
 
 from dataclasses import dataclass
 

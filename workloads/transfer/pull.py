@@ -1,4 +1,4 @@
-"""Brings a version to a folder; what is there already is not read again."""
+"""Downloads a version to a folder; existing files are not downloaded again."""
 
 import shutil
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _CHUNK: Final = 8 * 2**20
 def pull(
     store: Store, home: Home, manifest: Manifest, folder: Path, crew: Crew, progress: Progress
 ) -> int:
-    """Bring every file of a version to a folder, the manifest last; return the bytes received.
+    """Download every file of a version to a folder, manifest last; return the bytes received.
 
     A file that was cut short continues where it ended. A file of the right size is hashed, and
     stays if it is the right one.
@@ -82,7 +82,7 @@ def _fetch(
     crew: Crew,
     progress: Progress,
 ) -> int:
-    """Bring one file, behind what an earlier run left of it; return the bytes received."""
+    """Download one file, continuing an earlier run; return the bytes received."""
     path, begun = folder / file.name, folder / (file.name + PARTIAL)
     path.parent.mkdir(parents=True, exist_ok=True)
     start, sums = _partial_size(folder, file), Checksums()

@@ -1,4 +1,4 @@
-"""Sends a version to the buckets of its regions; what is there already is not sent again.
+"""Uploads a version to the buckets of its regions; existing objects are not sent again.
 
 A large file goes as parts, several at a time, which Cloud Storage joins: a run that was killed
 leaves parts, and the next one sends those that are missing. The manifest comes last.
@@ -24,12 +24,12 @@ _JOINED: Final = 32  # https://cloud.google.com/storage/docs/composite-objects
 
 @dataclass
 class Sent:
-    """What one push did, in bytes."""
+    """Result of a push, in bytes."""
 
     sent: int = 0
-    """From this machine."""
+    """Bytes sent from this machine."""
     copied: int = 0
-    """Between buckets, inside Cloud Storage."""
+    """Bytes copied between buckets, inside Cloud Storage."""
     buckets: list[str] = field(default_factory=list[str])
     """Buckets that had not been complete before."""
 
@@ -55,7 +55,7 @@ def push(
     part_bytes: int = PART_BYTES,
     is_direct: bool = False,
 ) -> Sent:
-    """Bring a version to every home.
+    """Upload a version to every home.
 
     Args:
         store: Cloud Storage.
@@ -203,7 +203,7 @@ class _Sender:
         return part.size
 
     def _join(self, file: SourceFile, parts: Sequence[Part]) -> None:
-        """Make the object of its parts; where there are more than 32, of groups of them."""
+        """Compose the object from its parts; more than 32 parts are first composed in groups."""
         bucket, entry = self._home.bucket, self._entries[file.name]
         names = [part.name for part in parts]
         if len(names) > _JOINED:

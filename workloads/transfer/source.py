@@ -1,4 +1,4 @@
-"""The files of a model on this machine: found, checked, and hashed before anything is sent."""
+"""Finds, checks and hashes the files of a model before anything is sent."""
 
 import fnmatch
 import io
@@ -165,7 +165,7 @@ class HashCache:
             self._known = content
 
     def get(self, file: SourceFile) -> tuple[str, str] | None:
-        """Return CRC-32C and SHA-256 of a file, or None where they are not known."""
+        """Return CRC-32C and SHA-256 of a file, or None if they are not known."""
         found = self._known.get(_key(file))
         return None if found is None else (found[0], found[1])
 
@@ -219,7 +219,7 @@ def _size(path: Path, name: str) -> int:
 
 
 def _check(folder: Path, files: Sequence[SourceFile]) -> None:
-    """Refuse what no engine could load, before it is sent."""
+    """Check that an engine can load the files, before they are sent."""
     if not files:
         raise Refused(f"SOURCE: must be a folder with a model, got {str(folder)!r}, which is empty")
     names = {file.name for file in files}

@@ -1,4 +1,4 @@
-"""Objects of Cloud Storage, or of a server that stands in for it, through Google's client."""
+"""Objects in Cloud Storage, or in a substitute server, through Google's client."""
 
 import io
 import json
@@ -37,12 +37,12 @@ class Stored:
     name: str
     size: int
     crc32c: str
-    """In base64, as in a manifest."""
+    """Checksum in base64, as in a manifest."""
     generation: int
 
 
 class Store:
-    """What transfers need of Cloud Storage. Every error is one line; threads may share it.
+    """Cloud Storage operations for transfers. Thread-safe; every error is one line.
 
     Only object permissions are used, those of `roles/storage.objectUser`: no call reads a bucket's
     own settings.
@@ -76,7 +76,7 @@ class Store:
 
         Raises:
             NoBucket: It does not.
-            TransferError: They may not.
+            TransferError: Access is denied.
         """
         with _plain(f"gs://{bucket}", NoBucket):
             next(iter(self._client.list_blobs(bucket, max_results=1, timeout=_SECONDS)), None)
@@ -86,7 +86,7 @@ class Store:
 
         Raises:
             NoBucket: The bucket does not exist.
-            TransferError: It may not be read.
+            TransferError: Read access is denied.
         """
         with _plain(f"gs://{bucket}", NoBucket):
             blobs: Any = self._client.list_blobs(bucket, prefix=prefix, timeout=_SECONDS)
@@ -94,13 +94,13 @@ class Store:
         return {each.name: each for each in found if not each.name.endswith("/")}
 
     def get(self, bucket: str, name: str) -> Stored | None:
-        """Return an object's description, or None where there is none."""
+        """Return an object's description, or None if there is none."""
         with _plain(f"gs://{bucket}/{name}"):
             blob = self._client.bucket(bucket).get_blob(name, timeout=_SECONDS)
             return None if blob is None else _stored(blob)
 
     def read(self, bucket: str, name: str) -> str | None:
-        """Return the text of a small object, or None where there is none."""
+        """Return the text of a small object, or None if there is none."""
         with _plain(f"gs://{bucket}/{name}"):
             try:
                 content: bytes = self._blob(bucket, name).download_as_bytes(timeout=_SECONDS)

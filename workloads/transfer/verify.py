@@ -1,4 +1,4 @@
-"""Compares what a bucket has of a version with its manifest."""
+"""Compares a version in a bucket with its manifest."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from workloads.transfer.work import Crew, Progress
 def verify(
     store: Store, home: Home, version: str, crew: Crew, progress: Progress, *, is_deep: bool
 ) -> list[str]:
-    """Return what is wrong with a version in a bucket, a line each; none: it is whole.
+    """Return the problems of a version in a bucket, one line each; empty if it is complete.
 
     Sizes and CRC-32C are those that Cloud Storage reports of its objects.
 

@@ -1,4 +1,4 @@
-"""Versions of a model's weights in one bucket: what is there, and what makes one complete."""
+"""Versions of a model's weights in one bucket, and their completeness."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -50,7 +50,7 @@ class Home:
 
 @dataclass(frozen=True)
 class Found:
-    """What one bucket has of a version."""
+    """A version in one bucket."""
 
     manifest: Manifest | None
     """None: nobody finished it."""
@@ -105,7 +105,7 @@ def look(store: Store, home: Home, version: str) -> Found:
 
 
 def read_manifest(store: Store, home: Home, version: str) -> Manifest | None:
-    """Return the manifest of a version, or None where there is none.
+    """Return the manifest of a version, or None if there is none.
 
     Raises:
         TransferError: The object is no manifest, or is another version's.
@@ -124,7 +124,7 @@ def read_manifest(store: Store, home: Home, version: str) -> Manifest | None:
 
 
 def read_current(store: Store, home: Home) -> str | None:
-    """Return the current version, or None where nothing is current.
+    """Return the current version, or None if nothing is current.
 
     Raises:
         TransferError: The pointer is none.

@@ -1,4 +1,4 @@
-"""Runs the parts of a transfer side by side, and stops all of them at the first error."""
+"""Runs the parts of a transfer in parallel, and stops all of them at the first error."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Progress(Protocol):
-    """Takes how far a transfer is, for a person or a log."""
+    """Receives the progress of a transfer, for a terminal or a log."""
 
     def begin(self, title: str, total: int, done: int = 0) -> None:
         """Begin a stage of `total` bytes, of which `done` need no work."""

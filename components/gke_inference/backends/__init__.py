@@ -1,1 +1,1 @@
-"""Models that run elsewhere, behind the same endpoint, and as the fallback of a pool."""
+"""Models that run outside the platform, behind the same endpoint, and as fallbacks of pools."""

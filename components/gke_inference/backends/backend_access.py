@@ -1,4 +1,4 @@
-"""What a relay may call: API keys that it may read, and the services of Google that know it."""
+"""Permissions of a relay: API key secrets, and Google services that authenticate it."""
 
 from typing import NotRequired, TypedDict
 
@@ -21,23 +21,23 @@ class BackendAccessArgs(TypedDict):
     project: str
     """Project of the secrets and of the account."""
     account_id: NotRequired[str]
-    """Id of the service account that calls Cloud Run; required with `services`."""
+    """ID of the service account that calls Cloud Run. Required with `services`."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the secrets."""
+    """Additional labels for the secrets."""
     secrets: NotRequired[list[str]]
-    """Names of secrets that are made without a version: you add the keys. Default none."""
+    """Names of secrets to create without a version; you add the keys. Default: none."""
     services: NotRequired[list[str]]
-    """Services of Cloud Run that it may call, each `projects/P/locations/L/services/S`."""
+    """Cloud Run services that it may call, each as `projects/P/locations/L/services/S`."""
     vertex_projects: NotRequired[list[str]]
-    """Projects whose models of Vertex AI it may use. Default none."""
+    """Projects whose Vertex AI models it may use. Default: none."""
 
 
 class BackendAccess(pulumi.ComponentResource):
-    """Secrets for API keys, and roles on nothing more than what the backends of a stack name.
+    """Secrets for API keys, and roles limited to the backends of a stack.
 
-    Keys never come near the program that makes the secrets, its state or its logs. GKE's metadata
-    server makes no ID token for a service account of Kubernetes alone, so one of Google's stands in
-    for it at Cloud Run.
+    The Pulumi program, its state and its logs never contain keys. GKE's metadata server issues no
+    ID token for a Kubernetes service account alone, so a Google service account represents it at
+    Cloud Run.
     """
 
     secret_ids: pulumi.Output[list[str]]

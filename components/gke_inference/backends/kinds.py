@@ -1,4 +1,4 @@
-"""Kinds of backends: where each is called, how it knows the platform, which paths it has."""
+"""Kinds of backends: API address, authentication and supported paths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ class Kind:
     """One kind of backend."""
 
     auth: str
-    """`google`: an access token; `id-token`; `secret`: an API key."""
+    """`google` (an access token), `id-token`, or `secret` (an API key)."""
     url: str
-    """Address of its API, with `{fields}` of a target."""
+    """Base URL of its API, with `{fields}` of a target."""
     required: tuple[str, ...] = ()
     """Fields that a target must have."""
     optional: tuple[str, ...] = ()
-    """Fields that it may have; all others do not belong to it."""
+    """Fields that it may have. All others are invalid for it."""
     paths: tuple[str, ...] = ()
-    """Paths below `/v1` that it has; empty: every one that is relayed."""
+    """Paths below `/v1` that it supports, or empty for all relayed paths."""
 
 
 KINDS: Mapping[str, Kind] = {
@@ -49,30 +49,30 @@ KINDS: Mapping[str, Kind] = {
         paths=(CHAT,),
     ),
 }
-"""What is known of each kind, by its name in a stack."""
+"""Facts about each kind, by its name in a stack."""
 FIELDS = ("location", "project", "secret", "service", "url")
-"""Fields of a target that belong to some kinds only."""
+"""Fields of a target that only some kinds have."""
 
 
 def wrong_field(kind: str, given: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return a field that is wrong for a kind, with the rule; None where all are right."""
+    """Return a field that is invalid for a kind, with the rule, or None."""
     known = KINDS[kind]
     for field in FIELDS:
         is_given = given.get(field) is not None
         if field in known.required and not is_given:
-            return field, f"is required where kind is {kind}"
+            return field, f"is required when kind is {kind}"
         if is_given and field not in (*known.required, *known.optional):
-            return field, f"must be left out where kind is {kind}"
+            return field, f"must not be set when kind is {kind}"
     url = given.get("url")
     if url is None:
         return None
     if not str(url).startswith("https://") and (kind != "http" or given.get("secret") is not None):
-        return "url", "must begin with https:// where a credential is sent"
+        return "url", "must begin with https:// when a credential is sent"
     return None
 
 
 def address_of(kind: str, given: Mapping[str, object]) -> str:
-    """Return the address of the API of a target, below which its paths are."""
+    """Return the base URL of a target's API."""
     location = str(given.get("location"))
     words = {
         "host": "aiplatform.googleapis.com"

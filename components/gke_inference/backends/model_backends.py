@@ -1,4 +1,4 @@
-"""Models that run elsewhere, behind a Gateway under names of their own."""
+"""Models that run outside the platform, behind a Gateway."""
 
 from typing import NotRequired, TypedDict
 
@@ -25,9 +25,9 @@ class ModelBackendsArgs(TypedDict):
     """Inputs of `ModelBackends`."""
 
     backends: dict[str, BackendArgs]
-    """What clients may ask for, by the name in `model`."""
+    """Backends, by the name that clients send in `model`."""
     exposure: str
-    """`external` or `internal`, as of the Gateway."""
+    """`external` or `internal`, like the Gateway."""
     gateway_name: str
     """Kubernetes name of the Gateway."""
     namespace: str
@@ -35,24 +35,25 @@ class ModelBackendsArgs(TypedDict):
     relay_name: str
     """Kubernetes name of the relay's objects."""
     service_account: str
-    """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` lets call."""
+    """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` allows to call."""
     callers: NotRequired[RelayCallersArgs]
-    """Who may reach the relay. Default: everybody, without any policy."""
+    """Allowed ingress to the relay. Default: no policy, all traffic is allowed."""
     force_usage: NotRequired[bool]
-    """Whether the usage of every stream stays in it, for a `ClientGate` in front. Default no."""
+    """Whether every stream includes its token usage, for a `ClientGate` in front. Default:
+    false."""
     hostname: NotRequired[str]
-    """Host clients use. Default: every host of the Gateway."""
+    """Hostname that clients use. Default: every hostname of the Gateway."""
     log_percent: NotRequired[float]
-    """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
+    """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
     replicas: NotRequired[int]
-    """Replicas of the relay, 1 to 20. Default 2."""
+    """Replicas of the relay, 1 to 20. Default: 2."""
 
 
 class ModelBackends(pulumi.ComponentResource):
-    """A relay, and a route to it for each name.
+    """A relay, and a route to it for each backend.
 
-    A GKE Gateway's routes reach Services and InferencePools only, and a load balancer mints no
-    token: so a program of the platform adds the credential and calls the provider.
+    Routes of a GKE Gateway reach only Services and InferencePools, and a load balancer creates no
+    tokens, so the relay adds the credential and calls the provider.
     """
 
     service_name: pulumi.Output[str]
@@ -77,7 +78,7 @@ class ModelBackends(pulumi.ComponentResource):
 
 
 def _objects(relay: str, replicas: int, args: ModelBackendsArgs) -> dict[str, Manifest]:
-    """Returns the objects by role, in the order to create them."""
+    """Return the objects by role, in creation order."""
     namespace, backends = args["namespace"], args["backends"]
     labels = labels_for(relay, COMPONENT)
     settings = document(backends, force_usage=args.get("force_usage", False))
@@ -108,7 +109,7 @@ def _objects(relay: str, replicas: int, args: ModelBackendsArgs) -> dict[str, Ma
 
 
 def _routes(relay: str, args: ModelBackendsArgs) -> dict[str, Manifest]:
-    """Returns the HTTPRoutes by role."""
+    """Return the HTTPRoutes by role."""
     reference = {"group": "", "kind": api("service").kind, "name": relay, "port": PORT, "weight": 1}
     matches = [gateway_routes.name_match(name) for name in sorted(args["backends"])]
     rules: list[Manifest] = [

@@ -1,4 +1,4 @@
-"""The fallback of a pool: a replica that calls a backend where the engines have no room."""
+"""The fallback of a pool: a replica that calls a backend when the engines are at capacity."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -30,42 +30,45 @@ class PoolFallbackArgs(TypedDict):
     """Inputs of `PoolFallback`."""
 
     after_queue: int
-    """Requests that wait at every engine before it takes any, 1 to 10000."""
+    """Requests that must wait at every engine before the fallback accepts any, 1 to 10000."""
     backend: BackendArgs
-    """What it calls."""
+    """Backend that it calls."""
     input_usd_per_million: float
-    """Price of a million tokens of prompts."""
+    """Price in US dollars per million prompt tokens."""
     model_name: str
-    """Name clients put into `model`."""
+    """Name that clients send in `model`."""
     monthly_usd: float
-    """What it may spend in a calendar month (UTC) in this cluster."""
+    """Maximum cost in US dollars per calendar month (UTC) in this cluster."""
     namespace: str
     """Namespace of the pool."""
     output_usd_per_million: float
-    """Price of a million tokens of answers."""
+    """Price in US dollars per million answer tokens."""
     pool_name: str
-    """Kubernetes name of the pool, which is `app.kubernetes.io/name` of its engines' pods; the pool
+    """Kubernetes name of the pool, which is `app.kubernetes.io/name` of its engines' pods. The pool
     must select by that label alone."""
     relay_name: str
     """Kubernetes name of its objects."""
     service_account: str
-    """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` lets call."""
+    """Service account of the relay (`WorkloadIdentity`), which `BackendAccess` allows to call."""
     callers: NotRequired[RelayCallersArgs]
-    """Who may reach it beside the pool's picker. Default: everybody, without any policy."""
+    """Allowed ingress in addition to the pool's picker. Default: no policy, all traffic is
+    allowed."""
     engine: NotRequired[str]
-    """Engine of the pool, whose metrics it speaks. Default `vllm`."""
+    """Engine of the pool, whose metrics it exports. Default: `vllm`."""
     force_usage: NotRequired[bool]
-    """Whether the usage of every stream stays in it, for a `ClientGate` in front. Default no."""
+    """Whether every stream includes its token usage, for a `ClientGate` in front. Default:
+    false."""
     replicas: NotRequired[int]
-    """Replicas, 1 to 20. Default 2."""
+    """Replicas, 1 to 20. Default: 2."""
 
 
 class PoolFallback(pulumi.ComponentResource):
-    """Pods of a pool that are no engines, and look full to its picker until the engines are.
+    """Pods of a pool that are not engines, and appear full to its picker until the engines are.
 
-    They are not the model's: its autoscalers, disruption budget and scraping select its engines by
-    labels that these have not. Once their budget is spent they are not ready, and the pool refuses
-    as it did without them. A ConfigMap keeps the count, and only they write it.
+    They are not part of the model: its autoscalers, disruption budget and scraping select its
+    engines by labels that these pods do not have. Once their budget is spent, they are not ready,
+    and the pool rejects requests as it would without them. A ConfigMap keeps the spending, and only
+    they write to it.
     """
 
     deployment_name: pulumi.Output[str]
@@ -101,7 +104,7 @@ def _check(args: PoolFallbackArgs) -> None:
 
 
 def _objects(relay: str, args: PoolFallbackArgs) -> dict[str, Manifest]:
-    """Returns the objects by role, in the order to create them."""
+    """Return the objects by role, in creation order."""
     namespace, account = args["namespace"], args["service_account"]
     labels, selector = labels_for(relay, COMPONENT), _pod_labels(args["pool_name"])
     count = f"{relay}-spent"
@@ -140,7 +143,7 @@ def _objects(relay: str, args: PoolFallbackArgs) -> dict[str, Manifest]:
 
 
 def _pod_labels(pool: str) -> dict[str, str]:
-    """Returns the labels of its pods: the pool's, and a component that its engines have not."""
+    """Return the labels of its pods: those of the pool, and a component of their own."""
     return {COMPONENT_LABEL: COMPONENT, NAME_LABEL: pool}
 
 
@@ -152,7 +155,7 @@ def _deployment(
     pod: Manifest,
     args: PoolFallbackArgs,
 ) -> Manifest:
-    """Returns the Deployment; nothing waits for it, as it is not ready once its money is spent."""
+    """Return the Deployment. Nothing waits for it, as it is not ready once its budget is spent."""
     return manifest(
         "deployment",
         relay,
@@ -168,7 +171,7 @@ def _deployment(
 
 
 def _fallback(args: PoolFallbackArgs, count: str) -> dict[str, Any]:
-    """Returns what the program reads about the pool."""
+    """Return the program's settings for the pool."""
     names = engine(args.get("engine", "vllm")).metrics
     metrics = {
         "cache_info": names.cache_info,

@@ -1,4 +1,4 @@
-"""The objects of a relay: the program of workloads/relay, which calls models that run elsewhere."""
+"""The objects of a relay: the program in workloads/relay, which calls models elsewhere."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ COMPONENT = "relay"
 PORT = 8000
 METRICS_PORT = 9013
 FILE = "relay.yaml"
-"""Key of its ConfigMap."""
+"""Key in its ConfigMap."""
 _FOLDER = "/etc/relay"
 _DISTROLESS_NONROOT_USER = 65532
 # GKE's metadata server, without and with Dataplane V2
@@ -37,14 +37,14 @@ _METADATA = (("169.254.169.252/32", 988), ("169.254.169.254/32", 80))
 def relay_pod(
     name: str, account: str, settings: str, longest_seconds: int, *, has_token: bool
 ) -> Manifest:
-    """Returns the spec of a relay's pods.
+    """Return the spec of a relay's pods.
 
     Args:
-        name: Of its Deployment, by which its replicas are spread.
+        name: Name of its Deployment, by which its replicas are spread.
         account: Service account of the pods.
-        settings: Name of the ConfigMap with its configuration, which it follows.
-        longest_seconds: How long a request may take: a pod that goes lets them end.
-        has_token: Whether it reads the cluster's API, as a fallback does.
+        settings: Name of the ConfigMap with its configuration, which it watches.
+        longest_seconds: Maximum duration of a request, which a terminating pod finishes.
+        has_token: Whether it uses the cluster's API, as a fallback does.
     """
     probe: Manifest = {"httpGet": {"path": "/health", "port": PORT}}
     container: Manifest = {
@@ -84,14 +84,14 @@ def relay_pod(
             "volumes": [{"configMap": {"name": settings}, "name": "settings"}],
         },
     )
-    # the program drains by itself: it is not ready first, and its requests end then
+    # the program drains itself: it becomes unready first, then finishes its requests
     del pod["containers"][0]["lifecycle"]
     pod["terminationGracePeriodSeconds"] = longest_seconds + LET_GO_SECONDS + 10
     return pod
 
 
 def scraping(name: str, namespace: str, selector: dict[str, str]) -> Manifest:
-    """Returns the PodMonitoring of a relay's own metrics."""
+    """Return the PodMonitoring of a relay's own metrics."""
     return manifest(
         "pod_monitoring",
         name,
@@ -112,15 +112,15 @@ def walls(
     ports: Sequence[int],
     model: str | None = None,
 ) -> dict[str, Manifest]:
-    """Returns the NetworkPolicies of a relay by role: who calls it, and what it may call.
+    """Return the NetworkPolicies of a relay by role: its ingress and its egress.
 
-    A policy knows no names of hosts, so that its ports are open to every address.
+    A policy cannot match hostnames, so the relay's egress ports are open to all addresses.
 
     Args:
-        name: Of the relay.
-        namespace: Of the relay.
+        name: Name of the relay.
+        namespace: Namespace of the relay.
         selector: Labels of its pods.
-        callers: Who may reach it.
+        callers: Allowed ingress.
         ports: Ports of the targets.
         model: Model whose pool it is a replica of, by `app.kubernetes.io/name`: its pickers read
             the relay, and the relay reads its engines.

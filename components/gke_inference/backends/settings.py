@@ -1,4 +1,4 @@
-"""Inputs of backends, their checks, and the configuration of the relay that they become."""
+"""Inputs of backends, their validation, and the configuration of their relay."""
 
 import json
 from collections.abc import Mapping
@@ -17,50 +17,50 @@ _HTTPS = 443
 
 
 class BackendTargetArgs(TypedDict):
-    """One place where a backend runs."""
+    """One target of a backend."""
 
     kind: str
     """`anthropic`, `cloud-run`, `gemini`, `http`, `openai` or `vertex`."""
     model: str
-    """Name of the model there."""
+    """Name of the model at the service."""
     location: NotRequired[str]
-    """Location of `vertex`, such as `us-central1` or `global`."""
+    """For `vertex`: location, such as `us-central1` or `global`."""
     project: NotRequired[str]
-    """Project of `vertex`; required of it."""
+    """For `vertex`: project. Required."""
     secret: NotRequired[str]
-    """`projects/P/secrets/S` with the API key: of `anthropic`, `gemini` and `openai`, and of `http`
-    where it asks for one."""
+    """`projects/P/secrets/S` with the API key, for `anthropic`, `gemini` and `openai`, and for
+    `http` if it requires one."""
     service_account: NotRequired[str]
-    """Address of the service account that calls `cloud-run`; required of it."""
+    """For `cloud-run`: email of the service account that calls it. Required."""
     service: NotRequired[str]
-    """`projects/P/locations/L/services/S` of `cloud-run`."""
+    """For `cloud-run`: `projects/P/locations/L/services/S`."""
     url: NotRequired[str]
-    """Address of the service of `cloud-run`, or of the API of `http`, such as
+    """URL of the `cloud-run` service, or base URL of the `http` API, such as
     `https://llm.example.com/v1`."""
     weight: NotRequired[int]
-    """Share of the requests among several targets, 1 (default) to 1000."""
+    """Share of the requests, relative to the other targets, 1 (default) to 1000."""
 
 
 class BackendArgs(TypedDict):
-    """A model that runs elsewhere."""
+    """A model that runs outside the platform."""
 
     targets: list[BackendTargetArgs]
-    """Where it runs; another one is called where one has no room or cannot be reached."""
+    """Its targets. If one has no capacity or cannot be reached, another is called."""
     timeout_seconds: NotRequired[int]
-    """Longest a request may take, streams included: 1 to 3600. Default 120."""
+    """Maximum duration of a request in seconds, streams included: 1 to 3600. Default: 120."""
 
 
 class RelayCallersArgs(TypedDict):
-    """Who may reach a relay, as network policies."""
+    """Allowed ingress to a relay, as network policies."""
 
     metrics_namespace: str
-    """Namespace of Managed Prometheus' collectors."""
+    """Namespace of the Managed Prometheus collectors."""
     proxies_cidr: str
     """Range of the load balancer's proxies."""
 
 
 def checked(where: str, backend: BackendArgs) -> None:
-    """Check a backend.
+    """Validate a backend.
 
     Raises:
         pulumi.InputPropertyError: A field is missing, wrong, or of another kind.
@@ -83,12 +83,12 @@ def checked(where: str, backend: BackendArgs) -> None:
 def document(
     backends: Mapping[str, BackendArgs], *, force_usage: bool, fallback: Manifest | None = None
 ) -> str:
-    """Returns the configuration of a relay.
+    """Return the configuration of a relay.
 
     Args:
-        backends: What clients ask for, by name; checked.
-        force_usage: Whether the usage of every stream stays in it.
-        fallback: Of a relay that is a replica of a pool.
+        backends: Validated backends, by the name that clients request.
+        force_usage: Whether every stream includes its token usage.
+        fallback: Fallback settings of a relay that is a replica of a pool.
     """
     found: dict[str, Any] = {
         "backends": {

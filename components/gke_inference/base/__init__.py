@@ -1,1 +1,1 @@
-"""What every component is made with: input checks, manifests, custom resource definitions."""
+"""Building blocks of components: input validation, manifests, custom resource definitions."""

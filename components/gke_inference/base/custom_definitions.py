@@ -1,4 +1,4 @@
-"""Definitions of kinds that a program brings because GKE does not install them."""
+"""Custom resource definitions that the components install because GKE does not."""
 
 from gke_inference.catalogue.versions import api
 
@@ -16,12 +16,12 @@ def definition(
     subresources: Manifest | None = None,
     version: Manifest | None = None,
 ) -> Manifest:
-    """Returns one definition; a cluster that has it already hands it over (patchForce).
+    """Return one definition. An existing one in the cluster is taken over (patchForce).
 
     Args:
-        lock_name: of the kind in the versions lock.
+        lock_name: Name of the kind in the versions lock.
         plural: name of the kind in paths.
-        component: what needs the kind, for the labels.
+        component: Component that needs the kind, for the labels.
         spec: schema of `spec`.
         status: schema of `status`.
         names: more of `names`, such as short names.

@@ -1,4 +1,4 @@
-"""Checks on plain component inputs that name the field the way the user's language spells it.
+"""Validation of plain component inputs, with field names as the user's language spells them.
 
 Other languages send whole numbers as `5.0`; `whole` takes both.
 """
@@ -14,18 +14,18 @@ from gke_inference.catalogue.rungs import whole_number
 
 
 def camel(name: str) -> str:
-    """Returns `max_run_hours` as `maxRunHours`."""
+    """Return `max_run_hours` as `maxRunHours`."""
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)
 
 
 def whole(args: object, field: str, default: int, *, least: int, most: int, where: str = "") -> int:
-    """Returns a whole number between `least` and `most`, or the default when it is not given.
+    """Return a whole number between `least` and `most`, or the default when it is not given.
 
-    `where` is the path of `args` where they are nested, put before the field in the message.
+    `where` is the path of nested `args`, a prefix of the field in the message.
 
     Raises:
-        pulumi.InputPropertyError: It is something else.
+        pulumi.InputPropertyError: The value is invalid.
     """
     given = _values(args).get(field)
     number = default if given is None else whole_number(given)
@@ -43,12 +43,12 @@ def one_of(
     *,
     where: str = "",
 ) -> str:
-    """Returns one of the words allowed; without a default the field is required.
+    """Return an allowed word. Without a default, the field is required.
 
-    `where` is the path of `args` where they are nested, put before the field in the message.
+    `where` is the path of nested `args`, a prefix of the field in the message.
 
     Raises:
-        pulumi.InputPropertyError: It is another word.
+        pulumi.InputPropertyError: The value is not allowed.
     """
     given = _values(args).get(field)
     chosen = default if given is None else given
@@ -60,7 +60,7 @@ def one_of(
 
 
 def name_of(args: object, field: str, kind: str) -> str:
-    """Returns a physical name of that kind (`cluster`, `bucket`, ...; see `names.KINDS`).
+    """Return a valid physical name of a kind (`cluster`, `bucket`, ...; see `names.KINDS`).
 
     Raises:
         pulumi.InputPropertyError: It is missing or not such a name.
@@ -73,7 +73,7 @@ def name_of(args: object, field: str, kind: str) -> str:
 
 
 def user_labels(args: object, component: str) -> dict[str, str]:
-    """Returns the labels of a component's resources, with the user's `labels` under ours.
+    """Return the labels of a component's resources. Ours override the user's `labels`.
 
     Raises:
         pulumi.InputPropertyError: One of them is not a label.
@@ -90,7 +90,7 @@ def under(
     depends_on: list[pulumi.Resource] | None = None,
     ignore_changes: list[str] | None = None,
 ) -> pulumi.ResourceOptions:
-    """Returns the options of a component's child."""
+    """Return the options of a component's child."""
     return pulumi.ResourceOptions(
         parent=parent,
         depends_on=depends_on,

@@ -1,18 +1,18 @@
-"""How a client reaches a cluster through GKE's DNS endpoint."""
+"""Access to a cluster through GKE's DNS endpoint."""
 
 import json
 from typing import Any
 
 
 def kubeconfig(context: str, endpoint: str) -> str:
-    """Returns a kubeconfig (JSON, which is YAML) that signs in with the caller's Google identity.
+    """Return a kubeconfig (JSON, which is YAML) that uses the caller's Google identity.
 
-    The DNS endpoint serves a certificate that machines already trust, and IAM decides who may come
-    in, so the file carries no CA data and no secret
+    The DNS endpoint has a publicly trusted certificate, and IAM controls access, so the file
+    contains no CA data and no secret
     (cloud.google.com/kubernetes-engine/docs/concepts/network-isolation).
 
     Args:
-        context: What to call the cluster, the user and the context.
+        context: Name of the cluster, user and context.
         endpoint: DNS name of the control plane, without a scheme; a port is kept.
     """
     document: dict[str, Any] = {

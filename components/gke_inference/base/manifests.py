@@ -1,7 +1,7 @@
-"""Kubernetes objects as plain manifests, and the one place that registers them with Pulumi.
+"""Kubernetes objects as plain manifests, and their registration with Pulumi.
 
-Builders everywhere else are pure functions that return a `Manifest` (camelCase, as `kubectl`
-prints it), so that they can be compared, validated against a CRD and rendered without an engine.
+All other builders are pure functions that return a `Manifest` (camelCase, as `kubectl` prints it),
+so that it can be compared, validated against a CRD and rendered without an engine.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ COMPONENT_LABEL = "app.kubernetes.io/component"
 ENGINES = "model-server"
 """Value of `COMPONENT_LABEL` on the pods of model servers."""
 LET_GO_SECONDS = 25
-"""How long a replica answers after it has to go: a network endpoint group takes some ten seconds to
-drop it, and a health check two failures."""
+"""How long a terminating replica continues to answer: a network endpoint group takes about ten
+seconds to remove it, and a health check needs two failures."""
 
-# Constructor of each built-in kind, loaded when an object is registered (the SDK takes longer than
+# Constructor of each built-in kind, imported on registration (the SDK takes longer to load than
 # everything else that reads a stack), and the top-level manifest keys it takes besides `metadata`.
 _BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
     "ClusterRole": ("rbac.v1.ClusterRole", {"rules": "rules"}),
@@ -34,6 +34,7 @@ _BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
         {"roleRef": "role_ref", "subjects": "subjects"},
     ),
     "ConfigMap": ("core.v1.ConfigMap", {"data": "data"}),
+    "DaemonSet": ("apps.v1.DaemonSet", {"spec": "spec"}),
     "Deployment": ("apps.v1.Deployment", {"spec": "spec"}),
     "HorizontalPodAutoscaler": ("autoscaling.v2.HorizontalPodAutoscaler", {"spec": "spec"}),
     "Job": ("batch.v1.Job", {"spec": "spec"}),
@@ -61,7 +62,7 @@ _BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def labels_for(name: str, component: str) -> dict[str, str]:
-    """Returns the labels every object carries: which one it is, what it is, who manages it."""
+    """Return the labels of every object: its name, its component and its manager."""
     return {
         COMPONENT_LABEL: component,
         "app.kubernetes.io/managed-by": MANAGED_BY,
@@ -70,7 +71,8 @@ def labels_for(name: str, component: str) -> dict[str, str]:
 
 
 SKIP_AWAIT = {"pulumi.com/skipAwait": "true"}
-"""Annotation of what no run waits for: pods of engines are ready long after their objects exist."""
+"""Annotation of objects that no deployment waits for: engine pods become ready long after their
+objects exist."""
 
 
 def manifest(
@@ -82,7 +84,7 @@ def manifest(
     annotations: dict[str, str] | None = None,
     **body: Any,
 ) -> Manifest:
-    """Returns one object; `lock_name` is its entry under `apis` in versions.yaml."""
+    """Return one object. `lock_name` is its entry under `apis` in versions.yaml."""
     kind = api(lock_name)
     metadata: Manifest = {"name": name}
     if namespace is not None:
@@ -102,7 +104,7 @@ def role_binding(
     *,
     labels: dict[str, str],
 ) -> Manifest:
-    """Returns what gives a role of a namespace, or of the whole cluster, to some subjects."""
+    """Return the binding of a namespaced or cluster role to subjects."""
     bound = api("cluster_role" if namespace is None else "role")
     return manifest(
         "cluster_role_binding" if namespace is None else "role_binding",
@@ -115,7 +117,7 @@ def role_binding(
 
 
 def service_account(name: str, namespace: str) -> Manifest:
-    """Returns a service account as a binding names it."""
+    """Return a service account as a binding subject."""
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
@@ -130,11 +132,11 @@ def deployment(
     files: Any = None,
     strategy: str = "RollingUpdate",
 ) -> Manifest:
-    """Returns a Deployment of one pod spec, selected by its name.
+    """Return a Deployment of one pod spec, selected by its name.
 
-    See `available` for one that has to outlive the loss of a node.
+    To survive the loss of a node, see `available`.
 
-    `files` is what its ConfigMap holds: pods restart when that changes.
+    `files` is the content of its ConfigMap: pods restart when it changes.
     """
     labels = labels_for(name, component)
     metadata: Manifest = {"labels": labels}
@@ -152,10 +154,10 @@ def deployment(
 
 
 def spread(name: str) -> list[Manifest]:
-    """Returns the constraints that keep the replicas of a Deployment on different nodes and zones.
+    """Return the constraints that spread the replicas of a Deployment over nodes and zones.
 
-    On nodes they insist, as far as there are several: a single node may hold both. Nodes whose
-    taints the pods do not tolerate are no nodes of theirs.
+    The node constraint is required if there are several nodes; a single node may run all replicas.
+    Nodes whose taints the pods do not tolerate do not count.
     """
     labels = {"matchLabels": {NAME_LABEL: name}}
     return [
@@ -176,9 +178,10 @@ def spread(name: str) -> list[Manifest]:
 
 
 def available(name: str, pod: Manifest) -> Manifest:
-    """Returns a pod spec of a Deployment that the loss or drain of one node must not take away.
+    """Return a Deployment's pod spec that survives the loss or drain of one node.
 
-    A replica that has to go answers until load balancers have let it go: they hear of it late.
+    A terminating replica continues to answer until load balancers have removed it, which takes
+    time.
     """
     sleep = {"preStop": {"sleep": {"seconds": LET_GO_SECONDS}}}
     return {
@@ -190,7 +193,7 @@ def available(name: str, pod: Manifest) -> Manifest:
 
 
 def disruption_budget(name: str, namespace: str, component: str) -> Manifest:
-    """Returns the budget of a Deployment: one replica at a time is drained."""
+    """Return the disruption budget of a Deployment: one replica may be evicted at a time."""
     return manifest(
         "pod_disruption_budget",
         name,
@@ -209,7 +212,7 @@ def service(
     *,
     annotations: dict[str, str] | None = None,
 ) -> Manifest:
-    """Returns a cluster-internal Service, of the pods of `deployment(name, …)` by default."""
+    """Return a cluster-internal Service, by default for the pods of `deployment(name, …)`."""
     return manifest(
         "service",
         name,
@@ -227,7 +230,7 @@ def service(
 def register(
     logical_name: str, obj: Manifest, opts: pulumi.ResourceOptions
 ) -> pulumi.CustomResource:
-    """Registers one manifest: a typed resource for a built-in kind, else a `CustomResource`.
+    """Register one manifest: a typed resource for a built-in kind, else a `CustomResource`.
 
     Raises:
         ValueError: A built-in object has a top-level field this function would drop.
@@ -241,7 +244,7 @@ def register(
         keywords = {fields[key]: value for key, value in body.items()}
         constructor: Any = attrgetter(path)(k8s)
         return constructor(logical_name, metadata=metadata, opts=opts, **keywords)
-    if set(body) != {"spec"}:  # the SDK's class has room for `spec` alone
+    if set(body) != {"spec"}:  # the SDK's class supports only `spec`
         kind = f"kubernetes:{obj['apiVersion']}:{obj['kind']}"
         return pulumi.CustomResource(kind, logical_name, obj, opts)
     return k8s.apiextensions.CustomResource(
@@ -255,10 +258,12 @@ def register(
 
 
 class SeenObject(pulumi.CustomResource):
-    """An object of a cluster as it is when a program runs, with what controllers wrote on it."""
+    """An existing object of a cluster, including fields set by controllers."""
 
     metadata: pulumi.Output[Manifest]
     """Its metadata, annotations included."""
+    status: pulumi.Output[Manifest]
+    """Its status."""
 
     def __init__(
         self,
@@ -267,19 +272,19 @@ class SeenObject(pulumi.CustomResource):
         identity: pulumi.Input[str],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """Reads an object: `NAMESPACE/NAME`, of a kind under `apis` in versions.yaml."""
+        """Read the object `NAMESPACE/NAME`, of a kind under `apis` in versions.yaml."""
         kind = api(lock_name)
         read = pulumi.ResourceOptions(id=identity)
         super().__init__(
             f"kubernetes:{kind.api_version}:{kind.kind}",
             logical_name,
-            {"metadata": None},
+            {"metadata": None, "status": None},
             pulumi.ResourceOptions.merge(opts, read),
         )
 
 
 def fingerprint(value: Any) -> str:
-    """Returns a short hash; as a pod annotation it restarts pods when their ConfigMap changes."""
+    """Return a short hash. As a pod annotation, it restarts pods when their ConfigMap changes."""
     text = json.dumps(value, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -291,11 +296,11 @@ HARDENED_CONTAINER: Manifest = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
-"""Security context of a container that needs nothing."""
+"""Security context of a container without any privileges."""
 
 
 def hardened_pod(user: int) -> Manifest:
-    """Returns the security context of a pod that runs as one unprivileged user."""
+    """Return the security context of a pod that runs as one unprivileged user."""
     return {
         "fsGroup": user,
         "runAsGroup": user,

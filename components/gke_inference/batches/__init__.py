@@ -1,1 +1,1 @@
-"""Batches: a bucket of files, the service of OpenAI's Batch API, and workers that ask models."""
+"""Batches: a bucket for files, the Batch API service, and workers that send requests to models."""

@@ -1,4 +1,4 @@
-"""The bucket of batches: files and answers, which go by themselves after some days."""
+"""The bucket for batch files and answers, which are deleted automatically."""
 
 from typing import NotRequired, TypedDict
 
@@ -14,25 +14,26 @@ class BatchBucketArgs(TypedDict):
     """Inputs of `BatchBucket`."""
 
     bucket_name: str
-    """Name of the bucket, unique in the world."""
+    """Name of the bucket, globally unique."""
     location: str
-    """Region of the bucket: that of the service."""
+    """Region of the bucket, which is that of the service."""
     project: pulumi.Input[str]
     """Project of the bucket."""
     force_destroy: NotRequired[bool]
-    """Delete every object with the bucket. Default no: a bucket that is not empty stays."""
+    """Whether to delete all objects with the bucket. Default: false, a bucket with objects is not
+    deleted."""
     kms_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the bucket and its bills."""
+    """Additional labels for the bucket, which also appear in billing."""
     retention_days: NotRequired[int]
-    """Days that files and batches are kept, 2 to 365. Default 30."""
+    """Days that files and batches are retained, 2 to 365. Default: 30."""
 
 
 class BatchBucket(pulumi.ComponentResource):
-    """A regional bucket closed to the public, whose objects are deleted for good after some days.
+    """A regional, non-public bucket whose objects are permanently deleted after some days.
 
-    What is deleted cannot be restored: prompts and answers are gone when their owner deletes them.
+    Deleted objects cannot be restored: prompts and answers are gone when their owner deletes them.
     """
 
     bucket_name: pulumi.Output[str]
@@ -52,7 +53,9 @@ class BatchBucket(pulumi.ComponentResource):
                 {"action": {"type": "Delete"}, "condition": {"age": days}},
                 {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 1}},
             ],
-            location=args["location"].upper(),  # as Cloud Storage reports it: no endless diff
+            location=args[
+                "location"
+            ].upper(),  # as Cloud Storage reports it, to avoid a permanent diff
             name=name_of(args, "bucket_name", "bucket"),
             project=args["project"],
             public_access_prevention="enforced",

@@ -1,4 +1,4 @@
-"""OpenAI's Batch API behind a Gateway: the service, its route, and workers that follow it."""
+"""OpenAI's Batch API behind a Gateway: the service, its route, and its workers."""
 
 from typing import Any
 
@@ -30,16 +30,16 @@ from .settings import (
 )
 
 BACKLOG = "gke_inference_batch_backlog"
-"""Series of the requests that wait, which the service reports."""
+"""Series of waiting requests, exported by the service."""
 _CALL_SECONDS = 600
-"""Longest call of the service: an upload or a download of 200 MB."""
+"""Maximum duration of a call: an upload or download of 200 MB."""
 _SCALE_IN_SECONDS = 300
 
 
 class BatchService(pulumi.ComponentResource):
-    """Files and batches of teams, kept in a bucket, and workers that ask models about each request.
+    """Files and batches of teams in a bucket, and workers that send the requests to models.
 
-    Requests are sent at least once and have one line of output each. Give the cluster's Kubernetes
+    Requests are sent at least once and have one output line each. Pass the cluster's Kubernetes
     provider in `opts`.
     """
 
@@ -62,7 +62,7 @@ class BatchService(pulumi.ComponentResource):
 
 
 def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
-    """Returns the objects by role, in the order to create them."""
+    """Return the objects by role, in creation order."""
     name, namespace = args["service_name"], args["namespace"]
     worker = f"{name}-worker"
     labels = labels_for(name, SERVICE)
@@ -72,7 +72,7 @@ def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
     workers = deployment(
         worker, namespace, WORKER, worker_pod(args, worker, deadline), 1, files=plain
     )
-    del workers["spec"]["replicas"]  # the autoscaler's alone
+    del workers["spec"]["replicas"]  # managed by the autoscaler
     found = {
         "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: content}),
         "deployment": deployment(
@@ -105,7 +105,7 @@ def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
 
 
 def _route(args: BatchServiceArgs) -> Manifest:
-    """Returns the HTTPRoute: its paths are longer than those of models, and so win over them."""
+    """Return the HTTPRoute. Its paths are longer than those of models and take precedence."""
     name, namespace = args["service_name"], args["namespace"]
     reference = {"group": "", "kind": api("service").kind, "name": name, "port": PORT, "weight": 1}
     matches = [{"path": {"type": "PathPrefix", "value": path}} for path in BATCH_PATHS]
@@ -116,7 +116,7 @@ def _route(args: BatchServiceArgs) -> Manifest:
 
 
 def _autoscaler(args: BatchServiceArgs, worker: str) -> Manifest:
-    """Returns the HorizontalPodAutoscaler: a worker for each share of requests that waits."""
+    """Return the HorizontalPodAutoscaler: one worker per share of waiting requests."""
     kind = api("deployment")
     selector = {
         "resource.labels.cluster": args["cluster_name"],

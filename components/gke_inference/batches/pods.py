@@ -1,4 +1,4 @@
-"""The pods of batches: the service, and the workers, of one image."""
+"""The pods of batches: the service and the workers, from one image."""
 
 from typing import Any
 
@@ -32,13 +32,14 @@ FILE = "settings.json"
 _FOLDER = "/etc/batch"
 _USER = 1000
 _END_SECONDS = 60
-"""Beyond the longest answer, for a worker that has to keep and give back what it has."""
+"""Time in addition to the longest answer, for a terminating worker to store its results and return
+its requests."""
 _SCRATCH = "2Gi"
-"""Room for some uploads of 200 MB at once."""
+"""Space for several concurrent uploads of 200 MB."""
 
 
 def service_pod(args: BatchServiceArgs) -> Manifest:
-    """Returns the spec of the service's pods."""
+    """Return the spec of the service's pods."""
     container = _container("serve", {"limits": {"memory": "1Gi"}, "requests": _requests("512Mi")})
     container["ports"].insert(0, {"containerPort": PORT, "name": "http"})
     container["livenessProbe"] = {
@@ -63,7 +64,7 @@ def service_pod(args: BatchServiceArgs) -> Manifest:
 
 
 def worker_pod(args: BatchServiceArgs, name: str, deadline_seconds: int) -> Manifest:
-    """Returns the spec of the workers' pods, which finish the requests that they began."""
+    """Return the spec of the workers' pods, which finish the requests in progress."""
     container = _container("work", {"limits": {"memory": "1Gi"}, "requests": _requests("256Mi")})
     container["livenessProbe"] = {"periodSeconds": 10, "tcpSocket": {"port": "metrics"}}
     volumes = [_settings(args["service_name"])]
@@ -108,7 +109,7 @@ def _settings(name: str) -> Manifest:
 
 
 def scraping(name: str, namespace: str, component: str) -> Manifest:
-    """Returns the PodMonitoring of the service's or the workers' metrics."""
+    """Return the PodMonitoring of the service's or the workers' metrics."""
     labels = labels_for(name, component)
     return manifest(
         "pod_monitoring",
@@ -125,13 +126,13 @@ def scraping(name: str, namespace: str, component: str) -> Manifest:
 def wall(
     name: str, namespace: str, component: str, callers: BatchCallersArgs, *, is_called: bool
 ) -> Manifest:
-    """Returns the NetworkPolicy of some pods.
+    """Return the NetworkPolicy of the service's or the workers' pods.
 
     Args:
-        name: Of their Deployment.
-        namespace: Of the pods.
-        component: Of their labels.
-        callers: Who may reach them.
+        name: Name of their Deployment.
+        namespace: Namespace of the pods.
+        component: Component label of the pods.
+        callers: Allowed callers.
         is_called: Whether the gateway calls them.
     """
     collectors = {"kubernetes.io/metadata.name": callers["metrics_namespace"]}

@@ -1,4 +1,4 @@
-"""Inputs of batches, their checks, and the settings that the programs read."""
+"""Inputs of batches, their validation, and the settings of the programs."""
 
 import json
 from collections.abc import Mapping
@@ -13,24 +13,24 @@ METRICS_PORT = 9090
 KEY_FOLDER = "/etc/batch-key"
 SCRATCH_FOLDER = "/var/scratch"
 SHARD_LINES = 500
-"""Requests that a worker takes at a time, and so what one worker is for."""
+"""Requests that a worker takes at a time, and therefore waiting requests per worker."""
 REPLICAS = 2
 
 
 class BatchModelArgs(TypedDict):
-    """A name that requests may have in `model`."""
+    """A model name that requests may use."""
 
     endpoints: list[str]
-    """Endpoints that it answers, such as `/v1/chat/completions`."""
+    """Endpoints that it supports, such as `/v1/chat/completions`."""
     objective: NotRequired[str]
-    """InferenceObjective of its requests. Default none."""
+    """InferenceObjective of its requests. Default: none."""
 
 
 class BatchCallersArgs(TypedDict):
-    """Who may reach the pods of batches."""
+    """Allowed ingress to the batch pods."""
 
     metrics_namespace: str
-    """Namespace of Managed Prometheus' collectors."""
+    """Namespace of the Managed Prometheus collectors."""
     proxies_cidr: str
     """Range of the load balancer's proxies: the region's proxy-only subnet."""
 
@@ -41,11 +41,11 @@ class BatchServiceArgs(TypedDict):
     bucket: pulumi.Input[str]
     """Name of the bucket: `BatchBucket.bucket_name`."""
     cluster_name: str
-    """Cluster of the service, as the backlog is a series of its own."""
+    """Cluster of the service, which exports the backlog."""
     endpoint: pulumi.Input[str]
     """URL of the gateway in front of the models."""
     exposure: str
-    """`external` or `internal`, as of the Gateway."""
+    """`external` or `internal`, like the Gateway."""
     gateway_name: str
     """Kubernetes name of the Gateway (`InferenceGateway` with `hasBatches`)."""
     models: dict[str, BatchModelArgs]
@@ -53,37 +53,37 @@ class BatchServiceArgs(TypedDict):
     namespace: str
     """Namespace of the Gateway, the service and the workers."""
     service_account: str
-    """Kubernetes service account that may write the bucket (`WorkloadIdentity`)."""
+    """Kubernetes service account that may write to the bucket (`WorkloadIdentity`)."""
     service_name: str
-    """Kubernetes name of the service's objects; the workers' is `NAME-worker`."""
+    """Kubernetes name of the service's objects. Those of the workers are named `NAME-worker`."""
     callers: NotRequired[BatchCallersArgs]
-    """Who may reach the pods. Default: everybody, without any policy. With `teams` that is not
-    safe: whoever reaches the service may name any team."""
+    """Allowed ingress to the pods. Required for safety with `teams`, since anyone who reaches the
+    service can name any team. Default: no policy, all traffic is allowed."""
     deadline_seconds: NotRequired[int]
-    """Longest answer, 10 to 3600. Default 600."""
+    """Maximum time to answer a request in seconds, 10 to 3600. Default: 600."""
     hostname: NotRequired[str]
-    """Host clients use. Default: every host of the Gateway."""
+    """Hostname that clients use. Default: every hostname of the Gateway."""
     key_secret: NotRequired[str]
-    """Kubernetes Secret with the key of a team of clients in `key`, where the gateway wants one."""
+    """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
     log_percent: NotRequired[float]
-    """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
+    """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
     max_workers: NotRequired[int]
-    """Most workers. Default 4."""
+    """Maximum number of workers. Default: 4."""
     min_workers: NotRequired[int]
-    """Fewest workers: 1 (default), or 0 where the cluster can scale to zero."""
+    """Minimum number of workers: 1 (default), or 0 if the cluster supports scaling to zero."""
     pickers: NotRequired[list[str]]
-    """`HOST:PORT` of the metrics of the pools' pickers. Default: queues are not looked at."""
+    """`HOST:PORT` of the pools' picker metrics. Default: none, queues are not considered."""
     requests_per_worker: NotRequired[int]
-    """Most requests that one worker has under way, 1 to 200. Default 16."""
+    """Maximum concurrent requests per worker, 1 to 200. Default: 16."""
     retention_days: NotRequired[int]
-    """Days that the bucket keeps objects. Default 30."""
+    """Days that the bucket retains objects. Default: 30."""
     teams: NotRequired[dict[str, list[str]]]
-    """Names that each team of a `ClientGate` may use; an empty list is all. Default: clients are
-    not told apart, and everybody sees all files."""
+    """Models and adapters that each team of a `ClientGate` may use; an empty list means all.
+    Default: clients are not distinguished, and everyone sees all files."""
 
 
 def check(args: BatchServiceArgs) -> None:
-    """Check the settings.
+    """Validate the settings.
 
     Raises:
         pulumi.InputPropertyError: A name or a number is wrong.
@@ -100,11 +100,11 @@ def check(args: BatchServiceArgs) -> None:
 
 
 def document(args: BatchServiceArgs, given: Mapping[str, str]) -> str:
-    """Returns the settings of service and workers (workloads/batch/settings.py) as JSON.
+    """Return the settings of service and workers (workloads/batch/settings.py) as JSON.
 
     Args:
-        args: Of the component.
-        given: `bucket` and `endpoint`, once they are known.
+        args: Arguments of the component.
+        given: `bucket` and `endpoint`, once known.
     """
     found: dict[str, Any] = {
         "bucket": given["bucket"],

@@ -1,1 +1,1 @@
-"""Accelerator capacity: node pools, custom compute classes, image caches of nodes."""
+"""Accelerator capacity: node pools, custom compute classes, and image caches for nodes."""

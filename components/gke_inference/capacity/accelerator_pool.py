@@ -1,74 +1,27 @@
-"""A node pool of one accelerator shape, bought in one way, made by hand.
+"""A manually created node pool of one accelerator shape with one provisioning model.
 
-Compute classes create pools by themselves; a pool by hand is for a multi-host slice, a shared
-reservation, queued provisioning, or a pod that GKE cannot size a pool for.
+Compute classes create pools automatically. Create a pool yourself for a multi-host slice, a shared
+reservation, queued provisioning, or a pod for which GKE cannot size a pool.
 """
-
-from typing import NotRequired, TypedDict
 
 import pulumi
 from pulumi_gcp import compute, container
 
 from gke_inference.base.inputs import under
-from gke_inference.catalogue.rungs import RungArgs
 
-from .pool_settings import PoolSettings, autoscaling, node_config, pool_settings
-
-
-class AcceleratorPoolArgs(TypedDict):
-    """Inputs of `AcceleratorPool`."""
-
-    cluster: pulumi.Input[str]
-    """Name of the cluster: `InferenceCluster.cluster_name`."""
-    location: str
-    """Region or zone of the cluster."""
-    node_service_account: pulumi.Input[str]
-    """E-mail nodes run as: `InferenceCluster.node_service_account`."""
-    pool_name: str
-    """Name of the pool, what `node_pools` of a rung calls it."""
-    project: pulumi.Input[str]
-    """Project of the cluster."""
-    rung: RungArgs
-    """The accelerator, its shape and how it is bought."""
-    boot_disk_key: NotRequired[pulumi.Input[str]]
-    """Cloud KMS key of the boot disks. Default: Google's own keys."""
-    boot_disk_gib: NotRequired[int]
-    """Size of the boot disk, 20 to 65536. Default 100."""
-    boot_disk_type: NotRequired[str]
-    """Default: what the rung says, or what GKE takes for the machine type."""
-    compute_class: NotRequired[str]
-    """Class that pods ask for to land here; the pool gets its label and taint."""
-    gpu_driver: NotRequired[str]
-    """`latest`, `default` or `disabled`, for a GPU pool. Default `latest`."""
-    image_cache: NotRequired[pulumi.Input[str]]
-    """Disk image with container images on it, for GPUs: `NodeImageCache.disk_image`."""
-    labels: NotRequired[dict[str, str]]
-    """More labels for the machines and their bills."""
-    max_nodes: NotRequired[int]
-    """Nodes the autoscaler may reach: in all zones together, and per zone for a TPU or flex-start
-    pool. Needed, except for a multi-host slice, which is all of its nodes or none."""
-    max_surge: NotRequired[int]
-    """Nodes that an upgrade adds before it takes others away, 0 to 20. Default 0: scarce chips have
-    no spare."""
-    max_unavailable: NotRequired[int]
-    """Nodes that an upgrade takes away at a time, 0 to 20. Default 1; 0 needs `maxSurge`."""
-    min_nodes: NotRequired[int]
-    """Nodes to keep. Default 0; flex-start allows no other."""
-    public_nodes: NotRequired[bool]
-    """Give nodes public addresses. Default no."""
-    queued: NotRequired[bool]
-    """Flex-start only: create nodes for a ProvisioningRequest, all of them or none. Default no."""
+from .pool_blocks import autoscaling, network_config, node_config
+from .pool_settings import AcceleratorPoolArgs, PoolSettings, pool_settings
 
 
 class AcceleratorPool(pulumi.ComponentResource):
-    """A TPU or GPU node pool with the rules of its consumption option built in.
+    """A TPU or GPU node pool that follows the rules of its consumption option.
 
-    Shielded and private, on gVNIC, with image streaming; it upgrades without surge by default,
-    since scarce chips have no spare.
+    Its nodes are shielded and private, with gVNIC and image streaming. By default, upgrades add no
+    nodes, since scarce chips have no spare.
     """
 
     chips_per_node: pulumi.Output[int]
-    """Chips a pod asks for to have the node."""
+    """Chips that a pod requests to use the whole node."""
     machine_type: pulumi.Output[str]
     """Machine type of every node."""
     pool_name: pulumi.Output[str]
@@ -94,7 +47,7 @@ class AcceleratorPool(pulumi.ComponentResource):
     def _build_placement(
         self, name: str, args: AcceleratorPoolArgs, settings: PoolSettings
     ) -> "container.NodePoolPlacementPolicyArgsDict | None":
-        """Returns how the hosts of a slice are wired together; one host needs nothing."""
+        """Return the placement policy of a slice's hosts, or nothing for a single host."""
         rung = settings.rung
         if not rung.is_slice or rung.topology is None:
             return None
@@ -128,12 +81,12 @@ class AcceleratorPool(pulumi.ComponentResource):
             initial_node_count=settings.initial_nodes,
             location=settings.location,
             management={
-                # A flex-start node is not repaired: its replacement would queue again.
+                # Flex-start nodes are not repaired, since a replacement would queue again.
                 "auto_repair": settings.rung.provisioning != "flex-start",
                 "auto_upgrade": True,
             },
             name=settings.pool_name,
-            network_config={"enable_private_nodes": not settings.public_nodes},
+            network_config=network_config(settings),
             node_config=node_config(settings, args),
             node_locations=settings.node_locations,
             placement_policy=placement,
@@ -146,7 +99,7 @@ class AcceleratorPool(pulumi.ComponentResource):
             },
             opts=under(
                 self,
-                # The autoscaler owns the count; GKE adds labels of its own.
+                # The autoscaler manages the count, and GKE adds labels.
                 ignore_changes=["initialNodeCount", "nodeConfig.resourceLabels"],
             ),
         )

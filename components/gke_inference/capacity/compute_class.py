@@ -1,4 +1,4 @@
-"""A capacity as GKE knows it: an ordered list of ways to get one kind of accelerator node."""
+"""A capacity as a GKE compute class: an ordered list of rungs for one kind of accelerator."""
 
 from typing import NotRequired, TypedDict
 
@@ -24,32 +24,34 @@ class ComputeClassArgs(TypedDict):
     """Inputs of `ComputeClass`."""
 
     class_name: str
-    """Name of the class, cluster-wide; pods select it by `cloud.google.com/compute-class`."""
+    """Name of the class, cluster-wide. Pods select it by `cloud.google.com/compute-class`."""
     node_service_account: pulumi.Input[str]
-    """Email of the service account of nodes GKE creates for the class."""
+    """Email of the service account for nodes that GKE creates for the class."""
     rungs: list[RungArgs]
-    """Ways to get a node, tried in this order; 1 to 10, all TPU or all GPU. Only rungs of pools
-    made by hand (`node_pools`) may mix the two: the dual-container form of a model server."""
+    """Rungs in the order in which they are tried, 1 to 10, all TPU or all GPU. Only rungs with
+    manually created pools (`node_pools`) may mix the two, for the forms `dual-container` and `dra`
+    of a model server."""
     boot_disk_key: NotRequired[pulumi.Input[str]]
-    """Cloud KMS key of the boot disks of nodes GKE creates. Default: Google's own keys."""
+    """Cloud KMS key for the boot disks of nodes that GKE creates. Default: Google-managed keys."""
     image_cache: NotRequired[pulumi.Input[str]]
-    """Disk image with the engine's container image (`projects/P/global/images/NAME`), for nodes
-    with GPUs."""
+    """Disk image with the engine's container image (`projects/P/global/images/NAME`), for GPU
+    nodes."""
     max_pods_per_node: NotRequired[int]
-    """8 to 256. Default 32: an accelerator node runs one server, and a pod costs addresses."""
+    """Maximum pods per node, 8 to 256. Default: 32, since an accelerator node runs one server and
+    pods use IP addresses."""
     move_back: NotRequired[bool]
-    """Whether pods move to a higher rung when it has capacity again. Default false: a move is a
-    restart, and multi-host slices cannot be moved."""
+    """Whether pods move back to an earlier rung when it has capacity again. A move is a restart,
+    and multi-host slices cannot be moved. Default: false."""
     when_unsatisfiable: NotRequired[str]
-    """What happens when no rung has capacity: `do-not-scale-up` (default) leaves pods Pending;
+    """Behavior when no rung has capacity: `do-not-scale-up` (default) leaves pods Pending;
     `scale-up-anyway` lets Standard clusters add nodes without accelerators."""
 
 
 class ComputeClass(pulumi.ComponentResource):
-    """A custom compute class with GKE's node pool auto-creation.
+    """A custom compute class with node pool auto-creation.
 
-    What GKE does: it tries the rungs from the top; one that is out of stock is left alone for about
-    five minutes in all its zones. What it does not promise: that a lower rung is tried at once.
+    GKE tries the rungs in order, and does not retry one that is out of stock for about five
+    minutes, in all of its zones. GKE does not guarantee that it tries a later rung immediately.
     """
 
     class_name: pulumi.Output[str]
@@ -101,11 +103,24 @@ def _checked(args: ComputeClassArgs) -> list[Rung]:
                 f"rungs[{at}]", f"must not repeat an earlier rung, got {rung.label}"
             )
     _check_kinds(rungs)
+    _check_zone(rungs)
     if args.get("move_back", False) and any(rung.is_slice for rung in rungs):
         raise pulumi.InputPropertyError(
             "moveBack", "must be false when a rung is a multi-host slice, got true"
         )
     return rungs
+
+
+def _check_zone(rungs: list[Rung]) -> None:
+    """RDMA networks are zonal, so all nodes of a class with RDMA must be in one zone."""
+    rdma = [rung for rung in rungs if rung.network == "rdma"]
+    zones = {zone for rung in rdma for zone in (*rung.zones, *rung.reservation_zones)}
+    is_named = all(rung.zones or rung.reservation_zones for rung in rdma)
+    if rdma and (len(zones) != 1 or not is_named):
+        listed = ", ".join(sorted(zones)) if is_named else "a rung without zones"
+        raise pulumi.InputPropertyError(
+            "rungs", f"must name one zone for all rungs with RDMA, got {listed}"
+        )
 
 
 def _max_pods(args: ComputeClassArgs) -> int:

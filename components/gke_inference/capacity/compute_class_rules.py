@@ -1,4 +1,4 @@
-"""Rungs as `priorities` of a ComputeClass: the CRD's fields, and GKE's rules between them.
+"""Rungs as `priorities` of a ComputeClass: the CRD's fields, and GKE's rules for them.
 
 Source: schema `cloud.google.com/v1` ComputeClass as served by GKE, and google/skills
 gke-compute-classes for the rules named below.
@@ -11,10 +11,13 @@ from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
 
 MAX_RUNGS = 10
-"""More rungs than this are not tried in useful time (google/skills)."""
+"""Further rungs are not tried within a useful time (google/skills)."""
 
 FLEX_LEAD_SECONDS = 3600
-"""How long before a flex-start node must end its replacement is asked for."""
+"""Lead time for requesting the replacement of a flex-start node before it ends."""
+
+NETWORK_PROFILE = "auto"
+"""GKE makes the networks of the accelerators' interfaces, and a subnet for each."""
 
 _SECONDS_PER_HOUR = 3600
 
@@ -30,10 +33,10 @@ def class_object(
     when_unsatisfiable: str,
     boot_disk_key: Any = None,
 ) -> Manifest:
-    """Returns the ComputeClass.
+    """Return the ComputeClass.
 
-    `whenUnsatisfiable` and `nodePoolAutoCreation` are always written: their defaults put pods on
-    E2 nodes, and create nothing. A class of hand-made pools only has no auto-creation.
+    `whenUnsatisfiable` and `nodePoolAutoCreation` are always set: their defaults put pods on E2
+    nodes, and create no pools. A class with only manually created pools has no auto-creation.
     """
     by_hand = is_made_by_hand(rungs)
     spec: Manifest = {
@@ -49,6 +52,8 @@ def class_object(
             "imageStreaming": {"enabled": True},
             "serviceAccount": node_service_account,
         }
+        if any(rung.network == "rdma" for rung in rungs):
+            spec["nodePoolConfig"]["dra"] = {"networking": {"enabled": True}}
     return manifest(
         "compute_class",
         name,
@@ -61,14 +66,14 @@ def class_object(
 
 
 def is_made_by_hand(rungs: list[Rung]) -> bool:
-    """Returns whether every rung names pools, so that GKE creates none."""
+    """Return whether every rung names node pools, so that GKE creates none."""
     return all(rung.node_pools for rung in rungs)
 
 
 def priority(
     rung: Rung, max_pods_per_node: int, image_disk: Any, boot_disk_key: Any = None
 ) -> Manifest:
-    """Returns one entry of `priorities`."""
+    """Return one entry of `priorities`."""
     if rung.node_pools:
         return {"nodepools": list(rung.node_pools)}
     rule: Manifest = {
@@ -84,21 +89,23 @@ def priority(
     if boot_disk_key is not None:
         storage["bootDiskKMSKey"] = boot_disk_key
     rule["storage"] = storage
+    if rung.network == "rdma":
+        rule["acceleratorNetworkProfile"] = NETWORK_PROFILE
     return rule
 
 
 def has_image_cache(rung: Rung) -> bool:
-    """Returns whether nodes of a rung may have a second boot disk with images.
+    """Return whether nodes of a rung support a secondary boot disk with images.
 
-    Nobody shows one on a TPU machine: the disk is of the boot disk's type, as a Persistent Disk
-    (docs.cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading), and TPU
-    machines boot from Hyperdisk only.
+    This is not documented for TPU machines: the disk has the boot disk's type, a Persistent Disk
+    (docs.cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading), but TPU
+    machines boot only from Hyperdisk.
     """
     return rung.kind != "tpu"
 
 
 def image_cache_disk(disk_image: str) -> Manifest:
-    """Returns the secondary boot disk for `projects/P/global/images/NAME` or a bare `NAME`.
+    """Return the secondary boot disk for `projects/P/global/images/NAME` or a bare `NAME`.
 
     Raises:
         ValueError: The text is neither.
@@ -128,10 +135,10 @@ def _shape(rung: Rung) -> Manifest:
 
 
 def _provisioning(rung: Rung) -> Manifest:
-    """Returns how the node is bought.
+    """Return the provisioning fields of a priority.
 
-    A reservation is `Specific`: with `AnyBestEffort` Compute Engine itself falls through to
-    on-demand and the rungs below are skipped. Flex-start goes with neither spot nor reservation.
+    Reservations are `Specific`: with `AnyBestEffort`, Compute Engine itself falls back to on-demand
+    and skips the later rungs. Flex-start cannot be combined with Spot or reservations.
     """
     if rung.reservation is not None:
         reservation: Manifest = {"name": rung.reservation}
@@ -152,11 +159,11 @@ def _provisioning(rung: Rung) -> Manifest:
 
 
 def _location(rung: Rung) -> Manifest:
-    """Returns where to look.
+    """Return the location fields of a priority.
 
-    On-demand single hosts are spread over zones, because the default `ANY` may pack one; scarce
-    ways to buy, and slices, take any zone that has them. The zones of a reservation are its own
-    field: `Specific` together with `location.zones` is rejected.
+    On-demand single hosts are spread over zones, because the default `ANY` may put all nodes into
+    one zone. Scarce provisioning models, and slices, use any zone with capacity. Zones of a
+    reservation are set in the reservation, because `Specific` with `location.zones` is rejected.
     """
     if rung.reservation is not None:
         return {}

@@ -1,4 +1,4 @@
-"""A disk image with container images on it, which new nodes start with instead of pulling."""
+"""A disk image with container images, so that new nodes need not pull them."""
 
 from typing import NotRequired, TypedDict
 
@@ -16,14 +16,14 @@ class NodeImageCacheArgs(TypedDict):
     project: pulumi.Input[str]
     """Project of the disk image."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the image."""
+    """Additional labels for the image."""
     raw_disk: NotRequired[str]
-    """`gs://BUCKET/OBJECT.tar.gz` to make the image from."""
+    """`gs://BUCKET/OBJECT.tar.gz` to create the image from."""
     source_disk: NotRequired[pulumi.Input[str]]
-    """Disk to make the image from, as gke-disk-image-builder leaves it. Without this and
-    `raw_disk` the image exists already, and is only named."""
+    """Disk to create the image from, as created by gke-disk-image-builder. Without this and
+    `raw_disk`, the image must exist and is only referenced."""
     storage_region: NotRequired[str]
-    """Region the image is kept in. Default: the multi-region nearest to its source."""
+    """Region that stores the image. Default: the multi-region nearest to its source."""
 
 
 class NodeImageCache(pulumi.ComponentResource):
@@ -64,7 +64,9 @@ def _raw_disk(args: NodeImageCacheArgs) -> str | None:
     if source is None:
         return None
     if "source_disk" in args:
-        raise pulumi.InputPropertyError("rawDisk", "must be left out with 'sourceDisk', got both")
+        raise pulumi.InputPropertyError(
+            "rawDisk", "must not be set together with 'sourceDisk', got both"
+        )
     if not source.startswith("gs://") or not source.endswith(".tar.gz"):
         raise pulumi.InputPropertyError("rawDisk", f"must be gs://BUCKET/X.tar.gz, got {source!r}")
     return f"https://storage.googleapis.com/{source.removeprefix('gs://')}"

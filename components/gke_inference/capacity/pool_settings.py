@@ -1,36 +1,87 @@
-"""The plain inputs of `AcceleratorPool`, checked, and the blocks that follow from the rung.
+"""The inputs of `AcceleratorPool`, and its validated settings with defaults.
 
 Rules by consumption option: docs.cloud.google.com/kubernetes-engine/docs/concepts/dws and
 cluster-toolkit @1047080 modules/compute/gke-node-pool/main.tf.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NotRequired, TypedDict
 
 import pulumi
-from pulumi_gcp import container
 
 from gke_inference.base.inputs import name_of, one_of, user_labels, whole
-from gke_inference.catalogue.accelerators import accelerator, catalogue_labels, machine, region_of
-from gke_inference.catalogue.rungs import Rung, checked_input
-from gke_inference.cluster.blocks import NODE_SCOPES, SHIELDED
-
-from .compute_class_rules import has_image_cache
-
-if TYPE_CHECKING:
-    from .accelerator_pool import AcceleratorPoolArgs
+from gke_inference.catalogue.accelerators import (
+    TPU_GENERATIONS,
+    accelerator,
+    machine,
+    region_of,
+)
+from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING, Rung, RungArgs, checked_input
 
 _DRIVERS = {"latest": "LATEST", "default": "DEFAULT", "disabled": "INSTALLATION_DISABLED"}
-_RESERVED = ("reservation", "calendar")
+RESERVED = ("reservation", "calendar")
+"""Consumption options that use a reservation."""
+
+
+class AcceleratorPoolArgs(TypedDict):
+    """Inputs of `AcceleratorPool`."""
+
+    cluster: pulumi.Input[str]
+    """Name of the cluster: `InferenceCluster.cluster_name`."""
+    location: str
+    """Region or zone of the cluster."""
+    node_service_account: pulumi.Input[str]
+    """Email of the node service account: `InferenceCluster.node_service_account`."""
+    pool_name: str
+    """Name of the pool, for `node_pools` of a rung."""
+    project: pulumi.Input[str]
+    """Project of the cluster."""
+    rung: RungArgs
+    """Accelerator, shape and provisioning model."""
+    boot_disk_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key for the boot disks. Default: Google-managed keys."""
+    boot_disk_gib: NotRequired[int]
+    """Size of the boot disk in GiB, 20 to 65536. Default: 100."""
+    boot_disk_type: NotRequired[str]
+    """Boot disk type. Default: that of the rung, or GKE's default for the machine type."""
+    compute_class: NotRequired[str]
+    """Class that pods select to run here. The pool gets its label and taint."""
+    device_claims: NotRequired[bool]
+    """Whether the DRA drivers of `DeviceDrivers` manage the chips: pods claim them as devices
+    instead of requesting `google.com/tpu` or `nvidia.com/gpu`. Not allowed with several hosts or
+    flex-start. Default: false."""
+    gpu_driver: NotRequired[str]
+    """GPU driver: `latest`, `default` or `disabled`. Default: `latest`, or `disabled` with
+    `device_claims`, because GKE installs no driver then."""
+    image_cache: NotRequired[pulumi.Input[str]]
+    """Disk image with container images, for GPU nodes: `NodeImageCache.disk_image`."""
+    labels: NotRequired[dict[str, str]]
+    """Additional labels for the VMs, which also appear in billing."""
+    max_nodes: NotRequired[int]
+    """Maximum number of nodes: across all zones, or per zone for a TPU or flex-start pool.
+    Required, except for a multi-host slice, which has all of its nodes or none."""
+    max_surge: NotRequired[int]
+    """Nodes that an upgrade adds before it removes others, 0 to 20. Default: 0, since scarce chips
+    have no spare."""
+    max_unavailable: NotRequired[int]
+    """Nodes that an upgrade may remove at a time, 0 to 20. 0 requires `maxSurge`. Default: 1."""
+    min_nodes: NotRequired[int]
+    """Minimum number of nodes. Flex-start requires 0. Default: 0."""
+    public_nodes: NotRequired[bool]
+    """Whether nodes have external IP addresses. Default: false."""
+    queued: NotRequired[bool]
+    """Flex-start only: whether to create nodes for a ProvisioningRequest, all of them or none.
+    Default: false."""
 
 
 @dataclass(frozen=True)
 class PoolSettings:
-    """What the user asked for, with every default filled in."""
+    """Pool settings with all defaults."""
 
     boot_disk_gib: int
     boot_disk_type: str | None
     compute_class: str | None
+    device_claims: bool
     gpu_driver: str
     initial_nodes: int
     labels: dict[str, str]
@@ -50,7 +101,7 @@ class PoolSettings:
 
     @property
     def node_locations(self) -> list[str] | None:
-        """Zones to pin the pool to, where the cluster's own are not what is meant."""
+        """Zones of the pool, if they differ from the cluster's."""
         return list(self.zones) if self.zones not in ((), (self.location,)) else None
 
     @property
@@ -62,11 +113,11 @@ class PoolSettings:
         return self.rung.kind == "tpu" or self.rung.provisioning == "flex-start"
 
 
-def pool_settings(args: "AcceleratorPoolArgs") -> PoolSettings:
-    """Returns the checked settings.
+def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
+    """Return the validated settings.
 
     Raises:
-        pulumi.InputPropertyError: One of them breaks a rule.
+        pulumi.InputPropertyError: A setting breaks a rule.
     """
     location = args["location"]
     is_zonal = location.count("-") == 2
@@ -81,6 +132,7 @@ def pool_settings(args: "AcceleratorPoolArgs") -> PoolSettings:
         boot_disk_gib=whole(args, "boot_disk_gib", 100, least=20, most=65_536),
         boot_disk_type=args.get("boot_disk_type") or rung.boot_disk_type,
         compute_class=_compute_class(args),
+        device_claims=_device_claims(args, rung),
         gpu_driver=_gpu_driver(args, rung),
         initial_nodes=least if per_zone or len(zones) == 1 else 0,
         labels=user_labels(args, "accelerators"),
@@ -100,101 +152,7 @@ def pool_settings(args: "AcceleratorPoolArgs") -> PoolSettings:
     )
 
 
-def autoscaling(settings: PoolSettings) -> "container.NodePoolAutoscalingArgsDict":
-    """Returns the autoscaler's limits; it takes whichever zone has chips."""
-    if settings.counts_per_zone and not settings.queued:
-        return {
-            "location_policy": "ANY",
-            "max_node_count": settings.max_nodes,
-            "min_node_count": settings.min_nodes,
-        }
-    return {
-        "location_policy": "ANY",
-        "total_max_node_count": settings.max_nodes,
-        "total_min_node_count": settings.min_nodes,
-    }
-
-
-def node_config(
-    settings: PoolSettings, args: "AcceleratorPoolArgs"
-) -> "container.NodePoolNodeConfigArgsDict":
-    """Returns everything about the machines."""
-    rung = settings.rung
-    config: container.NodePoolNodeConfigArgsDict = {
-        "disk_size_gb": settings.boot_disk_gib,
-        "gcfs_config": {"enabled": True},  # image streaming; the image cache needs it too
-        "gvnic": {"enabled": True},
-        "image_type": "COS_CONTAINERD",
-        "labels": _node_labels(settings),
-        "machine_type": rung.machine_type,
-        "metadata": {"disable-legacy-endpoints": "true"},
-        "oauth_scopes": NODE_SCOPES,
-        "resource_labels": settings.labels,
-        "service_account": args["node_service_account"],
-        "shielded_instance_config": SHIELDED,
-        "taints": _taints(settings),
-        "workload_metadata_config": {"mode": "GKE_METADATA"},
-    }
-    if settings.boot_disk_type is not None:
-        config["disk_type"] = settings.boot_disk_type
-    if "boot_disk_key" in args:
-        config["boot_disk_kms_key"] = args["boot_disk_key"]
-    if settings.local_ssds:
-        config["ephemeral_storage_local_ssd_config"] = {"local_ssd_count": settings.local_ssds}
-    if rung.kind == "gpu":
-        config["guest_accelerators"] = [
-            {
-                "count": rung.chips_per_node,
-                "gpu_driver_installation_config": {"gpu_driver_version": settings.gpu_driver},
-                "type": rung.gke_type,
-            }
-        ]
-    if "image_cache" in args and has_image_cache(rung):
-        config["secondary_boot_disks"] = [
-            {"disk_image": args["image_cache"], "mode": "CONTAINER_IMAGE_CACHE"}
-        ]
-    _buy(config, rung)
-    return config
-
-
-def _buy(config: "container.NodePoolNodeConfigArgsDict", rung: Rung) -> None:
-    """Writes the consumption option into the machine's config."""
-    if rung.provisioning in _RESERVED:
-        shared = rung.reservation_project
-        path = f"projects/{shared}/reservations/{rung.reservation}" if shared else rung.reservation
-        config["reservation_affinity"] = {
-            "consume_reservation_type": "SPECIFIC_RESERVATION",
-            "key": "compute.googleapis.com/reservation-name",
-            "values": [str(path)],
-        }
-        return
-    if rung.provisioning in ("flex-start", "spot"):
-        config["reservation_affinity"] = {"consume_reservation_type": "NO_RESERVATION"}
-    if rung.provisioning == "spot":
-        config["spot"] = True
-    if rung.provisioning == "flex-start" and rung.max_run_hours is not None:
-        config["flex_start"] = True
-        config["max_run_duration"] = f"{rung.max_run_hours * 3600}s"
-
-
-def _node_labels(settings: PoolSettings) -> dict[str, str]:
-    keys = catalogue_labels()
-    labels: dict[str, str] = {}
-    if settings.compute_class is not None:
-        labels[keys["compute_class"]] = settings.compute_class
-    if settings.queued:
-        labels[keys["queued"]] = "true"
-    return labels
-
-
-def _taints(settings: PoolSettings) -> "list[container.NodePoolNodeConfigTaintArgsDict]":
-    return [
-        {"effect": "NO_SCHEDULE", "key": key, "value": value}
-        for key, value in sorted(_node_labels(settings).items())
-    ]
-
-
-def _node_range(args: "AcceleratorPoolArgs", rung: Rung) -> tuple[int, int]:
+def _node_range(args: AcceleratorPoolArgs, rung: Rung) -> tuple[int, int]:
     least = whole(args, "min_nodes", 0, least=0, most=1000)
     if rung.is_slice:
         most = whole(args, "max_nodes", rung.hosts, least=rung.hosts, most=rung.hosts)
@@ -217,36 +175,40 @@ def _node_range(args: "AcceleratorPoolArgs", rung: Rung) -> tuple[int, int]:
     return least, most
 
 
-def _upgrades(args: "AcceleratorPoolArgs") -> tuple[int, int]:
+def _upgrades(args: AcceleratorPoolArgs) -> tuple[int, int]:
     surge = whole(args, "max_surge", 0, least=0, most=20)
     unavailable = whole(args, "max_unavailable", 1, least=0, most=20)
     if not surge and not unavailable:
         raise pulumi.InputPropertyError(
-            "maxUnavailable", "must be 1 or more where maxSurge is 0: nodes could not be upgraded"
+            "maxUnavailable", "must be 1 or more when maxSurge is 0: nodes could not be upgraded"
         )
     return surge, unavailable
 
 
 def _zones(rung: Rung, location: str, is_zonal: bool) -> tuple[str, ...]:
-    """Returns the zones of the pool; empty is every zone of the cluster."""
-    if rung.provisioning in _RESERVED:
+    """Return the zones of the pool, or none for all zones of the cluster."""
+    if rung.provisioning in RESERVED:
         zones, field = rung.reservation_zones, "rung.reservationZones"
     else:
         zones, field = rung.zones, "rung.zones"
     if is_zonal and not zones:
         return (location,)
-    if rung.provisioning in _RESERVED and not zones:
+    if rung.provisioning in RESERVED and not zones:
         raise pulumi.InputPropertyError(
             field, "must be the zones of the reservation in a regional cluster, got none"
         )
     if rung.is_slice and len(zones) != 1:
         raise pulumi.InputPropertyError(
-            field, f"must be one zone, a slice is never in two, got {len(zones)}"
+            field, f"must be one zone: a slice never spans zones, got {len(zones)}"
+        )
+    if rung.network == "rdma" and len(zones) != 1:
+        raise pulumi.InputPropertyError(
+            field, f"must be one zone: RDMA does not cross zones, got {len(zones)}"
         )
     return tuple(sorted(zones))
 
 
-def _compute_class(args: "AcceleratorPoolArgs") -> str | None:
+def _compute_class(args: AcceleratorPoolArgs) -> str | None:
     name = args.get("compute_class")
     if name is not None and name.startswith(("gke", "autopilot")):
         raise pulumi.InputPropertyError(
@@ -255,17 +217,39 @@ def _compute_class(args: "AcceleratorPoolArgs") -> str | None:
     return name
 
 
-def _gpu_driver(args: "AcceleratorPoolArgs", rung: Rung) -> str:
-    driver = one_of(args, "gpu_driver", tuple(_DRIVERS), "latest")
+def _gpu_driver(args: AcceleratorPoolArgs, rung: Rung) -> str:
+    usual = "disabled" if args.get("device_claims") else "latest"
+    driver = one_of(args, "gpu_driver", tuple(_DRIVERS), usual)
     if rung.kind == "tpu" and args.get("gpu_driver") is not None:
-        raise pulumi.InputPropertyError("gpuDriver", f"must be left out for {rung.accelerator}")
+        raise pulumi.InputPropertyError("gpuDriver", f"must not be set for {rung.accelerator}")
+    if driver != usual and args.get("device_claims"):
+        raise pulumi.InputPropertyError(
+            "gpuDriver", f"must be disabled with deviceClaims, got {driver!r}"
+        )
     return _DRIVERS[driver]
 
 
-def _queued(args: "AcceleratorPoolArgs", rung: Rung) -> bool:
+def _device_claims(args: AcceleratorPoolArgs, rung: Rung) -> bool:
+    """Returns whether DRA drivers have the chips, where somebody has shown that they can."""
+    claims = args.get("device_claims", False)
+    if claims and rung.is_multi_host:
+        rule = f"must be false when a replica spans several hosts, as on {rung.label}"
+        raise pulumi.InputPropertyError("deviceClaims", rule)
+    if claims and rung.provisioning not in CLAIMED_PROVISIONING:
+        known = ", ".join(CLAIMED_PROVISIONING)
+        rule = f"must be false except with {known}, got a rung of {rung.provisioning}"
+        raise pulumi.InputPropertyError("deviceClaims", rule)
+    if claims and rung.kind == "tpu" and rung.accelerator not in TPU_GENERATIONS:
+        known = ", ".join(sorted(TPU_GENERATIONS))
+        rule = f"must be false: the TPU driver supports only {known}, got {rung.accelerator}"
+        raise pulumi.InputPropertyError("deviceClaims", rule)
+    return claims
+
+
+def _queued(args: AcceleratorPoolArgs, rung: Rung) -> bool:
     queued = args.get("queued", False)
     if queued and rung.provisioning != "flex-start":
         raise pulumi.InputPropertyError(
-            "queued", f"must be left out with {rung.provisioning}, it queues flex-start nodes"
+            "queued", f"must be false with {rung.provisioning}: only flex-start nodes are queued"
         )
     return queued

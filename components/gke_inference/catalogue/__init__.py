@@ -1,1 +1,1 @@
-"""What is known about accelerators, machines and prices, free of Pulumi."""
+"""Data about accelerators, machines and prices, free of Pulumi."""

@@ -1,10 +1,10 @@
-"""What accelerators exist: chips, machine types, slice topologies, memory, zones, quotas.
+"""The accelerator catalog: chips, machine types, slice topologies, memory, zones, quotas.
 
-Everything is read from data/accelerators.yaml, which carries its sources and its date; nothing else
-in this repository repeats those numbers. Names are the user's words (`tpu-v6e`, `nvidia-l4`).
+All data comes from data/accelerators.yaml, which lists its sources and date; no other file in this
+repository repeats it. Names are catalog names (`tpu-v6e`, `nvidia-l4`).
 
-Raises throughout: `UnknownAcceleratorError` for a name that is not in the catalogue, `ValueError`
-for a shape that does not exist; both messages list what does.
+Functions raise `UnknownAcceleratorError` for a name that is not in the catalog, and `ValueError`
+for a shape that does not exist. Both messages list valid values.
 """
 
 import difflib
@@ -17,31 +17,53 @@ from gke_inference.catalogue.data_file import read_table
 
 _FILE = Path(__file__).parent / "data" / "accelerators.yaml"
 
+TPU_GENERATIONS = {"tpu-v5e": "v5litepod", "tpu-v6e": "v6e"}
+"""What libtpu and the TPU driver for DRA call a TPU; the driver knows no TPU7x (v0.2.0)."""
+
 PROVISIONING = ("reservation", "on-demand", "flex-start", "spot", "calendar")
-"""The ways an accelerator is bought."""
+"""Provisioning models of accelerators."""
 
 
 class UnknownAcceleratorError(ValueError):
-    """The catalogue has no accelerator of that name; the message suggests near ones."""
+    """The catalog has no accelerator of that name. The message suggests similar names."""
+
+
+@dataclass(frozen=True)
+class AcceleratorNetwork:
+    """The network interfaces of a machine that are for its accelerators alone."""
+
+    technology: str
+    """`rdma`, `tcpxo` or `tcpx`."""
+    nics: int
+    gbit_per_s: int
+    """Bandwidth of one interface, in 10^9 bits per second."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine type that carries the accelerator."""
+    """One machine type with the accelerator."""
 
     name: str
     chips: int
     vcpus: int | None
     ram_gib: int | None
     local_ssds: int = 0
-    """Local SSDs of 375 GB or 3 TB that the type always has; 0 when they are optional or absent."""
+    """Local SSDs of 375 GB or 3 TB that the type always has, or 0 if they are optional or
+    unavailable."""
     sold_as: tuple[str, ...] = PROVISIONING
-    """The ways to buy it."""
+    """Its provisioning models."""
+    network: AcceleratorNetwork | None = None
+    """Interfaces for its accelerators alone. None if they share the interface of the machine."""
+
+    @property
+    def has_rdma(self) -> bool:
+        """Whether its GPUs reach GPUs of other machines by RDMA."""
+        return self.network is not None and self.network.technology == "rdma"
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A TPU topology on one of the machine types it can be made of."""
+    """A TPU topology on one of its machine types."""
 
     topology: str
     machine_type: str
@@ -50,21 +72,22 @@ class Slice:
 
     @property
     def chips_per_host(self) -> int:
-        """Chips of one node, the number a pod asks for."""
+        """Chips per node, which is the number that a pod requests."""
         return self.chips // self.hosts
 
 
 @dataclass(frozen=True)
 class Quota:
-    """Names of the quotas an accelerator draws from; `quotas.accelerator_metric` chooses one."""
+    """Names of an accelerator's quotas. `quotas.accelerator_metric` selects one."""
 
     metric: str
-    """Name of the regional quota, as error messages have it."""
+    """Name of the regional quota, as in error messages."""
     dimension: str | None
-    """Name of the dimension beside `region`, where several accelerators share the quota's name."""
+    """Name of the dimension in addition to `region`, if several accelerators share the quota's
+    name."""
     value: str | None
     preemptible: str
-    """Name of the quota that spot and flex-start draw from; it has no other dimension."""
+    """Name of the quota for Spot and flex-start, which has no other dimension."""
 
 
 @dataclass(frozen=True)
@@ -76,48 +99,49 @@ class Accelerator:
     """`tpu` or `gpu`."""
     title: str
     gke_type: str
-    """Google's word: the value of the node label and of `guest_accelerators[].type`."""
+    """GKE's name: the value of the node label and of `guest_accelerators[].type`."""
     memory_gib: int
-    """Per chip, on the data sheet."""
+    """Memory per chip, as in the data sheet."""
     program_gib: float
-    """Per chip, what a program may have: as on the data sheet, or less where that is known."""
+    """Memory per chip that a program may use: as in the data sheet, or less where known."""
     bandwidth_gb_per_s: int
-    """Of the chip's memory."""
+    """Memory bandwidth of the chip."""
     tflops: dict[str, float | None]
-    """Dense, by number format: `bf16`, `fp8`, `int8`; `None` where the chip has no such unit."""
+    """Dense TFLOPS by number format: `bf16`, `fp8`, `int8`; `None` if the chip has no such unit."""
     devices_per_chip: int
-    """Devices JAX and vLLM see per chip; tensor parallelism counts these."""
+    """Devices per chip that JAX and vLLM see, and that tensor parallelism counts."""
     link_gb_per_s: int
-    """Between the chips of one node, one way, per chip."""
+    """Bandwidth between the chips of one node, one way, per chip."""
     machines: tuple[Machine, ...]
     slices: tuple[Slice, ...]
-    """TPU only; a topology that two machine types can make is listed twice, the default first."""
+    """TPU only. A topology that two machine types offer is listed twice, the default first."""
     slice_placement: str | None
-    """How a multi-host slice is asked for: `compact` or `workload-policy`; `None` for a GPU."""
+    """How to request a multi-host slice: `compact` or `workload-policy`; `None` for a GPU."""
     gke_minimum: dict[str, str]
-    """Oldest GKE version by mode (`standard`, `autopilot`); empty where any supported one does."""
+    """Minimum GKE version by mode (`standard`, `autopilot`), empty if all supported versions do."""
     quota: Quota
     zones: dict[str, tuple[str, ...]]
-    """Zones by region, for every customer. An empty tuple: offered there, zones not listed."""
+    """Zones by region, for all customers. An empty tuple means offered, with unknown zones."""
     restricted_zones: dict[str, tuple[str, ...]]
-    """Zones that are not for everybody, such as single-tenant ones: the ways to buy it there."""
+    """Zones that are not open to all customers, such as single-tenant ones, with the provisioning
+    models there."""
     flex_start_zones: tuple[str, ...] | None
-    """The only zones with flex-start; `None` where every zone may have it."""
+    """The only zones with flex-start, or `None` for all zones."""
     confidence: str
 
     @property
     def label_key(self) -> str:
-        """The node label GKE puts the type in."""
+        """Node label with the type, set by GKE."""
         return catalogue_labels()[f"{self.kind}_accelerator"]
 
     @property
     def resource(self) -> str:
-        """The extended resource a pod asks for: `google.com/tpu` or `nvidia.com/gpu`."""
+        """Extended resource that a pod requests: `google.com/tpu` or `nvidia.com/gpu`."""
         return str(_document()["resources"][self.kind])
 
 
 def accelerator(name: str) -> Accelerator:
-    """Returns one accelerator by the user's name for it, such as `tpu-v6e`."""
+    """Return one accelerator by its catalog name, such as `tpu-v6e`."""
     entries = _accelerators()
     if name not in entries:
         known = ", ".join(sorted(entries))
@@ -128,15 +152,21 @@ def accelerator(name: str) -> Accelerator:
 
 
 def accelerator_names() -> tuple[str, ...]:
-    """Returns every name `accelerator` knows, sorted."""
+    """Return all catalog names, sorted."""
     return tuple(sorted(_accelerators()))
 
 
+@cache
+def names_by_gke_type() -> dict[str, str]:
+    """Return the user's name of each accelerator by Google's, such as `tpu-v6e-slice`."""
+    return {chip.gke_type: name for name, chip in _accelerators().items()}
+
+
 def tpu_slice(name: str, topology: str, machine_type: str | None = None) -> Slice:
-    """Returns a TPU topology, on `machine_type` or else on its default machine type."""
+    """Return a TPU topology, on `machine_type` or on its default machine type."""
     chip = accelerator(name)
     if chip.kind != "tpu":
-        raise ValueError(f"must be left out for {name}, which is a GPU, got {topology!r}")
+        raise ValueError(f"must not be set for {name}, which is a GPU, got {topology!r}")
     made_of = [entry for entry in chip.slices if entry.topology == topology]
     if not made_of:
         known = ", ".join(dict.fromkeys(entry.topology for entry in chip.slices))
@@ -151,10 +181,10 @@ def tpu_slice(name: str, topology: str, machine_type: str | None = None) -> Slic
 
 
 def gpu_machine(name: str, count: int, machine_type: str | None = None) -> Machine:
-    """Returns the machine type with `count` GPUs: `machine_type`, or else the usual one."""
+    """Return the machine type with `count` GPUs: `machine_type`, or the usual one."""
     chip = accelerator(name)
     if chip.kind != "gpu":
-        raise ValueError(f"must be left out for {name}, which is a TPU, got {count}")
+        raise ValueError(f"must not be set for {name}, which is a TPU, got {count}")
     if machine_type is not None:
         found = machine(name, machine_type)
         if found.chips != count:
@@ -168,12 +198,12 @@ def gpu_machine(name: str, count: int, machine_type: str | None = None) -> Machi
 
 
 def gpu_counts(name: str) -> tuple[int, ...]:
-    """Returns how many chips one node can have, ascending."""
+    """Return the possible numbers of chips per node, ascending."""
     return tuple(sorted({entry.chips for entry in accelerator(name).machines}))
 
 
 def machine(name: str, machine_type: str) -> Machine:
-    """Returns one machine type of an accelerator."""
+    """Return one machine type of an accelerator."""
     chip = accelerator(name)
     for entry in chip.machines:
         if entry.name == machine_type:
@@ -182,21 +212,30 @@ def machine(name: str, machine_type: str) -> Machine:
     raise ValueError(f"must be a machine type of {name} ({known}), got {machine_type!r}")
 
 
+def rdma_accelerators() -> tuple[str, ...]:
+    """Returns the accelerators with machines that have RDMA, sorted."""
+    return tuple(
+        name
+        for name, chip in sorted(_accelerators().items())
+        if any(entry.has_rdma for entry in chip.machines)
+    )
+
+
 def regions_of(name: str) -> tuple[str, ...]:
-    """Returns the regions where every customer is offered the accelerator, sorted."""
+    """Return the regions that offer the accelerator to all customers, sorted."""
     return tuple(sorted(accelerator(name).zones))
 
 
 def zones_of(name: str, region: str, provisioning: str | None = None) -> tuple[str, ...] | None:
-    """Returns the zones of a region where an accelerator can be had.
+    """Return the zones of a region that offer an accelerator.
 
     Args:
-        name: Accelerator, in the user's word.
-        region: Where.
-        provisioning: The way to buy it. Default: any that every customer has.
+        name: Accelerator, by its catalog name.
+        region: Region.
+        provisioning: Provisioning model. Default: any that all customers have.
 
     Returns:
-        None where the accelerator is offered but no zone is listed, so that any zone may have it.
+        None if the accelerator is offered but its zones are not listed, so any zone may have it.
     """
     chip = accelerator(name)
     if provisioning == "flex-start" and chip.flex_start_zones is not None:
@@ -213,13 +252,13 @@ def zones_of(name: str, region: str, provisioning: str | None = None) -> tuple[s
 
 
 def is_sold(name: str, machine_type: str, region: str, provisioning: str) -> bool:
-    """Returns whether a machine type can be bought in a region in one way."""
+    """Return whether a region offers a machine type with a provisioning model."""
     ways = machine(name, machine_type).sold_as
     return provisioning in ways and zones_of(name, region, provisioning) != ()
 
 
 def all_zones(name: str, provisioning: str) -> tuple[str, ...]:
-    """Returns every zone that is listed for one way to buy an accelerator, sorted."""
+    """Return all zones that offer an accelerator with a provisioning model, sorted."""
     chip = accelerator(name)
     regions = {*chip.zones, *(region_of(zone) for zone in chip.restricted_zones)}
     found = (zone for region in regions for zone in zones_of(name, region, provisioning) or ())
@@ -227,27 +266,27 @@ def all_zones(name: str, provisioning: str) -> tuple[str, ...]:
 
 
 def region_of(zone: str) -> str:
-    """Returns the region a zone is in: `us-east5` for `us-east5-a` and `us-east5-ai1b`."""
+    """Return the region of a zone: `us-east5` for `us-east5-a` and `us-east5-ai1b`."""
     return zone.rpartition("-")[0]
 
 
 def catalogue_labels() -> dict[str, str]:
-    """Returns GKE's node label keys by what they say, such as `tpu_topology`."""
+    """Return GKE's node label keys by meaning, such as `tpu_topology`."""
     return dict(_document()["labels"])
 
 
 def catalogue_taints() -> dict[str, dict[str, str]]:
-    """Returns the taints GKE puts on nodes (`gpu`, `tpu`, `spot`): key and value."""
+    """Return the taints that GKE sets on nodes (`gpu`, `tpu`, `spot`): key and value."""
     return {name: dict(taint) for name, taint in _document()["taints"].items()}
 
 
 def catalogue_resources() -> dict[str, str]:
-    """Returns the extended resource that pods ask for, by kind: `gpu` and `tpu`."""
+    """Return the extended resource that pods request, by kind: `gpu` and `tpu`."""
     return dict(_document()["resources"])
 
 
 def catalogue_date() -> str:
-    """Returns the day the catalogue was compiled, such as `2026-11-21`."""
+    """Return the date of the catalog, such as `2026-11-21`."""
     return str(_document()["date"])
 
 
@@ -292,6 +331,8 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
 
 def _machine(name: str, body: dict[str, Any]) -> Machine:
     rest: dict[str, Any] = {**body, "sold_as": tuple(body.get("sold_as", PROVISIONING))}
+    if "network" in body:
+        rest["network"] = AcceleratorNetwork(**body["network"])
     return Machine(name=name, **rest)
 
 

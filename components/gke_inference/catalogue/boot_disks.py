@@ -1,14 +1,14 @@
-"""Which boot disks a machine takes, where that is known.
+"""Boot disk types that a machine supports, where known.
 
 2026-11-22: GoogleCloudPlatform/cluster-toolkit sets `hyperdisk-balanced` in each of its v6e
-blueprints. The others are assumed from Compute Engine's pages about machine families. Of machines
-that are not here nothing is known, and nothing is refused.
+blueprints. The others are assumed from Compute Engine's pages on machine families. For machines not
+listed here, all types are allowed.
 """
 
 from typing import Final
 
 TYPES: Final = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
-"""Types that a compute class can ask for (CRD ComputeClass, storage.bootDiskType)."""
+"""Types that a compute class can request (CRD ComputeClass, storage.bootDiskType)."""
 
 _TAKEN: Final = {
     "a3-ultragpu-": ("hyperdisk-balanced",),
@@ -20,6 +20,6 @@ _TAKEN: Final = {
 
 
 def boot_disks(machine_type: str) -> tuple[str, ...]:
-    """Return the types that a machine takes; all of them where nothing is known."""
+    """Return the boot disk types of a machine, or all types if not known."""
     known = (types for prefix, types in _TAKEN.items() if machine_type.startswith(prefix))
     return next(known, TYPES)

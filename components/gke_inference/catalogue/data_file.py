@@ -1,11 +1,11 @@
-"""Reads the tables of facts that the packages of the blueprint bring along."""
+"""Reads the data files of the repository's packages."""
 
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-# libyaml's loader reads the same in a tenth of the time; not every build of PyYAML has it
+# libyaml's loader is ten times as fast, but not every build of PyYAML has it
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -1,7 +1,7 @@
-"""The flags of every engine's release, and those that are the platform's to set.
+"""The flags of each engine's release, and the flags that the platform sets.
 
-Lists are in data/engine_flags/, each with the release and where it was read; nothing else in this
-repository repeats them.
+Lists are in data/engine_flags/, each with its release and source; no other file in this repository
+repeats them.
 """
 
 import json
@@ -34,14 +34,14 @@ class Flag:
     name: str
     """Without the leading dashes."""
     type: str
-    """`switch` takes no value and `boolean` has a negation; `list` takes several values."""
+    """`switch` takes no value, `boolean` has a negation, `list` takes several values."""
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     owner: str | None = None
-    """What to use instead, or why nobody else may set it; None where a user may."""
+    """What to use instead, or why users may not set it; None if they may."""
 
     def problem(self, value: str) -> InputError | None:
-        """Return why a value is not one of this flag, at its own name."""
+        """Return why a value is invalid for this flag, with the flag's name as path."""
         if self.type in _SWITCHES:
             words = _SWITCHES[self.type]
             return None if value in words else InputError(self.name, _one_of(words), value)
@@ -55,7 +55,7 @@ class Flag:
         return None
 
     def written(self, value: str) -> list[str]:
-        """Return the words of a command line that give this flag a value."""
+        """Return the command-line words that set this flag to a value."""
         if self.type in _SWITCHES:
             return [f"--{self.name}" if value == "true" else f"--no-{self.name}"]
         if self.type == "list":
@@ -64,7 +64,7 @@ class Flag:
 
 
 def release(engine: str) -> str:
-    """Return the release whose flags are listed, such as `0.32.0`."""
+    """Return the engine release of the flag list, such as `0.32.0`."""
     return str(document(engine)["version"])
 
 
@@ -90,13 +90,13 @@ def flags(engine: str) -> Mapping[str, Flag]:
 
 
 def flag_problem(engine: str, title: str, name: str, value: str) -> InputError | None:
-    """Return why a user may not give an engine a flag; its path is the flag's name.
+    """Return why a user must not set an engine flag, with the flag's name as path.
 
     Args:
-        engine: In the user's word, such as `vllm`.
+        engine: Engine name, such as `vllm`.
         title: The engine's own name.
         name: The flag, without the leading dashes.
-        value: What it is given.
+        value: Given value.
     """
     known = flags(engine)
     flag = known.get(name)
@@ -105,18 +105,18 @@ def flag_problem(engine: str, title: str, name: str, value: str) -> InputError |
         note = f"; did you mean {hint!r}?" if hint else ""
         return InputError(name, f"must be a flag of {title} {release(engine)}", name, note)
     if flag.owner is not None:
-        return InputError(name, f"must be left out, as the platform owns it ({flag.owner})", value)
+        return InputError(name, f"must not be set: the platform owns it ({flag.owner})", value)
     return flag.problem(value)
 
 
 def variable_problem(name: str, value: str) -> InputError | None:
-    """Return why a user may not set a variable of an engine's environment; its path is its name."""
+    """Return why a user must not set an engine variable, with its name as path."""
     if not _NAME.fullmatch(name):
         return InputError(name, "must be letters, digits and underscores", name)
     for pattern, owner in _owned()["environment"].items():
         is_prefix = pattern.endswith("*") and name.startswith(pattern[:-1])
         if is_prefix or name == pattern:
-            return InputError(name, f"must be left out, as the platform owns it ({owner})", value)
+            return InputError(name, f"must not be set: the platform owns it ({owner})", value)
     return None
 
 
@@ -146,7 +146,7 @@ def _is_json(value: str) -> bool:
 
 @cache
 def document(engine: str) -> dict[str, Any]:
-    """Return the list of an engine as it was read: release, source, date and flags by name."""
+    """Return the flag list of an engine: release, source, date and flags by name."""
     return json.loads((_FOLDER / f"{engine}.json").read_text(encoding="utf-8"))
 
 

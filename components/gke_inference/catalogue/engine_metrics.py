@@ -1,6 +1,7 @@
-"""Names of vLLM's metrics, as dashboards and alerts use them, and of those recorded here.
+"""Names of vLLM metrics for dashboards and alerts, and of recorded series.
 
-vLLM 0.32 on GPU and TPU exports all of them; `vllm:gpu_cache_usage_perc` of older guides is gone.
+vLLM 0.32 on GPU and TPU exports all of them; `vllm:gpu_cache_usage_perc` of older guides no longer
+exists.
 """
 
 from .engines import engine
@@ -15,12 +16,12 @@ RUNNING = _VLLM.running
 TIME_TO_FIRST_TOKEN = "vllm:time_to_first_token_seconds"  # noqa: S105 (a histogram, no secret)
 
 UNPLACED_REPLICAS = "gke_inference:unplaced_replicas"
-"""Recorded here: replicas of a Deployment that no node could be found for."""
+"""Recorded series: replicas of a Deployment that no node was found for."""
 
 SCRAPED = _VLLM.stored
-"""Patterns of what is stored of vLLM."""
+"""Patterns of the stored vLLM metrics."""
 
 
 def cloud_monitoring_name(metric: str) -> str:
-    """Returns a gauge's name as the HPA's metrics API spells it (`|` in place of `/`)."""
+    """Return a gauge's name in the HPA's metrics API (`|` in place of `/`)."""
     return f"prometheus.googleapis.com|{metric}|gauge"

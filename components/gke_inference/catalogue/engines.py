@@ -1,7 +1,7 @@
-"""The engines a model can run in: what they export, and what they can do where.
+"""Engines that a model can run in: their metrics, and their features by hardware.
 
-Everything is read from data/engines.yaml, which carries its sources and its date; nothing else in
-this repository repeats those facts. Names are the user's words (`vllm`, `sglang`).
+All data comes from data/engines.yaml, which lists its sources and date; no other file in this
+repository repeats it. Names are those used in stacks (`vllm`, `sglang`).
 """
 
 from dataclasses import dataclass, replace
@@ -17,43 +17,43 @@ _LISTS = ("block_size", "kv_cache_dtype", "quantization", "speculative", "tasks"
 
 @dataclass(frozen=True)
 class Metrics:
-    """Names of what an engine exports; a label is written in braces, as the picker takes it."""
+    """Names of an engine's metrics. Labels are in braces, as the picker expects."""
 
     path: str
     queue: str
-    """Requests that wait."""
+    """Waiting requests."""
     running: str
-    """Requests in the batch."""
+    """Running requests."""
     source: str
     scraped: tuple[str, ...]
-    """Patterns of what else is stored; names of histograms with their suffixes."""
+    """Patterns of other stored metrics; histograms with their suffixes."""
     kv_cache: str | None = None
-    """Use of the KV cache, 0 to 1; `None` where the engine does not say."""
+    """KV cache utilization, 0 to 1, or `None` if the engine has no such metric."""
     adapters: str | None = None
-    """Adapters of requests; `None` where the engine does not say."""
+    """Adapters of requests, or `None` if the engine has no such metric."""
     cache_info: str | None = None
-    """Block size and blocks of the KV cache; `None` where the engine does not say."""
+    """Block size and number of KV cache blocks, or `None` if the engine has no such metric."""
     first_token: str | None = None
-    """Histogram of the time to the first token, seconds."""
+    """Histogram of the time to first token, in seconds."""
     output_token: str | None = None
-    """Histogram of the time for each further token, seconds."""
+    """Histogram of the time per output token, in seconds."""
     whole_answer: str | None = None
-    """Histogram of the time to the end of an answer, seconds."""
+    """Histogram of the total time of an answer, in seconds."""
     prompt_tokens: str | None = None
-    """Counter of tokens read."""
+    """Counter of prompt tokens."""
     answer_tokens: str | None = None
-    """Counter of tokens written."""
+    """Counter of answer tokens."""
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """Patterns of all that is stored; Managed Prometheus bills every sample."""
+        """Patterns of all stored metrics. Managed Prometheus bills every sample."""
         named = (self.cache_info, self.kv_cache, self.adapters, self.queue, self.running)
         names = dict.fromkeys(series(name)[0] for name in named if name is not None)
         return (*names, *self.scraped)
 
 
 def series(metric: str) -> tuple[str, dict[str, str]]:
-    """Returns name and labels of a metric that is written `name{label=value}`."""
+    """Return name and labels of a metric in the form `name{label=value}`."""
     name, _, labels = metric.rstrip("}").partition("{")
     pairs = (pair.partition("=") for pair in labels.split(",") if pair)
     return name, {label: value for label, _, value in pairs}
@@ -61,26 +61,28 @@ def series(metric: str) -> tuple[str, dict[str, str]]:
 
 @dataclass(frozen=True)
 class Abilities:
-    """What an engine can do on one kind of hardware; lists hold the words that it takes."""
+    """Features of an engine on one kind of hardware. Lists contain allowed values."""
 
     image: str
-    """Image of the lock, by name."""
+    """Name of its image in the lock."""
     adapters: bool
     block_size: tuple[int, ...]
     data_parallel: bool
-    """Whether one server can hold the model several times, each on a part of its devices."""
+    """Whether one server can run several copies of the model, each on some of its devices."""
     disaggregated: bool
     kv_cache_dtype: tuple[str, ...]
+    kv_offload: bool
+    """Whether it can keep KV cache outside the accelerator's memory."""
     live_adapters: bool
     max_batch: bool
-    """Whether the batch has a bound of its own to set."""
+    """Whether the maximum batch size can be set."""
     multi_host: bool
     prefix_caching: bool
-    """Whether prefix caching is this engine's to switch."""
+    """Whether prefix caching can be turned on or off."""
     quantization: tuple[str, ...]
     speculative: tuple[str, ...]
     streamed: bool
-    """Whether it reads weights from a bucket by itself."""
+    """Whether it streams weights from a bucket."""
     tasks: tuple[str, ...]
     traces: bool
     source: str
@@ -88,23 +90,23 @@ class Abilities:
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """One engine."""
+    """Facts about one engine."""
 
     name: str
     title: str
     status: str
-    """`maintained`, or `archived` where upstream adds nothing any more."""
+    """`maintained`, or `archived` if upstream development has ended."""
     health_path: str
     adapter_name: str
-    """How a request names an adapter: `{adapter}`, and `{model}` where its name belongs there."""
+    """Pattern of adapter names in requests: `{adapter}`, and `{model}` if the name contains it."""
     metrics: Metrics
     hardware: dict[str, Abilities]
-    """By kind: `tpu`, `gpu`."""
+    """Features by hardware kind: `tpu`, `gpu`."""
     narrower: dict[str, Abilities]
-    """By accelerator, where one can less than its kind."""
+    """Features by accelerator, where one supports less than its kind."""
 
     def abilities(self, kind: str, accelerator: str) -> Abilities | None:
-        """Returns what the engine can do on an accelerator; `None` where it does not run there.
+        """Return the engine's features on an accelerator, or `None` if it is not supported.
 
         Args:
             kind: `tpu` or `gpu`.
@@ -114,7 +116,7 @@ class EngineFacts:
 
 
 def engine(name: str) -> EngineFacts:
-    """Returns one engine by the user's word for it, such as `vllm`.
+    """Return one engine by its name in stacks, such as `vllm`.
 
     Raises:
         ValueError: There is none of that name, or it is retired; the message says why.
@@ -128,17 +130,17 @@ def engine(name: str) -> EngineFacts:
 
 
 def engine_names() -> tuple[str, ...]:
-    """Returns every name `engine` knows, in the table's order."""
+    """Return all engine names, in table order."""
     return tuple(_engines())
 
 
 def retired() -> dict[str, str]:
-    """Returns the words that are refused, each with the reason."""
+    """Return the names that are rejected, each with the reason."""
     return {name: str(entry["reason"]) for name, entry in _document()["retired"].items()}
 
 
 def date() -> str:
-    """Returns the day on which the table was compared with its sources."""
+    """Return the date of the last comparison of the table with its sources."""
     return str(_document()["date"])
 
 

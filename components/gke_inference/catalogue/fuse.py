@@ -1,4 +1,4 @@
-"""Cloud Storage as files, through the Cloud Storage FUSE CSI driver of GKE: pure builders.
+"""Cloud Storage volumes with GKE's Cloud Storage FUSE CSI driver, as pure builders.
 
 Options: GoogleCloudPlatform/accelerated-platforms @9320f3b2 use-cases/inference-ref-arch and
 GoogleCloudPlatform/gcs-fuse-csi-driver @5fcdc04.
@@ -8,8 +8,28 @@ from typing import Any
 
 DRIVER = "gcsfuse.csi.storage.gke.io"
 
+PROFILES = {"checkpointing", "serving", "training"}
+"""Profiles of GKE: storage classes whose volumes GKE tunes by bucket and node. Source:
+GoogleCloudPlatform/gcs-fuse-csi-driver @5fcdc04."""
+
+SCANNER_ROLES = ("roles/storage.legacyBucketReader",)
+"""Roles on a bucket for GKE's service agent, which reads the bucket's metadata and lists its
+objects before a volume with a profile is mounted. GKE's guide has a custom role that can also
+create caches."""
+
+NO_CACHES = {"anywhereCacheZones": "none"}
+"""Volume attributes that keep profile `serving` from creating Anywhere Caches in every zone."""
+
+
+def profile_class(profile: str) -> str:
+    """Return the storage class of a profile."""
+    return f"gcsfusecsi-{profile}"
+
+
 _UNBOUNDED = "file-cache:max-size-mb:-1"
-_CACHE_FILL = 0.95  # of its volume: a folder may hold more than the weights that a server reads
+_CACHE_FILL = (
+    0.95  # size of the volume: a folder may contain more than the weights that a server reads
+)
 
 READ_OPTIONS: tuple[str, ...] = (
     "implicit-dirs",
@@ -22,10 +42,10 @@ READ_OPTIONS: tuple[str, ...] = (
     "file-cache:enable-parallel-downloads:true",
     "file-system:kernel-list-cache-ttl-secs:-1",
 )
-"""For weights: they do not change while a server runs, so nothing cached ever goes stale."""
+"""For weights: they do not change while a server runs, so caches never become stale."""
 
 WRITE_OPTIONS: tuple[str, ...] = ("implicit-dirs",)
-"""For what several pods write, such as compiled programs: nothing is cached for good."""
+"""For files that several pods write, such as compiled programs: no long-lived caches."""
 
 LIVE_OPTIONS: tuple[str, ...] = (
     "implicit-dirs",
@@ -33,8 +53,8 @@ LIVE_OPTIONS: tuple[str, ...] = (
     "metadata-cache:negative-ttl-secs:0",
     "file-system:kernel-list-cache-ttl-secs:0",
 )
-"""For what is uploaded while pods run: a new folder is listed at once, a changed file within two
-seconds. With the options for weights it would never be seen."""
+"""For files uploaded while pods run: a new folder is listed at once, a changed file is seen within
+two seconds. With the options for weights, changes would never be seen."""
 
 POD_ANNOTATIONS = {
     "gke-gcsfuse/cpu-limit": "0",
@@ -42,11 +62,11 @@ POD_ANNOTATIONS = {
     "gke-gcsfuse/memory-limit": "0",
     "gke-gcsfuse/volumes": "true",
 }
-"""What a pod needs: GKE adds its side-car; "0" is no limit, since a file cache the size of the
-model would make the default ones kill it."""
+"""Annotations for the pod: GKE adds its sidecar. "0" means no limit, since a file cache the size of
+the model would exceed the default limits and kill the sidecar."""
 
 CACHE_VOLUME = "gke-gcsfuse-cache"
-"""A pod volume of this name is where the side-car keeps its file cache."""
+"""Name of the pod volume in which the sidecar keeps its file cache."""
 
 
 def mount_options(
@@ -56,12 +76,12 @@ def mount_options(
     is_live: bool = False,
     cache_gib: int | None = None,
 ) -> list[str]:
-    """Returns mount options for serving.
+    """Return mount options for serving.
 
     Args:
         folder: Folder of the bucket that becomes the root. Default: the whole bucket.
-        is_read_only: Whether nothing is written.
-        is_live: It is read, and what others upload meanwhile is seen.
+        is_read_only: Whether the volume is read-only.
+        is_live: Whether the volume is read and must show files that others upload meanwhile.
         cache_gib: Size of the volume that holds the file cache. Default: the cache has no limit.
     """
     reading = LIVE_OPTIONS if is_live else READ_OPTIONS
@@ -83,9 +103,9 @@ def fuse_volume(
     is_live: bool = False,
     cache_gib: int | None = None,
 ) -> dict[str, Any]:
-    """Returns an entry of `spec.volumes` of a pod: a bucket without a claim.
+    """Return a `spec.volumes` entry of a pod: a bucket without a claim.
 
-    Arguments are those of `mount_options`.
+    The arguments are those of `mount_options`.
     """
     options = mount_options(
         folder=folder, is_read_only=is_read_only, is_live=is_live, cache_gib=cache_gib
@@ -101,7 +121,7 @@ def fuse_volume(
 
 
 def cache_volume(size_gib: int | None = None, *, is_in_memory: bool = True) -> dict[str, Any]:
-    """Returns the pod volume of the file cache.
+    """Return the pod volume of the file cache.
 
     Args:
         size_gib: At most this much; as large as the node allows when it is `None`.

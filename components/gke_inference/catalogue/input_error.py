@@ -1,40 +1,40 @@
-"""What is wrong with one field of an input, as a value: the field, the rule, and what was given.
+"""Validation errors of input fields as values: the field, the rule, and the given value.
 
-Everything that checks inputs yields or raises it: the catalogue, the rules of a stack, the model
-server and the planner. Only this module makes a sentence of it.
+All validation code yields or raises it: the catalog, the rules of a stack, the model server and the
+planner. Only this module formats messages.
 """
 
 from typing import Any, Final
 
 
 class _Unsaid:
-    """Stands for the value of an error whose rule says all there is to say."""
+    """Placeholder for the value of an error that shows none."""
 
     def __repr__(self) -> str:
         return "UNSAID"
 
 
 UNSAID: Final[Any] = _Unsaid()
-"""Of an error that does not show a value."""
+"""Value of an error that shows none."""
 
 
 class Bare(str):
-    """Words that a message shows as they are; other texts are shown in quotes."""
+    """Text that a message shows without quotes."""
 
     __slots__ = ()
 
 
 class InputError(ValueError):
-    """A field breaks a rule. Two errors are equal where all they say is equal."""
+    """A field that violates a rule. Errors with equal content are equal."""
 
     def __init__(self, path: str, rule: str, value: object = UNSAID, note: str = "") -> None:
-        """Take what is wrong.
+        """Create the error.
 
         Args:
             path: The field, such as `models.chat.context`.
-            rule: What the field must be, such as `must be at most 4`.
-            value: What was given; by default the message shows no value.
-            note: What follows the value, such as `; did you mean 'vllm'?`.
+            rule: Rule that the field breaks, such as `must be at most 4`.
+            value: Given value. Default: the message shows none.
+            note: Text after the value, such as `; did you mean 'vllm'?`.
         """
         super().__init__(path, rule, value, note)
         self.path: Final = path
@@ -49,11 +49,11 @@ class InputError(ValueError):
         return f"{self.rule}{got}{self.note}"
 
     def at(self, path: str) -> "InputError":
-        """Return the same error of another path, such as an option instead of a field."""
+        """Return the same error for another path, such as an option instead of a field."""
         return InputError(path, self.rule, self.value, self.note)
 
     def sentence(self, separator: str = " ") -> str:
-        """Return path, separator and message; the message alone where there is no path."""
+        """Return path, separator and message, or only the message if there is no path."""
         return f"{self.path}{separator}{self.message}" if self.path else self.message
 
     def __str__(self) -> str:
@@ -65,12 +65,12 @@ class InputError(ValueError):
         return isinstance(other, InputError) and self.args == other.args
 
     def __hash__(self) -> int:
-        """Return a hash of what is shown, as values need not be hashable."""
+        """Return a hash of the shown text, as values need not be hashable."""
         return hash(str(self))
 
 
 def shown(value: object) -> str:
-    """Return a value as a message shows it: texts in quotes, and YAML's words for the rest."""
+    """Return a value as shown in messages: text in quotes, other values as in YAML."""
     if value is None:
         return "none"
     if isinstance(value, bool):

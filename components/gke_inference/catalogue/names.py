@@ -1,28 +1,29 @@
-"""Physical names, `<prefix>-<environment>-<role>`, and the length Google Cloud allows each kind.
+"""Physical names, `<prefix>-<environment>-<role>`, and Google Cloud's length limits by kind.
 
-A name is checked as a whole and refused when it is too long; it is never cut, because two cut names
-may become one. Limits: resource naming pages of Compute Engine, GKE, IAM and Cloud Storage.
+A name that is too long is rejected, never truncated, because two truncated names may be equal.
+Limits: resource naming pages of Compute Engine, GKE, IAM and Cloud Storage.
 """
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+ONE_POD_FORMS = ("dra", "dual-container")
+"""Forms of a model that has one Deployment for both kinds of hardware."""
+
 
 @dataclass(frozen=True)
 class NameRule:
-    """What one kind of name may be."""
+    """Requirements for one kind of name."""
 
     max_length: int
     min_length: int = 1
     pattern: str = r"[a-z]([-a-z0-9]*[a-z0-9])?"
-    words: str = "lower-case letters, digits and '-', starting with a letter"
+    words: str = "lowercase letters, digits and '-', starting with a letter"
 
 
 KINDS = {
-    "bucket": NameRule(
-        63, 3, r"[a-z0-9][-a-z0-9_]*[a-z0-9]", "lower-case letters, digits, - and _"
-    ),
+    "bucket": NameRule(63, 3, r"[a-z0-9][-a-z0-9_]*[a-z0-9]", "lowercase letters, digits, - and _"),
     "cluster": NameRule(40),
     "compute": NameRule(63),
     "namespace": NameRule(63, pattern=r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"),
@@ -35,7 +36,7 @@ ROLE_SEPARATOR = "-"
 
 
 def physical_name(kind: str, prefix: str, environment: str, role: str) -> str:
-    """Returns `<prefix>-<environment>-<role>`.
+    """Return `<prefix>-<environment>-<role>`.
 
     Raises:
         ValueError: A part is empty, or the whole is not a name of that kind.
@@ -48,7 +49,7 @@ def physical_name(kind: str, prefix: str, environment: str, role: str) -> str:
 
 
 def check_name(kind: str, name: str) -> str:
-    """Returns the name unchanged.
+    """Return the name unchanged.
 
     Raises:
         ValueError: It is too long, too short or has a character it must not have.
@@ -67,15 +68,15 @@ def check_name(kind: str, name: str) -> str:
 def deployment_names(
     model: str, form: str, role: str | None, kinds: Iterable[str]
 ) -> dict[str, str]:
-    """Return the name of a model's Deployment by kind of hardware, or one under `any`.
+    """Return the names of a model's Deployments by hardware kind, or one under `any`.
 
     Args:
-        model: Its name in Kubernetes.
-        form: `single`, `paired` or `dual-container`.
-        role: `decode` or `prefill`; None where one server does both.
+        model: Name of the model in Kubernetes.
+        form: `single`, `paired`, `dual-container` or `dra`.
+        role: `decode` or `prefill`; None if one server does both.
         kinds: Kinds of its rungs, `tpu` and `gpu`.
     """
-    if form == "dual-container":
+    if form in ONE_POD_FORMS:
         return {"any": model}
     if role is not None:
         return dict.fromkeys(kinds, f"{model}-{role}")

@@ -1,7 +1,7 @@
-"""What a platform pays for beside accelerators, from data/platform_prices.csv.
+"""Prices of everything except accelerators, from data/platform_prices.csv.
 
-Each row is one item in one region, or in all of them where the region is empty. An item that is not
-there has no price: never a guess.
+Each row is one item in one region, or in all regions if the region is empty. An item that is not
+listed has no price, never a guess.
 """
 
 import csv
@@ -16,39 +16,39 @@ _SIZED = re.compile(r"(?P<family>[a-z0-9]+-[a-z]+)-(?P<vcpus>\d+)")
 
 @dataclass(frozen=True)
 class UnitPrice:
-    """The price of a unit of something, in US dollars, and how far to trust it."""
+    """A unit price in US dollars, and its reliability."""
 
     usd: float
     per: str
     """The unit: `hour`, `GiB`, `GiB-month`, `MiB/s-month` or `million`."""
     source: str
     date: str
-    """Of the source: a day, or a year where the source gives no more."""
+    """Date of the source: a day, or only a year."""
     confidence: str
-    """As of `prices.Price`."""
+    """As in `prices.Price`."""
 
 
 def unit_price(item: str, region: str) -> UnitPrice | None:
-    """Returns the price of an item in a region; None where none is known.
+    """Return the price of an item in a region, or None if unknown.
 
     Args:
         item: Such as `cluster-fee` or `gcs-standard`.
-        region: Where; a price for all regions counts where the region has none of its own.
+        region: Region. A price for all regions applies if it has none of its own.
     """
     table = _table()
     return table.get((item, region)) or table.get((item, ""))
 
 
 def machine_price(machine_type: str, region: str, years: int | None = None) -> UnitPrice | None:
-    """Returns the hourly price of a machine without accelerators; None where none is known.
+    """Return the hourly price of a machine without accelerators, or None if unknown.
 
-    Machines of one shape, such as `e2-standard`, cost as many times more as they have vCPUs: they
-    have as many times the memory.
+    Machines of one family and shape, such as `e2-standard`, cost in proportion to their vCPUs,
+    since memory is proportional too.
 
     Args:
-        machine_type: Google's name of it.
-        region: Where.
-        years: Of a commitment; None: on demand.
+        machine_type: Machine type.
+        region: Region.
+        years: Term of a commitment, or None for on-demand.
     """
     term = "" if years is None else f" committed-{years}y"
     if (own := unit_price(machine_type + term, region)) is not None:

@@ -1,8 +1,8 @@
-"""What an hour of an accelerator costs, from data/prices.csv, or nothing where it is not known.
+"""Hourly prices of accelerators, from data/prices.csv. Unknown prices are None.
 
-A machine's price is accelerators plus host; a TPU chip's price has its host in it. The price is
-`None` when a part is unknown: never a guess. Reservations cost what on-demand costs; a calendar
-reservation costs what flex-start costs (both are the Dynamic Workload Scheduler's price list).
+A GPU machine's price is accelerators plus host; a TPU chip's price includes its host. The price is
+`None` if a part is unknown, never a guess. Reservations cost as much as on-demand; calendar
+reservations cost as much as flex-start (both use the Dynamic Workload Scheduler's price list).
 """
 
 import csv
@@ -20,25 +20,25 @@ _FILE = Path(__file__).parent / "data" / "prices.csv"
 _LISTED_AS = {"reservation": "on-demand", "calendar": "flex-start"}
 _TRUST = ("documented", "secondary", "derived", "unverified")
 COMMITTED_YEARS = (1, 3)
-"""Terms of a commitment to use machines, in years."""
+"""Terms of committed use discounts, in years."""
 COMMITTABLE = ("on-demand", "reservation")
-"""Ways to buy whose machines a commitment discounts; spot and flex-start machines have prices of
-their own. Known, not re-read in Google's pages."""
+"""Provisioning models with committed use discounts. Spot and flex-start VMs have their own prices.
+Known, not re-read in Google's pages."""
 
 
 @dataclass(frozen=True)
 class Price:
-    """A price in US dollars per hour, and how far to trust it."""
+    """A price in US dollars per hour, and its reliability."""
 
     usd_per_hour: float
     source: str
     date: str
-    """Of the source: a day, or a year where the source gives no more."""
+    """Date of the source: a day, or only a year."""
     confidence: str
-    """`documented` (a copy of Google's page), `secondary` (a public catalogue), `derived`
-    (arithmetic on one) or `unverified`."""
+    """`documented` (a copy of Google's page), `secondary` (a public catalog), `derived` (arithmetic
+    on one) or `unverified`."""
     lacks_host: bool = False
-    """Whether it is of the accelerators alone, as no price of their machine is published."""
+    """Whether it covers only the accelerators, since no price of their machine is published."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Row:
 
 
 def rung_price(rung: "Rung", region: str, *, allow_partial: bool = False) -> Price | None:
-    """Returns the price of one replica on a rung: all of its hosts."""
+    """Return the price of one replica on a rung, including all hosts."""
     one = price(
         rung.accelerator,
         region,
@@ -62,11 +62,11 @@ def rung_price(rung: "Rung", region: str, *, allow_partial: bool = False) -> Pri
 
 
 def committed_price(rung: "Rung", region: str, years: int) -> Price | None:
-    """Returns the price of one replica on a rung, all of its hosts, committed for some years.
+    """Return the price of one replica on a rung with a commitment, including all hosts.
 
     Args:
-        rung: Of which the machines are.
-        region: Where.
+        rung: Rung of the VMs.
+        region: Region.
         years: One of `COMMITTED_YEARS`.
     """
     rows = _table().get((rung.accelerator, region, f"committed-{years}y"), ())
@@ -85,14 +85,14 @@ def price(
     machine_type: str,
     allow_partial: bool = False,
 ) -> Price | None:
-    """Returns the price of one machine with its accelerators.
+    """Return the price of one machine with its accelerators.
 
     Args:
-        name: Accelerator, in the user's word.
-        region: Where.
+        name: Accelerator, by its catalog name.
+        region: Region.
         provisioning: One of `accelerators.PROVISIONING`.
-        machine_type: One of the accelerator's.
-        allow_partial: Take the accelerators alone where the host's price is not known.
+        machine_type: Machine type with the accelerator.
+        allow_partial: Whether to return the accelerators' price if the host's is unknown.
 
     Raises:
         ValueError: The accelerator, the machine type or the provisioning does not exist.
@@ -146,7 +146,7 @@ def _part(
 
 
 def _share(name: str, wanted: str, listed: str) -> float | None:
-    """Returns how many times the listed machine the wanted one is, if it is so in every way."""
+    """Return the ratio of the wanted machine to the listed one, if equal in all respects."""
     if listed not in {entry.name for entry in accelerator(name).machines}:
         return None
     one, other = machine(name, wanted), machine(name, listed)

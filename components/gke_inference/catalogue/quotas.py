@@ -1,6 +1,6 @@
-"""Which quotas of Compute Engine a machine, a disk or an accelerator draws on, by their real names.
+"""Compute Engine quotas of machines, disks and accelerators, by their official names.
 
-Facts are in data/quotas.yaml, with sources and a date, and the names of accelerators' quotas in
+Facts are in data/quotas.yaml, with sources and a date. Names of accelerator quotas are in
 data/accelerators.yaml.
 """
 
@@ -15,7 +15,7 @@ from gke_inference.catalogue.data_file import read_table
 from .accelerators import PROVISIONING, accelerator, accelerator_names
 
 NAT_PORTS_PER_NODE = 4096
-"""Most ports of external addresses that `Network` lets one node hold."""
+"""Maximum external ports per node that `Network` allows."""
 
 _FILE = Path(__file__).parent / "data" / "quotas.yaml"
 _SHARED_CORE_VCPUS = 2
@@ -27,19 +27,19 @@ class Metric:
     """One quota, without its region."""
 
     name: str
-    """As error messages and `regions.get` spell it, such as `NVIDIA_L4_GPUS`."""
+    """Name as in error messages and `regions.get`, such as `NVIDIA_L4_GPUS`."""
     dimensions: tuple[tuple[str, str], ...] = ()
-    """What selects its value beside the region, such as `gpu_family` and `NVIDIA_H100`."""
+    """Dimensions in addition to the region, such as `gpu_family` and `NVIDIA_H100`."""
     scope: str = "region"
-    """`region`, or `project` for one value over all regions."""
+    """`region`, or `project` for one value across all regions."""
     unit: str = ""
     title: str = ""
-    """What it counts, for people."""
+    """Display name."""
     given_id: str | None = None
 
     @property
     def id(self) -> str:
-        """What Cloud Quotas calls it, such as `NVIDIA-L4-GPUS-per-project-region`."""
+        """ID in the Cloud Quotas API, such as `NVIDIA-L4-GPUS-per-project-region`."""
         if self.given_id is not None:
             return self.given_id
         suffix = "-per-project-region" if self.scope == "region" else "-per-project"
@@ -47,12 +47,12 @@ class Metric:
 
     @property
     def label(self) -> str:
-        """The name with what selects its value: `GPUS_PER_GPU_FAMILY NVIDIA_H100`."""
+        """Name with its dimensions: `GPUS_PER_GPU_FAMILY NVIDIA_H100`."""
         return " ".join([self.name, *(value for _, value in self.dimensions)])
 
 
 def metric(name: str, value: str | None = None) -> Metric:
-    """Returns a quota of data/quotas.yaml; `value` is that of its dimension, where it has one.
+    """Return a quota of data/quotas.yaml. `value` is that of its dimension, if it has one.
 
     Raises:
         KeyError: There is none of that name.
@@ -70,7 +70,7 @@ def metric(name: str, value: str | None = None) -> Metric:
 
 
 def accelerator_metric(name: str, provisioning: str) -> Metric | None:
-    """Returns the quota an accelerator's chips count against; `None` for one that takes none.
+    """Return the quota that an accelerator's chips count against, or `None`.
 
     Args:
         name: The user's word, such as `tpu-v6e`.
@@ -93,7 +93,7 @@ def accelerator_metric(name: str, provisioning: str) -> Metric | None:
 
 
 def cpu_metric(family: str) -> Metric | None:
-    """Returns the quota vCPUs of a machine family count against; `None` for accelerators' own."""
+    """Return the vCPU quota of a machine family, or `None` for accelerator families."""
     if family in _accelerator_families():
         return None
     known = _document()["cpus"]
@@ -106,24 +106,24 @@ def cpu_metric(family: str) -> Metric | None:
 
 
 def cpu_families() -> frozenset[str]:
-    """Returns the machine families whose quota is not that of `CPUS_PER_VM_FAMILY`."""
+    """Return the machine families with a quota other than `CPUS_PER_VM_FAMILY`."""
     known = _document()["cpus"]
     return frozenset((*known["shared"], *known["own"]))
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What has to be said beside a quota's name, so that it has one value."""
+    """Dimension that selects a quota's value, in addition to the name."""
 
     is_regional: bool
     dimension: str | None
-    """Such as `gpu_family`; None where the name and the region say it all."""
+    """Such as `gpu_family`, or None if name and region are sufficient."""
     values: tuple[str, ...] = ()
-    """Values of the dimension that the catalogue of accelerators has."""
+    """Values of the dimension in the accelerator catalog."""
 
 
 def selection(name: str) -> Selection:
-    """Returns what selects the value of a quota; one that no file of ours has is regional."""
+    """Return the dimension of a quota. Quotas that are not in our files are regional."""
     entry = _document()["metrics"].get(name) or {"scope": "region"}
     chips = (accelerator(each).quota for each in accelerator_names())
     values = {quota.value for quota in chips if quota.metric == name and quota.value}
@@ -132,7 +132,7 @@ def selection(name: str) -> Selection:
 
 @cache
 def metric_names() -> frozenset[str]:
-    """Returns the names of all quotas that data/quotas.yaml and data/accelerators.yaml know."""
+    """Return all quota names in data/quotas.yaml and data/accelerators.yaml."""
     chips = [accelerator(name).quota for name in accelerator_names()]
     own = (f"{family.upper()}_CPUS" for family in _document()["cpus"]["own"])
     of_chips = (name for quota in chips for name in (quota.metric, quota.preemptible))
@@ -140,18 +140,18 @@ def metric_names() -> frozenset[str]:
 
 
 def vcpus_of(machine_type: str) -> int:
-    """Returns the vCPUs in the name of a general machine type: 8 for `e2-standard-8`."""
+    """Return the vCPUs in the name of a general-purpose machine type: 8 for `e2-standard-8`."""
     found = _SIZE.search(machine_type)
     return int(found[1] or found[2]) if found else _SHARED_CORE_VCPUS
 
 
 def family_of(machine_type: str) -> str:
-    """Returns the family of a machine type: `e2` for `e2-standard-8`."""
+    """Return the family of a machine type: `e2` for `e2-standard-8`."""
     return machine_type.partition("-")[0]
 
 
 def disk_metric(disk_type: str) -> Metric:
-    """Returns the quota that gigabytes of a disk type count against.
+    """Return the quota that the capacity of a disk type counts against.
 
     Raises:
         KeyError: data/quotas.yaml does not have the type.
@@ -160,14 +160,14 @@ def disk_metric(disk_type: str) -> Metric:
 
 
 def boot_disk(machine_type: str) -> tuple[str, int]:
-    """Returns type and size in GiB of the boot disk GKE gives a node that asks for none."""
+    """Return the default type and size in GiB of a GKE node's boot disk."""
     disks = _document()["boot_disks"]
     kind = disks["type_by_family"].get(family_of(machine_type), disks["type"])
     return str(kind), int(disks["gib"])
 
 
 def made_by_google(what: str) -> int:
-    """Returns how many of something Google makes beside what a program names.
+    """Return how many of a resource Google creates in addition to a program's.
 
     Raises:
         KeyError: data/quotas.yaml does not say.
@@ -176,7 +176,7 @@ def made_by_google(what: str) -> int:
 
 
 def quotas_service() -> str:
-    """Returns the service the quotas belong to."""
+    """Return the service that the quotas belong to."""
     return str(_document()["service"])
 
 

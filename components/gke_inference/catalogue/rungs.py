@@ -1,9 +1,9 @@
-"""A rung: one accelerator shape bought in one way, the unit a capacity's ladder is made of.
+"""A rung: one accelerator shape with one provisioning model, the unit of a capacity.
 
-`check_rung` turns the user's words into a `Rung` with every derived number (machine type, hosts,
-chips, memory) or refuses with field, rule and value. Rules: capacity options of GKE
+`check_rung` turns user input into a `Rung` with all derived values (machine type, hosts, chips,
+memory), or rejects it with field, rule and value. Rules: GKE's consumption options
 (docs.cloud.google.com/kubernetes-engine/docs/concepts/dws and cluster-toolkit @1047080
-modules/compute/gke-node-pool) and the catalogue in data/accelerators.yaml.
+modules/compute/gke-node-pool) and the catalog in data/accelerators.yaml.
 """
 
 from collections.abc import Mapping
@@ -29,53 +29,63 @@ from .accelerators import (
 )
 from .boot_disks import boot_disks
 from .input_error import UNSAID, Bare, InputError
+from .node_networks import node_network
 
 MAX_RUN_HOURS = 168
-"""Seven days, the longest a flex-start node lives."""
+"""Seven days, the maximum life of a flex-start node."""
 
 MAX_HOSTS = 16
-"""More GPU nodes than this is no replica anybody has published."""
+"""Maximum GPU nodes per replica. Nobody has published a larger replica."""
+
+CLAIMED_PROVISIONING = ("on-demand", "reservation", "spot")
+"""Provisioning models for pods with device claims: for flex-start, no use has been published."""
 
 _NEEDS_RESERVATION = ("reservation", "calendar")
 
 
 class RungArgs(TypedDict):
-    """One accelerator shape bought in one way."""
+    """One accelerator shape with one provisioning model."""
 
     accelerator: str
-    """Such as `tpu-v6e`, `nvidia-l4`, `nvidia-h100-80gb`."""
+    """Catalog name, such as `tpu-v6e`, `nvidia-l4`, `nvidia-h100-80gb`."""
     provisioning: str
-    """`reservation`, `on-demand`, `flex-start`, `spot` or `calendar`, which is a reservation made
-    by a future reservation in calendar mode."""
+    """`reservation`, `on-demand`, `flex-start`, `spot`, or `calendar`: a reservation created by a
+    future reservation in calendar mode."""
     boot_disk_type: NotRequired[str]
-    """Type of the nodes' boot disks, such as `hyperdisk-balanced`. Default: what GKE takes."""
+    """Boot disk type of the nodes, such as `hyperdisk-balanced`. Default: GKE's default."""
     allow_unlisted_zones: NotRequired[bool]
-    """Trust `zones` that the catalogue of this version does not list for the chip. Default no."""
+    """Whether to allow `zones` that this release's catalog does not list for the chip. Default:
+    false."""
     count: NotRequired[int]
-    """GPUs of one node. Needed for a GPU, unless `machine_type` or the family leaves one answer."""
+    """GPUs per node. Required for a GPU, unless `machine_type` or the family determines it."""
     hosts: NotRequired[int]
-    """GPU only: nodes that one replica spans, 1 to 16. Default 1; a TPU's topology says it."""
+    """GPU only: nodes per replica, 1 to 16. A TPU's topology determines it. Default: 1."""
     machine_type: NotRequired[str]
-    """Default: the usual one for the shape. A TPU 2x4 can be one 8-chip or two 4-chip machines."""
+    """Machine type. A TPU 2x4 can be one 8-chip or two 4-chip machines. Default: the usual one for
+    the shape."""
     max_run_hours: NotRequired[int]
-    """Flex-start only: hours a node lives, 1 to 168. Default 168."""
+    """Flex-start only: maximum life of a node in hours, 1 to 168. Default: 168."""
+    network: NotRequired[str]
+    """GPU only: `rdma` gives pods all RDMA interfaces of their node (A3 Ultra and A4 machines),
+    `tcp` only the interface of the node. Default: `rdma` for several `hosts` of a machine with
+    RDMA; several hosts of other machines require `tcp`."""
     node_pools: NotRequired[list[str]]
-    """Names of pools made by hand that serve this rung, instead of pools GKE creates."""
+    """Names of manually created node pools for this rung, instead of pools that GKE creates."""
     reservation: NotRequired[str]
-    """Name of the reservation; needed for `reservation` and `calendar`, refused otherwise."""
+    """Name of the reservation. Required for `reservation` and `calendar`, otherwise not allowed."""
     reservation_project: NotRequired[str]
-    """Project that owns a shared reservation. Default: the cluster's."""
+    """Project that owns a shared reservation. Default: the cluster's project."""
     reservation_zones: NotRequired[list[str]]
     """Zones of the reservation."""
     topology: NotRequired[str]
-    """TPU only: shape of the slice, such as `2x4` or `2x2x1`."""
+    """TPU only: topology of the slice, such as `2x4` or `2x2x1`."""
     zones: NotRequired[list[str]]
-    """Zones to look in. Default: wherever the cluster may place nodes."""
+    """Zones to use. Default: all zones in which the cluster may have nodes."""
 
 
 @dataclass(frozen=True)
 class Rung:
-    """A checked rung with everything that follows from it."""
+    """A validated rung with all derived values."""
 
     accelerator: str
     kind: str
@@ -84,13 +94,13 @@ class Rung:
     provisioning: str
     machine_type: str
     hosts: int
-    """Nodes one replica needs: more than one for a multi-host slice."""
+    """Nodes per replica, more than one for a multi-host slice."""
     chips_per_node: int
     topology: str | None
     memory_gib: int
-    """Accelerator memory of all hosts together."""
+    """Accelerator memory of all hosts."""
     devices: int
-    """Devices the engine sees over all hosts; the largest tensor-parallel size."""
+    """Devices that the engine sees on all hosts; the maximum tensor parallelism."""
     reservation: str | None
     reservation_project: str | None
     reservation_zones: tuple[str, ...]
@@ -99,34 +109,42 @@ class Rung:
     """Only with flex-start."""
     node_pools: tuple[str, ...]
     boot_disk_type: str | None = None
-    """None: what GKE takes for the machine."""
+    """None for GKE's default for the machine type."""
+    network: str | None = None
+    """`rdma` or `tcp`, or None if replicas need no other node."""
 
     @property
     def chips(self) -> int:
-        """Chips of all hosts together."""
+        """Chips of all hosts."""
         return self.chips_per_node * self.hosts
 
     @property
+    def shape(self) -> tuple[int, int, str | None, str | None]:
+        """Chips per node, devices of all hosts, topology and network: equal for one pod."""
+        return self.chips_per_node, self.devices, self.topology, self.network
+
+    @property
     def is_multi_host(self) -> bool:
-        """Whether one replica spans several nodes, which then come and go together."""
+        """Whether a replica spans several nodes, which are created and deleted together."""
         return self.hosts > 1
 
     @property
     def is_slice(self) -> bool:
-        """Whether its nodes are one TPU slice: a pool of their own, all of them or none."""
+        """Whether its nodes are one TPU slice: a separate node pool, all nodes or none."""
         return self.kind == "tpu" and self.is_multi_host
 
     @property
     def label(self) -> str:
-        """What to call the rung in a table, such as `tpu-v6e 2x4 reservation`."""
+        """Display name of the rung, such as `tpu-v6e 2x4 reservation`."""
         shape = self.topology or f"x{self.chips_per_node}"
         if self.topology is None and self.is_multi_host:
             shape += f" on {self.hosts} hosts"
-        return f"{self.accelerator} {shape} {self.provisioning}"
+        network = " tcp" if self.network == "tcp" else ""
+        return f"{self.accelerator} {shape} {self.provisioning}{network}"
 
 
 def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) -> Rung:
-    """Returns the checked rung.
+    """Return the validated rung.
 
     Args:
         rung: The user's words; numbers may come as `4.0`, as other languages send them.
@@ -142,13 +160,12 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
     _check_reservation(values, provisioning, where)
     if chip.kind == "tpu":
         shape = _checked_slice(values, chip, where)
-        machine_type, hosts, per_node = shape.machine_type, shape.hosts, shape.chips_per_host
-        topology = shape.topology
+        node = machine(chip.name, shape.machine_type)
+        hosts, per_node, topology = shape.hosts, shape.chips_per_host, shape.topology
     else:
         node = _checked_machine(values, chip, where)
-        machine_type, per_node, topology = node.name, node.chips, None
-        hosts = _checked_hosts(values, where)
-    _check_sold(machine(chip.name, machine_type), provisioning, where)
+        hosts, per_node, topology = _checked_hosts(values, where), node.chips, None
+    _check_sold(node, provisioning, where)
     trusted = bool(values.get("allow_unlisted_zones", False))
     checked_zones = {
         field: _checked_zones(values, field, chip, region, trusted, where)
@@ -162,7 +179,7 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         kind=chip.kind,
         gke_type=chip.gke_type,
         provisioning=provisioning,
-        machine_type=machine_type,
+        machine_type=node.name,
         hosts=hosts,
         chips_per_node=per_node,
         topology=topology,
@@ -174,12 +191,13 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         zones=checked_zones["zones"],
         max_run_hours=_checked_max_run_hours(values, provisioning, where),
         node_pools=_checked_names(values, "node_pools", where),
-        boot_disk_type=_checked_boot_disk(values, machine_type, where),
+        boot_disk_type=_checked_boot_disk(values, node.name, where),
+        network=node_network(values.get("network"), chip.name, node, hosts, where),
     )
 
 
 def checked_input(rung: RungArgs, where: str, *, region: str | None = None) -> Rung:
-    """Returns `check_rung` for a component: the path of a broken rule is in camelCase.
+    """Return `check_rung` for a component, with error paths in camelCase.
 
     Raises:
         pulumi.InputPropertyError: A rule is broken.
@@ -193,7 +211,7 @@ def checked_input(rung: RungArgs, where: str, *, region: str | None = None) -> R
 
 
 def whole_number(value: object) -> int | None:
-    """Returns a number another language sent as `4.0` as an int; `None` for any other value."""
+    """Return a number that another language sent as `4.0` as an int, otherwise `None`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         return None
     return int(value)
@@ -226,28 +244,24 @@ def _check_reservation(values: Mapping[str, Any], provisioning: str, where: str)
             _refuse(
                 where,
                 "zones",
-                f"must be left out with {provisioning}, use 'reservation_zones'",
+                f"must not be set with {provisioning}: use 'reservation_zones'",
                 values["zones"],
             )
         return
     for field in ("reservation", "reservation_project", "reservation_zones"):
         if values.get(field) is not None:
-            _refuse(where, field, f"must be left out with {provisioning}", values[field])
+            _refuse(where, field, f"must not be set with {provisioning}", values[field])
 
 
 def _checked_slice(values: Mapping[str, Any], chip: Accelerator, where: str) -> Slice:
     if values.get("count") is not None:
-        _refuse(
-            where,
-            "count",
-            f"must be left out for {chip.name}, a TPU is shaped by 'topology'",
-            values["count"],
-        )
+        rule = f"must not be set for {chip.name}: 'topology' determines the shape of a TPU"
+        _refuse(where, "count", rule, values["count"])
     if values.get("hosts") is not None:
         _refuse(
             where,
             "hosts",
-            f"must be left out for {chip.name}, whose 'topology' says it",
+            f"must not be set for {chip.name}: 'topology' determines it",
             values["hosts"],
         )
     if not values.get("topology"):
@@ -266,12 +280,8 @@ def _checked_slice(values: Mapping[str, Any], chip: Accelerator, where: str) -> 
 
 def _checked_machine(values: Mapping[str, Any], chip: Accelerator, where: str) -> Machine:
     if values.get("topology") is not None:
-        _refuse(
-            where,
-            "topology",
-            f"must be left out for {chip.name}, a GPU node is shaped by 'count'",
-            values["topology"],
-        )
+        rule = f"must not be set for {chip.name}: 'count' determines the shape of a GPU node"
+        _refuse(where, "topology", rule, values["topology"])
     machine_type = values.get("machine_type")
     if machine_type is not None:
         try:
@@ -293,14 +303,14 @@ def _checked_machine(values: Mapping[str, Any], chip: Accelerator, where: str) -
 
 
 def _check_sold(node: Machine, provisioning: str, where: str) -> None:
-    """Google sells some machine types in some ways only: an on-demand one is never there."""
+    """Google offers some machine types with some provisioning models only."""
     if provisioning not in node.sold_as:
         rule = f"must be {' or '.join(node.sold_as)} for {node.name}"
         _refuse(where, "provisioning", rule, provisioning)
 
 
 def _check_offered(chip: Accelerator, provisioning: str, region: str, where: str) -> None:
-    """A price in a region is no offer: somebody must be able to get a machine there."""
+    """A published price does not mean that a region offers the machine."""
     if zones_of(chip.name, region, provisioning) != ():
         return
     alone = {
@@ -362,7 +372,7 @@ def _checked_names(values: Mapping[str, Any], field: str, where: str) -> tuple[s
         texts = [name for name in names if isinstance(name, str) and name]
         if names and len(texts) == len(names) and len(set(texts)) == len(texts):
             return tuple(texts)
-    _refuse(where, field, "must be a list of different names, or left out", values[field])
+    _refuse(where, field, "must be a list of different names, or unset", values[field])
 
 
 def _checked_boot_disk(values: Mapping[str, Any], machine_type: str, where: str) -> str | None:
@@ -378,7 +388,7 @@ def _checked_max_run_hours(values: Mapping[str, Any], provisioning: str, where: 
     given = values.get("max_run_hours")
     if provisioning != "flex-start":
         if given is not None:
-            _refuse(where, "max_run_hours", f"must be left out with {provisioning}", given)
+            _refuse(where, "max_run_hours", f"must not be set with {provisioning}", given)
         return None
     hours = MAX_RUN_HOURS if given is None else whole_number(given)
     if hours is None or not 1 <= hours <= MAX_RUN_HOURS:

@@ -1,11 +1,11 @@
-"""What `InferenceCluster` makes its system pool of where nobody says: also counted against quotas.
+"""Defaults of `InferenceCluster`'s system pool, which also count against quotas.
 
-Apart from the component, so that a stack is counted without loading the cloud SDKs.
+Separate from the component, so that quotas are checked without loading the cloud SDKs.
 """
 
 DISK_TYPE = "pd-balanced"
 MACHINE_TYPE = "e2-standard-4"
 MOST_NODES = 6
-"""All zones together."""
+"""Maximum across all zones."""
 SURGE_NODES = 1
-"""Nodes that an upgrade adds before it takes one away."""
+"""Nodes that an upgrade adds before it removes one."""

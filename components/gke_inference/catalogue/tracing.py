@@ -1,18 +1,19 @@
-"""Where spans go: the collector of Managed OpenTelemetry, which hands them to Cloud Trace.
+"""Export of spans: the collector of Managed OpenTelemetry, which forwards them to Cloud Trace.
 
-GKE runs it in each cluster whose `managed_opentelemetry_config` asks for it; it needs no identity
-of the sender. Documented in docs.cloud.google.com/kubernetes-engine/docs/how-to/managed-otel-gke.
+GKE runs it in each cluster with `managed_opentelemetry_config`; senders need no identity. See
+docs.cloud.google.com/kubernetes-engine/docs/how-to/managed-otel-gke.
 """
 
 COLLECTOR = "http://opentelemetry-collector.gke-managed-otel.svc.cluster.local:4317"
-"""OTLP over gRPC, without TLS inside the cluster."""
+"""OTLP endpoint over gRPC, without TLS inside the cluster."""
 MANAGED_SCOPE = "COLLECTION_AND_INSTRUMENTATION_COMPONENTS"
 
 
 def sampling_environment(service: str, percent: float) -> dict[str, str]:
-    """Returns the variables by which an OpenTelemetry SDK samples.
+    """Return the environment variables for sampling with an OpenTelemetry SDK.
 
-    What a caller decided in its `traceparent` holds; the share is of requests without one.
+    The decision in a caller's `traceparent` takes precedence. The percentage applies to requests
+    without one.
     """
     return {
         "OTEL_SERVICE_NAME": service,

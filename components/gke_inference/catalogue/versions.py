@@ -1,7 +1,7 @@
-"""The one lock of API versions, images and GKE minimums, read from data/versions.yaml.
+"""The lock of API versions, images and minimum GKE versions, read from data/versions.yaml.
 
-Every manifest in this package and in `workloads` takes its `apiVersion`, `kind` and image from
-here, so that an upgrade is one line and what runs in the cloud is what was tried before.
+All manifests in this package and in `workloads` take their `apiVersion`, `kind` and images from
+here, so that an upgrade changes one line and the cloud runs what was tested.
 """
 
 import re
@@ -17,7 +17,7 @@ _FILE = Path(__file__).parent / "data" / "versions.yaml"
 
 @dataclass(frozen=True)
 class ApiKind:
-    """An API version and kind as a manifest spells them."""
+    """An API version and kind, as in a manifest."""
 
     api_version: str
     kind: str
@@ -30,7 +30,10 @@ class ApiKind:
 
 @dataclass(frozen=True)
 class Image:
-    """A container image at an exact tag, with its digest where one is known."""
+    """A container image at an exact tag, with its digest if known.
+
+    The tag is empty if its owner publishes only a digest.
+    """
 
     repository: str
     tag: str
@@ -38,13 +41,13 @@ class Image:
 
     @property
     def reference(self) -> str:
-        """`REPOSITORY:TAG`, and `@DIGEST` behind it when the digest is known."""
-        pinned = f"{self.repository}:{self.tag}"
+        """`REPOSITORY:TAG`, followed by `@DIGEST` if the digest is known."""
+        pinned = f"{self.repository}:{self.tag}" if self.tag else self.repository
         return f"{pinned}@{self.digest}" if self.digest else pinned
 
 
 def api(name: str) -> ApiKind:
-    """Returns one API version and kind of the lock, such as `api("inference_pool")`.
+    """Return one API version and kind of the lock, such as `api("inference_pool")`.
 
     Raises:
         ValueError: The lock has no such entry.
@@ -54,7 +57,7 @@ def api(name: str) -> ApiKind:
 
 
 def image(name: str) -> Image:
-    """Returns one image of the lock, such as `image("endpoint_picker")`.
+    """Return one image of the lock, such as `image("endpoint_picker")`.
 
     Raises:
         ValueError: The lock has no such entry.
@@ -64,7 +67,7 @@ def image(name: str) -> Image:
 
 
 def base_image(name: str) -> Image:
-    """Returns what our own programs and images start from, such as `base_image("python")`.
+    """Return the base of our own programs and images, such as `base_image("python")`.
 
     Raises:
         ValueError: The lock has no such entry.
@@ -74,7 +77,7 @@ def base_image(name: str) -> Image:
 
 
 def engine_version(name: str) -> str:
-    """Returns the engine release inside an engine image, such as `0.32.0` for `vllm_gpu`.
+    """Return the engine release inside an engine image, such as `0.32.0` for `vllm_gpu`.
 
     Raises:
         ValueError: The lock has no such entry.
@@ -84,32 +87,43 @@ def engine_version(name: str) -> str:
 
 @dataclass(frozen=True)
 class Build:
-    """One of our own images: its folder in workloads/images and what it starts from."""
+    """One of our own images: its folder in workloads/images and its base."""
 
     name: str
-    """Entry of the lock's `images` that it stands for, such as `vllm_gpu`."""
+    """Entry in the lock's `images` that it provides, such as `vllm_gpu`."""
     folder: str
     """Its folder, and its name in a repository, such as `vllm-gpu`."""
     base: Image
-    """The image it starts from."""
+    """The base image."""
     base_entry: str
-    """Where the lock has that image, such as `bases.python`."""
+    """Entry of that image in the lock, such as `bases.python`."""
     version: str
-    """Release of the engine in it, or of our own program."""
+    """Release of its engine, or of our own program."""
 
 
 def builds() -> dict[str, Build]:
-    """Returns our own images by the entry of `images` they stand for."""
+    """Return our own images by the entry of `images` that they provide."""
     return {name: _build(name, entry) for name, entry in sorted(lock()["builds"].items())}
 
 
 def images() -> dict[str, Image]:
-    """Returns every image of the lock by name."""
+    """Return every image of the lock by name."""
     return {name: image(name) for name in lock()["images"]}
 
 
+def engine_tags() -> dict[str, frozenset[str]]:
+    """Return the tags of engine images that were seen to exist, by repository."""
+    found: dict[str, set[str]] = {}
+    for engine in lock()["engines"].values():
+        used = image(engine["image"])
+        found.setdefault(used.repository, set()).add(used.tag)
+    for repository, seen in lock()["seen_tags"].items():
+        found.setdefault(repository, set()).update(seen["tags"])
+    return {repository: frozenset(tags) for repository, tags in found.items()}
+
+
 def gke_minimum(feature: str) -> str:
-    """Returns the oldest GKE version that has a feature.
+    """Return the minimum GKE version with a feature.
 
     Raises:
         ValueError: The lock has no such entry.
@@ -119,16 +133,16 @@ def gke_minimum(feature: str) -> str:
 
 @dataclass(frozen=True)
 class Channel:
-    """What a release channel of GKE has been seen with."""
+    """Versions observed in a GKE release channel."""
 
     default: str
-    """Version of a new cluster that asks for none."""
+    """Default version of a new cluster."""
     newest: str
-    """Newest version that a cluster can ask for."""
+    """Newest version that a cluster can request."""
 
 
 def channel(name: str) -> Channel:
-    """Returns what a release channel such as `regular` has been seen with.
+    """Return the versions observed in a release channel such as `regular`.
 
     Raises:
         ValueError: The lock has no such entry.
@@ -137,20 +151,20 @@ def channel(name: str) -> Channel:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Returns a version of GKE as numbers that can be compared."""
+    """Return a GKE version as a comparable tuple of numbers."""
     return tuple(int(part) for part in re.findall(r"\d+", version))
 
 
 def minor_of(version: str) -> str:
-    """Returns the minor version that GKE reads as its newest patch: `1.36` of `1.36.4-gke.2`."""
+    """Return the minor version, which GKE resolves to its newest patch, such as `1.36`."""
     return ".".join(version.split(".")[:2])
 
 
 @cache
 def retired() -> dict[tuple[str, str], str]:
-    """Returns what replaces each API that is not served any more: (version, kind) to version.
+    """Return the replacement of each API that is no longer served: (version, kind) to version.
 
-    The kind is `*` where every kind of the version went.
+    The kind is `*` if all kinds of the version were removed.
     """
     return {
         (str(each["api_version"]), kind): str(each["now"])
@@ -161,7 +175,7 @@ def retired() -> dict[tuple[str, str], str]:
 
 @cache
 def lock() -> dict[str, dict[str, dict[str, Any]]]:
-    """Returns the whole lock: section, then name, then fields."""
+    """Return the whole lock: section, then name, then fields."""
     loaded: Any = read_table(_FILE)
     return {section: body for section, body in loaded.items() if isinstance(body, dict)}
 

@@ -1,1 +1,1 @@
-"""Clients of the endpoint: who they are, what they may use, and how much of it."""
+"""Clients of the endpoint: identity, permissions and limits."""

@@ -1,6 +1,6 @@
-"""The objects of a region's callout, which a load balancer asks about every request.
+"""The objects of a region's callout, which the load balancer calls for every request.
 
-The program is workloads/callout. It is a traffic extension: it runs after the body router has
+The program is workloads/callout, a traffic extension: it runs after the body-based router has
 chosen the route and before the picker chooses a replica
 (docs.cloud.google.com/service-extensions/docs/lb-extensions-overview).
 """
@@ -28,7 +28,7 @@ PORT = 9010
 HEALTH_PORT = 9011
 METRICS_PORT = 9012
 FILE = "callout.yaml"
-"""Key of its ConfigMap."""
+"""Key in its ConfigMap."""
 _FOLDER = "/etc/callout"
 _DISTROLESS_NONROOT_USER = 65532
 _TIMEOUT = "1s"
@@ -37,16 +37,16 @@ _TIMEOUT = "1s"
 def callout_objects(
     name: str, namespace: str, account: str, replicas: int, settings: Any
 ) -> dict[str, Manifest]:
-    """Returns the callout's objects by role, in the order to create them.
+    """Return the callout's objects by role, in creation order.
 
     Without a callout no request passes, so its replicas never share a node.
 
     Args:
-        name: Of every object.
-        namespace: That of the Gateway: an extension calls no other.
+        name: Name of every object.
+        namespace: Namespace of the Gateway. Extensions can call only services in it.
         account: Service account of the pods.
-        replicas: How many.
-        settings: Its configuration, a text or what becomes one.
+        replicas: Number of replicas.
+        settings: Configuration, as a text or an output of one.
     """
     labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the callout serves with a self-signed certificate.
@@ -71,12 +71,12 @@ def traffic_extension(
     *,
     has_batches: bool = False,
 ) -> Manifest:
-    """Returns the GCPTrafficExtension that makes a Gateway ask the callout, and then Model Armor.
+    """Return the GCPTrafficExtension that calls the callout, and then Model Armor.
 
-    Model Armor does not see files of batches: each request of one passes it when it is sent.
+    Model Armor does not see batch files: each request of a batch passes it when it is sent.
 
-    It fails closed: a callout that is away must not open the endpoint to everybody. It sees bodies
-    as they come, since what a stream used is known at its end.
+    It fails closed, since an unavailable callout must not open the endpoint to everyone. It
+    processes bodies as they are streamed, since the usage of a stream is known only at its end.
     """
     called: Manifest = {
         "authority": f"{name}.{namespace}.svc",

@@ -1,4 +1,4 @@
-"""Who may call a Gateway: a program that knows every client, asked about every request."""
+"""Authentication and limits for the clients of a Gateway, checked on every request."""
 
 import pulumi
 
@@ -10,15 +10,16 @@ from .settings import ClientGateArgs, Store, checked, document
 
 
 class ClientGate(pulumi.ComponentResource):
-    """Lets requests pass by key or token, model, and limit, and writes down what they used.
+    """Admits requests by key or token, model and limit, and records their usage.
 
-    A request without a credential gets 401, one for a model that its team may not use 404, and one
-    over a limit 429, each as OpenAI's API says it. The priority of a request is that of its team,
-    whatever its headers say. While no replica answers, no request passes.
+    It rejects a request without a credential with 401, one for a model that its team may not use
+    with 404, and one over a limit with 429, in OpenAI's error format. A request's priority is that
+    of its team, regardless of its headers. While no replica is available, all requests are
+    rejected.
     """
 
     extension_name: pulumi.Output[str]
-    """Name of the GCPTrafficExtension, once the load balancer knows it."""
+    """Name of the GCPTrafficExtension, once it is active on the load balancer."""
 
     def __init__(
         self, name: str, args: ClientGateArgs, opts: pulumi.ResourceOptions | None = None

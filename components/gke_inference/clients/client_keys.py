@@ -1,4 +1,4 @@
-"""Where the keys of clients are: a secret that holds their hashes, and who may read it."""
+"""The secret with the hashes of client keys, and its readers."""
 
 from typing import NotRequired, TypedDict
 
@@ -18,19 +18,19 @@ class ClientKeysArgs(TypedDict):
     secret_id: str
     """Name of the secret."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the secret."""
+    """Additional labels for the secret."""
     locations: NotRequired[list[str]]
-    """Regions that keep a copy. Default: wherever Google keeps it; an organization that restricts
-    locations of resources needs them."""
+    """Regions that store replicas of the secret. Required in an organization that restricts
+    resource locations. Default: Google chooses."""
     readers: NotRequired[list[pulumi.Input[str]]]
-    """Members that may read it: the principals of the gates. Default none."""
+    """Members that may read it: the principals of the gates. Default: none."""
 
 
 class ClientKeys(pulumi.ComponentResource):
-    """A secret without a version: `gke-inference clients keys create` adds the first.
+    """A secret without a version. `gke-inference clients keys create` adds the first one.
 
-    Keys never come near the program that makes the secret, its state or its logs, and what the
-    secret holds are hashes.
+    The Pulumi program, its state and its logs never contain keys, and the secret contains only
+    hashes.
     """
 
     secret: pulumi.Output[str]

@@ -1,4 +1,4 @@
-"""What counts clients' requests and tokens, and what keeps answers: Memorystore for Valkey."""
+"""The stores for client usage counters and cached answers: Memorystore for Valkey."""
 
 from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict
@@ -26,36 +26,36 @@ class CounterStoreArgs(TypedDict):
     location: str
     """Region."""
     network: pulumi.Input[str]
-    """`projects/P/global/networks/NAME` of the VPC that the gates are in."""
+    """VPC network of the gates, as `projects/P/global/networks/NAME`."""
     project: str
     """Project of the instance."""
     subnetworks: list[pulumi.Input[str]]
-    """Subnetworks of the region that its address may come from, as resource ids."""
+    """Subnetworks of the region from which its IP address is allocated, as resource IDs."""
     existing_policy: NotRequired[bool]
-    """Whether the network has a service connection policy of class `gcp-memorystore` in the region
-    already, of which there can be one only. Default: it is made."""
+    """Whether the network already has a service connection policy of class `gcp-memorystore` in the
+    region; only one is allowed. Default: false, it is created."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the instance and its bills."""
+    """Additional labels for the instance, which also appear in billing."""
     node_type: NotRequired[str]
-    """One of `NODE_TYPES`; the first by default, which has no service level agreement."""
+    """One of `NODE_TYPES`. Default: the first one, which has no SLA."""
     protection: NotRequired[bool]
-    """Whether deleting it is refused. Default no: what it counts begins again."""
+    """Whether deletion is refused. Default: false; a new instance starts counting from zero."""
     replica_count: NotRequired[int]
-    """Copies that take over when a zone is lost, 0 to 5. Default 1."""
+    """Replicas that take over if a zone fails, 0 to 5. Default: 1."""
 
 
 class CounterStore(pulumi.ComponentResource):
-    """Counters that every replica of a region's gate shares.
+    """Counters that all replicas of a region's gate share.
 
-    It speaks TLS alone, and asks for no password. It keeps numbers by names of teams, no key and no
-    prompt; whoever reaches its address in the VPC can read and change them. While it is away each
-    replica lets its own share of a limit pass.
+    It accepts only TLS and has no password. It stores numbers by team name, but no keys or prompts;
+    anyone who can reach its IP address in the VPC can read and change them. While it is
+    unavailable, each replica enforces its share of a limit.
     """
 
     address: pulumi.Output[str]
     """`HOST:PORT`."""
     certificates: pulumi.Output[str]
-    """Certificates, in PEM, of the authorities that sign its own."""
+    """CA certificates in PEM format."""
 
     def __init__(
         self, name: str, args: CounterStoreArgs, opts: pulumi.ResourceOptions | None = None
@@ -68,17 +68,18 @@ class CounterStore(pulumi.ComponentResource):
 
 
 class AnswerStore(pulumi.ComponentResource):
-    """Answers that a region's gate gives again, and the vectors of their questions.
+    """Cached answers of a region's gate, and the embeddings of their questions.
 
-    It has an instance of its own: when it is full the answer that nobody asked for longest goes,
-    which must not happen to counters. It speaks TLS alone, and asks for no password: whoever
-    reaches its address in the VPC can read the answers. While it is away engines make every answer.
+    It is a separate instance, since it evicts the least recently used answer when it is full, which
+    must not happen to counters. It accepts only TLS and has no password: anyone who can reach its
+    IP address in the VPC can read the answers. While it is unavailable, engines generate every
+    answer.
     """
 
     address: pulumi.Output[str]
     """`HOST:PORT`."""
     certificates: pulumi.Output[str]
-    """Certificates, in PEM, of the authorities that sign its own."""
+    """CA certificates in PEM format."""
 
     def __init__(
         self, name: str, args: CounterStoreArgs, opts: pulumi.ResourceOptions | None = None
@@ -93,9 +94,9 @@ class AnswerStore(pulumi.ComponentResource):
 def _instance(
     parent: pulumi.ComponentResource, name: str, args: CounterStoreArgs, configs: dict[str, str]
 ) -> memorystore.Instance:
-    """Builds an instance, and the policy that lets it into the network.
+    """Build an instance, and the connection policy for its network.
 
-    It has TLS and no check of identity: IAM authentication knows users and service accounts only
+    It uses TLS without authentication: IAM authentication supports only users and service accounts
     (docs.cloud.google.com/memorystore/docs/valkey/about-iam-auth), and the gate is neither.
     """
     instance_id = name_of(args, "instance_id", "compute")
@@ -140,7 +141,7 @@ def _instance(
 
 
 def _primary(endpoints: Sequence[Any] | None) -> str:
-    """Returns where writes go, out of the endpoints of an instance."""
+    """Return the primary endpoint of an instance."""
     connections: list[dict[str, Any]] = [
         connection["psc_auto_connection"]
         for endpoint in endpoints or ()
@@ -154,7 +155,7 @@ def _primary(endpoints: Sequence[Any] | None) -> str:
 
 
 def _authorities(found: Sequence[Any] | None) -> str:
-    """Returns the certificates of the authorities of an instance, one after the other."""
+    """Return the CA certificates of an instance, concatenated."""
     made = "\n".join(
         certificate.strip()
         for authority in found or ()

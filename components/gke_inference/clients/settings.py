@@ -1,7 +1,7 @@
-"""Inputs of a gate, their rules, and what its callout is configured with.
+"""Inputs of a gate, their validation, and the configuration of its callout.
 
-The program reads one YAML document (workloads/callout), which `document` makes. JSON is YAML, so
-that is how it is written.
+The program reads one YAML document (workloads/callout), which `document` creates. It is written as
+JSON, which is valid YAML.
 """
 
 import hashlib
@@ -16,104 +16,107 @@ from gke_inference.base.inputs import camel, one_of, whole
 from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
 
 PRIORITIES = ("interactive", "batch")
-"""What a team's requests are to a pool: its objectives, `POOL-interactive` and `POOL-batch`."""
+"""Priorities of a team's requests, which select the objective `POOL-interactive` or
+`POOL-batch`."""
 _A_DAY = 24 * 60 * 60
 _THRESHOLD = 0.95
 LARGEST = 10**12
-"""Largest limit: more is no limit."""
+"""Largest limit. Anything higher is effectively unlimited."""
 IAP_HEADER = "x-goog-iap-jwt-assertion"
-"""Header in which Identity-Aware Proxy hands over whom it let through
+"""Header with the signed identity from Identity-Aware Proxy
 (docs.cloud.google.com/iap/docs/signed-headers-howto)."""
 
 
 class AnswerCacheArgs(TypedDict):
-    """Answers that a team gets again when it asks what it has asked before, in other words."""
+    """Semantic cache: a team gets a cached answer to a question with the same meaning."""
 
     embeddings_model: str
-    """Model that makes the embeddings of questions, as its API names it."""
+    """Model that computes the embeddings of questions, by its API name."""
     embeddings_url: str
-    """Address of that model's API without `/v1`: `http://POOL.NAMESPACE.svc:8000`."""
+    """Base URL of that model's API without `/v1`: `http://POOL.NAMESPACE.svc:8000`."""
     models: list[str]
-    """Models and adapters whose answers are kept."""
+    """Models and adapters whose answers are cached."""
     store: pulumi.Input[str]
-    """`HOST:PORT` of the answers: `AnswerStore.address`."""
+    """`HOST:PORT` of the answer store: `AnswerStore.address`."""
     store_certificates: NotRequired[pulumi.Input[str]]
-    """Certificates that sign its own: `AnswerStore.certificates`. Default: it has no TLS."""
+    """CA certificates of the store: `AnswerStore.certificates`. Default: none, the store has no
+    TLS."""
     threshold: NotRequired[float]
-    """Least similarity (cosine) of two questions that have one answer, more than 0 and at most 1.
-    Default 0.95."""
+    """Minimum cosine similarity of two questions for them to share an answer, more than 0 and at
+    most 1. Default: 0.95."""
     ttl_seconds: NotRequired[int]
-    """How long an answer is kept, 1 second to 30 days. Default a day."""
+    """How long an answer is cached, 1 second to 30 days. Default: one day."""
 
 
 class ClientTeamArgs(TypedDict):
-    """One team of clients. A limit that is left out does not exist."""
+    """One team of clients. An omitted limit means unlimited."""
 
     cached_answers: NotRequired[bool]
-    """Whether members get each other's answers from the `cache`. Default no."""
+    """Whether members get each other's answers from the `cache`. Default: false."""
     guards: NotRequired[list[str]]
-    """Guards that check its requests to every model, beside those of the model."""
+    """Guards that check its requests to every model, in addition to those of the model."""
     models: NotRequired[list[str]]
-    """Names that it may ask for: models and adapters. Default: all."""
+    """Models and adapters that it may request. Default: all."""
     monthly_usd: NotRequired[float]
-    """Dollars that its tokens may cost in a calendar month (UTC); needs `prices`."""
+    """Maximum cost of its tokens in a calendar month (UTC), in US dollars. Requires `prices`."""
     priority: NotRequired[str]
-    """`interactive` (default) or `batch`, which is refused first when a pool is full."""
+    """`interactive` (default) or `batch`, which is rejected first when a pool is at capacity."""
     requests_per_minute: NotRequired[int]
-    """Requests in a minute."""
+    """Requests per minute."""
     tokens_per_minute: NotRequired[int]
-    """Tokens in a minute, prompt and answer together."""
+    """Tokens per minute, prompts and answers combined."""
     tokens_per_month: NotRequired[int]
-    """Tokens in a calendar month (UTC)."""
+    """Tokens per calendar month (UTC), prompts and answers combined."""
 
 
 class TokenPriceArgs(TypedDict):
-    """What the tokens of a model are charged at."""
+    """Price of a model's tokens."""
 
     input_usd_per_million: float
-    """Dollars for a million tokens of prompts."""
+    """US dollars per million prompt tokens."""
     output_usd_per_million: float
-    """Dollars for a million tokens of answers."""
+    """US dollars per million answer tokens."""
 
 
 class TokenIssuerArgs(TypedDict):
-    """An issuer of JSON web tokens that clients prove themselves with."""
+    """An issuer of JSON Web Tokens (JWTs) that clients authenticate with."""
 
     audiences: list[str]
-    """Values of `aud`, one of which a token must have."""
+    """Accepted values of `aud`. A token must have one of them."""
     claim: str
-    """Claim that names the team, or a value of `teams`."""
+    """Claim with the team's name, or with a key of `teams`."""
     issuer: str
-    """Value of `iss`."""
+    """Expected value of `iss`."""
     jwks_uri: str
-    """Address of its public keys."""
+    """URL of its public keys."""
     header: NotRequired[str]
-    """Header that has the token. Default `authorization`; `x-goog-iap-jwt-assertion` for
-    Identity-Aware Proxy."""
+    """Header that carries the token. `x-goog-iap-jwt-assertion` for Identity-Aware Proxy. Default:
+    `authorization`."""
     teams: NotRequired[dict[str, str]]
-    """Team of each value of the claim. Default: the value is the team's name."""
+    """Team for each value of the claim. Default: the value is the team's name."""
 
 
 class ClientModelArgs(TypedDict):
-    """A model as clients know it."""
+    """A model as clients request it."""
 
     pool_name: str
-    """Kubernetes name of its pool, whose objectives the requests of a team get."""
+    """Kubernetes name of its pool, whose objectives a team's requests use."""
     adapters: NotRequired[list[str]]
-    """Adapters that clients may name instead of it."""
+    """Adapters that clients may request instead of it."""
 
 
 class ClientGuardArgs(TypedDict):
-    """A service that looks at prompts and answers (`NemoGuardrails`)."""
+    """A service that checks prompts and answers (`NemoGuardrails`)."""
 
     failure: str
-    """`closed` refuses while it gives no verdict, `open` lets texts pass and counts them."""
+    """While it returns no verdict, `closed` rejects texts; `open` lets them pass and counts
+    them."""
     phases: list[str]
     """`input` for prompts, `output` for answers."""
     timeout_ms: int
-    """Time for one check, 1 to 60000."""
+    """Timeout per check in milliseconds, 1 to 60000."""
     url: str
-    """Its address."""
+    """URL of the service."""
 
 
 class ClientGateArgs(TypedDict):
@@ -124,49 +127,52 @@ class ClientGateArgs(TypedDict):
     gateway_name: str
     """Name of the Gateway (`InferenceGateway`)."""
     keys: pulumi.Input[str]
-    """Secret of the keys, `projects/P/secrets/S`: `ClientKeys.secret`."""
+    """Secret with the keys, `projects/P/secrets/S`: `ClientKeys.secret`."""
     models: dict[str, ClientModelArgs]
-    """The models behind the Gateway, by the name that clients ask for."""
+    """Models behind the Gateway, by the name that clients request."""
     namespace: str
-    """Namespace of the Gateway: extensions call no other."""
+    """Namespace of the Gateway. Extensions can call only services in it."""
     region: str
-    """Region of the Gateway, part of each record of usage."""
+    """Region of the Gateway, part of each usage record."""
     service_account: str
     """Kubernetes service account that may read the secret (`WorkloadIdentity`)."""
     teams: dict[str, ClientTeamArgs]
     """Teams by name."""
     batches: NotRequired[bool]
-    """Whether `/v1/files` and `/v1/batches` are behind the Gateway (`BatchService`). Default no."""
+    """Whether `/v1/files` and `/v1/batches` are behind the Gateway (`BatchService`). Default:
+    false."""
     cache: NotRequired[AnswerCacheArgs]
-    """Cache of answers, for the teams that have `cached_answers`. Default: every answer is made."""
+    """Answer cache, for teams with `cached_answers`. Default: none."""
     anonymous: NotRequired[bool]
-    """Whether requests without a credential pass, as the team `anonymous`. Default no."""
+    """Whether requests without a credential are allowed, as the team `anonymous`. Default:
+    false."""
     armor: NotRequired[list[ArmorCallArgs]]
-    """Calls of Model Armor behind the callout, at most two: a chain has three extensions."""
+    """Model Armor calls after the callout, at most two: a chain has three extensions."""
     guarded_models: NotRequired[dict[str, list[str]]]
-    """Guards of models and adapters, by the name that clients ask for."""
+    """Guards of models and adapters, by the name that clients request."""
     guards: NotRequired[dict[str, ClientGuardArgs]]
-    """Guards by name, which the callout asks. Default: none."""
+    """Guards that the callout calls, by name. Default: none."""
     issuers: NotRequired[list[TokenIssuerArgs]]
-    """Issuers of tokens. Default: clients have keys only."""
+    """Issuers of accepted tokens. Default: none, clients use keys only."""
     prices: NotRequired[dict[str, TokenPriceArgs]]
-    """Prices of models and adapters by name. Default: usage is counted in tokens only."""
+    """Prices of models and adapters, by name. Default: none, only tokens are counted."""
     replicas: NotRequired[int]
-    """Replicas of the callout, 1 to 20. Default 2."""
+    """Replicas of the callout, 1 to 20. Default: 2."""
     store: NotRequired[pulumi.Input[str]]
-    """`HOST:PORT` of the counters, which all replicas share: `CounterStore.address`. Default: every
-    replica lets its own share of each limit pass."""
+    """`HOST:PORT` of the counters that all replicas share: `CounterStore.address`. Default: none,
+    each replica enforces its share of each limit."""
     store_certificates: NotRequired[pulumi.Input[str]]
-    """Certificates that sign its own: `CounterStore.certificates`. Default: it has no TLS."""
+    """CA certificates of the store: `CounterStore.certificates`. Default: none, the store has no
+    TLS."""
 
 
 _MOST_ARMOR = 2
 ANONYMOUS = "anonymous"
-"""Team of the requests without a credential."""
+"""Team of requests without a credential."""
 
 
 def checked(args: ClientGateArgs) -> None:
-    """Check the settings.
+    """Validate the settings.
 
     Raises:
         pulumi.InputPropertyError: A name, limit or price is wrong, or two do not go together.
@@ -263,14 +269,14 @@ def _check_guards(args: ClientGateArgs) -> None:
 
 @dataclass(frozen=True)
 class Store:
-    """A store, as the gate reaches it."""
+    """A store, and how the gate connects to it."""
 
     address: str
     certificates: str | None = None
-    """Of the authorities that sign its own; None: it has no TLS."""
+    """CA certificates of the store, or None if it has no TLS."""
 
     def settings(self) -> dict[str, Any]:
-        """Returns the store as the program reads it."""
+        """Return the store in the program's format."""
         if self.certificates is None:
             return {"address": self.address}
         return {"address": self.address, "ca": self.certificates, "tls": True}
@@ -279,7 +285,7 @@ class Store:
 def document(
     args: ClientGateArgs, secret: str, store: Store | None, answers: Store | None = None
 ) -> str:
-    """Returns the configuration that the program reads.
+    """Return the configuration that the program reads.
 
     Args:
         args: The settings, checked.
@@ -315,7 +321,7 @@ def document(
 
 
 def _team(team: ClientTeamArgs) -> dict[str, Any]:
-    """Returns a team as the program reads it."""
+    """Return a team in the program's format."""
     others = ("cached_answers", "models", "priority")
     limits = {name: value for name, value in team.items() if name not in others}
     return {
@@ -327,7 +333,7 @@ def _team(team: ClientTeamArgs) -> dict[str, Any]:
 
 
 def _cache(cache: AnswerCacheArgs, answers: Store) -> dict[str, Any]:
-    """Returns the cache as the program reads it."""
+    """Return the cache in the program's format."""
     return {
         "embeddings": {"model": cache["embeddings_model"], "url": cache["embeddings_url"]},
         "models": sorted(cache["models"]),
@@ -338,7 +344,7 @@ def _cache(cache: AnswerCacheArgs, answers: Store) -> dict[str, Any]:
 
 
 def _epoch(args: ClientGateArgs) -> str:
-    """Returns a text that is another one where other guards check prompts and answers."""
+    """Return a text that changes when the guards of prompts and answers change."""
     checks = {
         "armor": args.get("armor", []),
         "guards": args.get("guards", {}),
@@ -349,12 +355,12 @@ def _epoch(args: ClientGateArgs) -> str:
 
 
 def _guard(guard: ClientGuardArgs) -> dict[str, Any]:
-    """Returns a guard as the program reads it."""
+    """Return a guard in the program's format."""
     return {**guard, "phases": list(guard["phases"]), "timeout_ms": int(guard["timeout_ms"])}
 
 
 def _issuer(issuer: TokenIssuerArgs, teams: Iterable[str]) -> dict[str, Any]:
-    """Returns an issuer as the program reads it: a claim leads to a team that is listed."""
+    """Return an issuer in the program's format. Claims map to listed teams only."""
     return {
         "audiences": list(issuer["audiences"]),
         "claim": issuer["claim"],
@@ -366,10 +372,10 @@ def _issuer(issuer: TokenIssuerArgs, teams: Iterable[str]) -> dict[str, Any]:
 
 
 def _pools(models: Mapping[str, ClientModelArgs]) -> dict[str, str]:
-    """Returns the pool of every name that clients may ask for.
+    """Return the pool of every name that clients may request.
 
-    An objective is of one pool, so the same priority has another name at every model: the program
-    makes it out of the pool's and the priority.
+    Objectives belong to pools, so the same priority has a different name for each model. The
+    program derives it from the pool and the priority.
     """
     return {
         name: model["pool_name"]

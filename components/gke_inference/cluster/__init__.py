@@ -1,1 +1,1 @@
-"""The cluster, its network and the identities of its workloads."""
+"""The cluster, its network and its workload identities."""

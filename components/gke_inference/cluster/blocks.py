@@ -1,4 +1,4 @@
-"""The blocks of a cluster's arguments, built from its checked settings."""
+"""Argument blocks of a cluster, built from its validated settings."""
 
 import pulumi
 from pulumi_gcp import container
@@ -10,10 +10,10 @@ from .settings import ClusterSettings
 KUBELET: "container.ClusterNodePoolAutoConfigNodeKubeletConfigArgsDict" = {
     "insecure_kubelet_readonly_port_enabled": "FALSE"
 }
-"""For nodes GKE makes by itself: no unauthenticated port."""
+"""For nodes that GKE creates: no unauthenticated port."""
 
 MONITORING: "container.ClusterMonitoringConfigArgsDict" = {
-    # Every metrics package of GKE; POD carries the counts that fallback scaling reads.
+    # All of GKE's metrics packages; fallback scaling reads the counts in POD.
     "enable_components": [
         "SYSTEM_COMPONENTS",
         "APISERVER",
@@ -30,7 +30,7 @@ MONITORING: "container.ClusterMonitoringConfigArgsDict" = {
         "DCGM",
         "JOBSET",
     ],
-    # The platform ships its own PodMonitoring; a second one would count everything twice.
+    # The platform has its own PodMonitoring; a second one would store everything twice.
     "managed_prometheus": {"auto_monitoring_config": {"scope": "NONE"}, "enabled": True},
 }
 
@@ -40,13 +40,13 @@ HELD: "container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict" = {
         "end_time_behavior": "UNTIL_END_OF_SUPPORT",
         "scope": "NO_MINOR_OR_NODE_UPGRADES",
     },
-    "start_time": "2026-11-22T00:00:00Z",  # any day in the past: it holds from the start
+    "start_time": "2026-11-22T00:00:00Z",  # any day in the past, so that it applies immediately
 }
-"""Patches of the control plane go on; nodes and minor versions wait (cluster-toolkit @1047080,
+"""Control plane patches continue; node and minor version upgrades wait (cluster-toolkit @1047080,
 examples/gke-tpu-v6e)."""
 
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
-"""One wide scope: what a node may do is decided by its roles, not by legacy scopes."""
+"""One broad scope: IAM roles, not legacy scopes, limit what a node may do."""
 
 SHIELDED: "container.NodePoolNodeConfigShieldedInstanceConfigArgsDict" = {
     "enable_integrity_monitoring": True,
@@ -59,24 +59,30 @@ NODE_DEFAULTS: "container.ClusterNodePoolDefaultsNodeConfigDefaultsArgsDict" = {
 }
 
 
-def addons(*, shared_folders: bool) -> "container.ClusterAddonsConfigArgsDict":
-    """Returns the add-ons of a cluster, with the driver of Filestore where it is used."""
+def addons(
+    *, shared_folders: bool, lustre: bool = False, ray_operator: bool = False
+) -> "container.ClusterAddonsConfigArgsDict":
+    """Return the add-ons of a cluster, including drivers of file systems and KubeRay if used."""
     found: container.ClusterAddonsConfigArgsDict = {
         "gce_persistent_disk_csi_driver_config": {"enabled": True},
         "gcs_fuse_csi_driver_config": {"enabled": True},
         "horizontal_pod_autoscaling": {"disabled": False},
-        "http_load_balancing": {"disabled": False},  # gateways need it
+        "http_load_balancing": {"disabled": False},  # required by gateways
     }
     if shared_folders:
         found["gcp_filestore_csi_driver_config"] = {"enabled": True}
+    if lustre:
+        found["lustre_csi_driver_config"] = {"enabled": True}
+    if ray_operator:
+        found["ray_operator_configs"] = [{"enabled": True}]
     return found
 
 
 def first_nodes(node_account: pulumi.Output[str]) -> "container.ClusterNodeConfigArgsDict":
-    """Returns the config of the pool GKE makes with a cluster, which is removed at once.
+    """Return the config of the default pool, which is removed after creation.
 
-    Without it those nodes run as the project's default account: many projects have none, or a
-    policy against it and against machines without secure boot, and the cluster is not made.
+    Without it, those nodes would run as the project's default account. Many projects have none, or
+    a policy against it or against VMs without secure boot, and creating the cluster would fail.
     """
     return {
         "oauth_scopes": NODE_SCOPES,
@@ -91,12 +97,12 @@ def autoscaling(
     node_account: pulumi.Output[str],
     boot_disk_key: pulumi.Input[str] | None = None,
 ) -> "container.ClusterClusterAutoscalingArgsDict":
-    """Returns the autoscaler block: idle nodes go early, since chips cost most when idle.
+    """Return the autoscaler block: idle nodes are removed early, since idle chips are expensive.
 
-    The defaults are of every pool that GKE makes by itself. A compute class cannot say how its
-    pools are upgraded (docs.cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning,
-    limitations), so they are written without auto-provisioning, too; that GKE takes them for the
-    pools of classes then is assumed.
+    The defaults apply to all pools that GKE creates. A compute class cannot define how its pools
+    are upgraded (docs.cloud.google.com/kubernetes-engine/docs/how-to/node-auto-provisioning,
+    limitations), so the defaults are also set without auto-provisioning. That GKE then uses them
+    for the pools of classes is assumed.
     """
     defaults: container.ClusterClusterAutoscalingAutoProvisioningDefaultsArgsDict = {
         "oauth_scopes": NODE_SCOPES,
@@ -105,15 +111,15 @@ def autoscaling(
     if boot_disk_key is not None:
         defaults["boot_disk_kms_key"] = boot_disk_key
     if settings.is_autopilot:
-        # How Autopilot is told which account its nodes run as.
+        # Autopilot takes the node service account from here.
         return {"auto_provisioning_defaults": defaults}
     defaults = {
         **defaults,
-        "disk_type": DISK_TYPE,  # the API's own, pd-standard, fits no machine with an L4
+        "disk_type": DISK_TYPE,  # the API default, pd-standard, is not supported on L4 machines
         "image_type": "COS_CONTAINERD",
         "management": {"auto_repair": True, "auto_upgrade": True},
         "shielded_instance_config": SHIELDED,
-        # Scarce chips have no spare to surge onto.
+        # Scarce chips leave no spare capacity for a surge.
         "upgrade_settings": {"max_surge": 0, "max_unavailable": 1, "strategy": "SURGE"},
     }
     if not settings.auto_provisioning_limits:
@@ -136,7 +142,7 @@ def autoscaling(
 def control_plane_access(
     settings: ClusterSettings,
 ) -> "container.ClusterControlPlaneEndpointsConfigArgsDict":
-    """Returns the endpoints: DNS guarded by IAM, and IP only for networks that were named."""
+    """Return the endpoints: DNS with IAM, and IP for authorized networks only."""
     return {
         "dns_endpoint_config": {"allow_external_traffic": settings.control_plane_from_internet},
         "ip_endpoints_config": {"enabled": bool(settings.authorized_networks)},
@@ -146,7 +152,7 @@ def control_plane_access(
 def maintenance_policy(
     settings: ClusterSettings,
 ) -> "container.ClusterMaintenancePolicyArgsDict":
-    """Returns the weekly window, and what is left alone until the version is supported no more."""
+    """Return the weekly window, and the exclusion until the version's end of support."""
     window = settings.maintenance
     policy: container.ClusterMaintenancePolicyArgsDict = {
         "recurring_maintenance_window": {
@@ -163,7 +169,7 @@ def maintenance_policy(
 def authorized_networks(
     settings: ClusterSettings,
 ) -> "container.ClusterMasterAuthorizedNetworksConfigArgsDict | None":
-    """Returns who may use the IP endpoint; `None` when there is no such endpoint."""
+    """Return the networks that may use the IP endpoint, or `None` if there is none."""
     if not settings.authorized_networks:
         return None
     return {
@@ -178,10 +184,10 @@ def authorized_networks(
 def secret_encryption(
     key: pulumi.Input[str] | None,
 ) -> "container.ClusterDatabaseEncryptionArgsDict | None":
-    """Returns how Kubernetes secrets are encrypted; `None` leaves it to Google's own keys."""
+    """Return the encryption of Kubernetes Secrets, or `None` for Google-managed keys."""
     return None if key is None else {"key_name": key, "state": "ENCRYPTED"}
 
 
 def admission(by_policy: bool) -> "container.ClusterBinaryAuthorizationArgsDict | None":
-    """Returns whether the project's policy is asked about images; the cluster's own has no rule."""
+    """Return whether the cluster enforces the project's image policy."""
     return {"evaluation_mode": "PROJECT_SINGLETON_POLICY_ENFORCE"} if by_policy else None

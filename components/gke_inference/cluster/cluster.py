@@ -1,6 +1,4 @@
-"""A GKE cluster for inference: private, least-privileged, ready for accelerators and gateways."""
-
-from typing import NotRequired, TypedDict
+"""A GKE cluster for inference: private, least-privileged, with accelerators and gateways."""
 
 import pulumi
 from pulumi_gcp import container
@@ -23,84 +21,21 @@ from .blocks import (
     secret_encryption,
 )
 from .node_account import node_account
-from .settings import ClusterSettings, MaintenanceArgs, SystemPoolArgs, cluster_settings
+from .settings import ClusterSettings, InferenceClusterArgs, cluster_settings
 from .system_pools import system_pools
 
 REPORTED_BY_GKE = ["initialNodeCount", "nodeConfig", "nodePools"]
-"""Pools are resources of their own; GKE reports them on the cluster, with the removed default
-pool's config and count, and none of it may change or replace the cluster."""
-
-
-class InferenceClusterArgs(TypedDict):
-    """Inputs of `InferenceCluster`."""
-
-    cluster_name: str
-    """Name of the cluster."""
-    location: str
-    """A region, or a zone for a zonal cluster, whose control plane is one machine."""
-    mode: str
-    """`standard` or `autopilot`."""
-    network: pulumi.Input[str]
-    """The VPC: `Network.network_id`."""
-    pods_range: pulumi.Input[str]
-    """Secondary range for pods: `Network.pods_range_name`."""
-    project: pulumi.Input[str]
-    """Project of the cluster."""
-    services_range: pulumi.Input[str]
-    """Secondary range for services: `Network.services_range_name`."""
-    subnetwork: pulumi.Input[str]
-    """The node subnet: `Network.subnetworks` at the cluster's region."""
-    authorized_networks: NotRequired[dict[str, str]]
-    """Also serve the control plane on an IP address, to these ranges (CIDR by a name for it).
-    Default: none; the DNS endpoint, guarded by IAM, is the only way in."""
-    auto_provisioning_limits: NotRequired[dict[str, int]]
-    """Turn cluster-wide node auto-provisioning on with these maxima by resource: `cpu` (cores),
-    `memory` (GiB), `nvidia-l4`, `tpu-v6e-slice` (chips). Default off: compute classes create
-    pools without it since GKE 1.33.3-gke.1136000. Standard only."""
-    boot_disk_key: NotRequired[pulumi.Input[str]]
-    """Cloud KMS key of the boot disks of the system pool and of nodes that GKE provisions by
-    itself; Compute Engine's service agent must be allowed to use it. Default: Google's own keys."""
-    control_plane_from_internet: NotRequired[bool]
-    """Whether the DNS endpoint answers callers outside the VPC that IAM lets in. Default yes."""
-    deletion_protection: NotRequired[bool]
-    """Refuse to delete or replace the cluster. Default yes."""
-    hold_upgrades: NotRequired[bool]
-    """Leave nodes and the minor version alone until the version's end of support; patches of the
-    control plane go on. Default no."""
-    image_admission: NotRequired[bool]
-    """Ask the project's Binary Authorization policy about every image. Default no."""
-    kms_key: NotRequired[pulumi.Input[str]]
-    """Cloud KMS key that encrypts Kubernetes secrets; GKE's service agent needs
-    `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it. Default: Google's own keys."""
-    labels: NotRequired[dict[str, str]]
-    """More labels for the cluster and its bills."""
-    maintenance: NotRequired[MaintenanceArgs]
-    """When GKE may upgrade. Default Saturday and Sunday from 02:00 UTC for 8 hours."""
-    min_version: NotRequired[str]
-    """Oldest GKE of the control plane, such as `1.36`, which is the newest patch of it that the
-    channel has. Default: what the channel gives to new clusters."""
-    node_account_id: NotRequired[str]
-    """Account id of the node service account. Default `<cluster name>-nodes`."""
-    node_zones: NotRequired[list[str]]
-    """Zones nodes may be in. Default: what GKE chooses in the region."""
-    public_nodes: NotRequired[bool]
-    """Give nodes public addresses. Default no."""
-    release_channel: NotRequired[str]
-    """`rapid`, `regular`, `stable` or `extended`. Default `regular`."""
-    shared_folders: NotRequired[bool]
-    """Run the driver of Filestore, which `SharedFolder` needs. Default no."""
-    system_pool: NotRequired[SystemPoolArgs]
-    """The pool without accelerators. Standard only."""
-    traces: NotRequired[bool]
-    """Run Managed OpenTelemetry, which takes spans and hands them to Cloud Trace. Default no."""
+"""Fields to ignore: node pools are separate resources, but GKE also reports them on the cluster,
+with the config and count of the removed default pool. These must not change or replace the
+cluster."""
 
 
 class InferenceCluster(pulumi.ComponentResource):
     """A Standard or Autopilot cluster with its node service account and system pool.
 
-    Private nodes behind a DNS endpoint that IAM guards, Workload Identity, Dataplane V2, Gateway
-    API, managed Prometheus, shielded nodes, image streaming, a release channel and deletion
-    protection are on; anonymous RBAC bindings and the kubelet's read-only port are off.
+    Enables private nodes, a DNS endpoint with IAM access control, Workload Identity, Dataplane V2,
+    Gateway API, Managed Prometheus, shielded nodes, image streaming, a release channel and deletion
+    protection. Disables anonymous RBAC bindings and the kubelet's read-only port.
     """
 
     cluster_id: pulumi.Output[str]
@@ -110,11 +45,11 @@ class InferenceCluster(pulumi.ComponentResource):
     endpoint: pulumi.Output[str]
     """DNS name of the control plane."""
     kubeconfig: pulumi.Output[str]
-    """For `pulumi_kubernetes.Provider`; it holds no secret."""
+    """For `pulumi_kubernetes.Provider`. It contains no secret."""
     location: pulumi.Output[str]
     """Region or zone of the cluster."""
     node_service_account: pulumi.Output[str]
-    """E-mail of the account nodes run as, known in a preview."""
+    """Email of the node service account, known at preview."""
     workload_pool: pulumi.Output[str]
     """`PROJECT.svc.id.goog`."""
 
@@ -133,7 +68,7 @@ class InferenceCluster(pulumi.ComponentResource):
             system_pools(name, args["project"], settings, cluster, account, key, under(self))
         self.cluster_id = cluster.id
         self.cluster_name = cluster.name
-        # Through the id, unknown until the cluster exists: a preview never asks for the name.
+        # Derived from the ID, which a preview does not know, so that it does not look up the name.
         self.endpoint = cluster.id.apply(
             lambda _: cluster.control_plane_endpoints_config.apply(dns_name)
         )
@@ -164,10 +99,14 @@ class InferenceCluster(pulumi.ComponentResource):
         workload_pool: pulumi.Output[str],
         grants: list[pulumi.Resource],
     ) -> container.Cluster:
-        standard = not settings.is_autopilot  # Autopilot refuses what it decides itself
+        standard = not settings.is_autopilot  # Autopilot rejects settings that it manages
         return container.Cluster(
             name,
-            addons_config=addons(shared_folders=args.get("shared_folders", False)),
+            addons_config=addons(
+                lustre=args.get("lustre", False),
+                ray_operator=args.get("ray_operator", False),
+                shared_folders=args.get("shared_folders", False),
+            ),
             binary_authorization=admission(args.get("image_admission", False)),
             cluster_autoscaling=autoscaling(settings, account, args.get("boot_disk_key")),
             control_plane_endpoints_config=control_plane_access(settings),
@@ -219,7 +158,7 @@ class InferenceCluster(pulumi.ComponentResource):
 
 
 def dns_name(config: container.outputs.ClusterControlPlaneEndpointsConfig) -> str:
-    """Returns the DNS name of the control plane from what the cluster reports."""
+    """Return the DNS name of the control plane as the cluster reports it."""
     dns = config.dns_endpoint_config
     if dns is None or dns.endpoint is None:
         raise ValueError("the cluster reports no DNS endpoint")

@@ -1,4 +1,4 @@
-"""A GKE cluster that exists, with an account of its own for the nodes that are added to it."""
+"""An existing GKE cluster, with a new service account for additional nodes."""
 
 import re
 from typing import NotRequired, TypedDict
@@ -21,16 +21,16 @@ class ExistingClusterArgs(TypedDict):
 
     cluster: str
     """`projects/P/locations/L/clusters/NAME`. It must have Workload Identity, the Gateway API, the
-    GCS FUSE driver and a DNS endpoint."""
+    GCS FUSE driver and a DNS endpoint enabled."""
     node_account_id: NotRequired[str]
-    """Account id of the service account of nodes. Default `<cluster name>-nodes`."""
+    """ID of the node service account. Default: `<cluster name>-nodes`."""
 
 
 class ExistingCluster(pulumi.ComponentResource):
-    """A cluster that is read, never changed or deleted, with the outputs of `InferenceCluster`.
+    """An existing cluster, never changed or deleted, with the outputs of `InferenceCluster`.
 
-    Beside it stands a node service account, for the pools and compute classes that are added. The
-    cluster is read in every preview (`container.Cluster.get`), so one that does not exist ends it.
+    It creates a node service account for additional pools and compute classes. Every preview reads
+    the cluster (`container.Cluster.get`), and fails if it does not exist.
     """
 
     cluster_id: pulumi.Output[str]
@@ -40,11 +40,11 @@ class ExistingCluster(pulumi.ComponentResource):
     endpoint: pulumi.Output[str]
     """DNS name of the control plane."""
     kubeconfig: pulumi.Output[str]
-    """For `pulumi_kubernetes.Provider`; it holds no secret."""
+    """For `pulumi_kubernetes.Provider`. It contains no secret."""
     location: pulumi.Output[str]
     """Region or zone of the cluster."""
     node_service_account: pulumi.Output[str]
-    """E-mail of the account for nodes, known in a preview."""
+    """Email of the node service account, known at preview."""
     workload_pool: pulumi.Output[str]
     """`PROJECT.svc.id.goog`."""
 

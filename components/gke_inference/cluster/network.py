@@ -1,4 +1,4 @@
-"""One VPC for all regions of a platform, with everything GKE and its gateways need in each."""
+"""One VPC for all regions of a platform, with the subnets and NAT that GKE and gateways need."""
 
 import ipaddress
 import re
@@ -7,13 +7,13 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import compute
 
-from gke_inference.base.inputs import name_of, under
+from gke_inference.base.inputs import name_of, one_of, under
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE
 
 BACKEND_PORTS = ("8000", "8080", "9002-9005")
-"""Engines; the catalogue; pickers and the body-based router, each with its health."""
+"""Ports of engines, the catalog, pickers and the body-based router, including health checks."""
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
@@ -21,51 +21,53 @@ SERVICES_RANGE = "services"
 _PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
 _LARGEST_PREFIX = {"nodes_cidr": 29, "pods_cidr": 24, "services_cidr": 27, "proxy_cidr": 26}
 _LARGEST_PUBLISHED = 29
+_PROXIES = {"regional": "REGIONAL_MANAGED_PROXY", "global": "GLOBAL_MANAGED_PROXY"}
 
 
 class RegionRangesArgs(TypedDict):
-    """Address ranges of one region. All ranges of a network must be apart."""
+    """IP address ranges of one region. Ranges of a network must not overlap."""
 
     nodes_cidr: str
-    """Nodes and internal addresses, /29 or larger."""
+    """Range for nodes and internal addresses, /29 or larger."""
     pods_cidr: str
-    """Pods, /24 or larger: each node takes a /24 of it unless it allows fewer pods."""
+    """Range for pods, /24 or larger. Each node takes a /24 unless it allows fewer pods."""
     proxy_cidr: str
-    """The managed proxies of regional gateways, /26 or larger; Google recommends /23."""
+    """Range for the managed proxies of regional gateways, /26 or larger. Google recommends /23."""
     services_cidr: str
-    """Cluster-internal services, /27 or larger."""
+    """Range for cluster-internal Services, /27 or larger."""
     published_cidr: NotRequired[str]
-    """Where connections of Private Service Connect come from, /29 or larger. Default: no subnet for
-    them."""
+    """NAT range for Private Service Connect, /29 or larger. Default: no such subnet."""
 
 
 class NetworkArgs(TypedDict):
     """Inputs of `Network`."""
 
     network_name: str
-    """Name of the VPC; subnets, routers and rules are named after it."""
+    """Name of the VPC and prefix of subnet, router and rule names."""
     regions: dict[str, RegionRangesArgs]
     """Address ranges by region."""
     mtu: NotRequired[int]
-    """Bytes, 1300 to 8896. Default 1460. Multi-host slices like 8896. It cannot change in place
-    while machines run."""
+    """MTU in bytes, 1300 to 8896. 8896 suits multi-host slices. It cannot change in place while VMs
+    are running. Default: 1460."""
     nat: NotRequired[bool]
-    """Let private nodes reach the internet. Default yes; without it every image must come from
-    Artifact Registry and every weight from Cloud Storage."""
+    """Whether private nodes can reach the internet. Without it, all images must come from Artifact
+    Registry and all weights from Cloud Storage. Default: true."""
     ports: NotRequired[list[str]]
-    """Ports of pods, such as `8000` or `9002-9005`, that health checks and proxies reach. Default:
-    those of engines, catalogue, pickers and router."""
+    """Pod ports that health checks and proxies reach, such as `8000` or `9002-9005`. Default: those
+    of engines, catalog, pickers and router."""
     project: NotRequired[pulumi.Input[str]]
-    """Default: the provider's."""
+    """Project of the network. Default: the provider's."""
+    proxies: NotRequired[str]
+    """Gateways whose managed proxies use `proxy_cidr`: `regional` (default), or `global` for those
+    over several regions, such as `FleetGateway`. A region cannot have both."""
 
 
 class Network(pulumi.ComponentResource):
     """A VPC with a node subnet, a proxy subnet, a router and NAT in every region.
 
-    Ingress stays denied, as a VPC denies it unless a rule allows it; the one rule lets health
-    checks and the proxies of the regional gateways reach pods, before the first Gateway exists and
-    also where GKE may not write rules itself (Shared VPC). Nodes reach Google APIs without leaving
-    Google's network.
+    A VPC denies ingress unless a rule allows it. The one rule allows health checks and the proxies
+    of the regional gateways to reach pods, even before the first Gateway exists and where GKE may
+    not create rules (Shared VPC). Nodes reach Google APIs within Google's network.
     """
 
     network_id: pulumi.Output[str]
@@ -77,7 +79,7 @@ class Network(pulumi.ComponentResource):
     services_range_name: pulumi.Output[str]
     """Name of the secondary range for services, the same in every region."""
     published_subnetworks: pulumi.Output[dict[str, str]]
-    """Self link of the subnet that published connections come from, in regions with one."""
+    """Self link of the Private Service Connect subnet, by region."""
     subnetworks: pulumi.Output[dict[str, str]]
     """Name of the node subnet by region."""
 
@@ -161,7 +163,7 @@ class Network(pulumi.ComponentResource):
             name=f"{network_name}-{region}-proxy",
             network=network.id,
             project=project,
-            purpose="REGIONAL_MANAGED_PROXY",
+            purpose=_PROXIES[one_of(args, "proxies", tuple(_PROXIES), "regional")],
             region=region,
             role="ACTIVE",
             opts=under(self),
@@ -246,7 +248,7 @@ def _ports(args: NetworkArgs) -> list[str]:
     for port in ports:
         if not _PORTS.fullmatch(port):
             raise pulumi.InputPropertyError(
-                "ports", f"must be like 8000 or 9002-9005, got {port!r}"
+                "ports", f"must be ports such as 8000 or 9002-9005, got {port!r}"
             )
     return ports
 

@@ -1,4 +1,4 @@
-"""The account that nodes run as, and the roles it has from their first minute."""
+"""The node service account and its roles."""
 
 import pulumi
 from pulumi_gcp import projects, serviceaccount
@@ -7,7 +7,7 @@ NODE_ROLES = {
     "images": "roles/artifactregistry.reader",
     "node": "roles/container.defaultNodeServiceAccount",
 }
-"""All a node may do: pull images; write logs, metrics and its own state."""
+"""All permissions of a node: pull images; write logs, metrics and its own state."""
 
 
 def node_account(
@@ -17,7 +17,7 @@ def node_account(
     project: pulumi.Input[str],
     opts: pulumi.ResourceOptions,
 ) -> tuple[pulumi.Output[str], list[pulumi.Resource]]:
-    """Builds the account, and returns its e-mail and the grants that nodes need.
+    """Build the account, and return its email and the grants that nodes need.
 
     Args:
         name: Logical name of the cluster.
@@ -34,7 +34,7 @@ def node_account(
         project=project,
         opts=opts,
     )
-    # From its parts, since the account's own e-mail is unknown until it exists.
+    # Built from parts, since the account's own email is unknown until it exists.
     email = pulumi.Output.concat(account.account_id, "@", project, ".iam.gserviceaccount.com")
     behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[account]))
     grants: list[pulumi.Resource] = [

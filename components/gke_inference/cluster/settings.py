@@ -1,17 +1,14 @@
-"""The plain inputs of `InferenceCluster`, checked, with every default filled in."""
+"""The inputs of `InferenceCluster`, and its validated settings with defaults."""
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import pulumi
 
 from gke_inference.base.inputs import name_of, one_of, user_labels, whole
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES
-
-if TYPE_CHECKING:
-    from .cluster import InferenceClusterArgs
 
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
@@ -24,7 +21,7 @@ _MOST_FALLBACKS = 4
 class MaintenanceArgs(TypedDict):
     """When GKE may upgrade the control plane and nodes.
 
-    GKE wants at least 48 hours in any 32 days, in windows of 4 hours or more
+    GKE needs at least 48 hours in every 32 days, in windows of at least 4 hours
     (cloud.google.com/kubernetes-engine/docs/concepts/maintenance-windows-and-exclusions).
     """
 
@@ -33,23 +30,95 @@ class MaintenanceArgs(TypedDict):
     hours: int
     """Length of the window in hours, 4 to 24."""
     start_hour: int
-    """Hour of the day it starts, UTC, 0 to 23."""
+    """Hour of the day at which the window starts, in UTC, 0 to 23."""
 
 
 class SystemPoolArgs(TypedDict):
-    """The pool for everything that needs no accelerator. Counts are for all zones together."""
+    """The node pool without accelerators. Counts are across all zones."""
 
     disk_type: NotRequired[str]
-    """Boot disk type. Default `pd-balanced`; C4 and N4 machines need `hyperdisk-balanced`."""
+    """Boot disk type. C4 and N4 machines need `hyperdisk-balanced`. Default: `pd-balanced`."""
     fallback: NotRequired[list[str]]
-    """Machine types, at most 4, of a pool each that is empty until the first pool's machines are
-    out of stock. Default none."""
+    """Up to 4 machine types, each with its own pool, which stays empty until the first pool's
+    machine type is out of stock. Default: none."""
     machine_type: NotRequired[str]
-    """Default `e2-standard-4`."""
+    """Machine type. Default: `e2-standard-4`."""
     max_nodes: NotRequired[int]
-    """Default 6."""
+    """Maximum number of nodes. Default: 6."""
     min_nodes: NotRequired[int]
-    """At least 1. Default 1."""
+    """Minimum number of nodes, at least 1. Default: 1."""
+
+
+class InferenceClusterArgs(TypedDict):
+    """Inputs of `InferenceCluster`."""
+
+    cluster_name: str
+    """Name of the cluster."""
+    location: str
+    """A region, or a zone for a zonal cluster, which has a single control plane."""
+    mode: str
+    """`standard` or `autopilot`."""
+    network: pulumi.Input[str]
+    """VPC network: `Network.network_id`."""
+    pods_range: pulumi.Input[str]
+    """Secondary range for pods: `Network.pods_range_name`."""
+    project: pulumi.Input[str]
+    """Project of the cluster."""
+    services_range: pulumi.Input[str]
+    """Secondary range for services: `Network.services_range_name`."""
+    subnetwork: pulumi.Input[str]
+    """Node subnet: `Network.subnetworks` of the cluster's region."""
+    authorized_networks: NotRequired[dict[str, str]]
+    """Also exposes the control plane on an IP address, to these CIDR ranges by name. Default: none,
+    access is only through the DNS endpoint and IAM."""
+    auto_provisioning_limits: NotRequired[dict[str, int]]
+    """Turns on cluster-wide node auto-provisioning with these limits by resource: `cpu` (cores),
+    `memory` (GiB), `nvidia-l4`, `tpu-v6e-slice` (chips). Standard mode only. Default: off, since
+    compute classes create pools without it from GKE 1.33.3-gke.1136000."""
+    boot_disk_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key for the boot disks of the system pool and of auto-provisioned nodes; Compute
+    Engine's service agent must be allowed to use it. Default: Google-managed keys."""
+    control_plane_from_internet: NotRequired[bool]
+    """Whether the DNS endpoint is reachable from outside the VPC, subject to IAM. Default: true."""
+    deletion_protection: NotRequired[bool]
+    """Whether to refuse the deletion or replacement of the cluster. Default: true."""
+    hold_upgrades: NotRequired[bool]
+    """Whether to defer node and minor version upgrades until the version's end of support. Control
+    plane patches continue. Default: false."""
+    image_admission: NotRequired[bool]
+    """Whether to evaluate images against the project's Binary Authorization policy. Default:
+    false."""
+    kms_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key that encrypts Kubernetes Secrets; GKE's service agent needs
+    `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it. Default: Google-managed keys."""
+    labels: NotRequired[dict[str, str]]
+    """Additional labels for the cluster, which also appear in billing."""
+    lustre: NotRequired[bool]
+    """Whether to enable the Managed Lustre CSI driver, which `LustreFolder` needs. Default:
+    false."""
+    maintenance: NotRequired[MaintenanceArgs]
+    """When GKE may upgrade. Default: Saturday and Sunday from 02:00 UTC, for 8 hours."""
+    min_version: NotRequired[str]
+    """Minimum GKE version of the control plane. A minor version, such as `1.36`, means its newest
+    patch in the channel. Default: the channel's default for new clusters."""
+    node_account_id: NotRequired[str]
+    """ID of the node service account. Default: `<cluster name>-nodes`."""
+    node_zones: NotRequired[list[str]]
+    """Zones of the nodes. Default: GKE's choice in the region."""
+    public_nodes: NotRequired[bool]
+    """Whether nodes have external IP addresses. Default: false."""
+    ray_operator: NotRequired[bool]
+    """Whether to run GKE's Ray operator (KubeRay), which a `ModelServer` with `spanning: kuberay`
+    needs. Default: false."""
+    release_channel: NotRequired[str]
+    """`rapid`, `regular`, `stable` or `extended`. Default: `regular`."""
+    shared_folders: NotRequired[bool]
+    """Whether to enable the Filestore CSI driver, which `SharedFolder` needs. Default: false."""
+    system_pool: NotRequired[SystemPoolArgs]
+    """Node pool without accelerators. Standard mode only."""
+    traces: NotRequired[bool]
+    """Whether to enable Managed OpenTelemetry, which forwards spans to Cloud Trace. Default:
+    false."""
 
 
 DEFAULT_MAINTENANCE: MaintenanceArgs = {"days": ["SA", "SU"], "hours": 8, "start_hour": 2}
@@ -57,7 +126,7 @@ DEFAULT_MAINTENANCE: MaintenanceArgs = {"days": ["SA", "SU"], "hours": 8, "start
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """What the user asked for, with every default filled in."""
+    """Cluster settings with all defaults."""
 
     authorized_networks: dict[str, str]
     auto_provisioning_limits: dict[str, int]
@@ -81,11 +150,11 @@ class ClusterSettings:
     system_min_nodes: int
 
 
-def cluster_settings(args: "InferenceClusterArgs") -> ClusterSettings:
-    """Returns the checked settings.
+def cluster_settings(args: InferenceClusterArgs) -> ClusterSettings:
+    """Return the validated settings.
 
     Raises:
-        pulumi.InputPropertyError: One of them breaks a rule.
+        pulumi.InputPropertyError: A setting breaks a rule.
     """
     cluster_name = name_of(args, "cluster_name", "cluster")
     mode = one_of(args, "mode", ("standard", "autopilot"))
@@ -97,7 +166,7 @@ def cluster_settings(args: "InferenceClusterArgs") -> ClusterSettings:
     ):
         if is_autopilot and args.get(field) is not None:
             raise pulumi.InputPropertyError(
-                name, "must be left out in autopilot mode, where GKE makes every node"
+                name, "must not be set in Autopilot mode, where GKE creates every node"
             )
     pool: SystemPoolArgs = args.get("system_pool") or {}
     least = _system_nodes(pool, "min_nodes", 1)
@@ -130,7 +199,7 @@ def cluster_settings(args: "InferenceClusterArgs") -> ClusterSettings:
     )
 
 
-def _location(args: "InferenceClusterArgs", is_autopilot: bool) -> str:
+def _location(args: InferenceClusterArgs, is_autopilot: bool) -> str:
     location = args["location"]
     if _REGION.fullmatch(location) or (_ZONE.fullmatch(location) and not is_autopilot):
         return location
@@ -138,7 +207,7 @@ def _location(args: "InferenceClusterArgs", is_autopilot: bool) -> str:
     raise pulumi.InputPropertyError("location", f"must be {kinds}, got {location!r}")
 
 
-def _node_zones(args: "InferenceClusterArgs") -> list[str] | None:
+def _node_zones(args: InferenceClusterArgs) -> list[str] | None:
     zones = args.get("node_zones")
     if not zones:
         return None
@@ -152,7 +221,7 @@ def _node_zones(args: "InferenceClusterArgs") -> list[str] | None:
     return sorted(others) or None
 
 
-def _node_account_id(args: "InferenceClusterArgs", cluster_name: str) -> str:
+def _node_account_id(args: InferenceClusterArgs, cluster_name: str) -> str:
     if args.get("node_account_id") is not None:
         return name_of(args, "node_account_id", "service_account")
     try:
@@ -179,16 +248,16 @@ def _fallback(pool: SystemPoolArgs) -> tuple[str, ...]:
     return types
 
 
-def _min_version(args: "InferenceClusterArgs") -> str | None:
+def _min_version(args: InferenceClusterArgs) -> str | None:
     version = args.get("min_version")
     if version is not None and not _VERSION.fullmatch(version):
         raise pulumi.InputPropertyError(
-            "minVersion", f"must be such as 1.36 or 1.36.4-gke.1391002, got {version!r}"
+            "minVersion", f"must be a version such as 1.36 or 1.36.4-gke.1391002, got {version!r}"
         )
     return version
 
 
-def _limits(args: "InferenceClusterArgs") -> dict[str, int]:
+def _limits(args: InferenceClusterArgs) -> dict[str, int]:
     limits = args.get("auto_provisioning_limits") or {}
     where = "autoProvisioningLimits"
     return {

@@ -1,4 +1,4 @@
-"""The pools of everything that needs no accelerator: one, and what stands in for it."""
+"""The node pools without accelerators: one, and its fallbacks."""
 
 import pulumi
 from pulumi_gcp import container
@@ -20,10 +20,10 @@ def system_pools(
     boot_disk_key: pulumi.Input[str] | None,
     opts: pulumi.ResourceOptions,
 ) -> None:
-    """Builds the system pool of a Standard cluster, and one for each fallback.
+    """Build the system pool of a Standard cluster, and one per fallback.
 
-    Another machine type changes the first pool in place, a new node before each that goes. The
-    autoscaler turns to a fallback while the machines of the first pool are out of stock.
+    A different machine type updates the first pool in place, one new node before each removed one.
+    The autoscaler uses a fallback while the first pool's machine type is out of stock.
     """
     first = settings.system_machine_type
     for machine_type in (first, *settings.system_fallback):
@@ -64,7 +64,7 @@ def system_pools(
             },
             opts=pulumi.ResourceOptions.merge(
                 opts,
-                # The autoscaler owns the count; GKE adds labels of its own.
+                # The autoscaler manages the count, and GKE adds labels.
                 pulumi.ResourceOptions(
                     ignore_changes=["initialNodeCount", "nodeConfig.resourceLabels"]
                 ),

@@ -1,4 +1,4 @@
-"""A Kubernetes service account that Google Cloud knows, with only the access it is given."""
+"""A Kubernetes service account with limited access to Google Cloud."""
 
 from typing import NotRequired, TypedDict
 
@@ -9,7 +9,7 @@ from pulumi_gcp import projects, secretmanager, storage
 from gke_inference.base.inputs import name_of, under
 
 ACCESS = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
-"""What `access` of a bucket grants; neither can change the bucket or its policy."""
+"""Roles for each `access` of a bucket. None can change the bucket or its policy."""
 
 _TOO_WIDE = ("roles/owner", "roles/editor", "roles/viewer")
 
@@ -29,29 +29,29 @@ class WorkloadIdentityArgs(TypedDict):
     namespace: str
     """Namespace of the service account."""
     project: pulumi.Input[str]
-    """Project of the cluster, whose workload pool knows the account."""
+    """Project of the cluster, whose workload pool contains the service account."""
     project_number: pulumi.Input[str]
     """Number of that project."""
     service_account_name: str
     """Name of the Kubernetes service account."""
     bucket_roles: NotRequired[dict[str, BucketAccessArgs]]
-    """Buckets it may use, by a name of yours for each. Default none."""
+    """Buckets it may use, each under a name of your choice. Default: none."""
     project_roles: NotRequired[list[str]]
-    """Roles on the whole project, such as `roles/monitoring.viewer`. Default none; owner, editor
-    and viewer are refused."""
+    """Project-level roles, such as `roles/monitoring.viewer`. Owner, editor and viewer are not
+    allowed. Default: none."""
     secrets: NotRequired[list[str]]
-    """Ids of Secret Manager secrets it may read. Default none."""
+    """IDs of Secret Manager secrets that it may read. Default: none."""
 
 
 class WorkloadIdentity(pulumi.ComponentResource):
-    """A service account whose pods sign in to Google Cloud as themselves.
+    """A service account whose pods authenticate to Google Cloud with their own identity.
 
-    Roles go to the `principal://` of the account: no Google service account, no key, no
-    annotation. Give the cluster's Kubernetes provider in `opts`.
+    Roles are granted to the account's `principal://`: there is no Google service account, key or
+    annotation. Pass the cluster's Kubernetes provider in `opts`.
     """
 
     principal: pulumi.Output[str]
-    """The IAM member, for roles on other things."""
+    """IAM member, for additional roles."""
     service_account_name: pulumi.Output[str]
     """Name of the Kubernetes service account."""
 
@@ -113,10 +113,10 @@ def principal(
     namespace: str,
     service_account: str,
 ) -> pulumi.Output[str]:
-    """Returns the IAM member of a Kubernetes service account.
+    """Return the IAM member of a Kubernetes service account.
 
-    cloud.google.com/kubernetes-engine/docs/how-to/workload-identity. Every cluster of the project
-    has the same workload pool, so the same namespace and name is the same principal in all.
+    cloud.google.com/kubernetes-engine/docs/how-to/workload-identity. All clusters of a project have
+    the same workload pool, so the same namespace and name are the same principal in all of them.
     """
     subject = f"subject/ns/{namespace}/sa/{service_account}"
     return _member("principal", project, project_number, subject)
@@ -125,7 +125,7 @@ def principal(
 def namespace_principals(
     project: pulumi.Input[str], project_number: pulumi.Input[str], namespace: str
 ) -> pulumi.Output[str]:
-    """Returns the IAM member of all service accounts of a namespace, in every cluster."""
+    """Return the IAM member for all service accounts of a namespace, in every cluster."""
     return _member("principalSet", project, project_number, f"namespace/{namespace}")
 
 

@@ -1,1 +1,1 @@
-"""Delivery of models from git: what reads their objects, and where from."""
+"""GitOps delivery of models: the sync tool and its source."""

@@ -8,16 +8,16 @@ from pulumi_gcp import gkehub
 from gke_inference.base.inputs import under, user_labels
 
 FEATURE = "configmanagement"
-"""Name that the fleet has for the feature."""
+"""Name of the fleet feature."""
 
 
 class SyncedClusterArgs(TypedDict):
-    """A cluster that joins the fleet."""
+    """A cluster to register with the fleet."""
 
     cluster_id: pulumi.Input[str]
     """`projects/P/locations/L/clusters/NAME`."""
     location: str
-    """Region of the membership: that of the cluster."""
+    """Region of the membership, which is that of the cluster."""
     membership: str
     """Name of the membership, unique in the project."""
 
@@ -26,18 +26,18 @@ class ConfigSyncArgs(TypedDict):
     """Inputs of `ConfigSync`."""
 
     clusters: dict[str, SyncedClusterArgs]
-    """Clusters by a name of yours, one or more."""
+    """Clusters, each under a name of your choice. At least one."""
     project: str
     """Project of the fleet and of the clusters."""
     labels: NotRequired[dict[str, str]]
-    """More labels for feature and memberships."""
+    """Additional labels for the feature and memberships."""
 
 
 class ConfigSync(pulumi.ComponentResource):
-    """Config Sync in clusters, with its upgrades left to Google.
+    """Config Sync in clusters, with automatic upgrades.
 
-    It makes the project's feature `configmanagement`, of which there is one, and a membership of
-    the fleet for each cluster. `ModelDelivery` says what a namespace reads.
+    Creates the project's only `configmanagement` feature, and a fleet membership for each cluster.
+    `ModelDelivery` defines what a namespace syncs.
     """
 
     memberships: pulumi.Output[list[str]]
@@ -88,5 +88,5 @@ class ConfigSync(pulumi.ComponentResource):
 
 
 def _resource_link(cluster_id: str) -> str:
-    """Returns a cluster as a membership names it."""
+    """Return the resource link of a cluster for its membership."""
     return f"//container.googleapis.com/{cluster_id}"

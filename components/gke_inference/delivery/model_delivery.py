@@ -1,4 +1,4 @@
-"""What a namespace has its models from: a tree of objects in git, or in a registry."""
+"""The source of a namespace's models: an object tree in git or in a registry."""
 
 from typing import Final, NotRequired, TypedDict
 
@@ -8,12 +8,13 @@ from gke_inference.base.inputs import name_of, one_of, under
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 
 SYNC_NAME: Final = "repo-sync"
-"""Name of the RepoSync. Its reconciler's account is `ns-reconciler-NAMESPACE` with this name alone:
-others have the name of the RepoSync in it."""
+"""Name of the RepoSync. With exactly this name, its reconciler's account is
+`ns-reconciler-NAMESPACE`; otherwise, the account name also contains that of the RepoSync."""
 TOOLS: Final = ("argo-cd", "config-sync")
 KINDS: Final = ("git", "oci")
 _TAKES_ALL: Final = {"configsync.gke.io/deletion-propagation-policy": "Foreground"}
-"""With it the objects go before the RepoSync; without it servers would stay, and be paid for."""
+"""Deletes the objects before the RepoSync. Without it, servers would keep running and cost
+money."""
 _ARGO_TAKES_ALL: Final = "resources-finalizer.argocd.argoproj.io"
 _GOOGLE_REGISTRY: Final = "-docker.pkg.dev"
 
@@ -22,29 +23,28 @@ class ModelDeliveryArgs(TypedDict):
     """Inputs of `ModelDelivery`."""
 
     directory: str
-    """Folder of the objects in the source; empty for its top."""
+    """Folder of the objects in the source, empty for the root."""
     kind: str
-    """Kind of the source: `git` or `oci`."""
+    """Type of the source: `git` or `oci`."""
     location: str
     """URL of the repository, or `HOST/PATH:TAG` of the artifact."""
     namespace: str
-    """Namespace of the objects, which exists."""
+    """Namespace of the objects, which must exist."""
     tool: str
-    """`config-sync` or `argo-cd`; it must be in the cluster."""
+    """`config-sync` or `argo-cd`, which must be in the cluster."""
     branch: NotRequired[str]
-    """Branch, where `kind` is git. Default `main`."""
+    """Branch, where `kind` is `git`. Default: `main`."""
     secret: NotRequired[str]
-    """Secret in the namespace to read the repository with, where the tool is Config Sync: keys
-    `username` and `token`, or `ssh`. Default: it is public."""
+    """Secret in the namespace that Config Sync uses to read the repository, with the keys
+    `username` and `token`, or `ssh`. Default: none, for a public repository."""
 
 
 class ModelDelivery(pulumi.ComponentResource):
-    """A RepoSync of Config Sync, or an Application of Argo CD, for one namespace.
+    """A Config Sync RepoSync, or an Argo CD Application, for one namespace.
 
-    Both prune what is no longer in the source, undo changes that others make, and take all objects
-    with them when they go. Argo CD must take
-    Applications from the namespace (`application.namespaces`), in a project of its name, which
-    `TeamShare` makes.
+    Both prune objects that are no longer in the source, revert changes by others, and delete all
+    objects when they are deleted. Argo CD must accept Applications from the namespace
+    (`application.namespaces`), in a project of the same name, which `TeamShare` creates.
     """
 
     object_name: pulumi.Output[str]
@@ -57,7 +57,7 @@ class ModelDelivery(pulumi.ComponentResource):
         name_of(args, "namespace", "namespace")
         tool, kind = one_of(args, "tool", TOOLS), one_of(args, "kind", KINDS)
         if args.get("secret") is not None and (tool, kind) != ("config-sync", "git"):
-            message = "must be left out but for git with config-sync"
+            message = "must not be set except for git with config-sync"
             raise pulumi.InputPropertyError("secret", f"{message}, got {args.get('secret')!r}")
         made = repo_sync(args) if tool == "config-sync" else application(args)
         register(name, made, under(self))
@@ -66,7 +66,7 @@ class ModelDelivery(pulumi.ComponentResource):
 
 
 def repo_sync(args: ModelDeliveryArgs) -> Manifest:
-    """Returns the RepoSync of Config Sync."""
+    """Return the Config Sync RepoSync."""
     place = {"dir": args["directory"]} if args["directory"] else {}
     spec: Manifest = {"sourceFormat": "unstructured", "sourceType": args["kind"]}
     if args["kind"] == "git":
@@ -93,12 +93,12 @@ def repo_sync(args: ModelDeliveryArgs) -> Manifest:
 
 
 def _login(repository: str) -> str:
-    """Returns how a secret signs in to a repository."""
+    """Return the authentication settings for a repository."""
     return "token" if repository.startswith(("https://", "http://")) else "ssh"
 
 
 def application(args: ModelDeliveryArgs) -> Manifest:
-    """Returns the Application of Argo CD, in the namespace that it is about."""
+    """Return the Argo CD Application, in the namespace that it manages."""
     namespace = args["namespace"]
     if args["kind"] == "git":
         repository, revision = args["location"], args.get("branch", "main")

@@ -1,1 +1,1 @@
-"""One endpoint over the gateways of several regions."""
+"""One endpoint for the gateways of several regions."""

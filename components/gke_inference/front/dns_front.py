@@ -1,4 +1,4 @@
-"""One host name for the gateways of all regions: Cloud DNS answers with the nearest healthy one."""
+"""One hostname for all regions' gateways: Cloud DNS answers with the nearest healthy one."""
 
 from typing import NotRequired, TypedDict
 
@@ -9,9 +9,10 @@ from gke_inference.base.inputs import name_of, one_of, under, whole
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 
 PROBE_REGIONS = ("asia-east1", "europe-west1", "us-central1")
-"""Where external gateways are probed from, three at a time as Google asks, on three continents."""
+"""Source regions of external health checks: three at a time, as Google requires, on three
+continents."""
 PROBE_SECONDS = 30
-"""Time between two probes: the least where Cloud DNS reads the result (compute.v1 healthChecks)."""
+"""Interval between health checks, the minimum for use by Cloud DNS (compute.v1 healthChecks)."""
 _FAILURES = 2
 
 
@@ -19,38 +20,39 @@ class DnsFrontArgs(TypedDict):
     """Inputs of `DnsFront`."""
 
     addresses: dict[str, pulumi.Input[str]]
-    """IP address of the gateway by region, one or more."""
+    """IP addresses of the gateways by region, one or more."""
     exposure: str
-    """`external` or `internal`, as the gateways are. The zone is public or private alike."""
+    """`external` or `internal`, like the gateways: the zone must be public or
+    private accordingly."""
     front_name: str
     """Name of the health check."""
     hostnames: list[str]
-    """Host names that lead to the gateways; the first is the one that is probed."""
+    """Hostnames of the gateways. The health check uses the first one."""
     port: int
-    """Port of the gateways, which speak HTTPS."""
+    """Port of the gateways, which serve HTTPS."""
     project: str
     """Project of the gateways."""
     zone: pulumi.Input[str]
-    """Name of the Cloud DNS zone that has the host names."""
+    """Name of the Cloud DNS zone that contains the hostnames."""
     network: NotRequired[pulumi.Input[str]]
-    """VPC of internal gateways; required with them."""
+    """VPC of internal gateways. Required for them."""
     ttl_seconds: NotRequired[int]
-    """How long others may remember an address, 5 to 86400. Default 30: for as long after a region
-    is known to be lost, clients go on asking it."""
+    """TTL of the records, 5 to 86400. Clients may continue to use a failed region for this long
+    after its health check fails. Default: 30."""
     zone_project: NotRequired[pulumi.Input[str]]
-    """Project of the zone. Default: that of the gateways."""
+    """Project of the zone. Default: the project of the gateways."""
 
 
 class DnsFront(pulumi.ComponentResource):
-    """Records with a geolocation policy whose targets are checked for health.
+    """DNS records with a geolocation policy and health-checked targets.
 
-    Clients get the address of the region nearest to them, and of the next one while it fails:
-    nothing is fenced. Google checks internal load balancers itself, and external ones by probes
-    of their list of models from three regions.
+    Clients get the IP address of the nearest region, or of the next one while it is unhealthy,
+    without geofencing. Google itself checks internal load balancers. For external ones, health
+    checks request the model list from three regions.
     """
 
     hostname: pulumi.Output[str]
-    """The first host name, which leads to the gateways once its record is there."""
+    """The first hostname, which resolves to the gateways once its record exists."""
 
     def __init__(
         self, name: str, args: DnsFrontArgs, opts: pulumi.ResourceOptions | None = None

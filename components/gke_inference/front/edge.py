@@ -1,6 +1,6 @@
-"""What guards a global load balancer: a rate limit for each address, and the oldest TLS it speaks.
+"""Protection of a global load balancer: a rate limit per IP address, and the minimum TLS version.
 
-The global forms of what `gke_inference.gateway.edge` makes for a region.
+The global counterparts of `gke_inference.gateway.edge`.
 """
 
 import pulumi
@@ -17,7 +17,7 @@ def security_policy(
     requests_per_minute: int,
     opts: pulumi.ResourceOptions,
 ) -> "compute.SecurityPolicy":
-    """Builds the policy of every backend service; each counts for itself."""
+    """Build the policy for all backend services. Each counts separately."""
     return compute.SecurityPolicy(
         name,
         description="Requests of one address a minute; what is more is refused with 429.",
@@ -32,7 +32,7 @@ def security_policy(
 def ssl_policy(
     name: str, physical_name: str, *, project: str, opts: pulumi.ResourceOptions
 ) -> "compute.SSLPolicy":
-    """Builds the policy of the proxy: without one load balancers accept TLS 1.0."""
+    """Build the SSL policy of the proxy. Without one, load balancers accept TLS 1.0."""
     return compute.SSLPolicy(
         name,
         min_tls_version="TLS_1_2",

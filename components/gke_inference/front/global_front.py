@@ -1,4 +1,4 @@
-"""One address for the gateways of all regions: a global external Application Load Balancer."""
+"""One IP address for the gateways of all regions: a global external Application Load Balancer."""
 
 from typing import NotRequired, TypedDict
 
@@ -21,18 +21,18 @@ class FrontRegionArgs(TypedDict):
     attachment: pulumi.Input[str]
     """Service attachment of its gateway: `attachment` of `PublishedGateway`."""
     subnetwork: pulumi.Input[str]
-    """Subnetwork of the region from which the front connects: a self link or a path."""
+    """Subnetwork of the region from which the front connects, as a self link or path."""
 
 
 class GlobalFrontArgs(TypedDict):
     """Inputs of `GlobalFront`."""
 
     answering: list[str]
-    """Regions that the plain URL leads to, of `regions`: they serve every model."""
+    """Regions of `regions` behind the plain URL, which serve every model."""
     certificate: str
-    """Name of a global Certificate Manager certificate with every host name."""
+    """Name of a global Certificate Manager certificate that covers all hostnames."""
     front_name: str
-    """Name of the load balancer's parts, at most 50 characters."""
+    """Prefix of the names of the load balancer's parts, at most 50 characters."""
     gateway_port: int
     """Port of the gateways, which speak HTTPS."""
     network: pulumi.Input[str]
@@ -40,32 +40,32 @@ class GlobalFrontArgs(TypedDict):
     project: str
     """Project of the load balancer."""
     regions: dict[str, FrontRegionArgs]
-    """Every region with a gateway; one that no list names is drained."""
+    """All regions with a gateway. A region in no list is drained."""
     labels: NotRequired[dict[str, str]]
-    """More labels."""
+    """Additional labels."""
     log_percent: NotRequired[float]
-    """Share of requests, 0 to 100, with a line in the access log. Default 100."""
+    """Percentage of requests in the access log, 0 to 100. Default: 100."""
     models: NotRequired[dict[str, list[str]]]
-    """Regions of each model that only some regions serve: `/models/NAME/v1` leads to them."""
+    """Regions of each model that only some regions serve, available under `/models/NAME/v1`."""
     port: NotRequired[int]
-    """Port that it listens on. Default 443, with a redirect from HTTP on port 80."""
+    """Port that it listens on. Default: 443, with a redirect from HTTP on port 80."""
     requests_per_minute: NotRequired[int]
-    """Requests that one address may make in a minute, 1 to 1000000; more are refused with 429.
-    Default 600."""
+    """Requests per minute that one IP address may send, 1 to 1000000. Further requests are rejected
+    with 429. Default: 600."""
     timeout_seconds: NotRequired[int]
-    """Longest a request may take, streams included: 1 to 3600, the default."""
+    """Maximum duration of a request in seconds, streams included: 1 to 3600. Default: 3600."""
 
 
 class GlobalFront(pulumi.ComponentResource):
-    """A global load balancer that leads each client to the nearest region that answers.
+    """A global load balancer that routes each client to the nearest region that answers.
 
-    Private Service Connect joins it to the internal gateway of each region, where the model is
-    read out of the request and the replica picked. A region whose gateway fails is left out by
-    outlier detection; what reached no gateway is tried in another region.
+    Private Service Connect connects it to the internal gateway of each region, which reads the
+    model from the request and picks the replica. Outlier detection excludes a region whose gateway
+    fails, and a request that reached no gateway is retried in another region.
     """
 
     address: pulumi.Output[str]
-    """The one IP address."""
+    """The global IP address."""
 
     def __init__(
         self, name: str, args: GlobalFrontArgs, opts: pulumi.ResourceOptions | None = None
@@ -91,7 +91,7 @@ class GlobalFront(pulumi.ComponentResource):
         self.register_outputs({"address": self.address})
 
     def _build_routes(self, name: str, args: GlobalFrontArgs) -> "compute.URLMap":
-        """Builds the backends, and the URL map before them."""
+        """Build the backends and the URL map."""
         guard = security_policy(
             f"{name}-guard",
             self._front,
@@ -169,7 +169,7 @@ class GlobalFront(pulumi.ComponentResource):
             certificates=[f"{where}/{args['certificate']}"],
             labels=labels,
             map=certificates.name,
-            matcher="PRIMARY",  # whatever host a client asks for: the certificate has them all
+            matcher="PRIMARY",  # for any hostname: the certificate covers all of them
             name=self._front,
             project=self._project,
             opts=under(self),
@@ -187,12 +187,12 @@ class GlobalFront(pulumi.ComponentResource):
         self._build_rule(name, "", address, proxy.id, self._port)
 
     def _build_redirect(self, name: str, address: "compute.GlobalAddress") -> None:
-        """Builds what sends plain HTTP to the HTTPS port; only the usual one has a redirect."""
+        """Build the redirect from HTTP to HTTPS, for the default port only."""
         if self._port != _HTTPS_PORT:
             return
         redirect = compute.URLMap(
             f"{name}-redirect",
-            # A client repeats its request as it was, with method and body.
+            # The redirect keeps the request's method and body.
             default_url_redirect={
                 "https_redirect": True,
                 "redirect_response_code": "PERMANENT_REDIRECT",

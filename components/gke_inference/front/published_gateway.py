@@ -1,4 +1,4 @@
-"""Offers the gateway of a region to other networks by Private Service Connect."""
+"""Publishes the gateway of a region to other networks with Private Service Connect."""
 
 from typing import TypedDict
 
@@ -10,7 +10,7 @@ from gke_inference.base.manifests import SeenObject
 from gke_inference.gateway.inference_gateway import FORWARDING_RULES
 
 _MOST_CONSUMERS = 5000
-"""Projects that an attachment accepts at most
+"""Maximum number of consumer projects of an attachment
 (docs.cloud.google.com/vpc/docs/about-controlling-access)."""
 
 
@@ -20,11 +20,11 @@ class PublishedGatewayArgs(TypedDict):
     attachment_name: str
     """Name of the service attachment."""
     consumers: dict[str, int]
-    """How many endpoints each project may connect, 1 or more, by project."""
+    """Maximum number of endpoints that each project may connect, 1 or more, by project."""
     gateway_id: pulumi.Input[str]
     """`NAMESPACE/NAME` of an internal Gateway: `gateway_id` of `InferenceGateway`."""
     nat_subnetwork: pulumi.Input[str]
-    """Subnet with the purpose PRIVATE_SERVICE_CONNECT that connections come from."""
+    """Subnet with purpose PRIVATE_SERVICE_CONNECT, the source of connections."""
     project: str
     """Project of the Gateway."""
     region: str
@@ -32,11 +32,11 @@ class PublishedGatewayArgs(TypedDict):
 
 
 class PublishedGateway(pulumi.ComponentResource):
-    """A service attachment on the load balancer of an internal Gateway.
+    """A service attachment for the load balancer of an internal Gateway.
 
-    GKE chooses the name of the load balancer's forwarding rule and writes it on the Gateway, so
-    the Gateway is read once it is programmed. Only the projects named may connect. Consumers in
-    other regions, a global load balancer for one, need a Gateway with `global_access`.
+    GKE chooses the name of the load balancer's forwarding rule and writes it to the Gateway, so the
+    Gateway is read once it is programmed. Only the listed projects may connect. Consumers in other
+    regions, such as a global load balancer, need a Gateway with `global_access`.
     """
 
     attachment: pulumi.Output[str]
@@ -54,12 +54,12 @@ class PublishedGateway(pulumi.ComponentResource):
                 {"connection_limit": limit, "project_id_or_num": project}
                 for project, limit in sorted(_consumers(args).items())
             ],
-            # the gateway would take the header of the PROXY protocol for a broken request
+            # the gateway would reject the PROXY protocol header as an invalid request
             enable_proxy_protocol=False,
             name=attachment_name,
             nat_subnets=[args["nat_subnetwork"]],
             project=args["project"],
-            # a project that leaves the list loses its connections, not only the next ones
+            # removing a project from the list also closes its existing connections
             reconcile_connections=True,
             region=args["region"],
             target_service=self._forwarding_rule(name, args),
@@ -75,10 +75,10 @@ class PublishedGateway(pulumi.ComponentResource):
 
 
 def forwarding_rule(where: str, annotations: dict[str, str] | None) -> str:
-    """Returns the self link of the forwarding rule that a Gateway's annotations name.
+    """Return the self link of the forwarding rule in a Gateway's annotations.
 
-    The value is a name, or in newer releases a path; a Gateway with several ports has several,
-    after commas. Ours have one port.
+    The value is a name or, in newer releases, a path. A Gateway with several ports has several
+    values, separated by commas. Ours have one port.
 
     Args:
         where: `projects/PROJECT/regions/REGION` of the Gateway.

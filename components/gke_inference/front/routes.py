@@ -1,4 +1,4 @@
-"""How a global load balancer leads requests to regions: URL maps, and when a region is left out."""
+"""Routing of a global load balancer to regions: URL maps and outlier detection."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ import pulumi
 from pulumi_gcp import compute
 
 PATH_OF_MODELS = "/models/"
-"""Before the name of a model, in the path that only its own regions answer."""
+"""Path prefix before a model's name that only the model's regions answer."""
 
 OUTLIER_DETECTION: "compute.BackendServiceOutlierDetectionArgsDict" = {
     "base_ejection_time": {"seconds": 30},
@@ -18,18 +18,18 @@ OUTLIER_DETECTION: "compute.BackendServiceOutlierDetectionArgsDict" = {
     "interval": {"seconds": 1},
     "max_ejection_percent": 50,
 }
-"""A region that fails is left out for a while: backends of Private Service Connect have no health
+"""Temporarily excludes a failing region, since Private Service Connect backends have no health
 checks (docs.cloud.google.com/vpc/docs/access-apis-managed-services-backends)."""
 
 _TRIES = 2
 _UNANSWERED = ("connect-failure", "refused-stream")
-"""What is tried again: an answer that was begun must not be generated twice."""
+"""Retry conditions: an answer that has started must not be generated twice."""
 
 
 def path_matcher(
     backend: pulumi.Input[str], models: Mapping[str, pulumi.Input[str]]
 ) -> "compute.URLMapPathMatcherArgsDict":
-    """Returns the matcher of every host: regions tell their hosts apart.
+    """Return the path matcher for every host. Regions distinguish their hosts themselves.
 
     Args:
         backend: Backend service of the plain URL.

@@ -1,4 +1,4 @@
-"""Registers what stands behind a Gateway: pools with pickers and routes, and the catalogue."""
+"""Registers the objects behind a Gateway: pools with pickers and routes, and the model catalog."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,25 +17,26 @@ from . import routes as gateway_routes
 from .checks import FAILURE_MODES
 from .model_catalogue import catalogue_objects
 from .picker import picker_objects
+from .picker_config import FlowControl
 from .routes import RoutedModel
 
 
 @dataclass(frozen=True)
 class Backends:
-    """The children of a component that has models behind a Gateway."""
+    """The children of a component with models behind a Gateway."""
 
     name: str
-    """Name of the component, which those of its children start with."""
+    """Name of the component, the prefix of its children's names."""
     args: Mapping[str, Any]
-    """Inputs of the component: `InferenceGatewayArgs` or `ModelRoutesArgs`."""
+    """Arguments of the component: `InferenceGatewayArgs` or `ModelRoutesArgs`."""
     opts: pulumi.ResourceOptions
     """Options of a child."""
     behind: pulumi.ResourceOptions
-    """Options of a child that attaches to the Gateway, which may have to be there first."""
+    """Options of a child that attaches to the Gateway and may depend on it."""
     guard: pulumi.Resource | None = None
-    """The Cloud Armor policy, where the component makes it: what names it goes first."""
+    """The Cloud Armor policy, if the component creates it. It is deleted after its users."""
     definitions: tuple[pulumi.Resource, ...] = ()
-    """Kinds that pickers watch, where the component makes them."""
+    """Kinds that pickers watch, if the component creates them."""
 
     @property
     def _place(self) -> tuple[str, str, str | None]:
@@ -46,11 +47,11 @@ class Backends:
         return self.args.get("gateway_namespace")
 
     def add_catalogue(self, models: list[RoutedModel], path: str = CATALOGUE_PATH) -> None:
-        """Register the web server that lists models, and its route.
+        """Register the model catalog and its route.
 
         Args:
-            models: What it lists.
-            path: Where it lists them; on another path than the usual one it answers nothing else.
+            models: Models to list.
+            path: Path of the list. If it is not the default, nothing else is answered.
         """
         namespace, gateway, hostname = self._place
         catalogue, port = f"{gateway}-catalogue", gateway_catalogue.PORT
@@ -66,6 +67,7 @@ class Backends:
             hostname,
             port,
             path=path,
+            models=models,
             gateway_namespace=self._gateway_namespace,
         )
         policies = gateway_routes.policies(
@@ -81,7 +83,7 @@ class Backends:
             register(f"{self.name}-catalogue-{role_of(obj)}", obj, self._guarded(self.behind))
 
     def add(self, model: RoutedModel) -> None:
-        """Register a model: its pool, that of its canary, and the routes to them."""
+        """Register a model: its pool, its canary's pool, and their routes."""
         pools = [self._add_pool(f"{self.name}-{model.pool_name}", model)]
         canary = model.canary
         if canary is not None:
@@ -98,13 +100,21 @@ class Backends:
             for number, obj in enumerate(pinned, 1):
                 register(f"{self.name}-{canary.pool_name}-pinned-{number}", obj, behind_pools)
 
-    def _add_pool(self, name: str, model: RoutedModel) -> pulumi.Resource:
-        """Register one version of a model behind the load balancer: all but its routes."""
+    def export(self, model: RoutedModel, annotations: Mapping[str, str]) -> None:
+        """Register a model's pool for Gateways of other clusters, without routes and policies."""
+        self._add_picked(f"{self.name}-{model.pool_name}", model, annotations)
+
+    def _add_picked(
+        self, name: str, model: RoutedModel, annotations: Mapping[str, str] | None = None
+    ) -> tuple[pulumi.Resource, pulumi.ResourceOptions]:
+        """Register a pool, its picker and its objectives. Return the pool, and options after it."""
         namespace = self.args["namespace"]
-        is_closed = model.threshold_tokens is not None
-        mode = FAILURE_MODES["closed" if is_closed else self.args.get("picker_failure", "open")]
-        pool = register(name, gateway_routes.pool(model, namespace, mode), self.opts)
-        # A picker is ready only once it has seen its pool, and starts only where its kinds exist.
+        mode = FAILURE_MODES[
+            "closed" if model.has_roles else self.args.get("picker_failure", "open")
+        ]
+        made = gateway_routes.pool(model, namespace, mode, annotations)
+        pool = register(name, made, self.opts)
+        # A picker becomes ready once it has seen its pool, and starts only if its kinds exist.
         after_pool = pulumi.ResourceOptions.merge(
             self.opts, pulumi.ResourceOptions(depends_on=[pool, *self.definitions])
         )
@@ -117,13 +127,19 @@ class Backends:
                 replicas=int(self.args.get("picker_replicas", 1)),
                 threshold_tokens=model.threshold_tokens,
                 metrics=engine(model.engine).metrics,
+                flow=self._flow,
             ):
                 register(f"{name}-picker-{role_of(obj)}", obj, after_pool)
         for obj in gateway_routes.objectives(model, namespace):
             register(f"{name}-{obj['metadata']['name']}", obj, after_pool)
+        return pool, after_pool
+
+    def _add_pool(self, name: str, model: RoutedModel) -> pulumi.Resource:
+        """Register one version of a model, except its routes."""
+        pool, after_pool = self._add_picked(name, model)
         for obj in gateway_routes.policies(
             model.pool_name,
-            namespace,
+            self.args["namespace"],
             model.backend,
             health_path=engine(model.engine).health_path,
             port=model.target_port,
@@ -134,13 +150,18 @@ class Backends:
         return pool
 
     def _guarded(self, opts: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-        """Return the options of a backend's policies: the policy they name goes after them."""
+        """Return the options of backend policies, which go before the Cloud Armor policy."""
         needed: list[pulumi.Resource] = [] if self.guard is None else [self.guard]
         return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=needed))
 
     @property
+    def _flow(self) -> FlowControl | None:
+        seconds = self.args.get("fairness_wait_seconds")
+        return None if seconds is None else FlowControl(int(seconds))
+
+    @property
     def _edge(self) -> dict[str, Any]:
-        """What the policies of every backend have in common."""
+        """Settings that all backend policies share."""
         is_open = self.args["exposure"] == "external"
         return {
             "log_percent": float(self.args.get("log_percent", 100)),
@@ -149,5 +170,5 @@ class Backends:
 
 
 def role_of(obj: Manifest) -> str:
-    """Return the part of a child's name that says which kind of object it is."""
+    """Return the part of a child's name that identifies the kind of object."""
     return str(obj["kind"]).lower()

@@ -1,8 +1,8 @@
-"""A canary: a second version of a model behind the same name, and the header that pins a version.
+"""A canary: a second version of a model under the same name, and the header that selects a version.
 
-Both versions answer to the model's name and to its adapters' names. A request is dealt to one of
-them by weight, unless it names a version itself: a match of two headers is more specific than one
-of the model's name alone, so the load balancer tries it first.
+Both versions answer to the model's name and to its adapters' names. Requests are split between them
+by weight, unless a request selects a version: a match of two headers is more specific than one of
+the model's name alone, so the load balancer tries it first.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ STABLE = "stable"
 
 
 def canary_model(model: RoutedModel, canary: RoutedCanary) -> RoutedModel:
-    """Returns the canary as a model: a pool, a picker and objectives of its own."""
+    """Return the canary as a model, with its own pool, picker and objectives."""
     return replace(
         model,
         canary=None,
@@ -42,10 +42,10 @@ def pinned_routes(
     hostname: str | None,
     gateway_namespace: str | None = None,
 ) -> list[Manifest]:
-    """Returns the HTTPRoutes of requests that name a version in `x-model-version`.
+    """Return the HTTPRoutes for requests that select a version in `x-model-version`.
 
-    The value is the canary's version or `stable`. Any other value, or one that outlived its canary,
-    is as good as none.
+    The value is the canary's version or `stable`. Any other value, including the version of a
+    removed canary, has no effect.
     """
     pools = {canary.version: canary.pool_name, STABLE: model.pool_name}
     rules: list[Manifest] = [

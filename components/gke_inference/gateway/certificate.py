@@ -1,4 +1,4 @@
-"""The certificate of a gateway, authorized by a record in Cloud DNS."""
+"""The certificate of a gateway, with DNS authorization in Cloud DNS."""
 
 from typing import NotRequired, TypedDict
 
@@ -12,33 +12,33 @@ class GatewayCertificateArgs(TypedDict):
     """Inputs of `GatewayCertificate`."""
 
     certificate_name: str
-    """Name of the certificate and of its authorization, as the gateway names it."""
+    """Name of the certificate and its DNS authorization, as referenced by the gateway."""
     hostname: str
-    """Host name that it proves."""
+    """Hostname of the certificate."""
     location: str
-    """Region of the gateway: a regional gateway takes certificates of its region only."""
+    """Region of the gateway. A regional gateway accepts only certificates of its region."""
     project: pulumi.Input[str]
     """Project of the gateway."""
     zone: pulumi.Input[str]
-    """Name of the Cloud DNS zone that has the host name. It must be public: Google's certificate
-    authority looks the record up."""
+    """Name of the Cloud DNS zone that contains the hostname. It must be public, so that Google's
+    certificate authority can look up the record."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the certificate."""
+    """Additional labels for the certificate."""
     ttl_seconds: NotRequired[int]
-    """How long others may remember the record, 5 to 86400. Default 300."""
+    """TTL of the record, 5 to 86400. Default: 300."""
     zone_project: NotRequired[pulumi.Input[str]]
     """Project of the zone. Default: the gateway's."""
 
 
 class GatewayCertificate(pulumi.ComponentResource):
-    """A regional certificate that Google issues and renews while one DNS record stays.
+    """A regional Google-managed certificate, renewed as long as its DNS record exists.
 
-    No load balancer is needed first, so a gateway finds the certificate when it is made. Until
-    Google has seen the record, which takes minutes, the certificate is PROVISIONING.
+    It needs no load balancer, so it is available when the gateway is created. The certificate is
+    PROVISIONING until Google has seen the record, which takes minutes.
     """
 
     certificate_name: pulumi.Output[str]
-    """Name of the certificate, for the gateway. It is known once the record is there."""
+    """Name of the certificate, for the gateway. Known once the record exists."""
     record_name: pulumi.Output[str]
     """Name of the record that authorizes it."""
 
@@ -54,7 +54,7 @@ class GatewayCertificate(pulumi.ComponentResource):
             location=args["location"],
             name=args["certificate_name"],
             project=args["project"],
-            # with fixed records, certificates of two regions would ask for records of one name
+            # with fixed records, certificates of two regions would need the same record
             type="PER_PROJECT_RECORD",
             opts=under(self),
         )

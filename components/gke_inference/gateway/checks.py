@@ -1,4 +1,4 @@
-"""What an `InferenceGateway` refuses before it creates anything."""
+"""Input validation of `InferenceGateway`."""
 
 import re
 from collections.abc import Mapping
@@ -16,25 +16,29 @@ GATEWAY_CLASSES = {
     "internal": "gke-l7-rilb",
 }
 FAILURE_MODES = {"closed": "FailClose", "open": "FailOpen"}
+LONGEST_WAIT_SECONDS = 9
+"""Longest time that a request may wait in a picker. The longest documented timeout of a load
+balancer's callout is 10 seconds, and whether it applies to pickers is not documented
+(docs.cloud.google.com/service-extensions/docs/quotas)."""
 _TASKS = ("embed", "generate", "image")
 _MAX_TIMEOUT_SECONDS = 3600
 _HTTPS_PORT = 443
 _HTTP_PORT = 80
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-# A header value must match exactly what a client sends: printable, no spaces, no wildcards.
+# Header matches are exact: values must be printable, without spaces or wildcards.
 _SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}")
-# The 63 characters of a Service name less the longest suffix (`-body-router`, `-interactive`).
+# The 63 characters of a Service name minus the longest suffix (`-body-router`, `-interactive`).
 _MAX_NAME = 51
 
 
 def listener_port(args: Mapping[str, Any]) -> int:
-    """Returns the port of the listener: as asked, else 443 with a certificate and 80 without."""
+    """Return the port of the listener: as set, otherwise 443 with a certificate and 80 without."""
     default = _HTTP_PORT if args.get("certificate") is None else _HTTPS_PORT
     return int(args.get("port", default))
 
 
 def checked_gateway(args: Mapping[str, Any]) -> list[RoutedModel]:
-    """Returns the models of an `InferenceGateway` with their defaults.
+    """Return the models of an `InferenceGateway` with their defaults.
 
     Raises:
         pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
@@ -42,9 +46,9 @@ def checked_gateway(args: Mapping[str, Any]) -> list[RoutedModel]:
     _within("port", listener_port(args), 1, 65_535)
     _within("requestsPerMinute", int(args.get("requests_per_minute", 1)), 1, 1_000_000)
     if args["exposure"] == "internal" and args.get("requests_per_minute") is not None:
-        _refuse("requestsPerMinute", "must be left out when exposure is 'internal'")
+        _refuse("requestsPerMinute", "must not be set when exposure is 'internal'")
     if args["exposure"] != "internal" and args.get("global_access", False):
-        _refuse("globalAccess", f"must be left out when exposure is {args['exposure']!r}")
+        _refuse("globalAccess", f"must not be set when exposure is {args['exposure']!r}")
     if args["exposure"] == "internal" and args.get("subnetwork") is None:
         _refuse("subnetwork", "must be set when exposure is 'internal', got nothing")
     if args.get("hostname") is not None and args.get("certificate") is None:
@@ -66,11 +70,11 @@ def _check_sources(args: Mapping[str, Any]) -> None:
         if host is not None and args.get("certificate") is None:
             _refuse(f"{where}.hostname", f"needs 'certificate', got {host!r} without one")
         if host is not None and hosts.count(host) > 1:
-            _refuse(f"{where}.hostname", f"must be a host of its own, got {host!r}")
+            _refuse(f"{where}.hostname", f"must be a unique hostname, got {host!r}")
 
 
 def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
-    """Returns the models behind a Gateway with their defaults.
+    """Return the models behind a Gateway with their defaults.
 
     Raises:
         pulumi.InputPropertyError: A plain argument is out of range or contradicts another.
@@ -84,10 +88,24 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     if not 0 <= percent <= 100:
         _refuse("logPercent", f"must be 0 to 100, got {percent}")
     models = [_model(f"models[{at}]", each) for at, each in enumerate(args["models"])]
+    _check_fairness(args, models)
     canaries = [model.canary.pool_name for model in models if model.canary is not None]
     _unique("poolName", [*(model.pool_name for model in models), *canaries])
     _unique("modelName", [name for model in models for name in model.served_names])
     return models
+
+
+def _check_fairness(args: Mapping[str, Any], models: list[RoutedModel]) -> None:
+    seconds = args.get("fairness_wait_seconds")
+    if seconds is None:
+        return
+    _within("fairnessWaitSeconds", int(seconds), 1, LONGEST_WAIT_SECONDS)
+    for at, model in enumerate(models):
+        if model.has_roles:
+            where = f"models[{at}].prefillThresholdTokens"
+            _refuse(
+                where, f"must not be set with 'fairnessWaitSeconds', got {model.threshold_tokens}"
+            )
 
 
 def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
@@ -119,9 +137,9 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         threshold_tokens=None if threshold is None else int(threshold),
         timeout_seconds=int(args["timeout_seconds"]),
     )
-    if model.has_live_adapters and (model.canary is not None or not model.is_picked):
+    if model.has_live_adapters and (model.canary is not None or task == "embed"):
         what = "a canary" if model.canary is not None else "task 'embed'"
-        _refuse(f"{where}.hasLiveAdapters", f"must be left out with {what}")
+        _refuse(f"{where}.hasLiveAdapters", f"must be false with {what}")
     for name in model.served_names:
         if not _SERVED_NAME.fullmatch(name):
             _refuse(
@@ -165,7 +183,7 @@ def _named(path: str, value: str) -> None:
     if len(value) > _MAX_NAME or not _NAME.fullmatch(value):
         _refuse(
             path,
-            f"must be at most {_MAX_NAME} lower-case letters, digits and dashes"
+            f"must be at most {_MAX_NAME} lowercase letters, digits and dashes"
             f" that start with a letter, got {value!r}",
         )
 

@@ -1,7 +1,7 @@
-"""The two kinds the endpoint picker watches that GKE does not install with InferencePool.
+"""The two kinds that the endpoint picker watches but GKE does not install with InferencePool.
 
-A picker does not start without them, and an InferenceObjective cannot be made. Fields:
-gateway-api-inference-extension v1.2.0, config/crd/bases.
+Without them, a picker does not start and an InferenceObjective cannot be created. Fields:
+gateway-api-inference-extension v1.5.0, config/crd/bases.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ _STATUS: Manifest = {
 
 
 def definitions() -> dict[str, Manifest]:
-    """Returns the definitions by role: `objective` and `rewrite`."""
+    """Return the definitions by role: `objective` and `rewrite`."""
     return {
         "objective": _definition(
             "inference_objective",
@@ -86,7 +86,7 @@ def _rules() -> Manifest:
     rule: Manifest = {
         "properties": {
             "matches": {"items": match, "type": "array"},
-            "split": {"items": target, "minItems": 1, "type": "array"},
+            "targets": {"items": target, "minItems": 1, "type": "array"},
         },
         "type": "object",
     }

@@ -1,6 +1,6 @@
-"""What guards the edge of a gateway: a rate limit for each address, and the oldest TLS it speaks.
+"""Protection of a gateway's edge: a rate limit per IP address, and the minimum TLS version.
 
-Both are regional, as the load balancers are: Cloud Armor backend policies
+Both are regional, like the load balancers: Cloud Armor backend policies
 (docs.cloud.google.com/armor/docs/rate-limiting-overview) and SSL policies
 (docs.cloud.google.com/load-balancing/docs/ssl-policies-concepts).
 """
@@ -14,14 +14,14 @@ from gke_inference.base.manifests import Manifest, labels_for, manifest
 from gke_inference.catalogue.versions import api
 
 REQUESTS_PER_MINUTE = 600
-"""Requests of one address to one backend before more are refused with 429."""
+"""Requests per minute from one IP address to one backend before 429 responses."""
 _INTERVAL_SECONDS = 60
 _LAST_PRIORITY = 2_147_483_647
 _EVERYBODY = {"config": {"src_ip_ranges": ["*"]}, "versioned_expr": "SRC_IPS_V1"}
 
 
 def throttling_rules(requests_per_minute: int) -> list[Any]:
-    """Returns the rules of a policy, regional or global: a limit for each address."""
+    """Return the rules of a regional or global policy: a limit per IP address."""
     return [
         {
             "action": "throttle",
@@ -37,7 +37,7 @@ def throttling_rules(requests_per_minute: int) -> list[Any]:
                 },
             },
         },
-        # Google adds it where it is missing, which would be a difference at every preview.
+        # Google adds it if it is missing, which would show as a change in every preview.
         {"action": "allow", "match": _EVERYBODY, "priority": _LAST_PRIORITY},
     ]
 
@@ -51,7 +51,7 @@ def security_policy(
     requests_per_minute: int,
     opts: pulumi.ResourceOptions,
 ) -> "compute.RegionSecurityPolicy":
-    """Builds the policy of every backend; each backend counts for itself."""
+    """Build the policy for all backends. Each backend counts separately."""
     return compute.RegionSecurityPolicy(
         name,
         description="Requests of one address a minute; what is more is refused with 429.",
@@ -72,7 +72,7 @@ def ssl_policy(
     region: pulumi.Input[str],
     opts: pulumi.ResourceOptions,
 ) -> "compute.RegionSslPolicy":
-    """Builds the policy of the listener: without one load balancers accept TLS 1.0."""
+    """Build the SSL policy of the listener. Without one, load balancers accept TLS 1.0."""
     return compute.RegionSslPolicy(
         name,
         min_tls_version="TLS_1_2",
@@ -87,7 +87,7 @@ def ssl_policy(
 def gateway_policy(
     gateway: str, namespace: str, *, global_access: bool = False, ssl_policy_name: str | None = None
 ) -> Manifest:
-    """Returns the GCPGatewayPolicy of a Gateway: its SSL policy, and access from other regions."""
+    """Return the GCPGatewayPolicy of a Gateway: SSL policy and access from other regions."""
     kind = api("gateway")
     default: Manifest = {}
     if global_access:

@@ -1,4 +1,4 @@
-"""The one endpoint of a region: OpenAI's API in front of every model, with a picker behind each."""
+"""The inference endpoint of a region: an OpenAI-compatible API with a picker for each model."""
 
 import json
 from typing import NotRequired, TypedDict
@@ -15,136 +15,142 @@ from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_poli
 from .router import router_objects, routing_extension
 
 FORWARDING_RULES = "networking.gke.io/forwarding-rules"
-"""Annotation in which GKE names the forwarding rules of a Gateway."""
+"""Annotation with the names of a Gateway's forwarding rules, which GKE sets."""
 
 
 class RoutedCanaryArgs(TypedDict):
-    """A second version of a model, which answers to the same names."""
+    """A second version of a model, served under the same names."""
 
     pool_name: str
     """Kubernetes name of its pool, at most 51 characters."""
     selector: dict[str, str]
     """Labels of the pods that serve this version."""
     version: str
-    """Name of the version: a request with the header `x-model-version: VERSION` is answered by it,
-    whatever its share, and one with `x-model-version: stable` by the other. Not `stable`."""
+    """Name of the version, not `stable`. It answers requests with the header `x-model-version:
+    VERSION`, whatever its share. Requests with `x-model-version: stable` go to the other
+    version."""
     engine: NotRequired[str]
-    """Engine of its pods. Default: the model's."""
+    """Engine of its pods. Default: the model's engine."""
     percent: NotRequired[int]
-    """Share of the other requests, 0 (default) to 100. Raise it once a replica is ready: the share
-    of a version without one is answered with 503."""
+    """Percentage of the other requests, 0 (default) to 100. Raise it once a replica is ready: the
+    share of a version without a ready replica is answered with 503."""
 
 
 class RoutedModelArgs(TypedDict):
     """One model behind an `InferenceGateway`."""
 
     model_name: str
-    """Name clients put into `model`."""
+    """Name that clients send in `model`."""
     pool_name: str
     """Kubernetes name of its pool, at most 51 characters."""
     selector: dict[str, str]
-    """Labels of the pods that serve it, whatever hardware they run on."""
+    """Labels of the pods that serve it, on all hardware."""
     target_port: int
-    """Port the engine listens on."""
+    """Port that the engine listens on."""
     timeout_seconds: int
-    """Longest a request may take, streams included: 1 to 3600."""
+    """Maximum duration of a request in seconds, streams included: 1 to 3600."""
     adapters: NotRequired[list[str]]
-    """LoRA adapters clients may name instead of the model."""
+    """LoRA adapters that clients may request instead of the model."""
     canary: NotRequired[RoutedCanaryArgs]
-    """A second version that takes a share of the requests for the model and its adapters."""
+    """A second version that receives a share of the requests for the model and its adapters."""
     engine: NotRequired[str]
-    """Engine of its pods, which says what their metrics are called. Default `vllm`."""
+    """Engine of its pods, which determines their metric names. Default: `vllm`."""
     has_live_adapters: NotRequired[bool]
-    """Whether adapters come while it serves. Then only the paths of prompts are routed, and the
-    header `X-Gateway-Base-Model-Name` sends an adapter's name to its model. Not with a canary."""
+    """Whether adapters are uploaded while it serves. If so, only prompt paths are routed, and the
+    header `X-Gateway-Base-Model-Name` routes an adapter's name to its model. Not with a canary."""
     prefill_threshold_tokens: NotRequired[int]
-    """The pool has prefill and decode replicas, told apart by the label `llm-d.ai/role`: prompts
-    with as many tokens that are in no cache go through a prefill replica; 0 sends every prompt.
-    Such a pool is closed while its picker is away, whatever `pickerFailure` says: the picker is
-    what keeps clients from choosing the address that a side-car calls."""
+    """For pools with prefill and decode replicas, labeled `llm-d.ai/role`: prompts with at least
+    this many uncached tokens go through a prefill replica; 0 sends every prompt. Such a pool
+    rejects requests while its picker is unavailable, regardless of `pickerFailure`: the picker
+    prevents clients from choosing the address that the sidecar calls."""
     priority: NotRequired[int]
-    """Priority of the objective `POOL-interactive`, 0 or more. Default 10; `POOL-batch` has -1."""
+    """Priority of the objective `POOL-interactive`, 0 or more. Default: 10; `POOL-batch` has -1."""
     task: NotRequired[str]
-    """`generate` (default), `embed` or `image`. The picker reads requests of the first only, so the
-    others are spread over the replicas by the load balancer."""
+    """`generate` (default), `embed` or `image`. The picker can read only `generate` requests; the
+    load balancer spreads others over the replicas."""
 
 
 class RouteSourceArgs(TypedDict):
-    """A namespace beside the Gateway's own whose routes it takes."""
+    """A namespace, other than the Gateway's own, whose routes the Gateway accepts."""
 
     namespace: str
     """Name of the namespace."""
     hostname: NotRequired[str]
-    """Host of a listener of its own, which no other namespace's routes attach to; needs
-    `certificate`. Default: the Gateway's host, which such namespaces share."""
+    """Hostname of a dedicated listener that accepts routes from this namespace only. Requires
+    `certificate`. Default: the Gateway's hostname, which such namespaces share."""
 
 
 class InferenceGatewayArgs(TypedDict):
     """Inputs of `InferenceGateway`."""
 
     address_name: str
-    """Name of the static regional IP address it reserves."""
+    """Name of the static regional IP address to reserve."""
     exposure: str
-    """`external` (regional external load balancer) or `internal` (only the VPC)."""
+    """`external` (regional external load balancer) or `internal` (VPC only)."""
     gateway_name: str
     """Kubernetes name of the Gateway, at most 51 characters."""
     models: list[RoutedModelArgs]
-    """The models, each with its own pool; empty where all are those of `routeSources`."""
+    """Models, each with its own pool. Empty if all models are those of `routeSources`."""
     namespace: str
-    """Namespace of the Gateway, the pools and the model servers: a pool selects only there."""
+    """Namespace of the Gateway, the pools and the model servers. A pool selects pods only in its
+    namespace."""
     region: pulumi.Input[str]
-    """Region of the cluster, where the address is reserved."""
+    """Region of the cluster and the IP address."""
     backend_names: NotRequired[list[str]]
-    """Names that `ModelBackends` routes, listed beside the models. Default none."""
+    """Names that `ModelBackends` routes, to list with the models. Default: none."""
     certificate: NotRequired[str]
-    """Certificate Manager certificate (regional). With it the gateway speaks HTTPS only."""
+    """Regional Certificate Manager certificate. If set, the gateway serves HTTPS only."""
+    fairness_wait_seconds: NotRequired[int]
+    """If set, requests for which no replica has room wait in the picker, in a queue for each client
+    (header `x-gateway-inference-fairness-id`), and the queues take turns. A request that waited
+    this many seconds, 1 to 9, is rejected with 503. Requires a `ClientGate`, which sets the header.
+    Default: requests wait in the engines, in order of arrival."""
     global_access: NotRequired[bool]
-    """Internal only: whether clients of other regions reach it, as a global front needs. Default
-    no."""
+    """Internal only: whether clients in other regions can reach it, as a global front requires.
+    Default: false."""
     has_batches: NotRequired[bool]
-    """Whether `/v1/files` and `/v1/batches` are those of a `BatchService`: the body-based router
-    does not see them. Default no."""
+    """Whether a `BatchService` serves `/v1/files` and `/v1/batches`, which then bypass the
+    body-based router. Default: false."""
     has_definitions: NotRequired[bool]
-    """Whether the cluster has the kinds InferenceObjective and InferenceModelRewrite already, from
-    another gateway or another hand. Default no: GKE brings InferencePool only, so they are made."""
+    """Whether the cluster already has the kinds InferenceObjective and InferenceModelRewrite, from
+    another gateway or managed elsewhere. Default: false, since GKE installs only InferencePool."""
     hostname: NotRequired[str]
-    """Host clients use; needs `certificate`. Without it every host is answered."""
+    """Hostname that clients use; requires `certificate`. Default: any hostname."""
     is_published: NotRequired[bool]
-    """Whether a run waits until GKE has named the forwarding rule, which `PublishedGateway` reads.
-    Default no."""
+    """Whether a deployment waits until GKE has named the forwarding rule, which `PublishedGateway`
+    reads. Default: false."""
     log_percent: NotRequired[float]
-    """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
+    """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
     picker_failure: NotRequired[str]
-    """What happens while a picker is away. `open` (default): requests go to any ready replica,
-    because every replica of a pool can answer every request and a lost optimisation must not be a
-    lost service. `closed`: requests fail; for pools whose replicas are not alike."""
+    """Behavior while a picker is unavailable. `open` (default): requests go to any ready replica,
+    since every replica of a pool can answer every request. `closed`: requests fail, for pools whose
+    replicas differ."""
     picker_replicas: NotRequired[int]
-    """Pickers per pool, default 1; more are standbys that take over by leader election."""
+    """Pickers per pool. Additional pickers are on standby and take over by leader election.
+    Default: 1."""
     port: NotRequired[int]
-    """Port of the listener. Default 443 with a certificate, else 80."""
+    """Port of the listener. Default: 443 with a certificate, otherwise 80."""
     project: NotRequired[pulumi.Input[str]]
-    """Project of the address. Default: the provider's."""
+    """Project of the IP address. Default: the provider's."""
     requests_per_minute: NotRequired[int]
-    """External only: requests that one address may make of one model in a minute, 1 to 1000000;
-    more are refused with 429. Default 600."""
+    """External only: requests per minute that one IP address may send to one model, 1 to 1000000.
+    Further requests are rejected with 429. Default: 600."""
     route_sources: NotRequired[list[RouteSourceArgs]]
-    """Namespaces whose routes it takes beside those of its own: `ModelRoutes` makes them. Default
-    none."""
+    """Other namespaces whose routes it accepts, which `ModelRoutes` creates. Default: none."""
     router_replicas: NotRequired[int]
-    """Replicas of the body-based router and of the catalogue, default 2."""
+    """Replicas of the body-based router and of the model catalog. Default: 2."""
     subnetwork: NotRequired[pulumi.Input[str]]
-    """Subnetwork of the address; required for `internal`."""
+    """Subnetwork of the IP address. Required for `internal`."""
 
 
 class InferenceGateway(pulumi.ComponentResource):
-    """A Gateway that routes on the model's name and picks the best replica for each request.
+    """A Gateway that routes by model name and picks the best replica for each request.
 
-    It creates the address, the Gateway, the body-based router, the model catalogue, and for each
-    model a pool with its picker, routes, objectives, health check and timeout. An external one has
-    a Cloud Armor policy with a rate limit for each address, one with a certificate an SSL policy:
-    TLS 1.2 at least. What must be there:
-    the InferencePool CRD, which GKE brings (see `gke_minimum("inference-pool-crd")`), and, once for
-    each region, a proxy-only subnet in the VPC.
+    Creates the IP address, the Gateway, the body-based router, the model catalog, and for each
+    model a pool with its picker, routes, objectives, health check and timeout. An external Gateway
+    gets a Cloud Armor policy with a rate limit per IP address; a Gateway with a certificate gets an
+    SSL policy that requires TLS 1.2. Prerequisites: the InferencePool CRD, which GKE installs (see
+    `gke_minimum("inference-pool-crd")`), and one proxy-only subnet per region in the VPC.
     """
 
     address: pulumi.Output[str]
@@ -229,7 +235,7 @@ class InferenceGateway(pulumi.ComponentResource):
     def _build_policy(
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
     ) -> None:
-        """Builds the policy of the Gateway: its TLS, and access from other regions."""
+        """Build the policy of the Gateway: TLS, and access from other regions."""
         has_tls, reached = args.get("certificate") is not None, args.get("global_access", False)
         if not has_tls and not reached:
             return
@@ -273,7 +279,7 @@ class InferenceGateway(pulumi.ComponentResource):
 
 
 def gateway_object(args: InferenceGatewayArgs) -> Manifest:
-    """Returns the Gateway; a deployment waits until the load balancer is programmed."""
+    """Return the Gateway. A deployment waits until the load balancer is programmed."""
     sources = args.get("route_sources", [])
     sharing = [source["namespace"] for source in sources if source.get("hostname") is None]
     name = "http" if args.get("certificate") is None else "https"
@@ -302,7 +308,7 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
 
 
 def _awaited(args: InferenceGatewayArgs) -> str:
-    """Returns what a run waits for, as an annotation for Pulumi."""
+    """Return the await conditions of a deployment, as an annotation for Pulumi."""
     programmed = "condition=Programmed"
     if not args.get("is_published", False):
         return programmed
@@ -331,7 +337,7 @@ def _listener(
 
 
 def _open_to(args: InferenceGatewayArgs, namespaces: list[str]) -> Manifest:
-    """Returns which namespaces a listener takes routes from."""
+    """Return the namespaces whose routes a listener accepts."""
     if namespaces == [args["namespace"]]:
         return {"from": "Same"}
     names = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces}

@@ -1,10 +1,10 @@
-"""The model catalogue: one small web server that answers `GET /v1/models` for the whole gateway.
+"""The model catalog: a small web server that answers `GET /v1/models` for the whole gateway.
 
-It also refuses, in OpenAI's form, what no picker can route: `/v1/responses`, whose body has
-neither a prompt nor messages (picker v1.2.0, pkg/epp/util/request/body.go).
+It also rejects, in OpenAI's error format, the Responses API of models with prefill and decode
+replicas, whose picker cannot read it (`routes.RESPONSES_PATH`).
 
-No single model server knows the others, so the list is rendered from the stack and served as a
-static file. The shape, for whoever simulates it:
+No model server knows the others, so the list is rendered from the stack and served as a static
+file. Its form, for simulators:
 
 - container `catalogue`, an unprivileged nginx, port 8080 (named `http`);
 - ConfigMap key `models.json`, mounted at `/srv/catalogue/models.json`, is the body of
@@ -38,7 +38,7 @@ _REFUSED = json.dumps(
     {
         "error": {
             "code": "unknown_url",
-            "message": "The Responses API is not served here: use /v1/chat/completions.",
+            "message": "This model does not serve the Responses API: use /v1/chat/completions.",
             "param": None,
             "type": "invalid_request_error",
         }
@@ -59,7 +59,7 @@ server {{
 
 
 def catalogue_document(models: dict[str, list[str]]) -> str:
-    """Returns the OpenAI model list for served models and their adapters.
+    """Return the OpenAI model list for served models and their adapters.
 
     Args:
         models: Served model name to the names of its adapters.
@@ -78,7 +78,7 @@ def catalogue_objects(
     replicas: int,
     path: str = CATALOGUE_PATH,
 ) -> list[Manifest]:
-    """Returns ConfigMap, Deployment, budget and Service of the catalogue, in creation order."""
+    """Return the catalog's ConfigMap, Deployment, budget and Service, in creation order."""
     labels = labels_for(name, COMPONENT)
     server = _SERVER.replace(f"location = {CATALOGUE_PATH} ", f"location = {path} ")
     files = {"default.conf": server, "models.json": catalogue_document(models)}

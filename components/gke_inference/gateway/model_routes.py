@@ -1,4 +1,4 @@
-"""Models behind a Gateway of another namespace, which others share."""
+"""Models behind a shared Gateway in another namespace."""
 
 from typing import NotRequired, TypedDict
 
@@ -15,35 +15,38 @@ class ModelRoutesArgs(TypedDict):
     """Inputs of `ModelRoutes`."""
 
     exposure: str
-    """`external` or `internal`, as of the Gateway."""
+    """`external` or `internal`, like the Gateway."""
     gateway_name: str
     """Kubernetes name of the Gateway, at most 51 characters."""
     gateway_namespace: str
-    """Namespace of the Gateway; a listener of it must take routes from `namespace`."""
+    """Namespace of the Gateway, which must have a listener that accepts routes from `namespace`."""
     models: list[RoutedModelArgs]
-    """The models, each with its own pool."""
+    """Models, each with its own pool."""
     namespace: str
     """Namespace of the pools, the routes and the model servers."""
     catalogue_path: NotRequired[str]
-    """Path on which these models are listed. Default `/v1/models`, which one namespace of a host
-    can have."""
+    """Path that lists these models. Default: `/v1/models`, which only one namespace per hostname
+    can use."""
+    fairness_wait_seconds: NotRequired[int]
+    """As in `InferenceGateway`. Default: requests wait in the engines, in order of arrival."""
     hostname: NotRequired[str]
-    """Host clients use. Default: every host of the Gateway."""
+    """Hostname that clients use. Default: every hostname of the Gateway."""
     log_percent: NotRequired[float]
-    """Share of requests, 0 to 100, with a line in the load balancer's access log. Default 100."""
+    """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
     picker_failure: NotRequired[str]
-    """As of `InferenceGateway`. Default `open`."""
+    """As in `InferenceGateway`. Default: `open`."""
     picker_replicas: NotRequired[int]
-    """Pickers per pool, default 1; more are standbys that take over by leader election."""
+    """Pickers per pool. Additional pickers are on standby and take over by leader election.
+    Default: 1."""
     router_replicas: NotRequired[int]
-    """Replicas of the catalogue, default 2."""
+    """Replicas of the model catalog. Default: 2."""
 
 
 class ModelRoutes(pulumi.ComponentResource):
-    """What `InferenceGateway` makes for models, beside a Gateway that is somebody else's.
+    """The model objects of `InferenceGateway`, for a Gateway that is managed elsewhere.
 
-    The Gateway's component makes address, body-based router, Cloud Armor policy and the kinds that
-    pickers watch; name this namespace in its `routeSources`.
+    The Gateway's component creates the IP address, body-based router, Cloud Armor policy and the
+    kinds that pickers watch. Add this namespace to its `routeSources`.
     """
 
     pools: pulumi.Output[list[str]]

@@ -1,12 +1,10 @@
-"""The endpoint picker of one InferencePool: upstream's program, this project's configuration.
+"""The endpoint picker of an InferencePool: the upstream image with this project's configuration.
 
-For each request the picker scores the pool's ready replicas by queue length, free KV cache, the
-prompt prefix they have seen and the LoRA adapters they hold, and the load balancer sends the
-request to the best. Flags, ports, RBAC and plugin names: gateway-api-inference-extension v1.2.0
-(cmd/epp/runner, config/charts/inferencepool).
+For each request, the picker scores the pool's ready replicas by queue length, free KV cache, cached
+prompt prefixes and loaded LoRA adapters, and the load balancer sends the request to the best one.
+Flags, ports and RBAC: gateway-api-inference-extension v1.5.0 (cmd/epp/runner,
+config/charts/inferencepool).
 """
-
-import yaml
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -25,7 +23,8 @@ from gke_inference.base.manifests import (
 from gke_inference.catalogue.engines import Metrics, engine
 from gke_inference.catalogue.versions import api, image
 
-from .picker_roles import PICKER_IMAGE, roles_config
+from .picker_config import FlowControl, picker_config
+from .picker_roles import PICKER_IMAGE, metric_args, roles_config
 
 PORT = 9002
 HEALTH_PORT = 9003
@@ -38,53 +37,8 @@ _SERVICE_PORTS = [
     {"name": "http-metrics", "port": METRICS_PORT, "targetPort": "metrics"},
 ]
 _DISTROLESS_NONROOT_USER = 65532
-# Longer than the longest stream the picker may still observe when it is told to stop.
+# Longer than the longest stream that a terminating picker may still observe.
 _GRACE_SECONDS = 130
-# Chosen in the routing laboratory: docs/adr/0006-picker-configuration.md. KV cache use tells small
-# hardware from large in one pool, and queues do not: they are empty until a replica is lost.
-_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 5, "prefix-cache-scorer": 3}
-# A request in the wrong batch waits for an adapter's slot, so adapters weigh more than a prefix.
-_ADAPTER_WEIGHTS = {
-    "queue-scorer": 2,
-    "kv-cache-utilization-scorer": 2,
-    "prefix-cache-scorer": 3,
-    "lora-affinity-scorer": 4,
-}
-
-
-def picker_config(*, has_adapters: bool, metrics: Metrics | None = None) -> str:
-    """Returns the EndpointPickerConfig as YAML, with scorers of what the engine's metrics tell.
-
-    The prefix scorer tunes itself: it takes block size and cache size from the engine's
-    `vllm:cache_config_info`, so the two can never disagree; the numbers below only hold until
-    the first scrape (64 characters = 16 tokens of 4 characters), or for good with another engine.
-    """
-    names = metrics or engine("vllm").metrics
-    weights = dict(_ADAPTER_WEIGHTS if has_adapters and names.adapters is not None else _WEIGHTS)
-    if names.kv_cache is None:
-        del weights["kv-cache-utilization-scorer"]
-    plugins: list[Manifest] = []
-    for name in weights:
-        plugin: Manifest = {"type": name}
-        if name == "prefix-cache-scorer":
-            plugin["parameters"] = {
-                "autoTune": names.cache_info is not None,
-                "blockSize": 64,
-                "lruCapacityPerServer": 31250,
-                "maxPrefixBlocksToMatch": 256,
-            }
-        plugins.append(plugin)
-    profile = [{"pluginRef": name, "weight": weight} for name, weight in weights.items()]
-    kind = api("picker_config")
-    return yaml.safe_dump(
-        {
-            "apiVersion": kind.api_version,
-            "kind": kind.kind,
-            "plugins": plugins,
-            "schedulingProfiles": [{"name": "default", "plugins": profile}],
-        },
-        sort_keys=False,
-    )
 
 
 def picker_objects(
@@ -96,21 +50,24 @@ def picker_objects(
     replicas: int,
     threshold_tokens: int | None = None,
     metrics: Metrics | None = None,
+    flow: FlowControl | None = None,
 ) -> list[Manifest]:
-    """Returns ServiceAccount, Role, RoleBinding, ConfigMap, Deployment, Service, PodMonitoring.
+    """Return ServiceAccount, Role, RoleBinding, ConfigMap, Deployment, Service, PodMonitoring.
 
-    With more than one replica one is active and the others wait: they elect a leader and only the
-    leader is ready. Such a Deployment never has all replicas ready, so nothing waits for it or
-    for its Service. They stand on different nodes and have no budget: with one ready pod a budget
-    of one would keep the leader's node from being drained.
-    With `threshold_tokens` it is llm-d's picker, for a pool of prefill and decode replicas.
+    With several replicas, one is active and the others wait: only the elected leader is ready. Such
+    a Deployment never has all replicas ready, so nothing waits for it or its Service. Replicas run
+    on different nodes and have no disruption budget: with one ready pod, a budget of one would
+    block draining the leader's node. With `threshold_tokens`, it is llm-d's picker, for a pool of
+    prefill and decode replicas.
     """
     labels = labels_for(name, COMPONENT)
-    files = {CONFIG_FILE: picker_config(has_adapters=has_adapters, metrics=metrics)}
+    is_highly_available = replicas > 1
+    args = picker_args(namespace, pool, is_highly_available=is_highly_available)
+    files = {CONFIG_FILE: picker_config(has_adapters=has_adapters, metrics=metrics, flow=flow)}
     picker = "endpoint_picker"
     if threshold_tokens is not None:
         files, picker = {CONFIG_FILE: roles_config(threshold_tokens)}, PICKER_IMAGE
-    is_highly_available = replicas > 1
+        args += metric_args(metrics or engine("vllm").metrics)
     annotations = SKIP_AWAIT if is_highly_available else None
     return [
         manifest("service_account", name, namespace, labels=labels),
@@ -121,18 +78,11 @@ def picker_objects(
             name,
             namespace,
             COMPONENT,
-            _pod(
-                name,
-                namespace,
-                pool,
-                picker,
-                metrics or engine("vllm").metrics,
-                is_highly_available=is_highly_available,
-            ),
+            _pod(name, picker, args, is_highly_available=is_highly_available),
             replicas,
             annotations=annotations,
             files=files,
-            strategy="Recreate",  # two active pickers would each see half the load
+            strategy="Recreate",  # two active pickers would each see only half the load
         ),
         service(name, namespace, COMPONENT, _SERVICE_PORTS, annotations=annotations),
         _scraping(name, namespace, labels),
@@ -152,24 +102,16 @@ def _scraping(name: str, namespace: str, labels: dict[str, str]) -> Manifest:
     )
 
 
-def picker_args(
-    namespace: str, pool: str, metrics: Metrics, *, is_highly_available: bool
-) -> list[str]:
-    """Returns the picker's command line; a metric that the engine has not got is the empty name.
+def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list[str]:
+    """Return the picker's command line.
 
-    `--kv-cache-usage-percentage-metric` is not optional: v1.2.0 still asks for the name that vLLM
-    removed (`vllm:gpu_cache_usage_perc`). Its metrics carry no prompt and no secret, so they need
-    no token inside the cluster.
+    The picker's metrics contain no prompts or secrets, so they need no token inside the cluster.
     """
     flags = [
         ("--pool-name", pool),
         ("--pool-namespace", namespace),
         ("--pool-group", api("inference_pool").group),
         ("--config-file", f"/config/{CONFIG_FILE}"),
-        ("--total-queued-requests-metric", metrics.queue),
-        ("--kv-cache-usage-percentage-metric", metrics.kv_cache or ""),
-        ("--lora-info-metric", metrics.adapters or ""),
-        ("--cache-info-metric", metrics.cache_info or ""),
         ("--zap-encoder", "json"),
         ("-v", "1"),
     ]
@@ -180,24 +122,14 @@ def picker_args(
     return args
 
 
-def _pod(
-    name: str,
-    namespace: str,
-    pool: str,
-    picker: str,
-    metrics: Metrics,
-    *,
-    is_highly_available: bool,
-) -> Manifest:
+def _pod(name: str, picker: str, args: list[str], *, is_highly_available: bool) -> Manifest:
     liveness, readiness = ("inference-extension", "inference-extension")
     if is_highly_available:
         liveness, readiness = ("liveness", "readiness")
     return {
         "containers": [
             {
-                "args": picker_args(
-                    namespace, pool, metrics, is_highly_available=is_highly_available
-                ),
+                "args": args,
                 "env": [
                     _field("NAMESPACE", "metadata.namespace"),
                     _field("POD_NAME", "metadata.name"),

@@ -1,12 +1,13 @@
 """The picker's configuration for a pool of prefill and decode replicas.
 
 Plugin types and parameters are those of llm-d-inference-scheduler v0.4.0, which is the upstream
-picker v1.2.0 with plugins of llm-d's beside it.
+picker v1.2.0 with additional llm-d plugins.
 """
 
 import yaml
 
 from gke_inference.base.manifests import Manifest
+from gke_inference.catalogue.engines import Metrics
 from gke_inference.catalogue.versions import api
 
 PICKER_IMAGE = "disaggregating_picker"
@@ -18,15 +19,31 @@ _DECODE_WEIGHTS = {
     "queue-scorer": 1,
     "kv-cache-utilization-scorer": 2,
 }
-# Prefill replicas keep no cache worth following: the picker records only who decodes.
+# The cache of prefill replicas is not tracked: the picker records only decode replicas.
 _PREFILL_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 1}
 
 
-def roles_config(threshold_tokens: int) -> str:
-    """Returns the EndpointPickerConfig as YAML.
+def metric_args(metrics: Metrics) -> list[str]:
+    """Return the flags with the engine's metric names; a name that is empty is not read.
 
-    The block size is fixed instead of tuned: the handler counts cached blocks in a size of its own,
-    and the two have to agree.
+    Upstream's later releases reject these flags and read the names from their configuration.
+    `--kv-cache-usage-percentage-metric` must be set: v1.2.0 still defaults to the name that vLLM
+    removed (`vllm:gpu_cache_usage_perc`).
+    """
+    flags = [
+        ("--total-queued-requests-metric", metrics.queue),
+        ("--kv-cache-usage-percentage-metric", metrics.kv_cache or ""),
+        ("--lora-info-metric", metrics.adapters or ""),
+        ("--cache-info-metric", metrics.cache_info or ""),
+    ]
+    return [part for flag in flags for part in flag]
+
+
+def roles_config(threshold_tokens: int) -> str:
+    """Return the EndpointPickerConfig as YAML.
+
+    The block size is fixed instead of automatically tuned: the handler counts cached blocks in its
+    own size, and the two must match.
 
     Args:
         threshold_tokens: Tokens of a prompt, beyond what the decode replica has cached, from which

@@ -1,4 +1,4 @@
-"""The address record that leads a host name to the gateways behind it."""
+"""The DNS record that resolves a hostname to the gateways behind it."""
 
 from typing import NotRequired, TypedDict
 
@@ -12,25 +12,25 @@ class GatewayRecordArgs(TypedDict):
     """Inputs of `GatewayRecord`."""
 
     addresses: dict[str, pulumi.Input[str]]
-    """IP address of the gateway by region, one or more."""
+    """IP addresses of the gateways by region, one or more."""
     hostname: str
-    """Host name that clients use."""
+    """Hostname that clients use."""
     project: pulumi.Input[str]
     """Project of the zone."""
     zone: pulumi.Input[str]
-    """Name of the Cloud DNS zone that has the host name."""
+    """Name of the Cloud DNS zone that contains the hostname."""
     ttl_seconds: NotRequired[int]
-    """How long others may remember an address, 5 to 86400. Default 300."""
+    """TTL of the record, 5 to 86400. Default: 300."""
 
 
 class GatewayRecord(pulumi.ComponentResource):
-    """One host name for the gateways of all regions: clients get the address nearest to them.
+    """One hostname for the gateways of all regions: clients get the nearest IP address.
 
-    The record checks no health: while a region is down, take its address out.
+    The record has no health check. While a region is down, remove its address.
     """
 
     hostname: pulumi.Output[str]
-    """The host name, which leads to the gateways once the record is there."""
+    """The hostname, which resolves to the gateways once the record exists."""
 
     def __init__(
         self, name: str, args: GatewayRecordArgs, opts: pulumi.ResourceOptions | None = None

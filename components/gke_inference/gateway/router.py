@@ -1,10 +1,12 @@
-"""The body-based router: reads `model` from a request body and writes it into a header.
+"""The body-based router: copies `model` from a request body into a header.
 
-A load balancer routes on headers, the OpenAI API names the model in the body. The router is an
-external processor the load balancer calls first; it sets `X-Gateway-Model-Name` and the HTTPRoutes
-match on that. It must run in the namespace of the Gateway.
-Flags and ports: gateway-api-inference-extension v1.2.0, cmd/bbr and its body-based-routing chart.
+A load balancer routes on headers, but the OpenAI API puts the model into the body. The router is an
+external processor that the load balancer calls first. It sets `X-Gateway-Model-Name`, which the
+HTTPRoutes match. It must run in the namespace of the Gateway. Flags and ports:
+gateway-api-inference-extension v1.5.0, cmd/bbr and its body-based-routing chart.
 """
+
+import json
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -25,20 +27,27 @@ HEALTH_PORT = 9005
 COMPONENT = "body-router"
 """Value of `app.kubernetes.io/component` on its objects."""
 BATCH_PATHS = ("/v1/batches", "/v1/files")
-"""Paths of OpenAI's Batch API: their bodies name no model, and files are forms."""
+"""Paths of OpenAI's Batch API, whose bodies contain no model name and whose files are forms."""
 BATCH_CONDITION = " || ".join(
     f"request.path == '{path}' || request.path.startsWith('{path}/')" for path in BATCH_PATHS
 )
-"""Holds for those paths (docs.cloud.google.com/service-extensions, CEL matcher reference). GKE
-takes no `^` and no `|` in the text of a condition, so that `matches` can say less."""
+"""CEL condition for these paths (docs.cloud.google.com/service-extensions, CEL matcher reference).
+GKE rejects `^` and `|` in a condition, which limits `matches`."""
 _DISTROLESS_NONROOT_USER = 65532
+# Type, name and parameters. By default, the router also maps adapters to models from ConfigMaps,
+# which it would need permission to read.
+_PLUGIN = "body-field-to-header:model:" + json.dumps(
+    {"fieldName": "model", "headerName": MODEL_HEADER}
+)
+ARGUMENTS = ("--streaming", "-v", "1", "--tracing=false", "--plugin", _PLUGIN)
+"""Arguments of the router, without ports."""
 
 
 def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
-    """Returns ServiceAccount, Deployment, its budget, Service and HealthCheckPolicy, in this order.
+    """Return ServiceAccount, Deployment, its budget, Service and HealthCheckPolicy, in order.
 
-    The account has no role: the router asks the API server for nothing. Without a router no request
-    is routed, so its replicas never share a node.
+    The account has no role, since the router does not call the API server. Without a router no
+    request is routed, so its replicas never share a node.
     """
     labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the router serves with a self-signed certificate.
@@ -70,11 +79,11 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
 def routing_extension(
     name: str, namespace: str, gateway: str, router: str, *, has_batches: bool = False
 ) -> Manifest:
-    """Returns the GCPRoutingExtension that makes a Gateway call the router before it routes.
+    """Return the GCPRoutingExtension through which a Gateway calls the router before routing.
 
-    It fails closed: without the header no route could match, and a 404 would blame the client. It
-    ends a request whose body is not JSON (v1.2.0, pkg/bbr/handlers/request.go), so that it does not
-    see files of batches.
+    It fails closed: without the header no route would match, and clients would get a misleading
+    404. The router rejects bodies that are not JSON (v1.5.0, pkg/bbr/handlers/request.go), so it
+    must not see batch files.
     """
     condition = {"celExpressions": [{"celMatcher": f"!({BATCH_CONDITION})"}]}
     return manifest(
@@ -121,7 +130,7 @@ def _pod(name: str) -> Manifest:
     return {
         "containers": [
             {
-                "args": ["--streaming", "-v", "1"],
+                "args": [*ARGUMENTS],
                 "image": image("body_router").reference,
                 "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},
                 "name": "body-router",

@@ -1,9 +1,11 @@
-"""What the load balancer needs for each model: pool, routes, objectives, health check, timeout.
+"""Load balancer objects of each model: pool, routes, objectives, health check and timeout.
 
-Gateway API allows 64 matches a rule, 16 rules a route and fewer than 128 matches a route. One
-match per served name would hit that with many adapters, so names are dealt over rules and routes.
+Gateway API allows 64 matches per rule, 16 rules per route and fewer than 128 matches per route. One
+match per served name exceeds that with many adapters, so names are distributed over rules and
+routes.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,13 +19,14 @@ from .router import MODEL_HEADER
 MATCHES_PER_RULE = 60
 RULES_PER_ROUTE = 2
 BATCH_PRIORITY = -1
-PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions")
-"""What clients of a model with live adapters may call."""
-UNSERVED_PATHS = ("/v1/responses",)
-"""What engines have and no picker can route: the catalogue refuses it in OpenAI's form."""
+RESPONSES_PATH = "/v1/responses"
+"""Path that the picker of prefill and decode replicas cannot read (it is upstream's v1.2.0, which
+knows only `prompt` and `messages`). The catalog rejects it in OpenAI's error format."""
+PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions", RESPONSES_PATH)
+"""Paths that clients of a model with live adapters may call."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
-"""Names the model of an adapter that the routes do not know; later body-based routers (v1.3.0)
-write the same header."""
+"""Header with the base model of an adapter that the routes do not know. Later body-based routers
+(v1.3.0) set the same header."""
 _DRAIN_SECONDS_LIMIT = 3600
 _SAMPLES_A_PERCENT = 10_000
 _T = TypeVar("_T")
@@ -31,19 +34,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class RoutedCanary:
-    """A second version of a model: a pool of its own that takes a share of the requests."""
+    """A second version of a model, with its own pool and a share of the requests."""
 
     percent: int
     pool_name: str
     selector: dict[str, str]
     version: str
     engine: str | None = None
-    """None: the model's."""
+    """None for the model's engine."""
 
 
 @dataclass(frozen=True)
 class RoutedModel:
-    """One model behind the gateway, with every default filled in."""
+    """One model behind the gateway, with all defaults resolved."""
 
     model_name: str
     pool_name: str
@@ -56,37 +59,43 @@ class RoutedModel:
     canary: RoutedCanary | None = None
     engine: str = "vllm"
     threshold_tokens: int | None = None
-    """Of a pool with prefill and decode replicas."""
+    """Threshold of a pool with prefill and decode replicas."""
     has_live_adapters: bool = False
 
     @property
     def paths(self) -> list[Manifest]:
-        """The paths clients reach: all of `/v1`, or what answers prompts where loading is allowed.
+        """Paths that clients can reach: all of `/v1`, or only prompt paths with live adapters.
 
-        An engine that loads adapters at run time has endpoints for that under `/v1` too, and they
-        read any folder they are told. Exact paths leave them out, in whatever way they are written.
+        An engine that loads adapters at run time also has endpoints for that under `/v1`, which
+        read any folder that a request names. Exact paths exclude them, however they are written.
+        The image server has no such endpoints.
         """
-        if not self.has_live_adapters:
+        if not self.has_live_adapters or self.engine == "diffusion":
             return [{"type": "PathPrefix", "value": "/v1"}]
         return [{"type": "Exact", "value": path} for path in PROMPT_PATHS]
 
     @property
+    def has_roles(self) -> bool:
+        """Whether its pool has prefill and decode replicas."""
+        return self.threshold_tokens is not None
+
+    @property
     def served_names(self) -> tuple[str, ...]:
-        """The names a request may use: the model first, then its adapters in order."""
+        """Names that a request may use: the model first, then its adapters in order."""
         return (self.model_name, *sorted(self.adapters))
 
     @property
     def backend(self) -> ApiKind:
-        """What routes and policies point at: an InferencePool, or a Service without a picker."""
+        """Target of routes and policies: an InferencePool, or a Service without a picker."""
         return api("inference_pool") if self.is_picked else api("service")
 
     @property
     def picker_name(self) -> str:
-        """Name of the picker's Deployment, Service and account."""
+        """Name of the picker's Deployment, Service and service account."""
         return f"{self.pool_name}-picker"
 
     def backend_ref(self, pool_name: str, weight: int) -> Manifest:
-        """Returns a route's reference to a pool of this model."""
+        """Return a route's reference to a pool of this model."""
         made: Manifest = {
             "group": self.backend.group,
             "kind": self.backend.kind,
@@ -98,12 +107,18 @@ class RoutedModel:
         return made
 
 
-def pool(model: RoutedModel, namespace: str, failure_mode: str) -> Manifest:
-    """Returns the InferencePool, or a Service for a model the picker cannot read.
+def pool(
+    model: RoutedModel,
+    namespace: str,
+    failure_mode: str,
+    annotations: Mapping[str, str] | None = None,
+) -> Manifest:
+    """Return the InferencePool, or a Service for a model whose requests the picker cannot read.
 
-    Picker v1.2.0 answers 400 to a body with neither `prompt` nor `messages`
-    (pkg/epp/util/request/body.go), so embeddings are spread by the load balancer itself. Nothing
-    waits for that Service: it would be ready only when no replica is starting.
+    Picker v1.5.0 answers 400 to bodies of reranking, scoring and pooling, in which it looks for a
+    `prompt` (pkg/epp/framework/plugins/requesthandling/parsers/openai), so the load balancer itself
+    spreads the requests of an embedding model. Nothing waits for that Service, since it is ready
+    only while no replica is starting.
     """
     labels = labels_for(model.pool_name, "model-pool")
     if not model.is_picked:
@@ -121,6 +136,7 @@ def pool(model: RoutedModel, namespace: str, failure_mode: str) -> Manifest:
         "inference_pool",
         model.pool_name,
         namespace,
+        annotations=None if annotations is None else dict(annotations),
         labels=labels,
         spec={
             "endpointPickerRef": {
@@ -143,11 +159,11 @@ def routes(
     hostname: str | None,
     gateway_namespace: str | None = None,
 ) -> list[Manifest]:
-    """Returns the HTTPRoutes of a model: `POOL`, then `POOL-2`, … when it has many adapters.
+    """Return the HTTPRoutes of a model: `POOL`, then `POOL-2` and so on with many adapters.
 
-    Only `/v1` is routed, so nobody outside reaches `/metrics` or an engine's developer endpoints.
-    A canary has its percentage of every name; with 0 it is named all the same, so that raising and
-    lowering the number changes weights and nothing else.
+    Only `/v1` is routed, so clients cannot reach `/metrics` or an engine's developer endpoints. A
+    canary gets its percentage for every name. It is listed even with 0, so that changing the number
+    changes only weights.
     """
     backends = [model.backend_ref(model.pool_name, 1)]
     if model.canary is not None:
@@ -169,7 +185,7 @@ def routes(
 
 
 def routes_of(name: str, namespace: str, head: Manifest, rules: list[Manifest]) -> list[Manifest]:
-    """Returns rules as HTTPRoutes: `NAME`, then `NAME-2`, … as many as the limits ask for."""
+    """Return rules as HTTPRoutes: `NAME`, then `NAME-2` and so on, as the limits require."""
     labels = labels_for(name, "model-route")
     return [
         manifest(
@@ -191,30 +207,29 @@ def catalogue_route(
     port: int,
     *,
     path: str = CATALOGUE_PATH,
+    models: Sequence[RoutedModel] = (),
     gateway_namespace: str | None = None,
 ) -> Manifest:
-    """Returns the route of `GET /v1/models`, and of paths that no model answers.
+    """Return the route of `GET /v1/models`, and of the Responses API of models without it.
 
-    An exact path and a longer prefix win over every model's prefix. A list on another path is one
-    of several behind a Gateway, so that the paths without an answer are somebody else's.
+    An exact path and a longer prefix take precedence over every model's prefix.
     """
-    unserved = UNSERVED_PATHS if path == CATALOGUE_PATH else ()
-    rule = {
-        "backendRefs": [
-            {"group": "", "kind": api("service").kind, "name": name, "port": port, "weight": 1}
-        ],
-        "matches": [
-            {"method": "GET", "path": {"type": "Exact", "value": path}},
-            *({"path": {"type": "PathPrefix", "value": each}} for each in unserved),
-        ],
-    }
-    spec = {**route_head(gateway_namespace or namespace, gateway, hostname), "rules": [rule]}
+    backends = [{"group": "", "kind": api("service").kind, "name": name, "port": port, "weight": 1}]
+    unread = [each for model in models if model.has_roles for each in model.served_names]
+    prefix = {"type": "PathPrefix", "value": RESPONSES_PATH}
+    refused = [{**name_match(each), "path": prefix} for each in unread]
+    listed: Manifest = {"method": "GET", "path": {"type": "Exact", "value": path}}
+    rules = [
+        {"backendRefs": backends, "matches": matches}
+        for matches in ([listed], *dealt(refused, MATCHES_PER_RULE))
+    ]
+    spec = {**route_head(gateway_namespace or namespace, gateway, hostname), "rules": rules}
     labels = labels_for(name, "model-catalogue")
     return manifest("http_route", name, namespace, labels=labels, spec=spec)
 
 
 def route_head(namespace: str, gateway: str, hostname: str | None) -> Manifest:
-    """Returns the part of an HTTPRoute that ties it to its Gateway and host."""
+    """Return the part of an HTTPRoute that references its Gateway and hostname."""
     parent = {
         "group": api("gateway").group,
         "kind": api("gateway").kind,
@@ -228,10 +243,10 @@ def route_head(namespace: str, gateway: str, hostname: str | None) -> Manifest:
 
 
 def objectives(model: RoutedModel, namespace: str) -> list[Manifest]:
-    """Returns the two objectives a request may name in `x-gateway-inference-objective`.
+    """Return the two objectives that a request may select in `x-gateway-inference-objective`.
 
-    `POOL-interactive` has the model's priority; `POOL-batch` is negative, so it is the first to be
-    refused (429) when every replica is saturated.
+    `POOL-interactive` has the model's priority. `POOL-batch` is negative, so it is rejected first
+    (429) when every replica is saturated.
     """
     if not model.is_picked:
         return []
@@ -259,21 +274,23 @@ def policies(
     timeout_seconds: int,
     log_percent: float = 100,
     security_policy: str | None = None,
+    balancing: Manifest | None = None,
 ) -> list[Manifest]:
-    """Returns HealthCheckPolicy and GCPBackendPolicy of one backend.
+    """Return the HealthCheckPolicy and GCPBackendPolicy of one backend.
 
-    Without the second a stream is cut after the load balancer's 30 seconds; without the first it
-    checks `/` and an engine that is alive looks dead.
+    Without the second, the load balancer cuts a stream after 30 seconds. Without the first, it
+    checks `/`, and a healthy engine looks unhealthy.
 
     Args:
-        name: Of the backend, and of its policies.
-        namespace: Of the backend.
+        name: Name of the backend and its policies.
+        namespace: Namespace of the backend.
         target: Kind of the backend.
-        health_path: Answers 200 while the backend is well.
-        port: Of that path.
-        timeout_seconds: Longest answer.
-        log_percent: Share of requests with a line in the access log.
+        health_path: Path that returns 200 while the backend is healthy.
+        port: Port of that path.
+        timeout_seconds: Maximum duration of an answer.
+        log_percent: Percentage of requests in the access log.
         security_policy: Cloud Armor policy of the region. Default: none.
+        balancing: Fields of the GCPBackendPolicy for the balance between regions. Default: none.
     """
     rate = round(log_percent * _SAMPLES_A_PERCENT)
     logging: Manifest = {"enabled": rate > 0, **({"sampleRate": rate} if rate else {})}
@@ -314,6 +331,7 @@ def policies(
                     },
                     "logging": logging,
                     **guarded,
+                    **(balancing or {}),
                     "timeoutSec": timeout_seconds,
                 },
                 "targetRef": reference,
@@ -323,7 +341,7 @@ def policies(
 
 
 def name_match(served_name: str, **headers: str) -> Manifest:
-    """Returns the match of a model's or an adapter's name, and of further headers."""
+    """Return the match for a model or adapter name and further headers."""
     wanted = {MODEL_HEADER: served_name, **headers}
     return {
         "headers": [
@@ -334,11 +352,11 @@ def name_match(served_name: str, **headers: str) -> Manifest:
 
 
 def _base_match(model_name: str, path: Manifest) -> Manifest:
-    """Returns the match of any adapter of a model, named by a header of its own."""
+    """Return the match for any adapter of a model, by the base model header."""
     header = {"name": BASE_MODEL_HEADER, "type": "Exact", "value": model_name}
     return {"headers": [header], "path": path}
 
 
 def dealt(items: list[_T], size: int) -> list[list[_T]]:
-    """Returns items in groups of at most `size`, in order."""
+    """Return items in groups of at most `size`, in order."""
     return [items[start : start + size] for start in range(0, len(items), size)]

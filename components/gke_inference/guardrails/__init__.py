@@ -1,1 +1,1 @@
-"""Guardrails of prompts and answers: Google's Model Armor, and NeMo Guardrails in the cluster."""
+"""Guardrails for prompts and answers: Google's Model Armor, and NeMo Guardrails in the cluster."""

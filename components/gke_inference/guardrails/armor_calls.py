@@ -1,7 +1,8 @@
-"""How a load balancer calls Model Armor: an extension beside others in the chain of a Gateway.
+"""Load balancer calls to Model Armor: an extension in the chain of a Gateway.
 
-A Gateway has one GCPTrafficExtension (docs.cloud.google.com/service-extensions/docs/reference/rest/
-v1/projects.locations.lbTrafficExtensions), so the calls are items of its chain, of at most three.
+A Gateway has one GCPTrafficExtension
+(docs.cloud.google.com/service-extensions/docs/reference/rest/v1/projects.locations.lbTrafficExtensions),
+so the calls are items of its chain, of at most three.
 """
 
 import json
@@ -13,7 +14,7 @@ from gke_inference.catalogue.versions import api
 COMPONENT = "model-armor"
 """Value of `app.kubernetes.io/component` on its objects."""
 FAILURES = ("closed", "open")
-"""What happens while Model Armor does not answer: nothing passes, or everything."""
+"""Behavior while Model Armor does not answer: reject all requests, or allow them."""
 EVENTS = (
     "RequestHeaders",
     "RequestBody",
@@ -25,23 +26,23 @@ EVENTS = (
 
 
 class ArmorCallArgs(TypedDict):
-    """One call of Model Armor by a Gateway."""
+    """One call from a Gateway to Model Armor."""
 
     failure: str
-    """`closed` refuses while Model Armor is away, `open` lets everything pass."""
+    """While Model Armor is unavailable, `closed` rejects requests and `open` allows them."""
     location: str
-    """Region of the templates, which is that of the Gateway."""
+    """Region of the templates, which must be that of the Gateway."""
     templates: dict[str, str]
-    """Template of each model, `projects/P/locations/L/templates/T`, by the name that clients ask
-    for."""
+    """Template of each model, `projects/P/locations/L/templates/T`, by the name that clients
+    request."""
     timeout_ms: int
-    """Time for one message, 10 to 10000."""
+    """Timeout per message in milliseconds, 10 to 10000."""
 
 
 def armor_extension(call: ArmorCallArgs) -> Manifest:
-    """Returns the extension of a chain that calls Model Armor.
+    """Return the chain extension that calls Model Armor.
 
-    A model without an entry is not checked, as there is no entry `default`: that is assumed.
+    A model without an entry is not checked, since there is no `default` entry. This is assumed.
     """
     settings = [
         {"model": model, "model_response_template_id": name, "user_prompt_template_id": name}
@@ -58,7 +59,7 @@ def armor_extension(call: ArmorCallArgs) -> Manifest:
 
 
 def armor_gate(name: str, namespace: str, gateway: str, calls: list[ArmorCallArgs]) -> Manifest:
-    """Returns the GCPTrafficExtension of a Gateway that calls nothing but Model Armor."""
+    """Return a GCPTrafficExtension that calls only Model Armor."""
     target = {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
     chain = {"extensions": [armor_extension(call) for call in calls], "name": "guardrails"}
     return manifest(

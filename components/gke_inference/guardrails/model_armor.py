@@ -8,14 +8,14 @@ from pulumi_gcp import modelarmor
 from gke_inference.base.inputs import one_of, under, user_labels
 
 CONFIDENCES = ("low", "medium", "high")
-"""Least confidence with which something is taken for what a filter looks for."""
+"""Minimum confidence levels for a filter match."""
 HARMS = {
     "dangerous": "DANGEROUS",
     "harassment": "HARASSMENT",
     "hate": "HATE_SPEECH",
     "sexually_explicit": "SEXUALLY_EXPLICIT",
 }
-"""Filters of harmful content by our name."""
+"""Filters for harmful content, by our names."""
 _LEVELS = {"high": "HIGH", "low": "LOW_AND_ABOVE", "medium": "MEDIUM_AND_ABOVE"}
 _ENFORCEMENTS = {"block": "INSPECT_AND_BLOCK", "inspect": "INSPECT_ONLY"}
 _REFUSED = 400
@@ -25,20 +25,20 @@ _ENABLED = "ENABLED"
 
 
 class ArmorFiltersArgs(TypedDict):
-    """Filters of a template; one that is left out is off."""
+    """Filters of a template. An omitted filter is off."""
 
     dangerous: NotRequired[str]
-    """Content that helps to harm: `low`, `medium` or `high`."""
+    """Dangerous content: `low`, `medium` or `high`."""
     harassment: NotRequired[str]
     """Harassment: `low`, `medium` or `high`."""
     hate: NotRequired[str]
     """Hate speech: `low`, `medium` or `high`."""
     malicious_urls: NotRequired[bool]
-    """Addresses that lead to malware or phishing."""
+    """URLs that lead to malware or phishing."""
     prompt_injection: NotRequired[str]
     """Prompt injection and jailbreaks: `low`, `medium` or `high`."""
     sensitive_data: NotRequired[bool]
-    """Personal data and credentials, by the basic detectors of Sensitive Data Protection."""
+    """Personal data and credentials, with the basic detectors of Sensitive Data Protection."""
     sexually_explicit: NotRequired[str]
     """Sexually explicit content: `low`, `medium` or `high`."""
 
@@ -47,23 +47,23 @@ class ModelArmorArgs(TypedDict):
     """Inputs of `ModelArmor`."""
 
     filters: ArmorFiltersArgs
-    """What it looks for."""
+    """Filters to apply."""
     location: str
-    """Region, which is that of the Gateway."""
+    """Region, which must be that of the Gateway."""
     project: str
     """Project of the template."""
     template_id: str
     """Name of the template."""
     enforcement: NotRequired[str]
-    """`block` (default) refuses what is found, `inspect` reports it only."""
+    """`block` (default) rejects matches, `inspect` only reports them."""
     ignore_partial_failures: NotRequired[bool]
-    """Whether texts pass where some filters failed. Default no."""
+    """Whether texts pass if some filters failed. Default: false."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the template."""
+    """Additional labels for the template."""
 
 
 class ModelArmor(pulumi.ComponentResource):
-    """A template of Model Armor. It logs no prompt: what it does is in its metrics."""
+    """A Model Armor template. It logs no prompts; its metrics show its actions."""
 
     template_name: pulumi.Output[str]
     """`projects/P/locations/L/templates/T`."""
@@ -96,7 +96,7 @@ class ModelArmor(pulumi.ComponentResource):
 
 
 def filter_config(filters: ArmorFiltersArgs) -> modelarmor.TemplateFilterConfigArgsDict:
-    """Returns the filters as Model Armor takes them.
+    """Return the filters in Model Armor's format.
 
     Raises:
         pulumi.InputPropertyError: A confidence is unknown, or no filter is on.

@@ -1,4 +1,4 @@
-"""Model Armor at a Gateway that tells no clients apart."""
+"""Model Armor on a Gateway without client teams."""
 
 from typing import TypedDict
 
@@ -14,7 +14,7 @@ class ModelArmorGateArgs(TypedDict):
     """Inputs of `ModelArmorGate`."""
 
     calls: list[ArmorCallArgs]
-    """Calls of Model Armor, at most three."""
+    """Model Armor calls, at most three."""
     gate_name: str
     """Kubernetes name of the GCPTrafficExtension."""
     gateway_name: str
@@ -24,7 +24,7 @@ class ModelArmorGateArgs(TypedDict):
 
 
 class ModelArmorGate(pulumi.ComponentResource):
-    """The traffic extension of a Gateway without a `ClientGate`, which would have the calls."""
+    """The traffic extension of a Gateway that has no `ClientGate` to make the calls."""
 
     extension_name: pulumi.Output[str]
     """Name of the GCPTrafficExtension."""

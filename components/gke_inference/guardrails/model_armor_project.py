@@ -1,4 +1,4 @@
-"""What a project needs before a load balancer can call Model Armor, and its floor."""
+"""Project prerequisites of Model Armor calls, and the project's floor setting."""
 
 from typing import Any, NotRequired, TypedDict, cast
 
@@ -15,8 +15,8 @@ ROLES = (
     "roles/modelarmor.user",
     "roles/serviceusage.serviceUsageConsumer",
 )
-"""Of the agent that calls for a load balancer (cloud.google.com/service-extensions/docs/
-configure-extensions-to-google-services)."""
+"""Roles of the agent that calls Model Armor for a load balancer
+(cloud.google.com/service-extensions/docs/configure-extensions-to-google-services)."""
 
 
 class ModelArmorProjectArgs(TypedDict):
@@ -25,13 +25,13 @@ class ModelArmorProjectArgs(TypedDict):
     project: str
     """Project of the Gateways and templates."""
     project_number: str
-    """Its number, part of the agent's name."""
+    """Number of the project, part of the agent's name."""
     floor: NotRequired[ArmorFiltersArgs]
-    """Filters that every template of the project must have at least. Default: there is no floor."""
+    """Minimum filters of every template in the project. Default: no floor."""
 
 
 class ModelArmorProject(pulumi.ComponentResource):
-    """The roles of Google's agent that calls Model Armor, and the floor setting of the project."""
+    """Roles of the Google agent that calls Model Armor, and the project's floor setting."""
 
     agent: pulumi.Output[str]
     """IAM member of the agent."""

@@ -1,6 +1,6 @@
-"""The objects of a guard in the cluster: NeMo Guardrails, which the callout asks.
+"""The objects of a guard in the cluster: NeMo Guardrails, which the callout calls.
 
-The program is workloads/guardrails. Its rails are files of a ConfigMap, or those of the image.
+The program is workloads/guardrails. Its rails are files of a ConfigMap, or those in the image.
 """
 
 from gke_inference.base.manifests import (
@@ -27,13 +27,13 @@ _PROBE: Manifest = {"httpGet": {"path": "/health", "port": "http"}}
 def nemo_objects(
     name: str, namespace: str, replicas: int, files: dict[str, str]
 ) -> dict[str, Manifest]:
-    """Returns the guard's objects by role, in the order to create them.
+    """Return the guard's objects by role, in the order to create them.
 
     Args:
-        name: Of every object.
-        namespace: Where the callout is as well.
-        replicas: How many; they never share a node.
-        files: Rails of NeMo Guardrails by file name; none: those of the image.
+        name: Name of every object.
+        namespace: Namespace, which must be that of the callout.
+        replicas: Number of replicas, which never share a node.
+        files: NeMo Guardrails rails by file name, or none for those in the image.
     """
     labels = labels_for(name, COMPONENT)
     port: Manifest = {"name": "http", "port": PORT, "targetPort": "http"}

@@ -1,4 +1,4 @@
-"""NeMo Guardrails in a cluster: a service that looks at prompts and answers."""
+"""NeMo Guardrails in a cluster: a service that checks prompts and answers."""
 
 from typing import NotRequired, TypedDict
 
@@ -18,19 +18,19 @@ class NemoGuardrailsArgs(TypedDict):
     guard_name: str
     """Kubernetes name of its objects."""
     namespace: str
-    """Namespace of the `ClientGate` that asks it."""
+    """Namespace of the `ClientGate` that calls it."""
     files: NotRequired[dict[str, str]]
-    """Its rails by file name: `config.yml`, Colang, `actions.py`. Default: those of the image,
-    which block prompt injections and mask personal data."""
+    """Rails by file name: `config.yml`, Colang, `actions.py`. Default: those in the image, which
+    block prompt injections and mask personal data."""
     replicas: NotRequired[int]
-    """Replicas, 1 to 20. Default 2."""
+    """Replicas, 1 to 20. Default: 2."""
 
 
 class NemoGuardrails(pulumi.ComponentResource):
-    """A guard that a `ClientGate` asks about prompts and answers. It logs neither."""
+    """A guard that a `ClientGate` calls to check prompts and answers. It logs neither."""
 
     url: pulumi.Output[str]
-    """Address inside the cluster."""
+    """URL inside the cluster."""
 
     def __init__(
         self, name: str, args: NemoGuardrailsArgs, opts: pulumi.ResourceOptions | None = None

@@ -1,4 +1,4 @@
-"""Which images the clusters of a project let in."""
+"""Admission of images to the clusters of a project."""
 
 import re
 from typing import NotRequired, TypedDict
@@ -15,19 +15,21 @@ class ImageAdmissionArgs(TypedDict):
     """Inputs of `ImageAdmission`."""
 
     attestors: list[pulumi.Input[str]]
-    """Attestors an image needs, all of them: `ImageAttestor.attestor`."""
+    """Attestors that must all have signed an image: `ImageAttestor.attestor`."""
     clusters: list[str]
-    """Clusters the rule is for, as `LOCATION.NAME`; others of the project are let alone."""
+    """Clusters that the rule applies to, as `LOCATION.NAME`. Other clusters of the project are not
+    affected."""
     project: pulumi.Input[str]
-    """Project of the clusters. It has one policy: two stacks in one project take it in turns."""
+    """Project of the clusters. It has one policy, so two stacks in one project overwrite each
+    other's."""
     audit_only: NotRequired[bool]
-    """Log what would be refused instead of refusing it. Default no."""
+    """Whether to only log violations instead of rejecting images. Default: false."""
 
 
 class ImageAdmission(pulumi.ComponentResource):
-    """The project's Binary Authorization policy: these clusters run only what was attested.
+    """The project's Binary Authorization policy: these clusters run only attested images.
 
-    GKE's own system images come in through Google's global policy.
+    GKE's system images are allowed by Google's global policy.
     """
 
     def __init__(

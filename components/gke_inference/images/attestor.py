@@ -1,4 +1,4 @@
-"""Who says that an image was built, scanned and found good: a key, a note and an attestor."""
+"""The attestor of images that were built and scanned: a key, a note and an attestor."""
 
 from typing import NotRequired, TypedDict
 
@@ -9,37 +9,38 @@ from gke_inference.base.inputs import name_of, under, user_labels
 
 ALGORITHM = "EC_SIGN_P256_SHA256"
 _ATTESTOR_ALGORITHM = "ECDSA_P256_SHA256"
-"""The same algorithm as Binary Authorization spells it."""
+"""The same algorithm in the spelling of Binary Authorization."""
 
 
 class ImageAttestorArgs(TypedDict):
     """Inputs of `ImageAttestor`."""
 
     attestor_name: str
-    """Name of the attestor and of its note."""
+    """Name of the attestor and its note."""
     location: str
     """Region of the key."""
     project: pulumi.Input[str]
-    """Project of attestor, note and key."""
+    """Project of the attestor, note and key."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the key."""
+    """Additional labels for the key."""
     protect_key: NotRequired[bool]
-    """Refuse to delete the key: what it signed would be refused everywhere. Default yes."""
+    """Whether to refuse deletion of the key, without which its signatures are rejected. Default:
+    true."""
     signers: NotRequired[list[pulumi.Input[str]]]
-    """Members that may sign and attest, such as `serviceAccount:...` of a build. Default none."""
+    """Members that may sign and attest, such as a build's `serviceAccount:...`. Default: none."""
 
 
 class ImageAttestor(pulumi.ComponentResource):
-    """An asymmetric key in Cloud KMS and the Binary Authorization attestor that trusts it.
+    """An asymmetric Cloud KMS key and the Binary Authorization attestor that trusts it.
 
-    Key ring and key have names of their own making: Cloud KMS deletes neither, and the same names
-    could not be made again. The key's public half is read with a data source once the key exists.
+    The key ring and key have generated names: Cloud KMS deletes neither, so fixed names could not
+    be created again. The public key is read with a data source once the key exists.
     """
 
     attestor: pulumi.Output[str]
-    """`projects/P/attestors/NAME`, what a policy requires."""
+    """`projects/P/attestors/NAME`, for use in a policy."""
     key_version: pulumi.Output[str]
-    """`projects/.../cryptoKeyVersions/1`, what signs."""
+    """`projects/.../cryptoKeyVersions/1`, which signs."""
 
     def __init__(
         self, name: str, args: ImageAttestorArgs, opts: pulumi.ResourceOptions | None = None
@@ -119,7 +120,7 @@ class ImageAttestor(pulumi.ComponentResource):
         attestor: binaryauthorization.Attestor,
         note: containeranalysis.Note,
     ) -> None:
-        """Let signers read the attestor and hang what they sign on its note."""
+        """Let signers read the attestor and attach attestations to its note."""
         for at, member in enumerate(args.get("signers") or []):
             binaryauthorization.AttestorIamMember(
                 f"{name}-reader-{at}",
@@ -140,12 +141,12 @@ class ImageAttestor(pulumi.ComponentResource):
 
 
 def key_uri(version: str) -> str:
-    """Returns the id that attestations carry of a key version's signature."""
+    """Return the key version's ID in attestations."""
     return f"//cloudkms.googleapis.com/v1/{version}"
 
 
 def public_half(keys: "list[kms.outputs.GetKMSCryptoKeyVersionPublicKeyResult]") -> str:
-    """Returns the public half of a key version from what Cloud KMS reports.
+    """Return the public key of a key version as Cloud KMS reports it.
 
     Raises:
         ValueError: It reports none.

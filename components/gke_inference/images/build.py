@@ -1,4 +1,4 @@
-"""Cloud Build for our own images: a trigger for each."""
+"""Cloud Build triggers for our own images."""
 
 import re
 from typing import NotRequired, TypedDict
@@ -19,27 +19,27 @@ class ImageBuildArgs(TypedDict):
     """Inputs of `ImageBuild`."""
 
     builder: pulumi.Input[str]
-    """E-mail of the account that builds: `ImageBuilder.email`."""
+    """Email of the service account that builds: `ImageBuilder.email`."""
     images: list[str]
     """Images to build, by their names in the lock, such as `vllm_gpu`."""
     location: str
-    """Region of the triggers: that of the connection."""
+    """Region of the triggers, which is that of the connection."""
     project: str
     """Project of the builds."""
     repositories: list[str]
-    """`LOCATION-docker.pkg.dev/PROJECT/NAME` of each region; the first is built into."""
+    """`LOCATION-docker.pkg.dev/PROJECT/NAME` of each region. Builds push to the first one."""
     source_repository: str
-    """`projects/P/locations/L/connections/C/repositories/R`: a repository that Cloud Build is
-    connected to, with this one's sources."""
+    """Repository with these sources that is connected to Cloud Build, as
+    `projects/P/locations/L/connections/C/repositories/R`."""
     attestor: NotRequired[pulumi.Input[str]]
-    """`ImageAttestor.attestor`. Default: nothing is attested."""
+    """`ImageAttestor.attestor`. Default: no attestation."""
     branch: NotRequired[str]
-    """Branch whose pushes are built. Default main."""
+    """Branch whose pushes trigger a build. Default: `main`."""
     key_version: NotRequired[pulumi.Input[str]]
-    """`ImageAttestor.key_version`; required with `attestor`."""
+    """`ImageAttestor.key_version`. Required with `attestor`."""
     refuse_severity: NotRequired[str]
-    """Least severity of a known vulnerability that stops a build: `low`, `medium`, `high` or
-    `critical`. Default critical."""
+    """Minimum severity of a known vulnerability that fails a build: `low`, `medium`, `high` or
+    `critical`. Default: `critical`."""
 
 
 class ImageBuild(pulumi.ComponentResource):
@@ -102,7 +102,7 @@ class ImageBuild(pulumi.ComponentResource):
 
 
 def _build(target: Target) -> "cloudbuild.TriggerBuildArgsDict":
-    """Returns a build as a trigger holds it."""
+    """Return a build in the form of a trigger."""
     try:
         made = steps(target)
     except BuildError as error:

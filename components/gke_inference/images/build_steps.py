@@ -1,7 +1,7 @@
-"""How Cloud Build makes one of our images, as a pure function: build, scan, copy, attest.
+"""Cloud Build steps of our images, as pure functions: build, scan, copy, attest.
 
-The same steps run from a trigger and from `gke-inference images build`. Nothing is pushed under a
-name that pods use before it was scanned: they use digests, and the attestation comes last.
+A trigger and `gke-inference images build` run the same steps. Nothing is available under a name
+that pods use before it is scanned: pods use digests, and attestation is the last step.
 """
 
 import shlex
@@ -11,21 +11,21 @@ from typing import Any
 from gke_inference.catalogue.versions import Build
 
 SEVERITIES = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
-"""From the least to the worst, as Artifact Analysis spells them."""
+"""In ascending order, in the spelling of Artifact Analysis."""
 TIMEOUT_SECONDS = 7_200
-"""Building pulls and pushes tens of GB."""
+"""Builds pull and push tens of GB."""
 DISK_GB = 200
 
-# Google's own builders, which Cloud Build has at hand; it publishes no versions of them.
+# Google's builders, which Cloud Build caches; they have no published versions.
 _DOCKER = "gcr.io/cloud-builders/docker"
 _SDK = "gcr.io/google.com/cloudsdktool/cloud-sdk:slim"
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step: a builder image and the script that it runs.
+    """One step: a builder image and a script.
 
-    Cloud Build fills its substitutions into `env`, never into a script.
+    Cloud Build expands its substitutions in `env`, never in a script.
     """
 
     id: str
@@ -36,36 +36,36 @@ class Step:
 
 @dataclass(frozen=True)
 class Target:
-    """Where a build pushes, and what it must pass."""
+    """Destination of a build, and its requirements."""
 
     build: Build
     repositories: tuple[str, ...]
-    """`LOCATION-docker.pkg.dev/PROJECT/NAME` of each region; the first is built into."""
+    """`LOCATION-docker.pkg.dev/PROJECT/NAME` of each region. The build pushes to the first one."""
     revision: str
-    """Commit, part of the tag; `$COMMIT_SHA` in a trigger, which Cloud Build fills in."""
+    """Commit, part of the tag. In a trigger `$COMMIT_SHA`, which Cloud Build expands."""
     refuse_severity: str = "CRITICAL"
-    """The least severity that stops a build."""
+    """Minimum severity that fails a build."""
     attestor: str | None = None
-    """`projects/P/attestors/NAME`; None attests nothing."""
+    """`projects/P/attestors/NAME`, or None for no attestation."""
     key_version: str | None = None
-    """The key version that signs; required with `attestor`."""
+    """Key version that signs. Required with `attestor`."""
 
     @property
     def tag(self) -> str:
-        """Tag of the image: the engine's release and the commit."""
+        """Tag of the image: engine release and commit."""
         return f"{self.build.version}-{self.revision}"
 
     def name(self, repository: str) -> str:
-        """Return the image's name in a repository, without tag."""
+        """Return the image's name in a repository, without a tag."""
         return f"{repository}/{self.build.folder}"
 
 
 class BuildError(ValueError):
-    """A target that cannot be built; one line."""
+    """An invalid target, described in one line."""
 
 
 def steps(target: Target) -> list[Step]:
-    """Returns the steps of a build.
+    """Return the steps of a build.
 
     Raises:
         BuildError: The base is not pinned, a severity is unknown, or an attestor has no key.
@@ -94,12 +94,12 @@ METADATA = "built.json"
 
 
 def build_command(target: Target, *, push: bool = True, metadata: str = METADATA) -> list[str]:
-    """Returns the BuildKit command of an image, run where `workloads/` is.
+    """Return the BuildKit command for an image, to run in the parent of `workloads/`.
 
     Args:
-        target: what is built, and where it goes.
-        push: whether it goes there.
-        metadata: file that BuildKit writes the digest to.
+        target: Image to build, and its destination.
+        push: Whether to push it.
+        metadata: File to which BuildKit writes the digest.
     """
     build, first = target.build, target.repositories[0]
     return [
@@ -130,11 +130,11 @@ def _build_step(target: Target, revision: str) -> Step:
                 "set -euo pipefail",
                 "docker buildx create --use --driver docker-container",
                 _quoted(build_command(target)),
-                # the first digest in the metadata is that of what was pushed
+                # the first digest in the metadata is that of the pushed image
                 'sed -n \'s/.*"containerimage.digest": *"\\(sha256:[0-9a-f]*\\)".*/\\1/p\''
                 f" {METADATA} | head -n 1 > digest",
                 "test -s digest",
-                # a scan takes one platform's image, not the index with its provenance
+                # scans need the image of one platform, not the index with its provenance
                 f'docker buildx imagetools inspect "{reference}@$(cat digest)"'
                 f" --format '{inspect}{{{{end}}}}{{{{end}}}}' > scanned",
             ]
@@ -191,7 +191,7 @@ def _attest_step(target: Target) -> Step:
 
 
 def build_request(target: Target, service_account: str) -> dict[str, Any]:
-    """Returns the body of Cloud Build's `projects.builds.create`, without its source."""
+    """Return the body of Cloud Build's `projects.builds.create`, without the source."""
     return {
         "options": {
             "diskSizeGb": str(DISK_GB),
@@ -215,5 +215,5 @@ def build_request(target: Target, service_account: str) -> dict[str, Any]:
 
 
 def _quoted(argv: list[str]) -> str:
-    """Returns a command for the shell, in which variables are filled in."""
+    """Return a command quoted for the shell, with variables expanded."""
     return " ".join(f'"{word}"' if "$" in word else shlex.quote(word) for word in argv)

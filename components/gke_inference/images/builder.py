@@ -1,4 +1,4 @@
-"""The identity that images are built as."""
+"""The service account of image builds."""
 
 from typing import TypedDict
 
@@ -13,7 +13,7 @@ ROLES = {
     "occurrences": "roles/containeranalysis.occurrences.editor",
     "scans": "roles/ondemandscanning.admin",
 }
-"""What a build may do in the project; pushing and signing are granted where they happen."""
+"""Project roles of a build. Pushing and signing are granted on the resources."""
 
 
 class ImageBuilderArgs(TypedDict):
@@ -26,10 +26,10 @@ class ImageBuilderArgs(TypedDict):
 
 
 class ImageBuilder(pulumi.ComponentResource):
-    """The service account that images are built as, known before anything it may push to."""
+    """The service account of image builds, known before the resources that it may push to."""
 
     email: pulumi.Output[str]
-    """E-mail of the account, known in a preview."""
+    """Email of the account, known at preview."""
     member: pulumi.Output[str]
     """`serviceAccount:EMAIL`."""
 

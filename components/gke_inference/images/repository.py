@@ -1,4 +1,4 @@
-"""The repository that engine images are pulled from, in the region of their nodes."""
+"""The repository that nodes pull engine images from, in their region."""
 
 import re
 from typing import NotRequired, TypedDict
@@ -11,7 +11,7 @@ from gke_inference.base.inputs import under, user_labels, whole
 _REPOSITORY_ID = re.compile(r"[a-z][a-z0-9-]{0,61}[a-z0-9]")
 _DAY_SECONDS = 86_400
 _SETTINGS = {"kms_key": "kmsKey", "labels": "labels", "untagged_days": "untaggedDays"}
-"""Arguments about a repository that is made, and their names in messages."""
+"""Arguments that apply only to a created repository, and their names in messages."""
 
 
 class EngineRepositoryArgs(TypedDict):
@@ -24,31 +24,31 @@ class EngineRepositoryArgs(TypedDict):
     repository_id: str
     """Name of the repository."""
     existing: NotRequired[bool]
-    """Whether the repository exists: it is neither made, changed nor deleted; `readers` and
-    `writers` are added to its policy. Default no."""
+    """Whether the repository exists. If so, it is not created, changed or deleted; only `readers`
+    and `writers` are added to its policy. Default: false."""
     kms_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key of the images; Artifact Registry's service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the repository and its bills."""
+    """Additional labels for the repository, which also appear in billing."""
     readers: NotRequired[list[pulumi.Input[str]]]
-    """Members that may pull beside those of the project. Default none."""
+    """Members that may pull in addition to those of the project. Default: none."""
     untagged_days: NotRequired[int]
-    """Days an image without a tag is kept, 1 to 3650. Default 30."""
+    """Days that an untagged image is kept, 1 to 3650. Default: 30."""
     writers: NotRequired[list[pulumi.Input[str]]]
-    """Members that may push, such as `serviceAccount:...`. Default none but the project's own."""
+    """Members that may push, such as `serviceAccount:...`. Default: only those of the project."""
 
 
 class EngineRepository(pulumi.ComponentResource):
-    """A Docker repository whose tags never move and whose images are scanned as they arrive.
+    """A Docker repository with immutable tags and vulnerability scanning on push.
 
-    Nodes pull with the project's `artifactregistry.reader`, which `InferenceCluster` grants; of a
-    repository in another project they have to be `readers`.
+    Nodes pull with the project's `artifactregistry.reader`, which `InferenceCluster` grants. For a
+    repository in another project, add them to `readers`.
     """
 
     repository_id: pulumi.Output[str]
     """`projects/P/locations/L/repositories/NAME`."""
     url: pulumi.Output[str]
-    """`LOCATION-docker.pkg.dev/PROJECT/NAME`, what image references begin with."""
+    """`LOCATION-docker.pkg.dev/PROJECT/NAME`, the prefix of image references."""
 
     def __init__(
         self, name: str, args: EngineRepositoryArgs, opts: pulumi.ResourceOptions | None = None
@@ -58,13 +58,13 @@ class EngineRepository(pulumi.ComponentResource):
         if not _REPOSITORY_ID.fullmatch(repository_id):
             raise pulumi.InputPropertyError(
                 "repositoryId",
-                f"must be 2 to 63 lower-case letters, digits and '-', got {repository_id!r}",
+                f"must be 2 to 63 lowercase letters, digits and '-', got {repository_id!r}",
             )
         exists = args.get("existing", False)
         for field, words in _SETTINGS.items():
             if exists and args.get(field) is not None:
                 raise pulumi.InputPropertyError(
-                    words, f"must be left out where the repository exists, got {args.get(field)!r}"
+                    words, f"must not be set when the repository exists, got {args.get(field)!r}"
                 )
         made = None if exists else self._build_repository(name, args)
         behind = under(self, depends_on=[] if made is None else [made])
@@ -95,7 +95,7 @@ class EngineRepository(pulumi.ComponentResource):
         days = whole(args, "untagged_days", 30, least=1, most=3650)
         return artifactregistry.Repository(
             name,
-            # With immutable tags a tagged image cannot be deleted, by a policy neither.
+            # With immutable tags, a tagged image cannot be deleted, not even by a cleanup policy.
             cleanup_policies=[
                 {
                     "action": "DELETE",

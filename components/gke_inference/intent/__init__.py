@@ -1,1 +1,1 @@
-"""What a model is meant to serve, and the rules it must keep; free of Pulumi."""
+"""The intent of a served model, and its rules; free of Pulumi."""

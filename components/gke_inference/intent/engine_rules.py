@@ -1,4 +1,4 @@
-"""What an engine or its hardware cannot do; the facts are in `gke_inference.catalogue.engines`."""
+"""Limits of engines and hardware, based on the facts in `gke_inference.catalogue.engines`."""
 
 import json
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.kv_offload import FIELD, offload_problems
+from gke_inference.sizing.architectures import find_model
 
 _TOOLS, _TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
 _MEDIA_LIMIT = "limit-mm-per-prompt"
@@ -16,7 +18,7 @@ _LISTS = ("block_size", "kv_cache_dtype", "quantization")
 
 
 def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
-    """Yield what asks for too much on the first rung where something does."""
+    """Yield unsupported settings, on the first rung that does not support them."""
     try:
         facts = engine(intent.engine)
     except ValueError as error:
@@ -33,8 +35,8 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
         able = facts.abilities(rung.kind, rung.accelerator)
         if able is None:
             kinds = " and ".join(sorted(facts.hardware))
-            message = f"must run on every rung: {facts.title} has {kinds} only, {rung.label} is one"
-            yield InputError("engine", f"{message} of them", intent.engine)
+            able_on = f"{facts.title} supports only {kinds}, not {rung.label}"
+            yield InputError("engine", f"must run on every rung: {able_on}", intent.engine)
             return
         found = list(_problems(intent, facts, able, rung))
         yield from found
@@ -43,7 +45,7 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
 
 
 def _together(intent: ServingIntent) -> Iterator[InputError]:
-    """Tool calls of vLLM: a parser alone is ignored, and calls without one are refused at start."""
+    """Tool calls of vLLM: a parser alone is ignored, and calls without one fail at startup."""
     given = intent.engine_args
     if intent.engine != "vllm":
         return
@@ -80,22 +82,44 @@ def _problems(
         return
     yield from _features(intent, able, rung, where)
     if not intent.prefix_caching and not able.prefix_caching:
-        yield InputError("prefix_caching", f"must be left out: {where} has no switch for it", False)
+        yield InputError("prefix_caching", f"must be true: {where} cannot turn it off", False)
     if intent.max_batch is not None and not able.max_batch:
-        rule = f"must be left out: {where} has it in the weights' own configuration"
+        rule = f"must not be set: {where} reads it from the configuration of the weights"
         yield InputError("max_batch", rule, intent.max_batch)
     for name in _LISTS:
         value, known = getattr(intent, name), getattr(able, name)
         if value is not None and value not in known:
             yield InputError(name, _words(known, where), value)
     yield from _guessing(intent, able, where)
-    if intent.tensor_parallel is not None:
+    yield from _offload(intent, able, rung, where)
+    if intent.tensor_parallel is not None and intent.experts is None:
         yield from _split(intent.tensor_parallel, able, rung, where)
+
+
+def _offload(
+    intent: ServingIntent, able: Abilities, rung: Rung, where: str
+) -> Iterator[InputError]:
+    if intent.kv_offload is None:
+        return
+    if not able.kv_offload:
+        yield InputError(FIELD, f"is not supported for {where}")
+        return
+    if intent.role is not None:
+        rule = "must not be set with disaggregated prefill and decode: one connector moves blocks"
+        yield InputError(FIELD, rule)
+    yield from offload_problems(
+        intent.kv_offload,
+        rung,
+        has_experts=intent.experts is not None,
+        prefix_caching=intent.prefix_caching,
+        split=intent.split,
+        task=intent.task,
+    )
 
 
 def _words(known: tuple[object, ...], where: str) -> str:
     if not known:
-        return f"must be left out with {where}"
+        return f"must not be set with {where}"
     return f"must be one of {', '.join(map(str, known))} with {where}"
 
 
@@ -105,15 +129,15 @@ def _features(
     is_embedding = intent.task == "embed"
     if intent.adapters and (not able.adapters or is_embedding):
         cause = f"{where} serves none" if not able.adapters else "task is embed"
-        yield InputError("adapters", f"must be left out where {cause}", len(intent.adapters))
+        yield InputError("adapters", f"must not be set when {cause}", len(intent.adapters))
     if intent.live_adapters is not None and (not able.live_adapters or is_embedding):
         cause = f"{where} loads none" if not able.live_adapters else "task is embed"
-        yield InputError("live_adapters", f"must be left out where {cause}")
+        yield InputError("live_adapters", f"must not be set when {cause}")
     if intent.role is not None and not able.disaggregated:
-        rule = f"must be left out: {where} is not wired for disaggregated prefill and decode"
+        rule = f"must not be set: {where} does not support disaggregated prefill and decode"
         yield InputError("role", rule)
     if rung.is_multi_host and not able.multi_host:
-        message = f"must be one that spans hosts: {rung.label} has {rung.hosts}"
+        message = f"must be one that can span hosts: {rung.label} has {rung.hosts}"
         yield InputError("engine", message, intent.engine)
 
 
@@ -125,22 +149,28 @@ def _guessing(intent: ServingIntent, able: Abilities, where: str) -> Iterator[In
         yield InputError("speculative", _words(able.speculative, where), guess.method)
         return
     if intent.task != "generate":
-        rule = "must be left out: nothing is decoded"
+        rule = "must not be set: nothing is decoded"
         yield InputError("speculative", rule, Bare(f"it with {intent.task!r}"))
-    if guess.method == "draft" and guess.weights is None:
-        rule = "must name the draft model with method 'draft'"
+    needs_weights = guess.method in ("draft", "eagle3")
+    if needs_weights and guess.weights is None:
+        what = "draft model" if guess.method == "draft" else "EAGLE-3 head"
+        rule = f"must name the {what} with method {guess.method!r}"
         yield InputError("speculative.weights", rule, None)
-    if guess.method != "draft" and guess.weights is not None:
-        rule = f"must be left out with method {guess.method!r}"
+    if not needs_weights and guess.weights is not None:
+        rule = f"must not be set with method {guess.method!r}"
         yield InputError("speculative.weights", rule, guess.weights)
+    known = find_model(intent.weights, intent.served_name)
+    if guess.method == "mtp" and known is not None and not known.mtp_layers:
+        rule = f"must not be mtp: {known.name} has no layers for further tokens"
+        yield InputError("speculative.method", rule)
 
 
 def _split(size: int, able: Abilities, rung: Rung, where: str) -> Iterator[InputError]:
-    """One copy on a part of the devices: as many copies as fill the replica, on one host."""
+    """A copy on some of the devices: the replica runs as many copies as fit, on one host."""
     field = "tensor_parallel"
     if rung.devices % size:
         yield InputError(field, f"must divide the {rung.devices} devices of {rung.label}", size)
     elif size != rung.devices and not able.data_parallel:
-        yield InputError(field, f"must be {rung.devices}: {where} holds one copy a replica", size)
+        yield InputError(field, f"must be {rung.devices}: {where} runs one copy per replica", size)
     elif size != rung.devices and rung.is_multi_host:
-        yield InputError(field, f"must be left out where a replica has {rung.hosts} hosts", size)
+        yield InputError(field, f"must not be set when a replica has {rung.hosts} hosts", size)

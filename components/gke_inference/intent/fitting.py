@@ -1,16 +1,16 @@
-"""Whether rungs hold a model: the arithmetic of `gke_inference.sizing` on an intent."""
+"""Fit of an intent on rungs, calculated by `gke_inference.sizing`."""
 
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
-from gke_inference.sizing.image_memory import check_copies_fit
-from gke_inference.sizing.memory import Loaded, check_fit, loaded, weights_gib
+from gke_inference.sizing.image_memory import adapters_gib, check_copies_fit
+from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded, weights_gib
 
 
 def fit_problems(intent: ServingIntent) -> Iterator[InputError]:
-    """Yield the first rung that does not hold the model."""
+    """Yield the first rung that cannot hold the model."""
     for place, rung in intent.rungs.items():
         reason = unfit(intent, rung)
         if reason is not None:
@@ -19,7 +19,7 @@ def fit_problems(intent: ServingIntent) -> Iterator[InputError]:
 
 
 def loaded_model(intent: ServingIntent) -> Loaded:
-    """Return a model that makes no images as its engine loads it."""
+    """Return a model, other than an image model, as its engine loads it."""
     return loaded(
         intent.weights,
         intent.served_name,
@@ -30,9 +30,22 @@ def loaded_model(intent: ServingIntent) -> Loaded:
     )
 
 
+def _image_adapters(intent: ServingIntent) -> float:
+    """Return GiB of the adapters that each chip of an image model keeps at most."""
+    live, given = intent.live_adapters, len(intent.adapters)
+    if live is None:
+        return adapters_gib(given, rank=intent.adapter_rank)
+    return adapters_gib(
+        given, rank=intent.adapter_rank, live_slots=live.slots, live_rank=live.max_rank
+    )
+
+
 def unfit(intent: ServingIntent, rung: Rung) -> str | None:
-    """Return why a rung does not hold a model, or None when it does."""
+    """Return why a rung cannot hold a model, or None if it can."""
     if intent.task == "image":
         weights = weights_gib(intent.parameters_billion, intent.weight_bits)
-        return check_copies_fit(rung.accelerator, weights)
-    return check_fit(rung, loaded_model(intent), intent.tensor_parallel)
+        return check_copies_fit(rung.accelerator, weights, _image_adapters(intent))
+    model = loaded_model(intent)
+    if intent.experts is not None:
+        return check_expert_fit(rung, model, intent.split or 1, intent.experts.redundant)
+    return check_fit(rung, model, intent.tensor_parallel)

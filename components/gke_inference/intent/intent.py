@@ -1,7 +1,7 @@
-"""A served model as its user means it: one shape for a model of a stack and for `ModelServer`.
+"""The intent of a served model: one representation for stacks and `ModelServer`.
 
-Both translate into `intent_of`, which checks what one field may hold alone. What fields must keep
-together, and what engines and hardware can do, is in `intent_rules`. Nothing here needs Pulumi.
+Both translate into `intent_of`, which validates single fields. Rules across fields, and limits of
+engines and hardware, are in `rules` and `engine_rules`. Nothing here needs Pulumi.
 """
 
 from collections.abc import Mapping
@@ -10,139 +10,203 @@ from typing import Any, NotRequired, TypedDict
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungArgs
+from gke_inference.intent.kv_offload import KvOffload, KvOffloadArgs, kv_offload_of
 from gke_inference.intent.readers import given, one_of, optional, percent, positive, whole
 
-FORMS = ("dual-container", "paired", "single")
+FORMS = ("dra", "dual-container", "paired", "single")
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
-"""Ranks that vLLM has kernels for: a choice of `--max-lora-rank`, not any number."""
+"""Ranks that vLLM has kernels for: `--max-lora-rank` is a choice, not any number."""
 ROLES = ("decode", "prefill")
-SPANNING = ("engine", "ray")
+ALL2ALL = {
+    "decode": "deepep_low_latency",
+    "prefill": "deepep_high_throughput",
+    "serve": "allgather_reducescatter",
+}
+"""Default all-to-all backend by role (docs.vllm.ai serving/expert_parallel_deployment)."""
+SPANNING = ("engine", "ray", "kuberay")
 TASKS = ("embed", "generate", "image")
 
 
 class LiveAdaptersArgs(TypedDict):
-    """A folder of a bucket whose adapters are served as they come and go."""
+    """A folder whose adapters are loaded and unloaded as they come and go."""
 
     source: str
-    """`gs://BUCKET/PATH`: each folder in it with a configuration and weights is an adapter."""
+    """`gs://BUCKET/PATH`. Each folder in it with a configuration and weights is an adapter."""
     max_rank: NotRequired[int]
-    """Largest rank: 1, 8, 16 (default), 32, 64, 128, 256, 320 or 512; memory grows with it."""
+    """Maximum rank, which determines the memory use: 1, 8, 16 (default), 32, 64, 128, 256, 320 or
+    512."""
     claim: NotRequired[str]
-    """Claim of a volume with the folder, such as that of a `SharedFolder`; `source` is then the
-    path in it. Default: the folder is in a bucket."""
+    """Volume claim with the folder, such as that of a `SharedFolder`; `source` is then the path in
+    it. Default: none, the folder is in a bucket."""
     slots: NotRequired[int]
-    """Adapters that one batch may hold, 1 to 64. Default 8."""
+    """Different adapters that one batch may use, 1 to 64. Image models: adapters that each chip
+    keeps. Default: 8."""
+
+
+class ExpertsArgs(TypedDict):
+    """Expert parallelism of a mixture of experts: each device holds some of the experts."""
+
+    all2all: NotRequired[dict[str, str]]
+    """All-to-all backend by role: `serve`, or `prefill` and `decode`, to one of
+    `allgather_reducescatter` (default of `serve`), `deepep_high_throughput` (of `prefill`) and
+    `deepep_low_latency` (of `decode`)."""
+    hybrid_load_balancing: NotRequired[bool]
+    """Whether every host of a replica accepts requests for its own devices. Otherwise, the leader
+    accepts the requests of all. Default: true."""
+    redundant: NotRequired[int]
+    """Number of additional copies of busy experts, which the engine chooses. Default: 0."""
 
 
 class SpeculativeArgs(TypedDict):
-    """Speculative decoding: several tokens are guessed and checked in one step."""
+    """Speculative decoding: the engine proposes several tokens and verifies them in one step."""
 
     method: str
-    """`ngram` repeats what followed the same words in the prompt; `draft` asks a smaller model."""
+    """`ngram` repeats what followed the same words in the prompt; `draft` runs a smaller model;
+    `eagle3` runs an EAGLE-3 head; `mtp` runs the model's own layers for further tokens."""
     tokens: int
-    """Tokens guessed at a time, 1 to 16."""
+    """Number of tokens proposed per step, 1 to 16."""
     weights: NotRequired[str]
-    """`gs://BUCKET/PATH` of the draft model; needed for `draft`, refused otherwise."""
+    """`gs://BUCKET/PATH` of the draft model or EAGLE-3 head. Required for `draft` and `eagle3`,
+    otherwise not allowed."""
 
 
 class ModelServerArgs(TypedDict):
     """Inputs of `ModelServer`."""
 
     compute_classes: dict[str, str]
-    """Compute class by kind of hardware: `tpu`, `gpu`; `any` for the dual-container form."""
+    """Compute class by hardware kind: `tpu`, `gpu`, or `any` for the forms with one pod for both,
+    `dra` and `dual-container`."""
     context_tokens: int
-    """Longest prompt and answer together, in tokens."""
+    """Maximum total length of prompt and answer, in tokens."""
     model: str
-    """Key of the model: Kubernetes names and labels are made of it."""
+    """Key of the model, used in Kubernetes names and labels."""
     namespace: str
-    """Namespace of the servers, the same as the gateway's."""
+    """Namespace of the servers, which must be that of the gateway."""
     parameters_billion: float
     """Parameters of the model, in billions."""
     replicas: int
-    """Replicas at the start; the autoscaler owns the number from then on."""
+    """Initial number of replicas. The autoscaler manages it afterwards."""
     rungs: list[RungArgs]
-    """The rungs of the classes, in order: they decide flags, chips and tolerations."""
+    """Rungs of the classes, in order. They determine flags, chips and tolerations."""
     service_account: str
     """Kubernetes service account that may read the buckets."""
     weights: str
-    """`gs://BUCKET/PATH` of the model, whose versions are folders in it, or
-    `gs://BUCKET/PATH@VERSION`."""
+    """`gs://BUCKET/PATH` of the model, with a folder per version, or `gs://BUCKET/PATH@VERSION`."""
     adapter_rank: NotRequired[int]
-    """Largest rank of the adapters. Default 16."""
+    """Maximum rank of the adapters. Default: 16."""
     adapters: NotRequired[dict[str, str]]
     """LoRA adapters: name to `gs://BUCKET/PATH`."""
     block_size: NotRequired[int]
-    """Tokens of a KV-cache block. Default: the engine's; the picker reads it from the engine."""
+    """Tokens per KV cache block, which the picker reads from the engine. Default: the engine's."""
+    buffer_replicas: NotRequired[int]
+    """Number of replicas for which GKE keeps nodes ready and empty, at full price: a CapacityBuffer
+    for the Deployment, or for the TPU Deployment of form `paired`. Needs GKE 1.35.2 or later, and
+    rungs with one host per replica. Default: 0."""
     cache_bucket: NotRequired[str]
-    """Bucket for compiled programs; required with a TPU rung. The account must write to it."""
+    """Bucket for compiled programs, which the service account must be able to write to. Required
+    with a TPU rung."""
     engine: NotRequired[str]
     """`vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     engine_args: NotRequired[dict[str, str]]
-    """Other flags of the engine, by name without the leading dashes, such as
-    `max-num-batched-tokens`; a flag without a value is `true`. Those that the platform sets are
-    refused."""
+    """Additional engine flags, by name without the leading dashes, such as
+    `max-num-batched-tokens`. A flag without a value is `true`. Flags that the platform sets are
+    rejected."""
     engine_env: NotRequired[dict[str, str]]
-    """Other environment variables of the engine. Those that the platform sets are refused."""
+    """Additional environment variables of the engine. Variables that the platform sets are
+    rejected."""
+    experts: NotRequired[ExpertsArgs]
+    """Expert parallelism over all devices of a replica; `tensor_parallel` is then 1 by default.
+    Default: none, experts are sharded like all other weights."""
     form: NotRequired[str]
-    """`paired` (default with TPU and GPU rungs), `dual-container`, or `single`."""
+    """`paired` (default with TPU and GPU rungs), `dual-container`, `dra`, or `single`."""
     has_gate: NotRequired[bool]
-    """Whether the namespace has a `WeightsGate`: the servers begin with no replica, and it starts
-    `replicas` once the weights are there. Default false."""
+    """Whether the namespace has a `WeightsGate`: the servers start with zero replicas, and it
+    scales them to `replicas` once the weights are available. Default: false."""
     image_queue: NotRequired[int]
-    """Task `image`: pictures that may wait for a replica. Default 64."""
+    """Task `image`: maximum number of images that wait for a replica. Default: 64."""
     image_sizes: NotRequired[list[str]]
-    """Task `image`: sizes that may be drawn, such as `1024x1024`, which is the default."""
+    """Task `image`: allowed image sizes. Default: `1024x1024`."""
+    image_sigmas: NotRequired[list[float]]
+    """Task `image`: noise level before each denoising step of a model that was distilled to a fixed
+    schedule, descending, at most 1. Default: evenly spaced over the steps."""
+    image_step_cache: NotRequired[float]
+    """Task `image`: largest relative change of the first block's output for which a denoising step
+    reuses the output of the other blocks from an earlier step, above 0 and below 1. Default: no
+    caching."""
     image_steps: NotRequired[int]
-    """Task `image`: denoising steps where a request does not say. Default: as the model wants."""
+    """Task `image`: denoising steps for requests that set none. Default: the model's."""
     kv_cache_dtype: NotRequired[str]
-    """Number format of the KV cache, such as `fp8`. Default: the model's."""
+    """Data type of the KV cache, such as `fp8`. Default: the model's."""
+    kv_offload: NotRequired[KvOffloadArgs]
+    """KV cache beyond the accelerator's memory. Default: none."""
     live_adapters: NotRequired[LiveAdaptersArgs]
-    """LoRA adapters that are uploaded while it serves. Default: none but `adapters`."""
+    """LoRA adapters that are uploaded while it serves. Default: none."""
     longest_request_seconds: NotRequired[int]
-    """How long a pod that must go may finish what it answers. Default 300."""
+    """Time that a terminating pod has to finish its requests, in seconds. Default: 300."""
     max_batch: NotRequired[int]
-    """Most requests computed at once. Default: the engine's."""
+    """Maximum number of requests per batch. Default: the engine's."""
     prefix_caching: NotRequired[bool]
-    """Whether the KV cache of a prompt's beginning serves the next one. Default true."""
+    """Whether to reuse the KV cache of a prompt prefix for later prompts. Default: true."""
     quantization: NotRequired[str]
-    """How the weights are quantized, such as `fp8`. Default: as the model says."""
+    """Quantization method of the weights, such as `fp8`. Default: as in the model's
+    configuration."""
     role: NotRequired[str]
-    """`prefill` or `decode`: one half of a model whose prompts are computed apart from its answers.
-    Two servers of one `model` with one role each belong together. Default: both in one replica."""
+    """`prefill` or `decode`: one role in disaggregated serving. Two servers of one `model`, one per
+    role, belong together. Default: none, each replica does both."""
     served_name: NotRequired[str]
-    """Name clients use. Default: `model`."""
+    """Name that clients use. Default: `model`."""
     spanning: NotRequired[str]
-    """How a replica spans several hosts: `engine` (vLLM's own processes, default on GPU) or `ray`
-    (the only one on TPU)."""
+    """How a replica spans several hosts: `engine` (vLLM's own processes, default on GPU), `ray`
+    (the only option on TPU), or `kuberay` (GPU only), which is Ray in a cluster that KubeRay
+    creates."""
     speculative: NotRequired[SpeculativeArgs]
     """Speculative decoding. Default: none."""
     standby_replicas: NotRequired[int]
-    """Paired only: GPU replicas kept warm. Default 1; 0 starts the first one on need: one is
-    there at first, until the autoscaler finds that nothing needs it."""
+    """Paired only: warm GPU replicas. With 0, the first one starts on demand; one replica runs
+    initially, until the autoscaler finds that nothing needs it. Default: 1."""
     task: NotRequired[str]
     """`generate` (default), `embed` or `image`."""
     tensor_parallel: NotRequired[int]
-    """Devices that one copy of the model is split over; with fewer than a replica has, it holds
-    several copies. Default: all of them."""
+    """Number of devices that one copy of the model is sharded across. With fewer than a replica
+    has, it runs several copies. Default: all."""
     trace_percent: NotRequired[float]
-    """Share of requests, 0 to 100, whose spans go to the cluster's collector, where the caller has
-    not decided. Default: no spans, and no flag for them."""
+    """Percentage of requests, 0 to 100, whose spans go to the cluster's collector, unless the
+    caller has decided. Default: no tracing."""
     weight_bits: NotRequired[int]
-    """Bits of one parameter as served. Default 16."""
+    """Bits per parameter as served. Default: 16."""
+    weights_bucket_claim: NotRequired[str]
+    """Claim of the bucket with the weights, such as that of a `FuseVolume` with a profile, where
+    they are read as files. Default: a mount with the platform's own options."""
     weights_claim: NotRequired[str]
-    """Claim of a volume whose root is the model (Hyperdisk ML), read instead of the bucket."""
+    """Volume claim whose root is the model (Hyperdisk ML), read instead of the bucket. Default:
+    none."""
 
 
 @dataclass(frozen=True)
 class AdapterFolder:
-    """A folder whose adapters are served as they come and go."""
+    """A folder whose adapters are loaded and unloaded as they come and go."""
 
     source: str
-    """`gs://BUCKET/PATH`; with a claim, the path in it."""
+    """`gs://BUCKET/PATH`, or with a claim the path in it."""
     max_rank: int = 16
     slots: int = 8
     claim: str | None = None
-    """Claim of a volume with the folder; None: it is in a bucket."""
+    """Volume claim with the folder, or None for a bucket."""
+
+
+@dataclass(frozen=True)
+class ExpertParallel:
+    """Expert parallelism over all devices of a replica."""
+
+    all2all: Mapping[str, str] = field(default_factory=dict[str, str])
+    """All-to-all backend by role, where it is not the default."""
+    hybrid_load_balancing: bool = True
+    redundant: int = 0
+
+    def backend(self, role: str | None) -> str:
+        """Return the all-to-all backend of a role; None is a replica with both."""
+        name = role or "serve"
+        return self.all2all.get(name, ALL2ALL[name])
 
 
 @dataclass(frozen=True)
@@ -158,9 +222,10 @@ class Guessing:
 
 @dataclass(frozen=True)
 class ServingIntent:
-    """What is served, on which rungs, and how it is computed.
+    """What is served, on which rungs, with which settings.
 
-    Fields have the names of `ModelServerArgs`, which documents them; None is the engine's default.
+    Fields have the names of `ModelServerArgs`, which documents them. None means the engine's
+    default.
     """
 
     model: str
@@ -168,18 +233,23 @@ class ServingIntent:
     parameters_billion: float
     weights: str
     rungs: Mapping[str, Rung]
-    """Rungs by where their user wrote them, such as `rungs[0]`."""
+    """Rungs by their input path, such as `rungs[0]`."""
     adapter_rank: int = 16
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     block_size: int | None = None
+    buffer_replicas: int = 0
     engine: str = "vllm"
     engine_args: Mapping[str, str] = field(default_factory=dict[str, str])
     engine_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    experts: ExpertParallel | None = None
     form: str = "single"
     image_queue: int | None = None
     image_sizes: tuple[str, ...] = ()
+    image_sigmas: tuple[float, ...] = ()
+    image_step_cache: float | None = None
     image_steps: int | None = None
     kv_cache_dtype: str | None = None
+    kv_offload: KvOffload | None = None
     live_adapters: AdapterFolder | None = None
     longest_request_seconds: int = 300
     max_batch: int | None = None
@@ -193,16 +263,22 @@ class ServingIntent:
     tensor_parallel: int | None = None
     trace_percent: float | None = None
     weight_bits: float = 16
+    weights_claim: str | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of hardware it may run on, TPU first."""
+        """Hardware kinds that it may run on, TPU first."""
         here = {rung.kind for rung in self.rungs.values()}
         return tuple(kind for kind in ("tpu", "gpu") if kind in here)
 
     @property
+    def split(self) -> int | None:
+        """Devices of one copy of the layers that are not experts, or None for all of a stage."""
+        return self.tensor_parallel or (None if self.experts is None else 1)
+
+    @property
     def groups(self) -> dict[str, str]:
-        """For each kind of hardware whose replica spans hosts, where such a rung was written."""
+        """Input path of a multi-host rung, for each hardware kind whose replicas span hosts."""
         found: dict[str, str] = {}
         for place, rung in self.rungs.items():
             if rung.is_multi_host:
@@ -211,11 +287,11 @@ class ServingIntent:
 
 
 def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingIntent:
-    """Return what somebody means to serve.
+    """Return the intent in the arguments of a model server.
 
     Args:
-        args: In the words of `ModelServerArgs`; what says where the objects go is not looked at.
-        rungs: Checked rungs by where their user wrote them.
+        args: Fields of `ModelServerArgs`. Those about object placement are ignored.
+        rungs: Validated rungs by their input path.
 
     Raises:
         InputError: A field is out of its range or not one of its words.
@@ -225,15 +301,20 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         adapter_rank=whole(args, "adapter_rank", 1, 512, default=16),
         adapters=dict(args.get("adapters") or {}),
         block_size=optional(args, "block_size", 1, 4096),
+        buffer_replicas=whole(args, "buffer_replicas", 0, 1000, default=0),
         context_tokens=whole(args, "context_tokens", 1, 10_000_000),
         engine=str(given(args, "engine", "vllm")),
         engine_args=_texts(args.get("engine_args")),
         engine_env=_texts(args.get("engine_env")),
+        experts=_experts(args.get("experts")),
         form=one_of(args, "form", FORMS) or ("paired" if len(kinds) > 1 else "single"),
         image_queue=optional(args, "image_queue", 1, 10_000),
         image_sizes=tuple(args.get("image_sizes") or ()),
+        image_sigmas=tuple(map(float, args.get("image_sigmas") or ())),
+        image_step_cache=args.get("image_step_cache"),
         image_steps=optional(args, "image_steps", 1, 100),
         kv_cache_dtype=args.get("kv_cache_dtype"),
+        kv_offload=kv_offload_of(args.get("kv_offload")),
         live_adapters=_live_adapters(args.get("live_adapters")),
         longest_request_seconds=whole(args, "longest_request_seconds", 1, 3600, default=300),
         max_batch=optional(args, "max_batch", 1, 4096),
@@ -251,6 +332,7 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         trace_percent=percent(args, "trace_percent"),
         weight_bits=positive(args, "weight_bits", 16),
         weights=str(args["weights"]),
+        weights_claim=args.get("weights_claim"),
     )
 
 
@@ -265,6 +347,25 @@ def _live_adapters(folder: Mapping[str, Any] | None) -> AdapterFolder | None:
     return AdapterFolder(str(folder["source"]), int(rank), slots, folder.get("claim"))
 
 
+def _experts(parallel: Mapping[str, Any] | None) -> ExpertParallel | None:
+    if parallel is None:
+        return None
+    where = "experts."
+    backends: dict[str, str] = dict(parallel.get("all2all") or {})
+    for role, backend in backends.items():
+        if role not in ALL2ALL:
+            rule = f"must be one of {', '.join(ALL2ALL)}"
+            raise InputError(f"{where}all2all", rule, role)
+        if backend not in ALL2ALL.values():
+            rule = f"must be one of {', '.join(sorted(ALL2ALL.values()))}"
+            raise InputError(f"{where}all2all.{role}", rule, backend)
+    return ExpertParallel(
+        all2all=backends,
+        hybrid_load_balancing=bool(given(parallel, "hybrid_load_balancing", True)),
+        redundant=whole(parallel, "redundant", 0, 4096, default=0, where=where),
+    )
+
+
 def _speculative(guess: Mapping[str, Any] | None) -> Guessing | None:
     if guess is None:
         return None
@@ -273,7 +374,7 @@ def _speculative(guess: Mapping[str, Any] | None) -> Guessing | None:
 
 
 def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return values as a command line has them; YAML's true is `true`."""
+    """Return values in command-line notation. YAML's true is `true`."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in (values or {}).items()

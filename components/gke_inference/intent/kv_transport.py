@@ -1,4 +1,4 @@
-"""Which hardware moves KV cache between engines, for disaggregated prefill and decode."""
+"""Hardware that can transfer KV cache between engines, for disaggregated serving."""
 
 from dataclasses import dataclass
 
@@ -7,31 +7,43 @@ from gke_inference.catalogue.rungs import Rung
 
 @dataclass(frozen=True)
 class Transport:
-    """How KV cache gets from engine to engine on an accelerator."""
+    """How KV cache is transferred between engines on an accelerator."""
 
     connector: str
+    needs_rdma: bool = False
+    """Whether its rungs say how they reach each other: `rdma`, or `tcp` on purpose."""
     module: str | None = None
     topology: str | None = None
-    """Only this one is known to work."""
+    """The only topology known to work."""
 
 
 TRANSPORTS = {
-    "nvidia-b200": Transport("NixlConnector"),
-    "nvidia-h200-141gb": Transport("NixlConnector"),
-    "tpu-v6e": Transport("TPUConnector", "tpu_inference.distributed.tpu_connector", topology="2x4"),
+    "nvidia-b200": Transport("NixlConnector", needs_rdma=True),
+    "nvidia-h200-141gb": Transport("NixlConnector", needs_rdma=True),
+    "tpu-v6e": Transport(
+        "TPUConnector", module="tpu_inference.distributed.tpu_connector", topology="2x4"
+    ),
 }
-"""Accelerators whose machines have a network for it: RDMA (A3 Ultra, A4), or the one TPU slice that
-accelerated-platforms runs it on. TCPX and TCPXO of the H100 machines are not for NIXL."""
+"""Accelerators whose machines have a suitable network: RDMA (A3 Ultra, A4), or the one TPU slice
+that accelerated-platforms runs it on. NIXL does not support TCPX and TCPXO of the H100 machines."""
 
 
-def unfit(rung: Rung) -> str | None:
-    """Return why a rung cannot take part, as the rest of a sentence, or None."""
+def unfit(rung: Rung, *, may_span: bool = False) -> str | None:
+    """Return why a rung cannot be used, as the end of a sentence, or None.
+
+    Args:
+        rung: The rung.
+        may_span: Whether a role may span hosts, each of which transfers its own KV cache. It can
+            with expert parallelism; pipeline stages each have a part of every layer's cache.
+    """
     transport = TRANSPORTS.get(rung.accelerator)
     if transport is None:
         known = ", ".join(sorted(TRANSPORTS))
         return f"has no network that KV cache can be moved over; those that have: {known}"
     if transport.topology is not None and rung.topology != transport.topology:
         return f"is tried as {transport.topology} only, got {rung.topology}"
-    if rung.is_multi_host:
-        return f"spans {rung.hosts} hosts, and a role runs on one"
+    if transport.needs_rdma and rung.network is None:
+        return "needs network: rdma, or tcp where slow transfers are meant"
+    if rung.is_multi_host and not may_span:
+        return f"spans {rung.hosts} hosts, and a role runs on one unless it has experts"
     return None

@@ -1,4 +1,4 @@
-"""Reads plain values out of arguments, as programs of any language send them."""
+"""Reads plain values from arguments, as programs in any language send them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from gke_inference.catalogue.rungs import whole_number
 
 
 def given(args: Mapping[str, Any], name: str, default: Any) -> Any:
-    """Return a value, or the default where it is missing or null."""
+    """Return a value, or the default if it is missing or null."""
     value = args.get(name)
     return default if value is None else value
 
@@ -22,18 +22,18 @@ def whole(
     default: int | None = None,
     where: str = "",
 ) -> int:
-    """Return a whole number of a range; other languages send 5.0.
+    """Return a whole number in a range. Other languages send 5.0.
 
     Args:
-        args: What was given.
+        args: Given arguments.
         name: Key of the number.
-        low: Smallest that is allowed.
-        high: Largest that is allowed.
-        default: Used where it is not given; a number without one is required.
-        where: Path of `args` with a dot behind it, where they are nested.
+        low: Minimum.
+        high: Maximum.
+        default: Value if not given. Without one, the number is required.
+        where: Path of nested `args`, with a trailing dot.
 
     Raises:
-        InputError: It is something else.
+        InputError: The value is invalid.
     """
     value = given(args, name, default)
     number = whole_number(value)
@@ -43,10 +43,10 @@ def whole(
 
 
 def optional(args: Mapping[str, Any], name: str, low: int, high: int) -> int | None:
-    """Return a whole number of a range, or None where it is not given.
+    """Return a whole number in a range, or None if not given.
 
     Raises:
-        InputError: It is something else.
+        InputError: The value is invalid.
     """
     return None if args.get(name) is None else whole(args, name, low, high)
 
@@ -54,10 +54,10 @@ def optional(args: Mapping[str, Any], name: str, low: int, high: int) -> int | N
 def one_of(
     args: Mapping[str, Any], name: str, words: tuple[str, ...], default: str | None = None
 ) -> str | None:
-    """Return one of the words allowed, or the default where none is given.
+    """Return an allowed word, or the default if none is given.
 
     Raises:
-        InputError: It is another word.
+        InputError: The value is not allowed.
     """
     value = given(args, name, default)
     if value is not None and value not in words:
@@ -66,10 +66,10 @@ def one_of(
 
 
 def positive(args: Mapping[str, Any], name: str, default: float | None = None) -> float:
-    """Return a number above 0, or the default where none is given.
+    """Return a number above 0, or the default if none is given.
 
     Raises:
-        InputError: It is something else.
+        InputError: The value is invalid.
     """
     value = given(args, name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
@@ -78,10 +78,10 @@ def positive(args: Mapping[str, Any], name: str, default: float | None = None) -
 
 
 def percent(args: Mapping[str, Any], name: str) -> float | None:
-    """Return a percentage, or None where none is given.
+    """Return a percentage, or None if none is given.
 
     Raises:
-        InputError: It is something else.
+        InputError: The value is invalid.
     """
     value = args.get(name)
     if value is None:

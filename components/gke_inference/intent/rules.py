@@ -1,48 +1,91 @@
-"""Rules between the parts of a served model: the one set for a stack and for `ModelServer`.
+"""Rules across the parts of a served model, shared by stacks and `ModelServer`.
 
-Paths are those of `ServingIntent`; whoever asks translates them into the user's own.
+Paths are those of `ServingIntent`; callers translate them into the user's field names.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
+from gke_inference.catalogue.accelerators import TPU_GENERATIONS
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.names import ONE_POD_FORMS
+from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING
+from gke_inference.intent.buffer_rules import buffer_problems
 from gke_inference.intent.engine_rules import engine_problems
+from gke_inference.intent.expert_rules import expert_problems
 from gke_inference.intent.fitting import fit_problems
 from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.kv_rules import stale_problems
 from gke_inference.intent.kv_transport import unfit
 
 PATCH_PIXELS = 16
-"""Of a side: eight pixels are a latent and two latents a patch, in Flux."""
+"""Size granularity in pixels: in Flux, eight pixels are a latent and two latents a patch."""
+LARGEST_IMAGE_RANK = 128
+"""Largest adapter rank that the image server compiles a program for."""
+_MOST_STEPS = 100
 _WHOLE_BITS = 16
 
 
 def problems(intent: ServingIntent) -> Iterator[InputError]:
-    """Yield every rule that a served model breaks."""
+    """Yield every rule that a served model violates."""
     form = list(_form(intent))
     yield from form
+    yield from _claims(intent)
+    yield from _interfaces(intent)
     engine = list(engine_problems(intent))
     yield from engine
     yield from _bits(intent)
     yield from _images(intent)
+    yield from _schedule(intent)
     role = list(_role(intent)) if not form else []
     yield from role
-    if not engine and not role:
+    experts = list(expert_problems(intent))
+    yield from experts
+    if not engine and not role and not experts:
         yield from fit_problems(intent)
     yield from _groups(intent)
     yield from _live_adapters(intent)
+    yield from stale_problems(intent)
+    yield from buffer_problems(intent)
 
 
 def _form(intent: ServingIntent) -> Iterator[InputError]:
     is_mixed = len(intent.kinds) > 1
     if is_mixed and intent.form == "single":
-        rule = "must be paired or dual-container where there are TPU and GPU rungs"
+        rule = "must be paired, dual-container or dra when there are TPU and GPU rungs"
         yield InputError("form", rule, intent.form)
     if not is_mixed and intent.form != "single":
-        yield InputError("form", "must be single where all rungs are of one kind", intent.form)
+        yield InputError("form", "must be single when all rungs are of one kind", intent.form)
+
+
+def _interfaces(intent: ServingIntent) -> Iterator[InputError]:
+    """A pod for either kind of hardware has no use for RDMA: each replica has one node."""
+    if intent.form not in ONE_POD_FORMS:
+        return
+    for place, rung in intent.rungs.items():
+        if rung.network == "rdma":
+            rule = f"must be another form, or the network of {place} must be unset or 'tcp'"
+            yield InputError("form", rule, intent.form)
+            return
+
+
+def _claims(intent: ServingIntent) -> Iterator[InputError]:
+    """Only devices that a driver publishes, on nodes that are known to work, can be claimed."""
+    if intent.form != "dra":
+        return
+    for place, rung in intent.rungs.items():
+        if rung.kind == "tpu" and rung.accelerator not in TPU_GENERATIONS:
+            known = ", ".join(sorted(TPU_GENERATIONS))
+            rule = f"must not be dra: the TPU driver has {known}; {place} is {rung.accelerator}"
+            yield InputError("form", rule, intent.form)
+        if rung.provisioning not in CLAIMED_PROVISIONING:
+            known = ", ".join(CLAIMED_PROVISIONING)
+            rule = f"must not be dra: claims need {known}; {place} is {rung.provisioning}"
+            yield InputError("form", rule, intent.form)
 
 
 def _bits(intent: ServingIntent) -> Iterator[InputError]:
-    """The size of quantized weights is what they weigh as served, or they seem not to fit."""
+    """The size of quantized weights must be their size as served, or they would seem not to fit."""
     if intent.quantization is not None and intent.weight_bits >= _WHOLE_BITS:
         rule = f"must be below 16 with quantization {intent.quantization}"
         yield InputError("weight_bits", rule, Bare(f"{intent.weight_bits:g}"))
@@ -58,19 +101,39 @@ def _images(intent: ServingIntent) -> Iterator[InputError]:
             yield InputError(f"image_sizes[{at}]", rule, Bare(size))
 
 
+def _schedule(intent: ServingIntent) -> Iterator[InputError]:
+    """A fixed schedule, and a cache between steps: never both."""
+    sigmas, cache = intent.image_sigmas, intent.image_step_cache
+    if cache is not None and not 0 < cache < 1:
+        yield InputError("image_step_cache", "must be above 0 and below 1", Bare(f"{cache:g}"))
+    if not sigmas:
+        return
+    words = Bare(", ".join(f"{sigma:g}" for sigma in sigmas))
+    falls = all(first > second for first, second in pairwise((*sigmas, 0.0)))
+    if len(sigmas) > _MOST_STEPS or not falls or sigmas[0] > 1:
+        rule = f"must be at most {_MOST_STEPS} falling numbers above 0, from at most 1"
+        yield InputError("image_sigmas", rule, words)
+    if intent.image_steps is not None:
+        rule = "must not be set when sigmas are given: each is one step"
+        yield InputError("image_steps", rule, Bare(str(intent.image_steps)))
+    if cache is not None:
+        rule = "must not be set when sigmas are given: a distilled schedule has no steps to skip"
+        yield InputError("image_step_cache", rule, Bare(f"{cache:g}"))
+
+
 def _role(intent: ServingIntent) -> Iterator[InputError]:
     if intent.role is None:
         return
     if intent.form != "single":
-        rule = f"must be left out in form {intent.form!r}: a KV cache has one kind of chip"
+        rule = f"must not be set when form is {intent.form!r}: a KV cache needs one kind of chip"
         yield InputError("role", rule)
         return
     if intent.task != "generate":
-        rule = f"must be left out where task is {intent.task}: there is nothing to decode"
+        rule = f"must not be set when task is {intent.task}: there is nothing to decode"
         yield InputError("role", rule)
         return
     for place, rung in intent.rungs.items():
-        if (reason := unfit(rung)) is not None:
+        if (reason := unfit(rung, may_span=intent.experts is not None)) is not None:
             yield InputError("role", f"needs rungs that move KV cache; {place}: it {reason}")
             return
     names = list(dict.fromkeys(rung.accelerator for rung in intent.rungs.values()))
@@ -79,30 +142,45 @@ def _role(intent: ServingIntent) -> Iterator[InputError]:
 
 
 def _groups(intent: ServingIntent) -> Iterator[InputError]:
-    """A replica over several hosts: forms that can be one, and a way to span them."""
+    """A replica over several hosts needs a form that supports it, and a way to span them."""
     groups = intent.groups
-    if groups and intent.form == "dual-container":
-        rule = f"must not be dual-container: {next(iter(groups.values()))} spans several hosts"
+    if groups and intent.form in ONE_POD_FORMS:
+        rule = f"must not be {intent.form}: {next(iter(groups.values()))} spans several hosts"
         yield InputError("form", rule, intent.form)
     if intent.spanning is None:
         return
     if not groups:
-        rule = "must be left out: no rung of it spans several hosts"
+        rule = "must not be set: none of its rungs spans several hosts"
         yield InputError("spanning", rule, intent.spanning)
-    elif intent.spanning == "engine" and "tpu" in groups:
+    elif intent.spanning != "ray" and "tpu" in groups:
         rule = f"must be ray, as {groups['tpu']} is a TPU slice"
         yield InputError("spanning", rule, intent.spanning)
+    elif intent.spanning == "kuberay" and (reason := _unfit_for_kuberay(intent)) is not None:
+        yield InputError("spanning", f"must be engine or ray when {reason}", intent.spanning)
+
+
+def _unfit_for_kuberay(intent: ServingIntent) -> str | None:
+    """Returns why a model cannot be served by Ray clusters of KubeRay; None: it can."""
+    if intent.form != "single":
+        return f"form is {intent.form}: nothing scales Ray clusters"
+    if intent.role is not None:
+        return "prefill and decode are disaggregated"
+    return None
 
 
 def _live_adapters(intent: ServingIntent) -> Iterator[InputError]:
     if intent.live_adapters is None:
         return
+    rank = intent.live_adapters.max_rank
+    if intent.task == "image" and rank > LARGEST_IMAGE_RANK:
+        rule = f"must be at most {LARGEST_IMAGE_RANK} when task is image"
+        yield InputError("live_adapters.max_rank", rule, rank)
     if intent.role is not None:
-        rule = "must be left out with disaggregated prefill and decode"
+        rule = "must not be set with disaggregated prefill and decode"
         yield InputError("live_adapters", rule)
-    if intent.form == "dual-container":
-        yield InputError("live_adapters", "must be left out where form is dual-container")
+    if intent.form in ONE_POD_FORMS:
+        yield InputError("live_adapters", f"must not be set when form is {intent.form}")
     if intent.groups:
         place = next(iter(intent.groups.values()))
-        rule = f"must be left out: {place} spans several hosts, and a loader serves one"
+        rule = f"must not be set: {place} spans several hosts, but a loader serves only one"
         yield InputError("live_adapters", rule)

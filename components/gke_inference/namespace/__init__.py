@@ -1,1 +1,1 @@
-"""A namespace that models are served in, and what may reach it."""
+"""The namespace of the model servers, and network access to it."""

@@ -1,4 +1,4 @@
-"""Models whose replicas talk to each other, in a namespace that is closed by somebody else."""
+"""Network access between replicas of the same model, in a namespace that is otherwise closed."""
 
 from typing import TypedDict
 
@@ -14,8 +14,8 @@ class ConnectedModelsArgs(TypedDict):
     """Inputs of `ConnectedModels`."""
 
     models: list[str]
-    """Models (values of `app.kubernetes.io/name`): groups over several hosts, and prefill and
-    decode replicas."""
+    """Models (values of `app.kubernetes.io/name`) with groups over several hosts, or with prefill
+    and decode replicas."""
     namespace: str
     """Name of the namespace, a `ServingNamespace` with `ingress`."""
 

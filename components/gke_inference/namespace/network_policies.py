@@ -1,9 +1,10 @@
-"""Network policies of the namespace that models are served from: who may reach which port.
+"""Network policies of the serving namespace: allowed ingress by port.
 
-Nothing gets in but what is listed here, and everything may go out. Only ports are told apart: the
-engines' API and their administrative paths share one, and the routes say which paths pass.
-Kubernetes lets a node reach its own pods whatever a policy says (kubernetes.io/docs/concepts/
-services-networking/network-policies), so the kubelet's probes need no rule.
+Only the listed ingress is allowed; egress is unrestricted. Policies distinguish only ports: the
+engines' API and their administrative paths share one, and the routes decide which paths pass. A
+node can always reach its own pods
+(kubernetes.io/docs/concepts/services-networking/network-policies), so the kubelet's probes need no
+rule.
 """
 
 from typing import NotRequired, TypedDict
@@ -31,34 +32,36 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 class AllowedIngressArgs(TypedDict):
-    """Who may reach the pods of a `ServingNamespace`."""
+    """Allowed ingress to the pods of a `ServingNamespace`."""
 
     proxies_cidr: str
     """Range of the load balancer's proxies: the region's proxy-only subnet."""
+    other_proxies: NotRequired[list[str]]
+    """Ranges of proxies in other regions, for pools behind a `FleetGateway`. Default: none."""
     batch_workers: NotRequired[bool]
-    """Whether workers of a `BatchService` are in the namespace, which read the queues that pickers
-    report. Default no."""
+    """Whether the namespace has workers of a `BatchService`, which read the pickers' queue metrics.
+    Default: false."""
     cached_answers: NotRequired[bool]
-    """Whether the `ClientGate` asks engines for the embeddings of questions. Default no."""
+    """Whether the `ClientGate` requests embeddings of questions from engines. Default: false."""
     client_gate: NotRequired[bool]
-    """Whether a `ClientGate` is in the namespace. Default no."""
+    """Whether the namespace has a `ClientGate`. Default: false."""
     guards: NotRequired[bool]
-    """Whether guards (`NemoGuardrails`) are in the namespace, which the gate asks. Default no."""
+    """Whether the namespace has guards (`NemoGuardrails`), which the gate calls. Default: false."""
     connected_models: NotRequired[list[str]]
-    """Models (values of `app.kubernetes.io/name`) whose replicas talk to each other: groups over
-    several hosts, and prefill and decode replicas. Others cannot."""
+    """Models (values of `app.kubernetes.io/name`) whose replicas may reach each other: groups over
+    several hosts, and prefill and decode replicas. Default: none."""
     metrics_namespace: NotRequired[str]
-    """Namespace of Managed Prometheus' collectors: `gmp-system` (default), on Autopilot
+    """Namespace of the Managed Prometheus collectors. Default: `gmp-system`; on Autopilot it is
     `gke-gmp-system`."""
     stream_workers: NotRequired[bool]
-    """Whether a `StreamWorker` is in the namespace, which reads the queues that pickers report.
-    Default no."""
+    """Whether the namespace has a `StreamWorker`, which reads the pickers' queue metrics. Default:
+    false."""
 
 
 def network_policies(
     namespace: str, args: AllowedIngressArgs, *, closes: bool = True
 ) -> dict[str, Manifest]:
-    """Returns the NetworkPolicies by name.
+    """Return the NetworkPolicies by name.
 
     Args:
         namespace: Name of the namespace.
@@ -67,7 +70,8 @@ def network_policies(
             close the platform's own pods alone: a policy that selects a pod denies what it does not
             list.
     """
-    proxies = _ranges(args["proxies_cidr"], *sorted(HEALTH_CHECK_RANGES))
+    others = args.get("other_proxies", [])
+    proxies = _ranges(args["proxies_cidr"], *others, *sorted(HEALTH_CHECK_RANGES))
     collectors = _namespace(args.get("metrics_namespace", "gmp-system"))
     pickers: Manifest = {"podSelector": _pods(gateway_picker.COMPONENT)}
     gates: Manifest = {"podSelector": _pods(client_gate.COMPONENT)}
@@ -121,9 +125,9 @@ def network_policies(
 
 
 def connections(namespace: str, models: list[str]) -> dict[str, Manifest]:
-    """Returns the NetworkPolicies, by name, that let the replicas of a model talk to each other.
+    """Return the NetworkPolicies, by name, that let the replicas of a model reach each other.
 
-    On every port: Ray, the collectives of a group and the transfers of KV cache choose theirs.
+    They allow all ports: Ray, collectives of a group and KV cache transfers choose their own.
 
     Args:
         namespace: Name of the namespace.

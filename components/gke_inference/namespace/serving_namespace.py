@@ -1,4 +1,4 @@
-"""The namespace models are served from: its Pod Security level, and who may reach its pods."""
+"""The namespace of the model servers: its Pod Security level, and network access to its pods."""
 
 from typing import NotRequired, TypedDict
 
@@ -25,22 +25,22 @@ class ServingNamespaceArgs(TypedDict):
     namespace: str
     """Name of the namespace."""
     existing: NotRequired[bool]
-    """Whether the namespace exists: it is neither made, changed nor deleted, and `ingress` is about
-    the platform's own pods in it. Default no."""
+    """Whether the namespace exists. If so, it is not created, changed or deleted, and `ingress`
+    covers only the platform's own pods in it. Default: false."""
     ingress: NotRequired[AllowedIngressArgs]
-    """Who may reach its pods, as network policies. Default: everybody, without any policy."""
+    """Allowed ingress to its pods, as network policies. Default: no policy, all traffic is
+    allowed."""
     pod_security: NotRequired[str]
-    """Pod Security level that is enforced: `baseline` (default), `restricted`, or `privileged`,
-    which only the dual-container form of a model server needs."""
+    """Enforced Pod Security level: `baseline` (default), `restricted`, or `privileged`, which only
+    the dual-container form of a model server needs."""
 
 
 class ServingNamespace(pulumi.ComponentResource):
-    """A namespace that refuses pods above its Pod Security level and audits the rest.
+    """A namespace that enforces a Pod Security level and audits stricter ones.
 
-    Its service accounts may get nodes, which is how a model server learns that its spot node has
-    its notice; a pod without a token cannot. With `ingress` its pods can be reached by nothing but
-    the load balancer, the collectors of metrics and each other where they must. GKE Dataplane V2
-    enforces that.
+    Its service accounts may read nodes, so that a model server learns of its Spot node's preemption
+    notice; pods without a token cannot. With `ingress`, only the load balancer, the metrics
+    collectors and, where required, its own pods can reach its pods. GKE Dataplane V2 enforces that.
     """
 
     namespace: pulumi.Output[str]
@@ -54,7 +54,7 @@ class ServingNamespace(pulumi.ComponentResource):
         if exists and args.get("pod_security") is not None:
             raise pulumi.InputPropertyError(
                 "podSecurity",
-                f"must be left out where the namespace exists, got {args.get('pod_security')!r}",
+                f"must not be set when the namespace exists, got {args.get('pod_security')!r}",
             )
         level = one_of(args, "pod_security", _LEVELS, "baseline")
         inside = under(self)
@@ -73,7 +73,7 @@ class ServingNamespace(pulumi.ComponentResource):
 
 
 def node_reader(namespace: str) -> dict[str, Manifest]:
-    """Returns the role and binding that let the pods of a namespace get nodes, by their role."""
+    """Return the role and binding that let the pods of a namespace read nodes, by role."""
     name = f"{namespace}-node-reader"
     labels = labels_for(name, "serving")
     group = api("cluster_role").group
@@ -90,7 +90,7 @@ def node_reader(namespace: str) -> dict[str, Manifest]:
 
 
 def namespace_object(name: str, level: str) -> Manifest:
-    """Returns the Namespace; the audit log speaks of the strictest level."""
+    """Return the Namespace. It audits against the strictest level."""
     labels = labels_for(name, "serving")
     labels |= {
         "pod-security.kubernetes.io/audit": "restricted",

@@ -1,4 +1,4 @@
-"""A team's share of a cluster: its chips, the buckets that its pods read, and who deploys there."""
+"""A team's share of a cluster: chip quota, bucket access, and deployers."""
 
 from typing import NotRequired, TypedDict
 
@@ -26,6 +26,7 @@ _NAME = "team"
 _RESOURCES = {"gpu_chips": "requests.nvidia.com/gpu", "tpu_chips": "requests.google.com/tpu"}
 _KINDS = {
     "autoscaler": ["horizontalpodautoscalers"],
+    "capacity_buffer": ["capacitybuffers"],
     "config_map": ["configmaps"],
     "deployment": ["deployments", "deployments/scale"],
     "gateway_backend_policy": ["gcpbackendpolicies"],
@@ -38,20 +39,22 @@ _KINDS = {
     "network_policy": ["networkpolicies"],
     "pod_disruption_budget": ["poddisruptionbudgets"],
     "pod_monitoring": ["podmonitorings"],
+    "ray_cluster": ["rayclusters"],
     "role": ["roles"],
     "role_binding": ["rolebindings"],
     "rules": ["rules"],
     "service": ["services"],
     "service_account": ["serviceaccounts"],
 }
-"""Resources that serving a model makes, or grants to pickers, by a name in `versions.yaml`."""
+"""Resources that serving a model creates, or grants to pickers, by their names in
+`versions.yaml`."""
 
 
 _DELIVERED_KINDS = {
     "argo-cd": ("argo_application", "applications"),
     "config-sync": ("repo_sync", "reposyncs"),
 }
-"""What a deployer makes where models come from git, by what applies them."""
+"""Kinds that a deployer creates if models come from git, by delivery tool."""
 _SYNC_NAMESPACE = "config-management-system"
 _ARGO_NAMESPACE = "argocd"
 
@@ -60,32 +63,33 @@ class TeamShareArgs(TypedDict):
     """Inputs of `TeamShare`."""
 
     namespace: str
-    """Name of the team's namespace, which exists."""
+    """Name of the team's existing namespace."""
     project: pulumi.Input[str]
-    """Project of the cluster, whose workload pool knows the namespace's accounts."""
+    """Project of the cluster, whose workload pool contains the namespace's service accounts."""
     project_number: pulumi.Input[str]
     """Number of that project."""
     bucket_roles: NotRequired[dict[str, BucketAccessArgs]]
-    """Buckets that every pod of the namespace may use, by a name of yours for each. Default none.
-    All clusters of a project have the same principals, so one region grants what they share."""
+    """Buckets that every pod of the namespace may use, each under a name of your choice. All
+    clusters of a project have the same principals, so only one region grants access to a shared
+    bucket. Default: none."""
     delivery: NotRequired[str]
-    """What applies the objects of models from git: `config-sync`, or `argo-cd`, which must be in
-    the namespace `argocd` with sync impersonation enabled. It gets the rights of a deployer.
-    Default: deployers apply them."""
+    """Tool that applies the objects of models from git, with the permissions of a deployer:
+    `config-sync`, or `argo-cd`, which must be in the namespace `argocd` with sync impersonation
+    enabled. Default: none, deployers apply them."""
     deployers: NotRequired[list[str]]
-    """E-mails of users and service accounts that may serve models in the namespace, and do nothing
-    elsewhere in the cluster. Default none."""
+    """Emails of users and service accounts that may deploy models to the namespace, without other
+    permissions in the cluster. Default: none."""
     gpu_chips: NotRequired[int]
-    """GPUs that its pods may ask for together. Default 0."""
+    """Maximum number of GPUs that its pods may request in total. Default: 0."""
     tpu_chips: NotRequired[int]
-    """TPU chips that its pods may ask for together. Default 0."""
+    """Maximum number of TPU chips that its pods may request in total. Default: 0."""
 
 
 class TeamShare(pulumi.ComponentResource):
-    """A ResourceQuota of accelerators in a namespace, and the rights of its pods and deployers.
+    """An accelerator ResourceQuota for a namespace, and permissions of its pods and deployers.
 
-    A pod above the quota is refused when it is created. Deployers need no right to grant any, and
-    on the project `roles/container.clusterViewer` alone, to reach the cluster.
+    A pod that exceeds the quota is rejected. Deployers do not need permission to grant roles; on
+    the project, they need only `roles/container.clusterViewer`, to reach the cluster.
     """
 
     namespace: pulumi.Output[str]
@@ -121,7 +125,7 @@ class TeamShare(pulumi.ComponentResource):
 
 
 def quota(namespace: str, hard: dict[str, str]) -> Manifest:
-    """Returns the ResourceQuota; of what a node plugin offers, only requests can be limited.
+    """Return the ResourceQuota. For extended resources, only requests can be limited.
 
     kubernetes.io/docs/concepts/policy/resource-quotas, "Resource quota for extended resources".
     """
@@ -133,11 +137,11 @@ def quota(namespace: str, hard: dict[str, str]) -> Manifest:
 def deploying(
     namespace: str, deployers: list[str], delivery: str | None = None
 ) -> dict[str, Manifest]:
-    """Returns the role of those who deploy, and its binding; nothing where nobody is named.
+    """Return the role of deployers and its binding, or nothing if there are none.
 
-    It can grant no more than it has: Kubernetes refuses a role with further rights. What applies
-    objects from git is one of them. Argo CD, which has all rights itself, acts as a service account
-    that is one.
+    The role can grant no more than it has: Kubernetes rejects a role with additional permissions.
+    The delivery tool is also a deployer. Argo CD, which has all permissions itself, impersonates a
+    service account that is one.
     """
     if not deployers and delivery is None:
         return {}
@@ -160,12 +164,13 @@ def deploying(
 
 
 def _argo_project(namespace: str, account: str) -> Manifest:
-    """Returns the project of Argo CD whose Applications are in a namespace and reach no other.
+    """Return the Argo CD project whose Applications are in a namespace and deploy only to it.
 
-    Pickers and gates have Roles of their own. The whitelist cannot tell those from a Role with all
-    rights, so Argo CD applies as an account that Kubernetes lets grant no more than it has. It does
-    so where `argocd-cm` has `application.sync.impersonation.enabled: "true"`; elsewhere the field
-    does nothing (argo-cd.readthedocs.io, "Application Sync using impersonation").
+    Pickers and gates have Roles of their own. The whitelist cannot distinguish those from a Role
+    with all permissions, so Argo CD applies objects as a service account that cannot grant more
+    than it has. This requires `application.sync.impersonation.enabled: "true"` in `argocd-cm`;
+    otherwise, the field has no effect (argo-cd.readthedocs.io, "Application Sync using
+    impersonation").
     """
     cluster = "https://kubernetes.default.svc"
     return manifest(

@@ -1,4 +1,4 @@
-"""The alerts as data, before a policy or a rule file is made of them."""
+"""Alerts as data, from which policies or rule files are generated."""
 
 import re
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from .promql import Dialect, Scope, fill
 
 _FILE = Path(__file__).parent / "data" / "alerts.yaml"
 SEVERITIES = ("warning", "critical")
-"""From the lesser to the greater."""
+"""In ascending order."""
 RUNBOOKS = "docs/runbooks"
-"""Where the runbooks are in the project's repository."""
+"""Location of the runbooks in the project's repository."""
 
 
 @dataclass(frozen=True)
 class Alert:
-    """One thing that somebody has to look at."""
+    """A condition that needs human attention."""
 
     name: str
     severity: str
     lasting: str
-    """For how long it must be so, such as `5m`."""
+    """How long the condition must hold, such as `5m`."""
     summary: str
     expr: str
 
@@ -35,19 +35,19 @@ class Alert:
 
     @property
     def lasting_seconds(self) -> int:
-        """`lasting` as seconds."""
+        """`lasting` in seconds."""
         unit = {"h": 3600, "m": 60, "s": 1}[self.lasting[-1]]
         return int(self.lasting[:-1]) * unit
 
 
 @cache
 def sources() -> tuple[dict[str, Any], ...]:
-    """Returns data/alerts.yaml as it is."""
+    """Return the content of data/alerts.yaml."""
     return tuple(read_table(_FILE)["alerts"])
 
 
 def alerts(scope: Scope, dialect: Dialect) -> tuple[Alert, ...]:
-    """Returns the alerts of a platform that this Prometheus can know and the stack asks for."""
+    """Return the alerts of a platform that this Prometheus supports and the stack enables."""
     return tuple(
         Alert(
             expr=fill(source["expr"], scope, "5m"),
@@ -63,7 +63,7 @@ def alerts(scope: Scope, dialect: Dialect) -> tuple[Alert, ...]:
 
 
 def rule_group(found: tuple[Alert, ...], name: str = "gke-inference") -> dict[str, Any]:
-    """Returns the alerts as one group of a Prometheus rule file."""
+    """Return the alerts as one group of a Prometheus rule file."""
     return {
         "name": name,
         "rules": [

@@ -1,4 +1,4 @@
-"""Who is notified of what: alert policies of a platform, and the channels they reach people by."""
+"""Alert policies of a platform, and their notification channels."""
 
 from typing import NotRequired, TypedDict
 
@@ -18,74 +18,79 @@ KINDS = {
     "slack": ("slack", "channel", "channel_name"),
     "webhook": ("webhook_tokenauth", None, ""),
 }
-"""Kind of a receiver: its type in Cloud Monitoring, the field it needs, and that field's label."""
+"""Receiver kinds: type in Cloud Monitoring, required field, and the label for that field."""
 
 _WITH_SECRET = ("pagerduty", "slack", "webhook")
 _UPTIME_PERIOD, _UPTIME_TIMEOUT = "60s", "10s"
 
 
 class ReceiverArgs(TypedDict):
-    """One way to reach people."""
+    """One notification channel."""
 
     kind: str
     """`email`, `slack`, `pagerduty` or `webhook`."""
     name: str
-    """Its name, which stands in the console."""
+    """Name shown in the console."""
     address: NotRequired[str]
     """Address of an email receiver."""
     channel: NotRequired[str]
     """Channel of a Slack receiver, such as `#oncall`."""
     secret: NotRequired[pulumi.Input[str]]
-    """Token of a Slack receiver, integration key of a PagerDuty one, or the whole URL of a webhook:
-    the token that it checks is a part of it."""
+    """Token of a Slack receiver, integration key of a PagerDuty receiver, or URL of a webhook,
+    including its token."""
     severity: NotRequired[str]
-    """`warning` (default): told everything; `critical`: only what cannot wait."""
+    """Minimum severity: `warning` (default) for all alerts, `critical` for urgent ones only."""
 
 
 class AlertsArgs(TypedDict):
     """Inputs of `Alerts`."""
 
     exposure: str
-    """`external` or `internal`: the load balancer in front."""
+    """`external` or `internal`: type of the load balancer."""
     models: list[ObservedModelArgs]
-    """The models, each with its engines, its picker and what it promises."""
+    """Models, each with its engines, picker and promised latency."""
     namespace: str
     """Namespace of the engines and pickers."""
     project: pulumi.Input[str]
-    """Project that keeps the metrics."""
+    """Project that stores the metrics."""
     title: str
-    """First part of each policy's name, such as the environment's."""
+    """Prefix of each policy's name, such as the environment's name."""
     backends: NotRequired[bool]
-    """Whether `ModelBackends` called `relay` is in the namespace. Default no."""
+    """Whether `ModelBackends` named `relay` are in the namespace. Default: false."""
     batches: NotRequired[bool]
-    """Whether a `BatchService` is in the namespace. Default no."""
+    """Whether a `BatchService` is in the namespace. Default: false."""
     clients: NotRequired[bool]
-    """Whether a `ClientGate` called `client-gate` is in the namespace. Default no."""
+    """Whether a `ClientGate` named `client-gate` is in the namespace. Default: false."""
     cost_limit_usd_per_hour: NotRequired[float]
-    """List price of all replicas together that raises an alert. Default: no such alert."""
+    """Hourly list price of all replicas combined above which an alert fires. Default: no such
+    alert."""
     guards: NotRequired[bool]
-    """Whether that gate asks guards (`NemoGuardrails`). Default no."""
+    """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
     fallbacks: NotRequired[bool]
-    """Whether a pool has a `PoolFallback`. Default no."""
+    """Whether a pool has a `PoolFallback`. Default: false."""
     hostname: NotRequired[str]
-    """Name of an external HTTPS endpoint: it is asked from outside every minute, and its
-    certificate is watched. Default: neither."""
+    """Name of an external HTTPS endpoint, for an uptime check every minute and a certificate expiry
+    alert. Default: neither."""
+    kafka_streams: NotRequired[list[str]]
+    """Names of the streams (`StreamWorkerArgs.stream_name`) whose messages come from Kafka.
+    Default: none."""
     queue_limit: NotRequired[int]
-    """Waiting requests per replica that raise an alert after 5 minutes. Default 20."""
+    """Waiting requests per replica for 5 minutes above which an alert fires. Default: 20."""
     receivers: NotRequired[list[ReceiverArgs]]
-    """Who is notified. Default: nobody; incidents are in the console only."""
+    """Notification channels. Default: none; incidents appear only in the console."""
     subscriptions: NotRequired[list[str]]
-    """Subscriptions of Pub/Sub that models answer, of which `NAME-dead-letters` keeps the dead
-    letters. Default none."""
+    """Pub/Sub subscriptions that models answer; `NAME-dead-letters` keeps the dead letters of each.
+    Default: none."""
     runbooks_url: NotRequired[str]
-    """Where people read the runbooks: each alert links to `URL/NAME.md`. Default: no link."""
+    """Base URL of the runbooks: each alert links to `URL/NAME.md`. Default: no link."""
 
 
 class Alerts(pulumi.ComponentResource):
-    """One alert policy for each alert, over all models and clusters of a project.
+    """One alert policy per alert, across all models and clusters of a project.
 
-    PromQL is asked of Cloud Monitoring, not of the clusters: an alert outlives the cluster it is
-    about. Metrics need not exist yet, since policies are made before the first replica serves.
+    Cloud Monitoring evaluates the PromQL, not the clusters, so an alert outlives the cluster that
+    it is about. Metrics need not exist yet, since policies are created before the first replica
+    serves.
     """
 
     channels: pulumi.Output[list[str]]
@@ -184,7 +189,7 @@ class Alerts(pulumi.ComponentResource):
 
 
 def _labels(receiver: ReceiverArgs) -> dict[str, pulumi.Input[str]]:
-    """Returns the address of a channel; a webhook's has a token in it, and stays a secret."""
+    """Return the address of a channel. That of a webhook contains a token and stays secret."""
     if receiver["kind"] == "webhook":
         return {"url": pulumi.Output.secret(receiver.get("secret", ""))}
     _, field, label = KINDS[receiver["kind"]]
@@ -194,7 +199,7 @@ def _labels(receiver: ReceiverArgs) -> dict[str, pulumi.Input[str]]:
 def _sensitive(
     receiver: ReceiverArgs,
 ) -> monitoring.NotificationChannelSensitiveLabelsArgsDict | None:
-    """Returns the part of a channel that only Cloud Monitoring may know."""
+    """Return the part of a channel that only Cloud Monitoring may read."""
     secret = pulumi.Output.secret(receiver.get("secret", ""))
     if receiver["kind"] == "slack":
         return {"auth_token": secret}
@@ -215,7 +220,7 @@ def _documentation(alert: Alert, url: str | None) -> monitoring.AlertPolicyDocum
 
 
 def is_told(least: str, severity: str) -> bool:
-    """Returns whether a receiver of a least severity is notified of an alert of some severity."""
+    """Return whether a receiver with a minimum severity is notified of an alert's severity."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 
 
@@ -226,14 +231,14 @@ def _check(receivers: list[ReceiverArgs], args: AlertsArgs) -> None:
         one_of(receiver, "severity", SEVERITIES, SEVERITIES[0])
         field = KINDS[kind][1]
         if field is not None and not receiver.get(field):
-            message = f"must be given for a receiver of kind {kind}, got none"
+            message = f"must be set for a receiver of kind {kind}, got none"
             raise pulumi.InputPropertyError(f"{where}.{field}", message)
         if kind in _WITH_SECRET and receiver.get("secret") is None:
-            message = f"must be given for a receiver of kind {kind}, got none"
+            message = f"must be set for a receiver of kind {kind}, got none"
             raise pulumi.InputPropertyError(f"{where}.secret", message)
     names = [receiver["name"] for receiver in receivers]
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise pulumi.InputPropertyError("receivers", f"must have unlike names, got {twice} twice")
+        raise pulumi.InputPropertyError("receivers", f"must have unique names, got {twice} twice")
     limit = args.get("cost_limit_usd_per_hour")
     if limit is not None and limit <= 0:
         raise pulumi.InputPropertyError("costLimitUsdPerHour", f"must be above 0, got {limit}")

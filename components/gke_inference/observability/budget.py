@@ -1,4 +1,4 @@
-"""A budget: who is notified when a month costs more than planned."""
+"""A monthly budget that notifies people."""
 
 import re
 from typing import Any, NotRequired, TypedDict
@@ -10,7 +10,7 @@ from gke_inference.base.inputs import under, whole
 from gke_inference.catalogue.rungs import whole_number
 
 MOST_CHANNELS = 5
-"""Notification channels of one budget (Cloud Billing: budgets)."""
+"""Maximum notification channels of one budget (Cloud Billing: budgets)."""
 
 _ACCOUNT = re.compile(r"[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}")
 _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
@@ -22,35 +22,36 @@ class BudgetArgs(TypedDict):
     """Inputs of `Budget`."""
 
     billing_account: str
-    """Billing account that pays, such as `012345-6789AB-CDEF01`; it must be kept in US dollars."""
+    """Billing account in US dollars, such as `012345-6789AB-CDEF01`."""
     monthly_usd: int
-    """Whole US dollars a calendar month, 1 or more, after credits."""
+    """Whole US dollars per calendar month, 1 or more, after credits."""
     project_number: str
     """Number of the project whose costs are counted."""
     title: str
-    """Its name in the console."""
+    """Display name in the console."""
     alert_percents: NotRequired[list[int]]
-    """Shares of the amount at which people are notified, 1 to 1000. Default 50, 90 and 100."""
+    """Percentages of the amount at which people are notified, 1 to 1000. Default: 50, 90 and
+    100."""
     billing_admins: NotRequired[bool]
-    """Whether the account's administrators and users are notified by mail, too. Default yes."""
+    """Whether to also notify the account's administrators and users by email. Default: true."""
     channels: NotRequired[list[pulumi.Input[str]]]
-    """Resource names of notification channels of the type e-mail, 5 at most: budgets know no other
-    type."""
+    """Resource names of up to 5 email notification channels. Budgets support no other type."""
     forecast_percents: NotRequired[list[int]]
-    """Shares at which people are notified when the month is forecast to reach them. Default 100."""
+    """Percentages at which people are notified when the month is forecast to reach them. Default:
+    100."""
     label: NotRequired[dict[str, str]]
-    """One label and its value: only what carries it is counted. Default: the whole project. Load
-    balancers, networks and metrics carry none."""
+    """One label and value that resources must have to be counted. Load balancers, networks and
+    metrics carry none. Default: the whole project."""
     topic: NotRequired[pulumi.Input[str]]
-    """Pub/Sub topic, `projects/P/topics/NAME`, that is sent the state of the budget several times a
-    day, for programs."""
+    """Pub/Sub topic, `projects/P/topics/NAME`, that receives the budget status several times a day,
+    for programs."""
 
 
 class Budget(pulumi.ComponentResource):
-    """A budget for a calendar month with alerts; it tells people, and stops nothing.
+    """A budget for a calendar month with alerts. It notifies people and stops no spending.
 
-    The API `billingbudgets.googleapis.com` must be on, and who deploys needs
-    `roles/billing.costsManager` on the billing account. Costs arrive hours late.
+    The API `billingbudgets.googleapis.com` must be enabled, and the deploying identity needs
+    `roles/billing.costsManager` on the billing account. Cost data is delayed by hours.
     """
 
     budget_name: pulumi.Output[str]
@@ -80,7 +81,7 @@ class Budget(pulumi.ComponentResource):
 
 
 def _receivers(args: BudgetArgs) -> "billing.BudgetAllUpdatesRuleArgsDict | None":
-    """Returns who is notified beside the account's own people; `None` where nobody is."""
+    """Return who is notified besides the account's users, or `None`."""
     channels, topic = args.get("channels") or [], args.get("topic")
     if not channels and topic is None:
         return None
@@ -118,7 +119,7 @@ def _percents(args: BudgetArgs, field: str, default: list[int]) -> list[int]:
 
 def _check(args: BudgetArgs) -> None:
     if not _ACCOUNT.fullmatch(args["billing_account"]):
-        message = f"must be like 012345-6789AB-CDEF01, got {args['billing_account']!r}"
+        message = f"must be an ID such as 012345-6789AB-CDEF01, got {args['billing_account']!r}"
         raise pulumi.InputPropertyError("billingAccount", message)
     for field, path in (
         ("alert_percents", "alertPercents"),
@@ -131,7 +132,7 @@ def _check(args: BudgetArgs) -> None:
     if len(args.get("label") or {}) > 1:
         given = ", ".join(sorted(args.get("label") or {}))
         raise pulumi.InputPropertyError(
-            "label", f"must be one label, budgets take no more, got {given}"
+            "label", f"must be one label: budgets support no more, got {given}"
         )
     channels = args.get("channels") or []
     if len(channels) > MOST_CHANNELS:
@@ -141,5 +142,5 @@ def _check(args: BudgetArgs) -> None:
     if isinstance(topic, str) and not _TOPIC.fullmatch(topic):
         raise pulumi.InputPropertyError("topic", f"must be projects/P/topics/NAME, got {topic!r}")
     if not args.get("billing_admins", True) and not channels and topic is None:
-        message = "must be left out where nobody else is notified, got false"
+        message = "must be true when nobody else is notified, got false"
         raise pulumi.InputPropertyError("billingAdmins", message)

@@ -1,4 +1,4 @@
-"""Dashboards as Cloud Monitoring takes them (`projects.dashboards` of the Monitoring API, v1)."""
+"""Dashboards in the format of Cloud Monitoring (`projects.dashboards`, Monitoring API v1)."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _WIDTH, _HEIGHT, _HEADER_HEIGHT = 24, 16, 4
 
 
 def cloud_dashboard(dashboard: Dashboard, title: str, labels: dict[str, str]) -> dict[str, Any]:
-    """Return the `Dashboard` object of the API: two charts side by side under a header a row."""
+    """Return the `Dashboard` object of the API: a header per row, two charts side by side."""
     tiles: list[dict[str, Any]] = []
     top = 0
     for row in dashboard.rows:
@@ -33,7 +33,7 @@ def _row(row: Row, top: int) -> tuple[list[dict[str, Any]], int]:
 
 
 def _tile(widget: dict[str, Any], x: int, y: int, width: int, height: int) -> dict[str, Any]:
-    # the API leaves zeros out when it answers, and a difference would show at every refresh
+    # the API omits zeros in responses, which would show as a diff in every refresh
     place = {"xPos": x, "yPos": y}
     return {
         **{key: value for key, value in place.items() if value},

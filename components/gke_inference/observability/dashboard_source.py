@@ -1,8 +1,8 @@
-"""The dashboards as data: pages of panels with PromQL and units, before they are rendered.
+"""Dashboards as data: pages of panels with PromQL and units, before they are rendered.
 
-Three renderers read this and add nothing but layout and color: `dashboard_cloud` for Cloud
-Monitoring, `scripts/observe/grafana.py` for Grafana and `scripts/observe/page.js` for the page that
-the twin's Prometheus serves.
+Three renderers read this and add only layout and color: `dashboard_cloud` for Cloud Monitoring,
+`scripts/observe/grafana.py` for Grafana and `scripts/observe/page.js` for the page of the twin's
+Prometheus.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _PANEL_KEYS = {"description", "may_be_empty", "queries", "tile", "title", "unit"
 
 @dataclass(frozen=True)
 class Unit:
-    """What a panel counts in, as each renderer writes it."""
+    """Unit of a panel, as each renderer writes it."""
 
     ucum: str
     """Unit of the Monitoring API's `unitOverride`."""
@@ -29,9 +29,9 @@ class Unit:
     style: Literal["duration", "money", "number", "share"] = "number"
     """How the page formats a value."""
     scale: float = 1
-    """Factor of the page: durations are formatted from seconds, shares from percent."""
+    """Factor for the page, which formats durations from seconds and shares from percent."""
     suffix: str = ""
-    """Text that the page puts behind a number that stands alone."""
+    """Text that the page appends to a single number."""
 
 
 UNITS = {
@@ -51,11 +51,11 @@ UNITS = {
 
 @dataclass(frozen=True)
 class Tile:
-    """A panel's value now, as one number at the top of the page."""
+    """Current value of a panel, shown as one number at the top of the page."""
 
     title: str
     reduce: Literal["max", "sum"]
-    """How several series become one; a `max` above the panel's limit is marked."""
+    """How several series are combined. A `max` above the panel's limit is highlighted."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Query:
     legend: str
     """Name of each line, with `{{label}}` for a label's value."""
     is_limit: bool
-    """Whether it draws a limit, such as an SLO, and nothing that was measured."""
+    """Whether it shows a limit, such as an SLO, instead of a measurement."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +78,13 @@ class Panel:
     unit: Unit
     queries: tuple[Query, ...]
     may_be_empty: bool
-    """Whether it may have no line in a platform that is well and serves."""
+    """Whether it may have no data on a healthy, serving platform."""
     tile: Tile | None
 
 
 @dataclass(frozen=True)
 class Row:
-    """Charts that are read together."""
+    """Charts that belong together."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -95,7 +95,7 @@ class Dashboard:
     """One page."""
 
     name: str
-    """Part of names and file names."""
+    """Part of resource and file names."""
     title: str
     description: str
     rows: tuple[Row, ...]
@@ -110,8 +110,8 @@ def dashboards(scope: Scope, *, window: str = "5m") -> tuple[Dashboard, ...]:
     """Return the dashboards of a platform.
 
     Args:
-        scope: what they are about.
-        window: of rates; at least two scrapes long.
+        scope: Scope of the dashboards.
+        window: Window of rates, at least two scrape intervals.
     """
     return tuple(
         _dashboard(page, scope, window)
@@ -122,7 +122,7 @@ def dashboards(scope: Scope, *, window: str = "5m") -> tuple[Dashboard, ...]:
 
 @cache
 def sources() -> tuple[dict[str, Any], ...]:
-    """Return the files of data/dashboards as they are, in order."""
+    """Return the files of data/dashboards, in order."""
     return tuple(read_table(file) for file in sorted(_FOLDER.glob("*.yaml")))
 
 

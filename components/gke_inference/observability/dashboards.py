@@ -1,4 +1,4 @@
-"""The pages operators look at, in Cloud Monitoring."""
+"""Cloud Monitoring dashboards for operators."""
 
 import json
 from collections.abc import Mapping
@@ -17,52 +17,52 @@ from .promql import ModelFacts, Scope
 
 
 class ObservedModelArgs(TypedDict):
-    """One model that dashboards and alerts are about."""
+    """One model in dashboards and alerts."""
 
     deployments: list[str]
     """Names of its accelerator Deployments."""
     job: str
-    """Name of its PodMonitoring, which is the label `job` of its series."""
+    """Name of its PodMonitoring, the label `job` of its series."""
     engine: NotRequired[str]
-    """What it runs in: `vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
+    """Engine: `vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     clusters: NotRequired[list[str]]
-    """Clusters it runs in; an alert tells them apart. Default: all as one."""
+    """Clusters it runs in, which alerts distinguish. Default: all clusters as one."""
     has_picker: NotRequired[bool]
-    """Whether a picker named `JOB-picker` chooses its replicas. Default yes."""
+    """Whether a picker named `JOB-picker` chooses its replicas. Default: true."""
     roles: NotRequired[list[str]]
-    """Values of the label `role` of its series, such as `decode` and `prefill`; an alert tells them
-    apart. Default: every replica does the same."""
+    """Values of the label `role` of its series, such as `decode` and `prefill`, which alerts
+    distinguish. Default: none, all replicas have the same role."""
     prices: NotRequired[dict[str, float]]
-    """US dollars an hour of one replica, by Deployment. Default: no cost is shown."""
+    """US dollars per hour of one replica, by Deployment. Default: no cost is shown."""
     tpot_p95_ms: NotRequired[int]
-    """Promised time for each further token, 95th percentile. Default: no promise."""
+    """Promised time per output token, 95th percentile. Default: no promise."""
     ttft_p95_ms: NotRequired[int]
-    """Promised time to the first token, 95th percentile. Default: no promise."""
+    """Promised time to first token, 95th percentile. Default: no promise."""
 
 
 class DashboardsArgs(TypedDict):
     """Inputs of `Dashboards`."""
 
     exposure: str
-    """`external` or `internal`: the load balancer in front."""
+    """`external` or `internal`: type of the load balancer."""
     models: list[ObservedModelArgs]
-    """The models, each with its engines, its picker and what it promises."""
+    """Models, each with its engines, picker and promised latency."""
     namespace: str
     """Namespace of the engines and pickers."""
     project: pulumi.Input[str]
-    """Project that keeps the metrics."""
+    """Project that stores the metrics."""
     title: str
-    """First part of each dashboard's name, such as the environment's."""
+    """Prefix of each dashboard's name, such as the environment's name."""
     queue_limit: NotRequired[int]
-    """Waiting requests per replica that are too many: a line in a chart. Default 20."""
+    """Waiting requests per replica considered too many, a line in a chart. Default: 20."""
 
 
 class Dashboards(pulumi.ComponentResource):
-    """Four dashboards: service, engines, gateway, capacity, and pictures where a model draws.
+    """Dashboards for service, engines, gateway and capacity, and for images with image models.
 
     They cover every cluster of a project.
 
-    Rendered from data/dashboards of this package, as are the files for Grafana.
+    They are rendered from data/dashboards of this package, like the files for Grafana.
     """
 
     names: pulumi.Output[list[str]]
@@ -94,7 +94,7 @@ class Dashboards(pulumi.ComponentResource):
 def scope_of(
     models: list[ObservedModelArgs], namespace: str, settings: object, where: str
 ) -> Scope:
-    """Returns what dashboards and alerts are about.
+    """Return the scope of dashboards and alerts.
 
     Raises:
         pulumi.InputPropertyError: A model has no Deployment, or a number is out of range.
@@ -111,6 +111,7 @@ def scope_of(
         has_clients=bool(given.get("clients", False)),
         has_guards=bool(given.get("guards", False)),
         has_fallbacks=bool(given.get("fallbacks", False)),
+        kafka_streams=tuple(sorted(given.get("kafka_streams") or ())),
         hostname=given.get("hostname"),
         namespace=namespace,
         subscriptions=tuple(sorted(given.get("subscriptions") or ())),

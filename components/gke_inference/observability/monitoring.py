@@ -20,33 +20,33 @@ class MonitoringArgs(TypedDict):
     model: str
     """Key of the model: names the objects and is the label `model` of recorded series."""
     namespace: str
-    """Namespace of the model's pods. Rules see only series of their own namespace."""
+    """Namespace of the model's pods. Rules read only series of their own namespace."""
     selector: dict[str, str]
     """Labels of the pods to scrape."""
     engine: NotRequired[str]
-    """Engine of the pods, which says what is worth storing. Default `vllm`."""
+    """Engine of the pods, which determines the metrics to store. Default: `vllm`."""
     filled_deployment: NotRequired[str]
-    """Deployment whose unschedulable pods another one fills in for: the TPU one of a pair."""
+    """Deployment for whose unschedulable pods another one substitutes: the TPU Deployment of a
+    pair."""
     groups: NotRequired[list[str]]
-    """Those of `deployments` that are LeaderWorkerSets: a replica is several pods there, and its
-    leader stands for it."""
+    """Those of `deployments` that are LeaderWorkerSets, where a replica is several pods and its
+    leader counts."""
     role_label: NotRequired[str]
-    """Label of the pods that says `prefill` or `decode`, where a model has both: its series have
-    the label `role` then. Default: they have none."""
+    """Pod label with the value `prefill` or `decode`, if a model has both. Its series then have the
+    label `role`. Default: none."""
     interval_seconds: NotRequired[int]
-    """Seconds between scrapes, 5 to 300. Default 15."""
+    """Seconds between scrapes, 5 to 300. Default: 15."""
     target_port: NotRequired[int]
-    """Port of `/metrics`. Default 8000."""
+    """Port of `/metrics`. Default: 8000."""
 
 
 class Monitoring(pulumi.ComponentResource):
     """A PodMonitoring with a keep-list, and Rules with the model's recorded series.
 
-    Alerts are not here: `Alerts` makes them once for all clusters of a project.
+    `Alerts` creates the alerts, once for all clusters of a project.
 
-    The cluster's automatic application monitoring must be off for these pods, or everything is
-    stored twice. `kube_pod_status_unschedulable` comes from the cluster's own monitoring (component
-    POD).
+    Turn off the cluster's automatic application monitoring for these pods, or everything is stored
+    twice. `kube_pod_status_unschedulable` comes from the cluster's own monitoring (component POD).
     """
 
     model: pulumi.Output[str]
@@ -66,7 +66,7 @@ class Monitoring(pulumi.ComponentResource):
 
 
 def pod_monitoring(args: MonitoringArgs) -> Manifest:
-    """Returns the PodMonitoring of the model's engines."""
+    """Return the PodMonitoring of the model's engines."""
     metrics = engine(args.get("engine", "vllm")).metrics
     labels: Manifest = {"metadata": ["pod", "node", "top_level_controller_name"]}
     if "role_label" in args:
@@ -98,7 +98,7 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
 
 
 def rules(args: MonitoringArgs) -> Manifest:
-    """Returns the Rules of a model that another Deployment fills in for."""
+    """Return the Rules of a model for which another Deployment substitutes."""
     filled = args.get("filled_deployment", "")
     groups: list[Manifest] = [
         {

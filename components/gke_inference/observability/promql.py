@@ -1,9 +1,9 @@
-"""The words that dashboards and alerts use in their PromQL, and where two Prometheuses differ.
+"""Variables in the PromQL of dashboards and alerts, and differences between Prometheus variants.
 
-Managed Prometheus and a plain one speak one language and, for what is scraped, use the same names.
-They differ in what Google adds, which is spelled after the metric type with `_` and one `:`
-(cloud.google.com/monitoring/promql, "Mapping Cloud Monitoring metrics to PromQL"). Series of load
-balancers and accelerators can be had elsewhere under those names; the others are left out there.
+Managed Prometheus and plain Prometheus share the language and the names of scraped metrics. They
+differ in Google's own metrics, which are named after the metric type with `_` and one `:`
+(cloud.google.com/monitoring/promql, "Mapping Cloud Monitoring metrics to PromQL"). Load balancer
+and accelerator series are also available elsewhere under those names; the others are omitted there.
 """
 
 import re
@@ -15,16 +15,16 @@ from string import Template
 from gke_inference.catalogue.engines import engine, series
 
 KV_CACHE_FULL = 0.95
-"""Share of the KV cache in use from which on requests wait or are preempted."""
+"""KV cache utilization above which requests wait or are preempted."""
 
 GATE = "client-gate"
-"""Name of the PodMonitoring of a gate that is watched: the label `job` of its series."""
+"""Name of the PodMonitoring of a gate, the label `job` of its series."""
 RELAYS = "relay(-.+)?"
 FALLBACKS = "relay-.+"
-"""Names of the PodMonitorings of relays, and of those in pools, as patterns."""
+"""Names of the PodMonitorings of relays and of fallbacks in pools, as patterns."""
 
 ROLE = "role"
-"""Label of series that tells prefill from decode replicas, where a model has both."""
+"""Label of series that distinguishes prefill from decode replicas, if a model has both."""
 
 _TOKENS = "sum by (job) (rate($prompt_tokens[$window]) + rate($answer_tokens[$window]))"
 _NOTHING = "vector(0) < 0"
@@ -35,80 +35,82 @@ _BY_ENGINE = {
     "prompt_tokens": "",
     "whole_answer": "_bucket",
 }
-"""Words that are ranges or rates of another metric in each engine, and its suffix: an expression
-with one is written once for each engine that has it. Fields of `engines.Metrics`."""
+"""Variables for ranges or rates of a metric that differs by engine, with its suffix. An expression
+that uses one is repeated for each engine that has the metric. Fields of `engines.Metrics`."""
 _OF_ALL = {"kv_use": "kv_cache", "running": "running", "waiting": "queue"}
-"""Words that are a gauge of every engine together: the word, and the field of `engines.Metrics`."""
+"""Variables for a gauge across all engines, and the field of `engines.Metrics`."""
 
 
 class Dialect(StrEnum):
-    """Which Prometheus answers."""
+    """Prometheus variant."""
 
     MANAGED = "managed"
-    """Cloud Monitoring: everything scraped in the project, and Google's own metrics."""
+    """Cloud Monitoring: all scraped metrics in the project, and Google's own metrics."""
     PROMETHEUS = "prometheus"
-    """A Prometheus that scrapes one cluster, and has load balancers and accelerators in it."""
+    """A Prometheus that scrapes one cluster, including load balancer and accelerator metrics."""
 
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """What dashboards and alerts say about one model."""
+    """Facts about one model for dashboards and alerts."""
 
     job: str
-    """Name of its PodMonitoring: the label `job` of its engines; its picker is `JOB-picker`."""
+    """Name of its PodMonitoring, the label `job` of its engines. Its picker is `JOB-picker`."""
     deployments: tuple[str, ...]
-    """Its accelerator Deployments, in every region the same."""
+    """Its accelerator Deployments, the same in every region."""
     clusters: tuple[str, ...] = ()
     """Clusters it runs in."""
     engine: str = "vllm"
-    """What it runs in, by the word of the stack."""
+    """Name of its engine, as in the stack."""
     is_picked: bool = True
     """Whether a picker chooses its replicas."""
     roles: tuple[str, ...] = ()
-    """Values of the label `role` of its series; none where every replica does the same."""
+    """Values of the label `role` of its series; none if all replicas have the same role."""
     prices: Mapping[str, float] = field(default_factory=dict[str, float])
-    """US dollars an hour of one replica, by Deployment; none where no price is known."""
+    """US dollars per hour of one replica, by Deployment; empty if unknown."""
     tpot_p95_ms: int | None = None
-    """Promised time for each further token, 95th percentile."""
+    """Promised time per output token, 95th percentile."""
     ttft_p95_ms: int | None = None
-    """Promised time to the first token, 95th percentile."""
+    """Promised time to first token, 95th percentile."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What one set of dashboards and alerts is about."""
+    """Subject of a set of dashboards and alerts."""
 
     models: tuple[ModelFacts, ...]
     namespace: str
     cost_limit_usd_per_hour: float | None = None
-    """What all replicas together may cost; None where nobody set a limit."""
+    """Maximum cost of all replicas combined, or None for no limit."""
     exposure: str = "external"
-    """`external` or `internal`: which kind of load balancer stands in front."""
+    """`external` or `internal`: type of the load balancer."""
     has_backends: bool = False
-    """Whether models run elsewhere."""
+    """Whether the platform has backends."""
     has_batches: bool = False
-    """Whether models answer batches."""
+    """Whether the platform has a batch service."""
     has_clients: bool = False
-    """Whether a gate tells clients apart."""
+    """Whether a gate authenticates clients."""
     has_guards: bool = False
-    """Whether that gate asks guards about prompts and answers."""
+    """Whether that gate calls guards for prompts and answers."""
     has_fallbacks: bool = False
     """Whether a pool of a model has a fallback."""
+    kafka_streams: tuple[str, ...] = ()
+    """Names of the streams whose messages come from Kafka."""
     hostname: str | None = None
-    """Name of the endpoint on the internet; None where there is none."""
+    """Public hostname of the endpoint, or None."""
     queue_limit: int = 20
-    """Waiting requests per replica that are too many."""
+    """Waiting requests per replica considered too many."""
     subscriptions: tuple[str, ...] = ()
-    """Subscriptions of Pub/Sub whose messages models answer; each has one of dead letters."""
+    """Pub/Sub subscriptions whose messages models answer. Each has one for dead letters."""
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """What its models run in, by name."""
+        """Names of its models' engines."""
         return tuple(sorted({model.engine for model in self.models}))
 
     @property
     def says(self) -> frozenset[str]:
-        """What the stack says that an alert or a page may need."""
+        """Facts of the stack that an alert or page may need."""
         said = {
             "backends": self.has_backends,
             "batches": self.has_batches,
@@ -118,6 +120,7 @@ class Scope:
             "diffusion": "diffusion" in self.engines,
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
+            "kafka_streams": bool(self.kafka_streams),
             "streams": bool(self.subscriptions),
             "tpot_slo": any(
                 model.tpot_p95_ms is not None and engine(model.engine).metrics.output_token
@@ -132,15 +135,15 @@ class Scope:
 
 
 def fill(expression: str, scope: Scope, window: str) -> str:
-    """Returns an expression with its words filled in.
+    """Return an expression with its variables expanded.
 
     Args:
-        expression: PromQL with words such as `$engines`.
-        scope: What it is about.
-        window: Of rates, such as `5m`.
+        expression: PromQL with variables such as `$engines`.
+        scope: Scope of the expression.
+        window: Window of rates, such as `5m`.
 
     Raises:
-        KeyError: A word is not known.
+        KeyError: A variable is unknown.
     """
     template = Template(expression.replace("$1", "$$1"))
     common = _words(scope, window)
@@ -150,12 +153,12 @@ def fill(expression: str, scope: Scope, window: str) -> str:
 
 
 def words() -> frozenset[str]:
-    """Returns the words that `fill` knows."""
+    """Return the variables that `fill` expands."""
     return frozenset([*_words(Scope((), ""), ""), *_BY_ENGINE])
 
 
 def _each_engine(template: Template, scope: Scope, common: Mapping[str, str]) -> str:
-    """Returns an expression once for each engine that exports all that it looks at."""
+    """Return an expression once for each engine that exports all its metrics."""
     used = _BY_ENGINE.keys() & set(template.get_identifiers())
     made: list[str] = []
     for name in scope.engines:
@@ -170,25 +173,32 @@ def _each_engine(template: Template, scope: Scope, common: Mapping[str, str]) ->
 
 
 def _series(scope: Scope, name: str, metric: str) -> str:
-    """Returns the series of a metric, written `name{label=value}`, of an engine's models."""
+    """Return the series of a metric, written `name{label=value}`, of an engine's models."""
     jobs = _any(model.job for model in scope.models if model.engine == name)
     base, more = _named(metric)
     return f'{base}{{namespace="{scope.namespace}",job=~"{jobs}"{more}}}'
 
 
 def _of_all(scope: Scope, field_name: str) -> str:
-    """Returns a gauge of all engines that have it, as one vector."""
+    """Return a gauge of all engines that have it, as one vector."""
     found = {name: getattr(engine(name).metrics, field_name) for name in scope.engines}
     made = [_series(scope, name, metric) for name, metric in found.items() if metric]
     return made[0] if len(made) == 1 else f"({' or '.join(made) or _NOTHING})"
 
 
 def _absent_gates(scope: Scope) -> str:
-    """Returns an expression that is there for each cluster whose gate is not scraped."""
+    """Return an expression with a result for each cluster whose gate is not scraped."""
     series_of = f'callout_key_document_age_seconds{{namespace="{scope.namespace}",job="{GATE}"'
     clusters = sorted({name for model in scope.models for name in model.clusters})
     each = [f'absent({series_of},cluster="{name}"}})' for name in clusters]
     return " or ".join(each) or f"absent({series_of}}})"
+
+
+def _absent_streams(scope: Scope) -> str:
+    """Return an expression with a result for each Kafka stream that no worker reports."""
+    series_of = f'gke_inference_stream_backlog{{namespace="{scope.namespace}"'
+    each = [f'absent({series_of},stream="{name}"}})' for name in scope.kafka_streams]
+    return " or ".join(each) or _NOTHING
 
 
 _SUBSCRIPTION = 'monitored_resource="pubsub_subscription"'
@@ -216,6 +226,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         **rates,
         **of_all,
         "absent_gates": _absent_gates(scope),
+        "absent_streams": _absent_streams(scope),
         "absent_models": _absent(scope, None, ""),
         "absent_pickers": _absent(scope, "inference_pool_ready_pods", "-picker"),
         "batches": inside,
@@ -227,6 +238,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "fallbacks": f'{inside},job=~"{FALLBACKS}"',
         "gate": f'{inside},job="{GATE}"',
         "hostname": scope.hostname or "",
+        "kafka": f'{inside},stream=~"{_any(scope.kafka_streams)}"',
         "kv_limit": str(KV_CACHE_FULL),
         "lb_latencies": f"{balancer}_total_latencies_bucket",
         "lb_requests": f"{balancer}_request_count",
@@ -245,7 +257,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
 
 
 def constants(label: str, values: Mapping[str, float]) -> str:
-    """Returns a vector with one constant for each value of a label; nothing where there is none."""
+    """Return a vector with one constant per label value, empty if there are none."""
     if not values:
         return _NOTHING
     return " or ".join(
@@ -260,12 +272,12 @@ def _seconds(scope: Scope, name: str) -> dict[str, float]:
 
 
 def _absent(scope: Scope, metric: str | None, suffix: str) -> str:
-    """Returns what is there for each model whose metric nobody exports, cluster by cluster.
+    """Return an expression with a result for each model and cluster without a metric.
 
-    Without a metric: that of its engine.
+    Defaults to a metric of the model's engine.
 
-    `absent` alone would not see a model that is gone in one of its clusters only, or one with
-    engines of one role only. A picker has no role.
+    `absent` alone would miss a model that is missing in only one of its clusters, or that has
+    engines of only one role. A picker has no role.
     """
     gone = [
         f'absent({name}{{namespace="{scope.namespace}",job="{model.job}{suffix}"{more}{at}{of}}})'

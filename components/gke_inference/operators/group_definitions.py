@@ -1,8 +1,8 @@
-"""The two kinds the LeaderWorkerSet operator serves, as definitions GKE does not install.
+"""CustomResourceDefinitions of the LeaderWorkerSet operator, which GKE does not install.
 
-The operator watches both and does not start without either. Fields: sigs.k8s.io/lws v0.9.0,
-config/crd/bases, less the schema of pod templates and volume claims inside them, which is 1.3 MB:
-pods are checked when they are made.
+The operator watches both kinds and does not start without them. Fields: sigs.k8s.io/lws v0.9.0,
+config/crd/bases, without the 1.3 MB schema of pod templates and volume claims, because the API
+server validates pods when they are created.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from gke_inference.base.custom_definitions import definition
 from gke_inference.base.manifests import Manifest
 
 _COMPONENT = "group-operator"
-# Pulumi's spelling of `x-kubernetes-…`; its provider writes dashes.
+# Pulumi's spelling of `x-kubernetes-…`; its provider converts it to dashes.
 _ANY: Manifest = {"type": "object", "x_kubernetes_preserve_unknown_fields": True}
 _COUNT_OR_PERCENT: Manifest = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
@@ -23,7 +23,7 @@ _RESTART = ["Default", "RecreateGroupOnPodRestart", "RecreateGroupAfterStart", "
 
 
 def definitions() -> dict[str, Manifest]:
-    """Returns the definitions by role: `groups` and `phases`."""
+    """Return the definitions by role: `groups` and `phases`."""
     return {
         "groups": definition(
             "leader_worker_set",
@@ -63,7 +63,7 @@ def _word(*choices: str, default: str | None = None) -> Manifest:
 
 
 def _group_spec() -> Manifest:
-    """Returns the spec of a set of groups."""
+    """Return the spec of a set of groups."""
     updates = _object(
         {
             "maxSurge": {**_COUNT_OR_PERCENT, "default": 0},

@@ -1,10 +1,10 @@
-"""The operator that makes a model's servers out of groups of pods, one group over several hosts."""
+"""The LeaderWorkerSet operator, which runs multi-host models as groups of pods."""
 
 from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import under, whole
+from gke_inference.base.inputs import whole
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
     Manifest,
@@ -12,20 +12,19 @@ from gke_inference.base.manifests import (
     hardened_pod,
     labels_for,
     manifest,
-    register,
     role_binding,
     service,
     service_account,
 )
 from gke_inference.catalogue.versions import api, image
-from gke_inference.namespace.serving_namespace import namespace_object
 
 from .group_definitions import definitions
 from .group_webhooks import webhooks
+from .installation import install
 
 NAME = "lws-controller-manager"
 NAMESPACE = "lws-system"
-"""Fixed by upstream: RBAC, certificates and leader election look there."""
+"""Fixed upstream: RBAC, certificates and leader election use this namespace."""
 WEBHOOK_PORT = 9443
 WEBHOOK_SERVICE = "lws-webhook-service"
 
@@ -43,17 +42,17 @@ class LeaderWorkerSetOperatorArgs(TypedDict):
     """Inputs of `LeaderWorkerSetOperator`."""
 
     replicas: NotRequired[int]
-    """Copies of the operator, 1 to 5, of which one works and the others answer webhooks. Default 2:
-    without one that answers, no pod of a group can be created."""
+    """Replicas of the operator, 1 to 5. One is active; all answer webhooks. Default 2, because no
+    pod of a group can be created while no replica answers."""
 
 
 class LeaderWorkerSetOperator(pulumi.ComponentResource):
-    """The LeaderWorkerSet operator: definitions, webhooks with certificates it makes, and itself.
+    """The LeaderWorkerSet operator, with its definitions, webhooks and certificates.
 
-    One for each cluster, and none where it is installed already. GKE has no add-on for it; its own
-    examples install upstream's release, and so does llm-d. Objects: sigs.k8s.io/lws v0.9.0,
-    config/default. Give the cluster's Kubernetes provider in `opts`; what makes groups depends on
-    this component.
+    Create one for each cluster, unless the operator is already installed. GKE has no add-on for it.
+    GKE's examples and llm-d install the upstream release. Objects: sigs.k8s.io/lws v0.9.0,
+    config/default. Pass the cluster's Kubernetes provider in `opts`. Resources that create groups
+    must depend on this component.
     """
 
     namespace: pulumi.Output[str]
@@ -67,24 +66,20 @@ class LeaderWorkerSetOperator(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:LeaderWorkerSetOperator", name, {}, opts)
         replicas = whole(args, "replicas", 2, least=1, most=5)
-        needed: list[pulumi.Resource] = [
-            register(f"{name}-{role}", definition, under(self))
-            for role, definition in definitions().items()
-        ]
-        space = register(
-            f"{name}-namespace", namespace_object(NAMESPACE, "restricted"), under(self)
+        install(
+            self,
+            name,
+            NAMESPACE,
+            definitions=definitions(),
+            objects={**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)},
+            server=operator_server(replicas),
         )
-        needed.append(space)
-        # Webhooks come before the operator, which is ready once it has put its authority in them.
-        for role, obj in {**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)}.items():
-            needed.append(register(f"{name}-{role}", obj, under(self, depends_on=[space])))
-        register(f"{name}-server", operator_server(replicas), under(self, depends_on=needed))
         self.namespace = pulumi.Output.from_input(NAMESPACE)
         self.register_outputs({"namespace": self.namespace})
 
 
 def operator_objects() -> dict[str, Manifest]:
-    """Returns what the operator needs, by role: account, permissions, files, its Service."""
+    """Return the operator's other objects by role: account, permissions, configuration, Service."""
     labels = labels_for(NAME, _COMPONENT)
     return {
         "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
@@ -109,7 +104,7 @@ def operator_objects() -> dict[str, Manifest]:
         "config": manifest(
             "config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=_configuration()
         ),
-        # The operator writes it, and the kubelet brings what it wrote to all its pods.
+        # The operator writes it, and the kubelet updates it in all pods of the operator.
         "certificate": manifest("secret", _CERTIFICATE, NAMESPACE, labels=labels),
         "service": service(
             WEBHOOK_SERVICE,
@@ -122,7 +117,7 @@ def operator_objects() -> dict[str, Manifest]:
 
 
 def operator_server(replicas: int) -> Manifest:
-    """Returns the Deployment; ready means that its webhooks answer, not only that it runs."""
+    """Return the Deployment; it is ready when its webhooks answer."""
     return deployment(
         NAME, NAMESPACE, _COMPONENT, _pod(), replicas=replicas, files=_configuration()
     )
@@ -160,10 +155,11 @@ def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> Manifest
 
 
 def _rules() -> list[Manifest]:
-    """Returns upstream's permissions (config/rbac/role.yaml), but for Secrets.
+    """Return upstream's permissions (config/rbac/role.yaml), except those for Secrets.
 
-    Upstream lets it read those of every namespace. It reads one, its certificate, through a cache
-    of its own namespace (cert-controller v0.16.0, pkg/rotator), so that is all it may.
+    Upstream lets the operator read the Secrets of every namespace. It reads only its certificate,
+    through a cache of its own namespace (cert-controller v0.16.0, pkg/rotator), so access is
+    limited to that.
     """
     made = [
         _rule([""], ["nodes"], ["get", "list", "patch", "update", "watch"]),
@@ -225,7 +221,7 @@ def _pod() -> Manifest:
             {"containerPort": WEBHOOK_PORT, "name": "webhook"},
             {"containerPort": _HEALTH_PORT, "name": "health"},
         ],
-        # It listens here once its certificate is in place and in the webhooks.
+        # The operator listens here once its certificate is mounted and its CA is in the webhooks.
         "readinessProbe": {"periodSeconds": 5, "tcpSocket": {"port": "webhook"}},
         "resources": {
             "limits": {"memory": "1Gi"},

@@ -1,7 +1,7 @@
-"""The webhooks of the LeaderWorkerSet operator: it fills in and checks groups and their pods.
+"""Webhooks of the LeaderWorkerSet operator, which default and validate groups and their pods.
 
-Objects: sigs.k8s.io/lws v0.9.0, config/webhook. The operator finds them by their names and writes
-the authority of its certificate into them.
+Objects: sigs.k8s.io/lws v0.9.0, config/webhook. The operator finds them by name and writes its CA
+into them.
 """
 
 from functools import partial
@@ -13,11 +13,11 @@ _GROUP_LABEL = "leaderworkerset.sigs.k8s.io/name"
 
 
 def webhooks(namespace: str, service: str) -> dict[str, Manifest]:
-    """Returns the webhook configurations by role: `mutating` and `validating`.
+    """Return the webhook configurations by role: `mutating` and `validating`.
 
     Args:
-        namespace: of the operator.
-        service: Name of the Service in front of it.
+        namespace: Namespace of the operator.
+        service: Name of the operator's Service.
     """
     group, phases = api("leader_worker_set"), api("disaggregated_set")
     groups = (group.group, _version(group.api_version), "leaderworkersets")
@@ -74,7 +74,7 @@ def _hook(
         ],
         "sideEffects": "None",
     }
-    if marked:  # other pods never wait for this operator
+    if marked:  # other pods never depend on this operator
         expression = {"key": _GROUP_LABEL, "operator": "Exists"}
         made["objectSelector"] = {"matchExpressions": [expression]}
     return made

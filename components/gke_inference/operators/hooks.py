@@ -1,4 +1,4 @@
-"""Webhooks of operators as controller-runtime serves them."""
+"""Webhooks of operators, as served by controller-runtime."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from gke_inference.catalogue.versions import api
 
 @dataclass(frozen=True)
 class Target:
-    """The Service in front of an operator."""
+    """The Service of an operator."""
 
     namespace: str
     service: str
@@ -23,16 +23,16 @@ def hook(
     *,
     selector: Manifest | None = None,
 ) -> Manifest:
-    """Returns one webhook of one kind.
+    """Return the webhook for one kind.
 
     Args:
-        target: What answers.
+        target: Service that answers.
         verb: `mutate` or `validate`.
-        lock_name: Of the kind, under `apis` in versions.yaml.
-        resources: Of the kind, with its parts, such as `jobs` and `jobs/status`.
-        operations: That it sees.
-        selector: `namespaceSelector` or `objectSelector` of what waits for the operator; None:
-            all objects do.
+        lock_name: Name of the kind under `apis` in versions.yaml.
+        resources: Resources of the kind, such as `jobs` and `jobs/status`.
+        operations: Operations that trigger the webhook.
+        selector: `namespaceSelector` or `objectSelector` that limits the webhook. None: it applies
+            to all objects.
     """
     kind = api(lock_name)
     version = kind.api_version.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""What lets a HorizontalPodAutoscaler read Cloud Monitoring, where GKE keeps engine metrics."""
+"""Adapter that lets a HorizontalPodAutoscaler read engine metrics from Cloud Monitoring."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -28,40 +28,40 @@ ROLE = "roles/monitoring.viewer"
 PORT = 443
 
 _COMPONENT = "metrics-adapter"
-_REPLICAS = 2  # no autoscaler works while none answers
+_REPLICAS = 2  # no autoscaler works while no replica answers
 _APIS = (
     ("v1beta1", "custom.metrics.k8s.io", 100),
     ("v1beta2", "custom.metrics.k8s.io", 200),
     ("v1beta1", "external.metrics.k8s.io", 100),
 )
-"""Version, group and priority of the APIs it serves."""
+"""Version, group and priority of the APIs that the adapter serves."""
 
 
 class MetricsAdapterArgs(TypedDict):
     """Inputs of `MetricsAdapter`."""
 
     project: pulumi.Input[str]
-    """Project of the cluster, whose metrics it reads."""
+    """Project of the cluster. The adapter reads the metrics of this project."""
     project_number: pulumi.Input[str]
     """Number of that project."""
     has_access: NotRequired[bool]
-    """Whether its principal may read metrics already. Default no: the role is granted here. All
-    clusters of a project have one principal, so where there are several, grant it once elsewhere:
-    the first one to go would take it from the others."""
+    """Whether the adapter's principal can already read metrics. Default false: this component
+    grants the role. All clusters of a project share one principal. If a project has several
+    clusters, grant the role elsewhere; otherwise, deleting one cluster revokes it for all."""
 
 
 class MetricsAdapter(pulumi.ComponentResource):
     """The Custom Metrics Stackdriver Adapter: `Pods` and `External` metrics for autoscalers.
 
-    One for each cluster, and none where another adapter serves `custom.metrics.k8s.io`. Objects and
-    flags: GoogleCloudPlatform/k8s-stackdriver, adapter_new_resource_model. Give the cluster's
+    Create one for each cluster, unless another adapter serves `custom.metrics.k8s.io`. Objects and
+    flags: GoogleCloudPlatform/k8s-stackdriver, adapter_new_resource_model. Pass the cluster's
     Kubernetes provider in `opts`.
     """
 
     namespace: pulumi.Output[str]
     """Namespace of the adapter."""
     principal: pulumi.Output[str]
-    """The IAM member it reads metrics as."""
+    """IAM member that the adapter uses to read metrics."""
 
     def __init__(
         self, name: str, args: MetricsAdapterArgs, opts: pulumi.ResourceOptions | None = None
@@ -84,7 +84,7 @@ class MetricsAdapter(pulumi.ComponentResource):
         )
         for role, obj in adapter_objects().items():
             needed.append(register(f"{name}-{role}", obj, under(self, depends_on=[*needed])))
-        # Last to come and first to go: an API without its server blocks the end of any namespace.
+        # Created last and deleted first: an API without a server blocks namespace deletion.
         for version, group, priority in _APIS:
             register(
                 f"{name}-{version}-{group.partition('.')[0]}",
@@ -98,12 +98,12 @@ class MetricsAdapter(pulumi.ComponentResource):
 def adapter_principal(
     project: pulumi.Input[str], project_number: pulumi.Input[str]
 ) -> pulumi.Output[str]:
-    """Returns the IAM member of the adapter, the same in every cluster of a project."""
+    """Return the IAM member of the adapter, the same in every cluster of a project."""
     return principal(project, project_number, NAMESPACE, NAME)
 
 
 def adapter_objects() -> dict[str, Manifest]:
-    """Returns the objects behind the namespace by their role, in the order to create them."""
+    """Return the objects in the namespace by role, in order of creation."""
     labels = labels_for(NAME, _COMPONENT)
     read = ["get", "list", "watch"]
     pods = [{"apiGroups": [""], "resources": ["nodes", "nodes/stats", "pods"], "verbs": read}]
@@ -136,7 +136,7 @@ def adapter_objects() -> dict[str, Manifest]:
 
 
 def api_service(version: str, group: str, priority: int) -> Manifest:
-    """Returns the registration of one API; the adapter signs its certificate itself."""
+    """Return the APIService of one API; the adapter's certificate is self-signed."""
     return manifest(
         "api_service",
         f"{version}.{group}",
@@ -158,7 +158,7 @@ _KUBE_SYSTEM = {"namespace": "kube-system"}
 def _binding(
     name: str, role: str, *, namespace: str | None = None, subject: dict[str, str] | None = None
 ) -> Manifest:
-    """Returns a binding in the whole cluster, or in one namespace."""
+    """Return a binding for the whole cluster, or for one namespace."""
     subjects = [subject or service_account(NAME, NAMESPACE)]
     return role_binding(name, role, subjects, namespace, labels=labels_for(NAME, _COMPONENT))
 
@@ -180,7 +180,7 @@ def _pod() -> dict[str, Any]:
                     "limits": {"memory": "1Gi"},
                     "requests": {"cpu": "250m", "memory": "400Mi"},
                 },
-                # It listens below 1024, and its image has no other user.
+                # The adapter listens on a port below 1024, and its image has no other user.
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
                     "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]},

@@ -1,4 +1,4 @@
-"""The configuration file of Kueue, as it is used here."""
+"""The configuration file of Kueue."""
 
 import json
 from typing import Final
@@ -12,20 +12,20 @@ HEALTH_PORT: Final = 8081
 
 
 def configuration(api_version: str, kind: str, *, namespace: str, service: str, port: int) -> str:
-    """Returns the file; JSON is YAML.
+    """Return the file's content as JSON, which is valid YAML.
 
     Args:
-        api_version: Of the file.
-        kind: Of the file.
-        namespace: Of Kueue.
-        service: Name of the Service in front of its webhooks.
-        port: Of its webhooks.
+        api_version: API version of the file.
+        kind: Kind of the file.
+        namespace: Namespace of Kueue.
+        service: Name of the Service of its webhooks.
+        port: Port of its webhooks.
     """
     found = {
         "apiVersion": api_version,
         "kind": kind,
         "namespace": namespace,
-        # Several clusters and a listing on a port of its own are for nobody here.
+        # Jobs across clusters and the visibility API are not used.
         "featureGates": {"MultiKueue": False, "VisibilityOnDemand": False},
         "health": {"healthProbeBindAddress": f":{HEALTH_PORT}"},
         "integrations": {"frameworks": ["batch/job"]},
@@ -38,7 +38,7 @@ def configuration(api_version: str, kind: str, *, namespace: str, service: str, 
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchLabels": QUEUED_NAMESPACE},
         "metrics": {"bindAddress": "0"},
-        # Queues share chips; what else a pod asks for comes with its node.
+        # Queues share chips; all other resources of a pod come with its node.
         "resources": {"excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage"]},
         "webhook": {"certDir": CERTIFICATE_FOLDER, "port": port},
     }

@@ -1,7 +1,7 @@
-"""The kinds of Kueue, as definitions GKE does not install.
+"""CustomResourceDefinitions of Kueue, which GKE does not install.
 
-Kueue watches all of them. It puts the authority of its certificate into five, which would convert
-objects of an older version; these definitions serve one version only.
+Kueue watches all of these kinds. It writes its CA into five of them for the conversion of older
+versions, although these definitions serve only one version.
 """
 
 from pathlib import Path
@@ -27,15 +27,15 @@ _LOCK_NAMES: Final = {
     "workloads": "queued_workload",
 }
 CONVERTED: Final = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
-"""Kinds whose definition Kueue's keeper of certificates looks for a conversion in."""
+"""Kinds in whose definition Kueue's certificate manager expects a conversion webhook."""
 
 
 def definitions(namespace: str, service: str) -> dict[str, Manifest]:
-    """Returns the definitions by their plural.
+    """Return the definitions by plural name.
 
     Args:
-        namespace: Of the operator.
-        service: Name of the Service in front of it.
+        namespace: Namespace of the operator.
+        service: Name of the operator's Service.
     """
     return {
         plural: _definition(plural, found, {"name": service, "namespace": namespace})
@@ -97,7 +97,7 @@ def _definition(plural: str, found: Manifest, service: dict[str, str]) -> Manife
 
 
 def _spelled(schema: Any) -> Any:
-    """Returns a schema in Pulumi's spelling of `x-kubernetes-…`; its provider writes dashes."""
+    """Return a schema in Pulumi's spelling of `x-kubernetes-…`; its provider restores dashes."""
     if isinstance(schema, list):
         return [_spelled(each) for each in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

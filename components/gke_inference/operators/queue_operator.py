@@ -1,4 +1,4 @@
-"""Kueue: it holds jobs back until their team has a share of the chips they ask for."""
+"""Kueue, which queues jobs until their team has quota for the chips that they request."""
 
 from typing import Final, NotRequired, TypedDict
 
@@ -16,8 +16,8 @@ from gke_inference.base.manifests import (
     service,
 )
 from gke_inference.catalogue.versions import api, image
-from gke_inference.namespace.serving_namespace import namespace_object
 
+from .installation import install
 from .queue_configuration import CERTIFICATE, CERTIFICATE_FOLDER, FILE, HEALTH_PORT, configuration
 from .queue_definitions import definitions
 from .queue_permissions import permissions
@@ -25,9 +25,9 @@ from .queue_webhooks import webhooks
 
 NAME: Final = "kueue-controller-manager"
 NAMESPACE: Final = "kueue-system"
-"""Upstream's: its documentation and tools look there."""
+"""Upstream's namespace, which its documentation and tools expect."""
 PRIORITIES: Final = {"high": 1000, "low": -1000}
-"""Priorities of jobs by name; a job without one has 0."""
+"""Priorities of jobs by name; the default is 0."""
 WEBHOOK_PORT: Final = 9443
 WEBHOOK_SERVICE: Final = "kueue-webhook-service"
 """Kueue finds its webhooks by the first part of this name."""
@@ -41,17 +41,17 @@ class QueueOperatorArgs(TypedDict):
     """Inputs of `QueueOperator`."""
 
     replicas: NotRequired[int]
-    """Copies of Kueue, 1 to 5, of which one works and the others answer webhooks. Default 2:
-    without one that answers, no job of a team can be created."""
+    """Replicas of Kueue, 1 to 5. One is active; all answer webhooks. Default 2, because no job of
+    a team can be created while no replica answers."""
 
 
 class QueueOperator(pulumi.ComponentResource):
-    """Kueue: definitions, webhooks with certificates it makes, priorities, and itself.
+    """Kueue, with its definitions, webhooks, certificates and priorities.
 
-    One for each cluster, and none where it is installed already. It holds back the jobs of the
-    namespaces that carry its label, and no others. Objects: sigs.k8s.io/kueue v0.19.2,
-    config/default. Give the cluster's Kubernetes provider in `opts`; what makes queues depends on
-    this component.
+    Create one for each cluster, unless Kueue is already installed. It queues only the jobs of
+    namespaces that carry its label. Objects: sigs.k8s.io/kueue v0.19.2, config/default. Pass the
+    cluster's Kubernetes provider in `opts`. Resources that create queues must depend on this
+    component.
     """
 
     namespace: pulumi.Output[str]
@@ -65,18 +65,14 @@ class QueueOperator(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:QueueOperator", name, {}, opts)
         replicas = whole(args, "replicas", 2, least=1, most=5)
-        kinds: list[pulumi.Resource] = [
-            register(f"{name}-{plural}", definition, under(self))
-            for plural, definition in definitions(NAMESPACE, WEBHOOK_SERVICE).items()
-        ]
-        space = register(
-            f"{name}-namespace", namespace_object(NAMESPACE, "restricted"), under(self)
+        kinds = install(
+            self,
+            name,
+            NAMESPACE,
+            definitions=definitions(NAMESPACE, WEBHOOK_SERVICE),
+            objects={**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)},
+            server=operator_server(replicas),
         )
-        needed: list[pulumi.Resource] = [*kinds, space]
-        # Webhooks come before Kueue, which is ready once it has put its authority in them.
-        for role, obj in {**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)}.items():
-            needed.append(register(f"{name}-{role}", obj, under(self, depends_on=[space])))
-        register(f"{name}-server", operator_server(replicas), under(self, depends_on=needed))
         for role, obj in priorities().items():
             register(f"{name}-priority-{role}", obj, under(self, depends_on=kinds))
         self.namespace = pulumi.Output.from_input(NAMESPACE)
@@ -84,13 +80,13 @@ class QueueOperator(pulumi.ComponentResource):
 
 
 def operator_objects() -> dict[str, Manifest]:
-    """Returns what Kueue needs, by role: account, permissions, files, its Service."""
+    """Return Kueue's other objects by role: account, permissions, configuration, Service."""
     labels = labels_for(NAME, _COMPONENT)
     return {
         "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
         **permissions(NAME, NAMESPACE, labels),
         "config": manifest("config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=_files()),
-        # Kueue writes it, and the kubelet brings what it wrote to all its pods.
+        # Kueue writes it, and the kubelet updates it in all pods of Kueue.
         "certificate": manifest("secret", CERTIFICATE, NAMESPACE, labels=labels),
         "service": service(
             WEBHOOK_SERVICE,
@@ -103,12 +99,12 @@ def operator_objects() -> dict[str, Manifest]:
 
 
 def operator_server(replicas: int) -> Manifest:
-    """Returns the Deployment; ready means that its webhooks answer, not only that it runs."""
+    """Return the Deployment; it is ready when its webhooks answer."""
     return deployment(NAME, NAMESPACE, _COMPONENT, _pod(), replicas=replicas, files=_files())
 
 
 def priorities() -> dict[str, Manifest]:
-    """Returns the priorities of jobs by name; they order queues, and never nodes."""
+    """Return the priorities of jobs by name; they order queues, not pods on nodes."""
     return {
         name: manifest(
             "workload_priority_class",

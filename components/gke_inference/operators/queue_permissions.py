@@ -1,4 +1,4 @@
-"""What Kueue may do: upstream's roles, for the kinds of jobs that queue here.
+"""Permissions of Kueue: upstream's roles, limited to the kinds of jobs that queue here.
 
 Objects: sigs.k8s.io/kueue v0.19.2, config/components/rbac.
 """
@@ -16,12 +16,12 @@ _CHANGE: Final = [*_READ, "patch", "update"]
 
 
 def permissions(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Manifest]:
-    """Returns roles and bindings by their role.
+    """Return roles and bindings by their role.
 
     Args:
-        name: Of the service account.
-        namespace: Of the service account.
-        labels: Of the objects.
+        name: Name of the service account.
+        namespace: Namespace of the service account.
+        labels: Labels of the objects.
     """
     account = [service_account(name, namespace)]
     role, certify, lead = "kueue-manager-role", "kueue-certificate-role", "kueue-election-role"
@@ -81,7 +81,7 @@ def _rules() -> list[Manifest]:
 
 
 def _own(group: str) -> list[Manifest]:
-    """Returns the permissions on Kueue's own kinds."""
+    """Return the permissions on Kueue's own kinds."""
     shared = ["admissionchecks", "clusterqueues", "resourceflavors", "topologies"]
     read = ["cohorts", "localqueues", "multikueueclusters", "multikueueconfigs"]
     written = ["admissionchecks", "clusterqueues", "cohorts", "localqueues", "workloads"]

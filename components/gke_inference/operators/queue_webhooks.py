@@ -1,7 +1,7 @@
-"""The webhooks of Kueue: it fills in and checks its own kinds, and suspends jobs that queue.
+"""Webhooks of Kueue, which default and validate its own kinds and suspend queued jobs.
 
-Objects: sigs.k8s.io/kueue v0.19.2, config/components/webhook, of the kinds that this installation
-queues. Kueue finds them by their names and writes the authority of its certificate into them.
+Objects: sigs.k8s.io/kueue v0.19.2, config/components/webhook, for the kinds that this installation
+queues. Kueue finds them by name and writes its CA into them.
 """
 
 from collections.abc import Iterator
@@ -15,18 +15,18 @@ from .hooks import Target, hook
 MUTATING: Final = "kueue-mutating-webhook-configuration"
 VALIDATING: Final = "kueue-validating-webhook-configuration"
 QUEUED_NAMESPACE: Final = {"gke-inference/jobs": "queued"}
-"""Label of the namespaces whose jobs queue, all of them; others never wait for Kueue."""
+"""Label of the namespaces in which all jobs queue; other namespaces do not depend on Kueue."""
 _BOTH: Final = ["CREATE", "UPDATE"]
 _OF_TEAMS: Final = {"namespaceSelector": {"matchLabels": QUEUED_NAMESPACE}}
 _LABELS: Final = labels_for("queue-webhooks", "queue-operator")
 
 
 def webhooks(namespace: str, service: str) -> dict[str, Manifest]:
-    """Returns the webhook configurations by role: `mutating` and `validating`.
+    """Return the webhook configurations by role: `mutating` and `validating`.
 
     Args:
-        namespace: Of the operator.
-        service: Name of the Service in front of it.
+        namespace: Namespace of the operator.
+        service: Name of the operator's Service.
     """
     target = Target(namespace, service)
     return {

@@ -1,1 +1,1 @@
-"""Queues: chips that the jobs of several teams share, and the namespaces of those jobs."""
+"""Job queues: chips that teams share, and the namespaces of their jobs."""

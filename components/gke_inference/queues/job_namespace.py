@@ -1,4 +1,4 @@
-"""The namespace of a team's jobs: its way into queues, and nothing runs in it but by them."""
+"""The namespace of a team's jobs, in which everything runs through queues."""
 
 from typing import Final, TypedDict
 
@@ -19,14 +19,14 @@ class JobNamespaceArgs(TypedDict):
     namespace: str
     """Name of the namespace."""
     queues: dict[str, str]
-    """Cluster queue of the team by the name that a job gives in its label
+    """Cluster queue of the team, by the name that jobs use in the label
     `kueue.x-k8s.io/queue-name`."""
 
 
 class JobNamespace(pulumi.ComponentResource):
-    """A namespace whose jobs all wait for Kueue, and the queues that they may name.
+    """A namespace whose jobs are all managed by Kueue, and its local queues.
 
-    A job that names no queue stays suspended. Nothing from outside reaches its pods.
+    A job without a queue stays suspended. Pods accept no traffic from outside the namespace.
     """
 
     namespace: pulumi.Output[str]
@@ -47,7 +47,7 @@ class JobNamespace(pulumi.ComponentResource):
 
 
 def jobs_namespace(namespace: str) -> Manifest:
-    """Returns the Namespace, with the label by which Kueue knows it."""
+    """Return the Namespace, with the label that Kueue selects."""
     found = namespace_object(namespace, _LEVEL)
     labels = labels_for(namespace, _COMPONENT)
     found["metadata"]["labels"] |= {**labels, **QUEUED_NAMESPACE}
@@ -55,14 +55,14 @@ def jobs_namespace(namespace: str) -> Manifest:
 
 
 def local_queue(queue: str, namespace: str, cluster_queue: str) -> Manifest:
-    """Returns what jobs of a namespace name."""
+    """Return the LocalQueue that jobs of a namespace use."""
     labels = labels_for(queue, _COMPONENT)
     spec = {"clusterQueue": cluster_queue}
     return manifest("local_queue", queue, namespace, labels=labels, spec=spec)
 
 
 def closed(namespace: str) -> Manifest:
-    """Returns the policy that lets nobody in but the pods of the namespace."""
+    """Return the NetworkPolicy that allows ingress only from pods of the namespace."""
     return manifest(
         "network_policy",
         "own-pods-only",

@@ -1,4 +1,4 @@
-"""A queue of jobs: chips of one or more compute classes, and what each team may have of them."""
+"""A job queue: chips of one or more compute classes, with a quota per team."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NotRequired, TypedDict
@@ -27,52 +27,54 @@ class QueueFlavorArgs(TypedDict):
     """Chips of one compute class."""
 
     chips: int
-    """Chips that the jobs of all teams may have together."""
+    """Maximum number of chips for the jobs of all teams combined."""
     compute_class: str
-    """Compute class of the nodes; the flavor has its name."""
+    """Compute class of the nodes, and name of the flavor."""
     kind: str
     """`tpu` or `gpu`."""
     max_run_seconds: NotRequired[int]
-    """With `node_pool`: how long its nodes may run, at most 604800. Default: as long as a job."""
+    """With `node_pool`: maximum run time of its nodes, up to 604800. Default: the run time of the
+    job."""
     node_pool: NotRequired[str]
-    """Node pool with queued provisioning whose nodes these are, in place of the compute class: all
-    nodes of a job come together, or none does. The flavor has the name in `compute_class`."""
+    """Node pool with queued provisioning that provides the nodes instead of the compute class: all
+    nodes of a job are provisioned together or none. `compute_class` is then only the name of the
+    flavor."""
 
 
 class QueueTeamArgs(TypedDict):
-    """What a team may have of a queue."""
+    """Quota of a team in a queue."""
 
     namespace: str
     """Namespace of its jobs."""
     borrow: NotRequired[int]
-    """Chips of each flavor that it may have beyond its own while nobody else wants them. Default:
-    all there are."""
+    """Chips of each flavor that it may borrow beyond its quota while other teams do not use them.
+    Default: all of them."""
     chips: NotRequired[dict[str, int]]
-    """Its own chips by flavor. Default: none of any."""
+    """Nominal quota of chips, by flavor. Default: none."""
     lend: NotRequired[int]
-    """Chips of each flavor that others may have while it does not want them. Default: all."""
+    """Unused chips of each flavor that it lends to other teams. Default: all."""
 
 
 class JobQueueArgs(TypedDict):
     """Inputs of `JobQueue`."""
 
     flavors: list[QueueFlavorArgs]
-    """Chips, the preferred first: a job has those of the first flavor with room for it."""
+    """Chips in order of preference: a job gets those of the first flavor with room for it."""
     queue_name: str
     """Name of the queue."""
     teams: dict[str, QueueTeamArgs]
     """Teams by name."""
     preempt: NotRequired[bool]
-    """Whether a team takes back what others borrowed from it, and a job of high priority takes the
-    chips of one of lower priority of its own team. The jobs that lose them wait again. Default
-    yes."""
+    """Whether a team can reclaim chips that others borrowed from it, and a job of high priority can
+    preempt one of lower priority of its own team. Preempted jobs wait again. Default: true."""
 
 
 class JobQueue(pulumi.ComponentResource):
-    """Flavors, a cohort, and a cluster queue for each team, which Kueue admits jobs by.
+    """Kueue flavors, a cohort, and a cluster queue for each team.
 
-    What a flavor has beyond the teams' own chips is the cohort's, for all to borrow. Kueue has to
-    be there: depend on `QueueOperator`. `JobNamespace` makes the teams' way into it.
+    Chips of a flavor beyond the teams' quotas belong to the cohort, for all teams to borrow. Kueue
+    must be installed: depend on `QueueOperator`. `JobNamespace` creates the local queues of the
+    teams.
     """
 
     queue_name: pulumi.Output[str]
@@ -103,7 +105,7 @@ class JobQueue(pulumi.ComponentResource):
 
 
 def _checked_flavors(given: Sequence[QueueFlavorArgs]) -> list[QueueFlavorArgs]:
-    """Returns the flavors with whole numbers.
+    """Return the validated flavors.
 
     Raises:
         pulumi.InputPropertyError: A number is out of range, a kind is unknown, or a
@@ -113,7 +115,7 @@ def _checked_flavors(given: Sequence[QueueFlavorArgs]) -> list[QueueFlavorArgs]:
     for at, each in enumerate(given):
         where, name = f"flavors[{at}]", each["compute_class"]
         if any(name == other["compute_class"] for other in found):
-            rule = f"must be of one flavor only, got {name!r} twice"
+            rule = f"must be in only one flavor, got {name!r} twice"
             raise pulumi.InputPropertyError(f"{where}.computeClass", rule)
         flavor: QueueFlavorArgs = {
             **each,
@@ -131,7 +133,7 @@ def _checked_flavors(given: Sequence[QueueFlavorArgs]) -> list[QueueFlavorArgs]:
 def _checked_teams(
     given: Mapping[str, QueueTeamArgs], flavors: Sequence[QueueFlavorArgs]
 ) -> dict[str, QueueTeamArgs]:
-    """Returns the teams with whole numbers.
+    """Return the validated teams.
 
     Raises:
         pulumi.InputPropertyError: A number is out of range, a flavor is unknown, or
@@ -150,7 +152,7 @@ def _checked_teams(
     for at, each in enumerate(flavors):
         total = sum(_own(share, each["compute_class"]) for share in found.values())
         if total > each["chips"]:
-            rule = f"must be at least what its teams have together ({total}), got {each['chips']}"
+            rule = f"must be at least the total of its teams ({total}), got {each['chips']}"
             raise pulumi.InputPropertyError(f"flavors[{at}].chips", rule)
     return found
 
@@ -170,12 +172,12 @@ def _own_chips(share: QueueTeamArgs, flavors: tuple[str, ...], where: str) -> di
 
 
 def team_queue_name(queue: str, team: str) -> str:
-    """Returns the name of a team's cluster queue."""
+    """Return the name of a team's cluster queue."""
     return f"{queue}-{team}"
 
 
 def flavor_object(flavor: QueueFlavorArgs) -> Manifest:
-    """Returns the flavor: where its pods run, and the taints they accept there."""
+    """Return the ResourceFlavor: node labels and tolerations of its pods."""
     labels, taints = catalogue_labels(), catalogue_taints()
     name, pool = flavor["compute_class"], flavor.get("node_pool")
     accepted: list[Manifest] = [
@@ -197,7 +199,7 @@ def flavor_object(flavor: QueueFlavorArgs) -> Manifest:
 
 
 def queued_objects(queue: str, flavor: QueueFlavorArgs) -> dict[str, Manifest]:
-    """Returns what has Kueue ask for all nodes of a job first; nothing of a compute class."""
+    """Return the objects for queued provisioning, or none for a compute class."""
     if flavor.get("node_pool") is None:
         return {}
     name = check_name_of(queue, flavor)
@@ -234,7 +236,7 @@ def queued_objects(queue: str, flavor: QueueFlavorArgs) -> dict[str, Manifest]:
 
 
 def check_name_of(queue: str, flavor: QueueFlavorArgs) -> str:
-    """Returns the name of the check that a flavor's jobs wait for."""
+    """Return the name of the admission check for a flavor's jobs."""
     return f"{queue}-{flavor['compute_class']}"
 
 
@@ -245,7 +247,7 @@ def _tolerated(key: str, value: str) -> Manifest:
 def cohort_object(
     queue: str, flavors: Sequence[QueueFlavorArgs], teams: Mapping[str, QueueTeamArgs]
 ) -> Manifest:
-    """Returns the cohort, with the chips that are no team's own."""
+    """Return the Cohort, with the chips beyond the teams' quotas."""
     rest = {
         each["compute_class"]: each["chips"]
         - sum(_own(team, each["compute_class"]) for team in teams.values())
@@ -264,7 +266,7 @@ def team_queue(
     *,
     preempt: bool,
 ) -> Manifest:
-    """Returns the cluster queue of a team."""
+    """Return the ClusterQueue of a team."""
     name = team_queue_name(queue, team)
     quotas: dict[str, Manifest] = {}
     for each in flavors:
@@ -275,7 +277,7 @@ def team_queue(
             quota["borrowingLimit"] = share.get("borrow")
         lend = share.get("lend")
         if lend is not None:
-            quota["lendingLimit"] = min(lend, own)  # more than it has is refused
+            quota["lendingLimit"] = min(lend, own)  # cannot lend more than it has
         quotas[flavor] = quota
     spec: Manifest = {
         "cohortName": queue,
@@ -308,7 +310,7 @@ def _own(share: QueueTeamArgs, flavor: str) -> int:
 def _groups(
     flavors: Sequence[QueueFlavorArgs], quotas: Mapping[str, Manifest]
 ) -> list[dict[str, Any]]:
-    """Returns the quotas by the resource that pods ask for; it is in one group only."""
+    """Return the quotas by requested resource. Each resource is in one group only."""
     return [
         {
             "coveredResources": [resource],

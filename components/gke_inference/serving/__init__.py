@@ -1,5 +1,5 @@
-"""Model servers: from what a model needs to the objects that serve it.
+"""Model servers: from the needs of a model to the objects that serve it.
 
-Two programs run inside containers, and their text travels in the package: `adapter_loader.py`, and
-`launcher`, a link to `workloads/engine`, which images are built with.
+The package contains the source of two programs that run inside containers: `adapter_loader.py`, and
+`launcher`, a link to `workloads/engine`, from which images are built.
 """

@@ -1,7 +1,7 @@
-"""Keeps the LoRA adapters of one engine the same as a folder of a bucket, and the picker informed.
+"""Synchronizes the LoRA adapters of one engine with a bucket folder, and informs the picker.
 
-The standard library is all it needs. It runs beside each engine, in the engine's own image, as
-`python3 -c` with this file's text, and is told by its environment:
+It needs only the standard library. It runs next to each engine, in the engine's own image, as
+`python3 -c` with this file's text, and is configured by environment variables:
 
 - ADAPTERS_FOLDER: where the bucket's folder is mounted; each folder in it is an adapter, by name.
   Empty: no adapter comes later.
@@ -11,8 +11,8 @@ The standard library is all it needs. It runs beside each engine, in the engine'
 - GIVEN_ADAPTERS: JSON list of adapters that the engine loads by itself.
 - POLL_SECONDS: how often it looks.
 
-An adapter is whole once its configuration and its weights are there; what is uploaded under a name
-that is loaded is not loaded again, because the engine's prefix cache would mix both.
+An adapter is complete once its configuration and weights exist. Files uploaded under the name of a
+loaded adapter are not loaded again, because the engine's prefix cache would mix both.
 """
 
 import json
@@ -33,7 +33,7 @@ RETRY_SECONDS = 60.0
 
 
 def signature(folder: str) -> "tuple[tuple[str, int, float], ...]":
-    """Return names, sizes and times of an adapter's files; a change means: try again."""
+    """Return names, sizes and times of an adapter's files. A change triggers another attempt."""
     found: list[tuple[str, int, float]] = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -44,25 +44,25 @@ def signature(folder: str) -> "tuple[tuple[str, int, float], ...]":
 
 
 def problem_of(name: str, base_names: "list[str]") -> str:
-    """Return why a folder cannot be an adapter; empty where it can."""
+    """Return why a folder cannot be an adapter, or an empty string if it can."""
     if name in base_names:
         return "must not have the name of a model or of another adapter"
     if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
         return (
-            f"must have a name of at most {LONGEST_NAME} lower-case letters, digits, dots, hyphens "
+            f"must have a name of at most {LONGEST_NAME} lowercase letters, digits, dots, hyphens "
             "and underscores"
         )
     return ""
 
 
 class Engine:
-    """The engine's own interface for adapters."""
+    """The engine's API for adapters."""
 
     def __init__(self, url: str) -> None:
         self._url = url
 
     def loaded(self) -> "set[str]":
-        """Return what it serves.
+        """Return the names that it serves.
 
         Raises:
             OSError: it does not answer.
@@ -71,10 +71,10 @@ class Engine:
             return {entry["id"] for entry in json.load(answer)["data"]}
 
     def warm(self, name: str) -> None:
-        """Ask an adapter for one token, and take any answer.
+        """Send a one-token request to an adapter, and ignore the answer.
 
-        The picker (v1.2.0) takes a replica that has never computed an adapter for one that has no
-        room for any, because the engine's metric names none: it would get none for ever.
+        The picker (v1.5.0) treats a replica that has never used an adapter as having no room for
+        one, because the engine's metric lists none. It would never receive adapter requests.
         """
         body = json.dumps({"model": name, "prompt": "x", "max_tokens": 1}).encode()
         headers = {"Content-Type": "application/json"}
@@ -86,7 +86,7 @@ class Engine:
             say("WARNING", f"adapter {name} did not answer: {error}", adapter=name)
 
     def post(self, action: str, **fields: str) -> str:
-        """Load or unload an adapter and return why that failed; empty where it did not.
+        """Load or unload an adapter. Return why that failed, or an empty string.
 
         Raises:
             OSError: it does not answer.
@@ -104,7 +104,7 @@ class Engine:
 
 
 def message_of(body: bytes) -> str:
-    """Return the message of an engine's error."""
+    """Return the message in an engine's error response."""
     try:
         return str(json.loads(body)["error"]["message"])
     except (ValueError, KeyError, TypeError):
@@ -112,7 +112,7 @@ def message_of(body: bytes) -> str:
 
 
 class Loader:
-    """What is loaded here, what waits, and what failed."""
+    """State of adapters: loaded, waiting and failed."""
 
     def __init__(
         self, folder: str, engine: Engine, base_names: "list[str]", given: "tuple[str, ...]" = ()
@@ -124,14 +124,14 @@ class Loader:
         self.loaded: set[str] = set()
         """Adapters from the folder that the engine serves."""
         self.failed: dict[str, str] = {}
-        """Adapters that cannot be served, and why."""
+        """Adapters that cannot be served, with the reason."""
         self.is_settled = False
-        """Whether everything that was there at the start has been tried."""
+        """Whether all adapters that existed at the start have been tried."""
         self._tried: dict[str, tuple[object, float]] = {}
         self._is_warm = False
 
     def sync(self) -> None:
-        """Load what is new, unload what is gone; an engine that is not up yet is tried again."""
+        """Load new adapters and unload removed ones. Retry while the engine is not up."""
         try:
             served = self._engine.loaded()
             self.loaded &= served
@@ -147,31 +147,31 @@ class Loader:
                 self._tried.pop(name, None)
             self.is_settled = True
         except OSError as error:
-            self._is_warm = False  # what starts again has computed nothing
+            self._is_warm = False  # a restarted engine has computed nothing
             if self.is_settled:
                 say("WARNING", f"the engine does not answer: {error}")
 
     def _warm_up(self, given: "list[str]") -> None:
-        """Ask the first adapter that is there from the start, once for each start of the engine."""
+        """Send a request to the first initial adapter, once per start of the engine."""
         self._is_warm = self._is_warm and bool(self.loaded or given)
         if given and not self._is_warm:
             self._engine.warm(given[0])
             self._is_warm = True
 
     def _wanted(self) -> "dict[str, tuple[tuple[str, int, float], ...]]":
-        """Return the whole adapters of the folder with their files."""
+        """Return the complete adapters in the folder with their files."""
         if not self._folder:
             return {}
         try:
             names = sorted(os.listdir(self._folder))
-        except FileNotFoundError:  # nothing was ever uploaded
+        except FileNotFoundError:  # nothing has been uploaded yet
             return {}
         found: dict[str, tuple[tuple[str, int, float], ...]] = {}
         for name in names:
             folder = os.path.join(self._folder, name)
             try:
                 files = signature(folder) if os.path.isdir(folder) else ()
-            except FileNotFoundError:  # removed in this moment
+            except FileNotFoundError:  # removed in the meantime
                 continue
             have = {file[0] for file in files}
             if CONFIG in have and have & set(WEIGHTS):
@@ -206,14 +206,14 @@ class Loader:
 
 
 def say(severity: str, message: str, **fields: str) -> None:
-    """Write a line of the log, as Cloud Logging reads it."""
+    """Write a log line in Cloud Logging's format."""
     line = {"severity": severity, "message": message, **fields}
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 def serve(loader: Loader, address: str, port: int) -> ThreadingHTTPServer:
-    """Answer `/ready` and `/adapters` in a thread of its own."""
+    """Answer `/ready` and `/adapters` in a separate thread."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -226,7 +226,7 @@ def serve(loader: Loader, address: str, port: int) -> ThreadingHTTPServer:
             self.wfile.write(json.dumps(body).encode())
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its own name
-            """Say nothing of probes."""
+            """Do not log probes."""
 
     server = ThreadingHTTPServer((address, port), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

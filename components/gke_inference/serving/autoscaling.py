@@ -1,4 +1,4 @@
-"""Replicas of a model follow its queue, its KV cache and what another Deployment cannot place."""
+"""Autoscaling by queue length, KV cache utilization and another Deployment's unscheduled pods."""
 
 from typing import NotRequired, TypedDict
 
@@ -18,10 +18,10 @@ class AutoscalingArgs(TypedDict):
     """Inputs of `Autoscaling`."""
 
     max_replicas: int
-    """Most replicas, at least 1 and `min_replicas`."""
+    """Maximum replicas, at least 1 and at least `min_replicas`."""
     min_replicas: int
-    """Fewest replicas. 0 only with `fills_unplaced`, and only where the cluster can scale to zero
-    (`gke_minimum("hpa-scale-to-zero")`)."""
+    """Minimum replicas. 0 only with `fills_unplaced`, and only if the cluster supports scaling to
+    zero (`gke_minimum("hpa-scale-to-zero")`)."""
     model: str
     """Key of the model, the label `model` of its recorded series."""
     namespace: str
@@ -29,44 +29,44 @@ class AutoscalingArgs(TypedDict):
     target_name: str
     """Name of the target, and of the autoscaler."""
     cluster_location: NotRequired[str]
-    """Region or zone of the cluster, needed with `fills_unplaced`."""
+    """Region or zone of the cluster. Required with `fills_unplaced`."""
     cluster_name: NotRequired[str]
-    """Cluster of the target, needed with `fills_unplaced`: Cloud Monitoring holds the series of
-    every cluster of the project, and another region's stock-out is none of this one's."""
+    """Cluster of the target. Required with `fills_unplaced`, since Cloud Monitoring has the series
+    of every cluster in the project, and another region's stock-out must not count."""
     engine: NotRequired[str]
-    """Engine of the target, which says what its metrics are called. Default `vllm`."""
+    """Engine of the target, which determines its metric names. Default: `vllm`."""
     fills_unplaced: NotRequired[bool]
-    """Whether the target also gets one replica for each one that the other Deployment of a pair
-    has no node for. Default false."""
+    """Whether the target gets one additional replica for each replica of the pair's other
+    Deployment that has no node. Default: false."""
     kv_cache_percent: NotRequired[int]
-    """Average KV-cache use to hold, 10 to 95 percent. Default 80."""
+    """Target for average KV cache utilization, 10 to 95 percent. Default: 80."""
     queue_depth: NotRequired[int]
-    """Waiting requests per replica to hold. Default 5."""
+    """Target number of waiting requests per replica. Default: 5."""
     running_requests: NotRequired[int]
-    """Requests in the batch of a replica to hold. Default: the batch is not looked at."""
+    """Target number of running requests per replica. Default: not used for scaling."""
     scale_in_delay_seconds: NotRequired[int]
-    """How long less load must last before a replica goes, 0 to 3600. Default 300, as a replica
-    costs minutes to start."""
+    """Scale-in stabilization window in seconds, 0 to 3600. Default: 300, since a replica takes
+    minutes to start."""
     scale_in_every_seconds: NotRequired[int]
-    """Seconds between two replicas that go, 1 to 1800. Default 120."""
+    """Minimum seconds between the removal of two replicas, 1 to 1800. Default: 120."""
     signals: NotRequired[list[str]]
-    """What the replicas follow, of `queue` and `kv-cache`. Default both, or the queue where the
-    engine does not say how full its KV cache is; of a model whose prompts
-    are computed apart, prefill follows its queue and decode its KV cache."""
+    """Scaling signals, from `queue` and `kv-cache`. In disaggregated serving, prefill follows its
+    queue and decode its KV cache. Default: both, or only the queue if the engine does not report KV
+    cache utilization."""
     target_kind: NotRequired[str]
-    """`Deployment` (default) or `LeaderWorkerSet`."""
+    """`Deployment` (default) or `LeaderWorkerSet`, of which only the leaders' metrics count."""
 
 
 class Autoscaling(pulumi.ComponentResource):
-    """A HorizontalPodAutoscaler: queue depth first, then KV-cache use, then the batch if asked.
+    """A HorizontalPodAutoscaler on queue depth, KV cache utilization and, optionally, batch size.
 
-    Each metric proposes a number of replicas and the largest wins. CPU is never asked, and neither
-    is the accelerator's duty cycle: it reads 100 percent long before a server is full. The cluster
-    needs an adapter that serves the metrics, such as `MetricsAdapter`.
+    Each metric proposes a number of replicas and the largest wins. CPU is not used, nor is the
+    accelerator's duty cycle, which reads 100 percent long before a server is at capacity. The
+    cluster needs a metrics adapter, such as `MetricsAdapter`.
     """
 
     hpa_name: pulumi.Output[str]
-    """Name of the autoscaler, the same as its target's."""
+    """Name of the autoscaler, which is that of its target."""
 
     def __init__(
         self, name: str, args: AutoscalingArgs, opts: pulumi.ResourceOptions | None = None
@@ -79,7 +79,7 @@ class Autoscaling(pulumi.ComponentResource):
 
 
 def autoscaler(args: AutoscalingArgs) -> Manifest:
-    """Returns the HorizontalPodAutoscaler."""
+    """Return the HorizontalPodAutoscaler."""
     kind = api(_TARGETS[args.get("target_kind", "Deployment")])
     kv_cache_thousandths = int(args.get("kv_cache_percent", 80)) * 10
     names = engine(args.get("engine", "vllm")).metrics
@@ -149,7 +149,7 @@ def _per_pod(metric: str, average: str) -> Manifest:
 
 
 def _unplaced(args: AutoscalingArgs) -> Manifest:
-    """Returns the metric of this cluster's series; without `resource.labels` all would be added."""
+    """Return the metric of this cluster's series, selected by `resource.labels`."""
     series = {
         "metric.labels.model": args["model"],
         "resource.labels.cluster": args.get("cluster_name", ""),

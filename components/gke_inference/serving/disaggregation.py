@@ -1,9 +1,9 @@
-"""Prefill and decode apart: what turns a model server into one of the two roles.
+"""Disaggregated serving: configures a model server for the prefill or the decode role.
 
-Decode replicas answer requests. In front of each stands llm-d's routing side-car on the pool's
-port; it has a long prompt computed by the prefill replica that the picker named and hands the
-engine beside it the address of the KV cache. Any replica can still answer a request by itself.
-Roles, labels, ports and flags: llm-d-inference-scheduler v0.8.0 (deploy/components, pkg/sidecar).
+Decode replicas answer requests. In each of them, llm-d's routing sidecar listens on the pool's
+port. It sends a long prompt to the prefill replica that the picker chose, and passes the address of
+the KV cache to its own engine. Any replica can also answer a request on its own. Roles, labels,
+ports and flags: llm-d-inference-scheduler v0.8.0 (deploy/components, pkg/sidecar).
 """
 
 import json
@@ -15,19 +15,19 @@ from gke_inference.serving.launcher.spec import PORT
 
 ROLE_LABEL = "llm-d.ai/role"
 ENGINE_PORT = 8200
-"""Port of a decoding engine: the side-car has the pool's."""
+"""Port of a decoding engine. The sidecar listens on the pool's port."""
 SIDE_CHANNEL_PORT = 5600
 SETTLE_SECONDS = 45
-"""How long a decode replica waits before it looks whether it is idle: a request whose prompt is
-still computed elsewhere is in nobody's queue here."""
+"""How long a decode replica waits before it checks whether it is idle: a request whose prompt is
+still being computed on a prefill replica is not in any queue here."""
 _SIDECAR_USER = 65532
 
 
 def transfer_flag(accelerator: str) -> str:
-    """Returns the engine's `--kv-transfer-config`.
+    """Return the engine's `--kv-transfer-config`.
 
-    Both roles may send and receive, so that a prefill replica can answer alone; a prompt whose KV
-    cannot be read is computed again, because vLLM's default is to fail the request.
+    Both roles can send and receive, so that a prefill replica can answer alone. If the KV cache of
+    a prompt cannot be read, the prompt is computed again; vLLM's default is to fail the request.
     """
     transport = TRANSPORTS[accelerator]
     config: dict[str, str] = {"kv_connector": transport.connector}
@@ -39,12 +39,12 @@ def transfer_flag(accelerator: str) -> str:
 
 
 def port(role: str | None) -> int:
-    """Returns the port an engine listens on."""
+    """Return the port that an engine listens on."""
     return ENGINE_PORT if role == "decode" else PORT
 
 
 def environment() -> list[Manifest]:
-    """Returns the variables of an engine: where others find its side channel."""
+    """Return the engine's environment variables, with the address of its side channel."""
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
     return [
         {"name": "VLLM_NIXL_SIDE_CHANNEL_HOST", "valueFrom": address},
@@ -53,11 +53,11 @@ def environment() -> list[Manifest]:
 
 
 def sidecar() -> Manifest:
-    """Returns the routing side-car, a native one: it ends after the engine whose answers it passes.
+    """Return the routing sidecar, a native one: it stops after the engine whose answers it relays.
 
-    Its own protection against forged headers reads a pool's selector in the old shape and then
-    forbids everything (v0.8.0), so it is off: the picker empties such headers, and the pool is
-    closed while no picker is there.
+    Its own protection against forged headers expects the old form of a pool's selector and then
+    rejects everything (v0.8.0), so it is off. Instead, the picker clears such headers, and the pool
+    rejects requests while no picker is available.
     """
     return {
         "args": [

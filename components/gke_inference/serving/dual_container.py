@@ -1,20 +1,23 @@
-"""Form `dual-container`: a TPU and a GPU server in one pod, and the one that finds its chip serves.
+"""Form `dual-container`: a TPU and a GPU server in one pod; the server with hardware serves.
 
-The pod asks for neither accelerator, since one pod cannot ask for either-or; both containers see
-the node's devices and the one without its device sleeps. What that costs:
+The pod requests neither accelerator, because one pod cannot request either of two resources. Both
+containers see the node's devices, and the container without its device sleeps. Drawbacks:
 
-- both containers are privileged, and the GPU driver is mounted from the node: the namespace must
-  allow it, and Autopilot does not;
-- GKE cannot create nodes for it: the class lists pools made by hand;
-- nothing but anti-affinity keeps two such pods off one node;
-- what the TPU device plugin would set is set by hand, so there is one TPU generation for each pod.
+- Both containers are privileged, and the GPU driver is mounted from the node. The namespace must
+  allow this; Autopilot does not.
+- GKE cannot create nodes for the pod. The compute class lists manually created pools.
+- Only anti-affinity keeps two such pods off one node.
+- The component sets the variables that the TPU device plugin would set, so each pod supports one
+  TPU generation.
 
-GKE documents this as a recipe (GPU/TPU fungibility), not as a feature, and says that a TPU
-stock-out can take hours to reach the GPU pool. `paired` has none of these costs.
+GKE documents this as a recipe (GPU/TPU fungibility), not as a feature, and states that a TPU
+stock-out can take hours to reach the GPU pool. `paired` has none of these drawbacks.
 """
 
 from gke_inference.base.manifests import Manifest
+from gke_inference.catalogue.accelerators import TPU_GENERATIONS
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.intent.kv_offload import SHARED_MEMORY_GIB_PER_DEVICE
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT
 from gke_inference.serving.launcher.spec import Serving
@@ -35,8 +38,6 @@ WHOLE_NODE_LABEL = "gke-inference/whole-node"
 _WHY_PRIVILEGED = (
     "reads /dev/vfio and the NVIDIA driver of the node without asking for an accelerator"
 )
-_GENERATIONS = {"tpu-v5e": "v5litepod", "tpu-v6e": "v6e"}
-_SHARED_MEMORY_GIB_PER_DEVICE = 2
 
 
 def dual_container_pod(
@@ -45,10 +46,10 @@ def dual_container_pod(
     files: dict[str, Storage],
     serving: dict[str, Serving],
 ) -> Manifest:
-    """Returns the pod template; each map has a `gpu` and a `tpu` entry.
+    """Return the pod template; each map has a `gpu` and a `tpu` entry.
 
     Raises:
-        InputError: A rung has no pool made by hand, or the TPU generation is not known here.
+        InputError: A rung has no `node_pools`, or the TPU generation is not supported.
     """
     for node in nodes.values():
         for rung in node.rungs:
@@ -71,13 +72,13 @@ def dual_container_pod(
             **pod_head(pod, compute_class),
             "affinity": _alone_on_its_node(),
             "containers": [*containers, *beside(pod, containers[0])],
-            # for what runs beside the engines, which are privileged and so without the filter
+            # for the containers beside the engines; privileged containers have no seccomp filter
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "tolerations": tolerations(sorted(nodes), compute_class),
             "volumes": [
-                *_merged(files["gpu"].volumes, files["tpu"].volumes),
+                *merged_volumes(files["gpu"].volumes, files["tpu"].volumes),
                 {
-                    # a node that came up just now has no driver yet, and no folder for it
+                    # a new node has no driver yet, and no folder for it
                     "hostPath": {
                         "path": "/home/kubernetes/bin/nvidia",
                         "type": "DirectoryOrCreate",
@@ -87,7 +88,7 @@ def dual_container_pod(
                 {
                     "emptyDir": {
                         "medium": "Memory",
-                        "sizeLimit": f"{_SHARED_MEMORY_GIB_PER_DEVICE * devices}Gi",
+                        "sizeLimit": f"{SHARED_MEMORY_GIB_PER_DEVICE * devices}Gi",
                     },
                     "name": "shared-memory",
                 },
@@ -97,21 +98,21 @@ def dual_container_pod(
 
 
 def tpu_environment(node: Hardware) -> list[Manifest]:
-    """Returns what GKE's TPU device plugin would set, for one host.
+    """Return the variables that GKE's TPU device plugin would set, for one host.
 
     Raises:
-        InputError: The generation is not one whose names are known here.
+        InputError: The TPU generation is not supported.
     """
     name = node.rungs[0].accelerator
-    if name not in _GENERATIONS:
-        rule = f"must be one of {', '.join(sorted(_GENERATIONS))} in the dual-container form"
+    if name not in TPU_GENERATIONS:
+        rule = f"must be one of {', '.join(sorted(TPU_GENERATIONS))} in the dual-container form"
         raise InputError("rungs", rule, Bare(name))
     topology = str(node.topology)
     bounds = ",".join([*topology.split("x"), "1"])
     fixed = {
         "CHIPS_PER_HOST_BOUNDS": bounds,
         "HOST_BOUNDS": "1,1,1",
-        "TPU_ACCELERATOR_TYPE": f"{_GENERATIONS[name]}-{node.chips}",
+        "TPU_ACCELERATOR_TYPE": f"{TPU_GENERATIONS[name]}-{node.chips}",
         "TPU_CHIPS_PER_HOST_BOUNDS": bounds,
         "TPU_HOST_BOUNDS": "1,1,1",
         "TPU_RUNTIME_METRICS_PORTS": "8431",
@@ -129,10 +130,13 @@ def tpu_environment(node: Hardware) -> list[Manifest]:
     ]
 
 
-def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving) -> Manifest:
+def sleeping_container(
+    pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving
+) -> Manifest:
+    """Return one of a pod's two engine containers; it sleeps if the node lacks its hardware."""
     kind = serving.kind
-    # Both launchers run in one network: each has a port of its own, and asks the other one. That
-    # which sleeps is ready while the other does not; with both asleep nobody is.
+    # Both launchers share the pod's network, so each has its own port and queries the other. A
+    # sleeping container is ready while the other one is awake. If both sleep, neither is ready.
     ports = {each: HEALTH_PORT + at for at, each in enumerate(sorted(nodes))}
     port = ports.pop(kind)
     peers = [f"--peer-port={other}" for other in ports.values()]
@@ -140,12 +144,18 @@ def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Se
     container = engine_container(pod, files, serving, options)
     container.update(probes(port))
     container["name"] += f"-{kind}"
-    if kind == "tpu":  # one port of the pod, whichever container listens on it
+    if kind == "tpu":  # the pod exposes one port, whichever container listens on it
         del container["ports"][0]
     container["ports"][-1] = health_port(port)
     container["resources"] = {"requests": _half_of_the_smaller(nodes)}
+    return container
+
+
+def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving) -> Manifest:
+    kind = serving.kind
+    container = sleeping_container(pod, nodes, files, serving)
     container["securityContext"] = {"privileged": True}
-    # It runs as root, so it has root's home, and what samples spans is not passed on to it.
+    # It runs as root with root's home, and does not get the variables for sampling spans.
     dropped = {*HOME_ENVIRONMENT, *pod.environment}
     container["env"] = [entry for entry in container["env"] if entry["name"] not in dropped]
     container["volumeMounts"].append({"mountPath": "/dev/shm", "name": "shared-memory"})  # noqa: S108
@@ -178,6 +188,7 @@ def _alone_on_its_node() -> Manifest:
     }
 
 
-def _merged(first: list[Manifest], second: list[Manifest]) -> list[Manifest]:
+def merged_volumes(first: list[Manifest], second: list[Manifest]) -> list[Manifest]:
+    """Return the volumes of two containers, without duplicate names."""
     names = {volume["name"] for volume in first}
     return [*first, *(volume for volume in second if volume["name"] not in names)]

@@ -1,23 +1,31 @@
-"""A model over several hosts: one group of pods for each replica, as a LeaderWorkerSet.
+"""Multi-host models as a LeaderWorkerSet: one group of pods for each replica.
 
-The leader serves; a worker on every other host holds its part of the model. What follows:
+The leader serves, and a worker on every other host holds its part of the model.
 
-- one group is one replica: on TPU one slice, whose nodes are a pool of their own and come and go
-  together; on GPU as many nodes as the rung says, in one zone where there is room;
-- a pod that ends or restarts ends its group: what is left of a model split over hosts answers
-  nothing, and a process that joins later finds its collectives half open. Requests on that group
-  fail, visibly; others go to other groups;
-- a worker that is asked to go waits until its leader has answered what it has, as the leader does;
-- only leaders carry the label that the InferencePool, the PodMonitoring and the autoscaler select.
+- One group is one replica. On TPU, it is one slice, whose nodes form a pool of their own and are
+  created and deleted together. On GPU, it is as many nodes as the rung specifies, in one zone where
+  there is room.
+- A pod that ends or restarts ends its group, because the rest of a split model cannot answer, and a
+  process that joins later cannot enter open collectives. Requests on that group fail with an error.
+  New requests go to other groups.
+- A worker that is being terminated waits until its leader has finished its open requests, as the
+  leader does.
+- With expert parallelism and hybrid load balancing, every pod serves the requests of its own
+  devices and carries the labels of a leader. All pods of a group drain together (`drain.Group`).
+- Otherwise, only leaders carry the label that the InferencePool and the PodMonitoring select.
+- The autoscaler reads the metrics of leaders only, in both cases: `status.hpaPodSelector` of a
+  LeaderWorkerSet selects worker index 0.
 
 Sources: sigs.k8s.io/lws v0.9.0; docs.vllm.ai deployment/frameworks/lws and
-serving/parallelism_scaling; vllm-project/tpu-inference @b8692ff for Ray on TPU. Not tried on real
+serving/parallelism_scaling; vllm-project/tpu-inference @b8692ff for Ray on TPU. Not tested on real
 hardware.
 """
 
 import copy
+from dataclasses import dataclass
 
 from gke_inference.base.manifests import Manifest, manifest
+from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT, command
 from gke_inference.serving.launcher.spec import PORT, Serving
@@ -28,28 +36,57 @@ GROUP_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/group-index"
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 _NODE_POOL = "cloud.google.com/gke-nodepool"
 _ZONE = "topology.kubernetes.io/zone"
+_BLOCKS = {"cloud.google.com/gce-topology-block": 2, "cloud.google.com/gce-topology-subblock": 1}
+"""Labels of nodes close to each other, with weights: experts exchange every token (llm-d
+guides/wide-ep-lws, overlay gke @2812018)."""
 _RAY_PORT = 6379
 _CHECK_SECONDS = 15
-_LEADER = f'"http://" + os.environ["LWS_LEADER_ADDRESS"] + ":{PORT}"'
 
-RAY_HEAD = f"""\
+
+@dataclass(frozen=True)
+class Meeting:
+    """Variables and label that the operator sets, and by which a group's pods find each other."""
+
+    leader: str
+    """Environment variable of workers that contains the leader's address."""
+    size: str
+    """Environment variable of the leader that contains the number of hosts."""
+    label: str
+    """Label whose value all pods of a group share."""
+
+    @property
+    def url(self) -> str:
+        """Python expression for the URL of the leader's API."""
+        return f'"http://" + os.environ["{self.leader}"] + ":{PORT}"'
+
+    @property
+    def ray_head(self) -> str:
+        """Script that starts the Ray head and waits until every host has joined."""
+        return _RAY_HEAD.format(port=_RAY_PORT, size=self.size)
+
+    @property
+    def ray_worker(self) -> str:
+        """Script that joins the leader's Ray cluster and ends when the cluster ends."""
+        return _RAY_WORKER.format(leader=self.leader, port=_RAY_PORT)
+
+
+LEADER_WORKER_SET = Meeting("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", GROUP_INDEX_LABEL)
+
+_RAY_HEAD = """\
 set -eu
-ray start --head --port={_RAY_PORT} --disable-usage-stats
+ray start --head --port={port} --disable-usage-stats
 python3 - <<'END'
 import os, ray, time
 ray.init(address="auto")
-while sum(node["Alive"] for node in ray.nodes()) < int(os.environ["LWS_GROUP_SIZE"]):
+while sum(node["Alive"] for node in ray.nodes()) < int(os.environ["{size}"]):
     time.sleep(2)
 END
 """
-"""Starts Ray's head and waits until every host has joined."""
-
-RAY_WORKER = f"""\
+_RAY_WORKER = """\
 set -eu
-until ray health-check --address "$LWS_LEADER_ADDRESS:{_RAY_PORT}" >/dev/null 2>&1; do sleep 2; done
-exec ray start --address="$LWS_LEADER_ADDRESS:{_RAY_PORT}" --block
+until ray health-check --address "${leader}:{port}" >/dev/null 2>&1; do sleep 2; done
+exec ray start --address="${leader}:{port}" --block
 """
-"""Joins the leader's Ray and ends when that ends."""
 
 DRAIN = """\
 import os, sys, time, urllib.request
@@ -63,16 +100,19 @@ while time.monotonic() < end:
         sys.exit()
     time.sleep(1)
 """
-"""Keeps a worker, whose loss would end the group, until its leader has no request left."""
+"""preStop hook that keeps a worker running until its leader has no open requests.
 
-_LEADER_CHECK = f"""\
-import os, urllib.request
-urllib.request.urlopen({_LEADER} + "/health", timeout=5)
+Losing the worker would end the group.
 """
-_LEADER_STARTED = f"""\
+
+_LEADER_CHECK = """\
 import os, urllib.request
-leader = os.environ["LWS_LEADER_ADDRESS"]
-urllib.request.urlopen("http://" + leader + ":{HEALTH_PORT}/startz", timeout=5)
+urllib.request.urlopen({url} + "/health", timeout=5)
+"""
+_LEADER_STARTED = """\
+import os, urllib.request
+leader = os.environ["{leader}"]
+urllib.request.urlopen("http://" + leader + ":{port}/startz", timeout=5)
 """
 
 
@@ -87,23 +127,21 @@ def group_of(
     replicas: int,
     updates: Manifest,
 ) -> Manifest:
-    """Returns the LeaderWorkerSet; nothing waits for it, as a slice may be out of stock for hours.
+    """Return the LeaderWorkerSet.
+
+    Pulumi does not wait for it, because a slice may be out of stock for hours.
 
     Args:
-        name: of the set, and of its autoscaler.
-        namespace: of the model's servers.
-        pod: what all pods of the model have in common.
-        node: hardware of one host, and how many there are.
-        server: pod template of a server on one host, with the arguments of the whole group.
-        serving: what the group serves.
-        replicas: groups at the start.
+        name: Name of the set and of its autoscaler.
+        namespace: Namespace of the model's servers.
+        pod: Settings that all pods of the model share.
+        node: Hardware of one host, and the number of hosts.
+        server: Pod template of a server on one host, with the arguments of the whole group.
+        serving: Serving configuration of the group.
+        replicas: Initial number of groups.
         updates: `maxSurge` and `maxUnavailable`.
     """
-    leader = copy.deepcopy(server)
-    _speak(leader["spec"]["containers"][0], serving)
-    if node.kind == "gpu":
-        leader["spec"]["affinity"] = _near_its_group(pod, node)
-    worker = _worker(pod, leader, serving)
+    leader, worker = leader_and_worker(pod, node, server, serving, LEADER_WORKER_SET)
     annotations = {"pulumi.com/skipAwait": "true"}
     if node.kind == "tpu":
         annotations[EXCLUSIVE] = _NODE_POOL
@@ -120,7 +158,7 @@ def group_of(
                 "size": node.hosts,
                 "workerTemplate": worker,
             },
-            # A headless Service for each group: names of one group never point into another.
+            # Each group has its own headless Service, so its names never resolve to another group.
             "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
             "replicas": replicas,
             "rolloutStrategy": {
@@ -132,13 +170,39 @@ def group_of(
     )
 
 
+def leader_and_worker(
+    pod: Pod, node: Hardware, server: Manifest, serving: Serving, meeting: Meeting
+) -> tuple[Manifest, Manifest]:
+    """Return the pod templates of a group.
+
+    Args:
+        pod: Settings that all pods of the model share.
+        node: Hardware of one host.
+        server: Pod template of a server on one host, with the arguments of the whole group.
+        serving: Serving configuration of the group.
+        meeting: How the pods of the group find each other.
+    """
+    leader = copy.deepcopy(server)
+    _speak(leader["spec"]["containers"][0], serving, meeting)
+    if node.kind == "gpu":
+        leader["spec"]["affinity"] = _near_its_group(pod, node, meeting)
+    if serving.hybrid_load_balancing:
+        return leader, copy.deepcopy(leader)
+    return leader, _worker(pod, leader, serving, meeting)
+
+
 def group_pods_labels(pod: Pod) -> dict[str, str]:
-    """Returns labels that all pods of a model have, leaders, workers and single servers."""
-    return {"app.kubernetes.io/component": "model-server", "app.kubernetes.io/name": pod.model}
+    """Return the labels of all pods of a model or its role: leaders, workers, single servers."""
+    role = {} if pod.role is None else {ROLE_LABEL: pod.role}
+    return {
+        "app.kubernetes.io/component": "model-server",
+        "app.kubernetes.io/name": pod.model,
+        **role,
+    }
 
 
-def _speak(container: Manifest, serving: Serving) -> None:
-    """Gives a leader the command and environment of its group's way to span hosts."""
+def _speak(container: Manifest, serving: Serving, meeting: Meeting) -> None:
+    """Set the command and environment that a leader needs to span hosts."""
     container["env"].append(
         {"name": "VLLM_HOST_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     )
@@ -146,10 +210,10 @@ def _speak(container: Manifest, serving: Serving) -> None:
         if serving.kind == "tpu":
             container["env"].append({"name": "TPU_MULTIHOST_BACKEND", "value": "ray"})
         serve = f'exec {" ".join(command(serving))} "$@"\n'
-        container["command"] = ["bash", "-c", RAY_HEAD + serve, "engine"]
+        container["command"] = ["bash", "-c", meeting.ray_head + serve, "engine"]
 
 
-def _worker(pod: Pod, leader: Manifest, serving: Serving) -> Manifest:
+def _worker(pod: Pod, leader: Manifest, serving: Serving, meeting: Meeting) -> Manifest:
     template = copy.deepcopy(leader)
     labels = template["metadata"]["labels"]
     del labels[MODEL_LABEL]
@@ -158,24 +222,28 @@ def _worker(pod: Pod, leader: Manifest, serving: Serving) -> Manifest:
     container = template["spec"]["containers"][0]
     drain = DRAIN.format(
         longest=pod.longest_request_seconds,
-        metrics=f'{_LEADER} + "/metrics"',
+        metrics=f'{meeting.url} + "/metrics"',
         settle=pod.settle_seconds,
     )
     container["lifecycle"] = {"preStop": {"exec": {"command": ["python3", "-c", drain]}}}
     for name in ("livenessProbe", "ports"):
         container.pop(name)
-    # Ready with its leader, and given as long to start: LeaderWorkerSet counts whole groups.
-    container["readinessProbe"] = {**_asks(_LEADER_CHECK), "periodSeconds": _CHECK_SECONDS}
+    # A worker is ready when its leader is, and has as long to start, because LeaderWorkerSet
+    # counts whole groups.
+    container["readinessProbe"] = {
+        **_asks(_LEADER_CHECK.format(url=meeting.url)),
+        "periodSeconds": _CHECK_SECONDS,
+    }
     container["startupProbe"] = {
-        **_asks(_LEADER_STARTED),
+        **_asks(_LEADER_STARTED.format(leader=meeting.leader, port=HEALTH_PORT)),
         "failureThreshold": STARTUP_MINUTES * 60 // _CHECK_SECONDS,
         "periodSeconds": _CHECK_SECONDS,
     }
     if serving.spanning == "ray":
-        container["command"] = ["bash", "-c", RAY_WORKER]
+        container["command"] = ["bash", "-c", meeting.ray_worker]
         del container["args"]
     else:
-        # It has no API, so there is nothing for a launcher to ask: it finds the weights, and goes.
+        # A worker has no API to check, so its launcher waits for the weights and then exits.
         container["command"] = command(serving, ["--worker"])
         container["args"] = [*container["args"], "--headless"]
     return template
@@ -185,13 +253,25 @@ def _asks(program: str) -> Manifest:
     return {"exec": {"command": ["python3", "-c", program]}, "timeoutSeconds": 10}
 
 
-def _near_its_group(pod: Pod, node: Hardware) -> Manifest:
-    """Returns the wish for one zone: stages talk at every token. A wish, as a zone may be full."""
+def _near_its_group(pod: Pod, node: Hardware, meeting: Meeting) -> Manifest:
+    """Return the affinity of a group to one zone, because stages communicate for every token.
+
+    The groups of each role are numbered from 0, so the role is part of the selection.
+    A preference, because a zone may be full; a requirement with RDMA, which reaches no other zone.
+    """
     term = {
         "labelSelector": {"matchLabels": {**group_pods_labels(pod), HARDWARE_LABEL: node.kind}},
-        "matchLabelKeys": [GROUP_INDEX_LABEL],
+        "matchLabelKeys": [meeting.label],
         "topologyKey": _ZONE,
     }
+    if node.has_rdma:
+        near: Manifest = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        if pod.intent.experts is not None:
+            near["preferredDuringSchedulingIgnoredDuringExecution"] = [
+                {"podAffinityTerm": {**term, "topologyKey": key}, "weight": weight}
+                for key, weight in _BLOCKS.items()
+            ]
+        return {"podAffinity": near}
     return {
         "podAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [

@@ -1,8 +1,8 @@
-"""The hardware of one Deployment: what all its rungs have in common.
+"""The hardware of one Deployment: the common properties of its rungs.
 
-A Deployment has one pod template, so every rung it may land on must offer the same number of chips
-(and, on TPU, the same topology). What differs, such as memory and vCPUs, is taken from the
-smallest.
+A Deployment has one pod template, so all of its rungs must offer the same number of chips (and, on
+TPU, the same topology). Properties that differ, such as memory and vCPUs, are those of the smallest
+rung.
 """
 
 from dataclasses import dataclass
@@ -10,34 +10,41 @@ from dataclasses import dataclass
 from gke_inference.catalogue.accelerators import accelerator, machine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.kv_offload import MEMORY_SHARE
 
-# What a machine whose vCPUs and memory are not published is taken to have at least.
+# Assumed minimum for machines whose vCPUs and memory are not published.
 _UNKNOWN_VCPUS = 8
 _UNKNOWN_RAM_GIB = 32
-# Share of a machine one server may ask for; GKE's agents and DaemonSets have the rest.
+# Share of a machine that a server may request; GKE's agents and DaemonSets use the rest.
 _CPU_SHARE = 0.75
-_RAM_SHARE = 0.7
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """One kind of node, and the class that finds it."""
+    """One type of node, and its compute class."""
 
     kind: str
     """`tpu` or `gpu`."""
     compute_class: str
     rungs: tuple[Rung, ...]
     chips: int
-    """Chips or GPUs of the node; the pod asks for all of them."""
+    """Chips or GPUs of the node. The pod requests all of them."""
     hosts: int
-    """Nodes of one replica: more than one is a group of pods, one on each."""
+    """Nodes per replica. More than one means a group of pods, one per node."""
     pipeline_parallel: int
-    """Stages the model is cut into: one for each GPU host, as the network between hosts is slow;
-    one on TPU, whose chips are linked over all hosts of a slice."""
+    """Pipeline stages: one per GPU host, as the network between hosts is slow; one on TPU, whose
+    chips are connected across all hosts of a slice."""
     tensor_parallel: int
     topology: str | None
     vcpus: int
     ram_gib: int
+    network: str | None = None
+    """`rdma`, `tcp` or None, as of its rungs."""
+
+    @property
+    def has_rdma(self) -> bool:
+        """Whether a pod claims the RDMA interfaces of its node."""
+        return self.network == "rdma"
 
     @property
     def is_group(self) -> bool:
@@ -46,7 +53,7 @@ class Hardware:
 
     @property
     def devices_per_node(self) -> int:
-        """Devices the engine sees on one node."""
+        """Devices that the engine sees on one node."""
         return self.tensor_parallel * self.pipeline_parallel // self.hosts
 
     @property
@@ -56,13 +63,13 @@ class Hardware:
 
     @property
     def requests(self) -> dict[str, str]:
-        """CPU and memory the pod asks for; a node is sized, and filled, by requests."""
+        """CPU and memory that the pod requests, which determine node size and placement."""
         cpu = max(1, int(self.vcpus * _CPU_SHARE))
-        return {"cpu": str(cpu), "memory": f"{int(self.ram_gib * _RAM_SHARE)}Gi"}
+        return {"cpu": str(cpu), "memory": f"{int(self.ram_gib * MEMORY_SHARE)}Gi"}
 
 
 def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
-    """Returns what the rungs of one kind have in common.
+    """Return the common hardware of the rungs of one kind.
 
     Raises:
         InputError: They have too little in common for one pod.
@@ -73,8 +80,8 @@ def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
         raise InputError("rungs", f"must have a {kind} rung", Bare(labels))
     first = mine[0]
     for rung in mine[1:]:
-        if _shape(rung) != _shape(first):
-            rule = "must all have the same chips and topology for one kind of accelerator"
+        if rung.shape != first.shape:
+            rule = "must all have the same chips, topology and network for one kind of accelerator"
             labels = Bare(f"{first.label} and {rung.label}")
             raise InputError("rungs", rule, labels, ": use two capacities")
     machines = [machine(rung.accelerator, rung.machine_type) for rung in mine]
@@ -83,6 +90,7 @@ def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
         compute_class=compute_class,
         hosts=first.hosts,
         kind=kind,
+        network=first.network,
         pipeline_parallel=1 if kind == "tpu" else first.hosts,
         ram_gib=min(entry.ram_gib or _UNKNOWN_RAM_GIB for entry in machines),
         rungs=mine,
@@ -90,7 +98,3 @@ def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:
         topology=first.topology,
         vcpus=min(entry.vcpus or _UNKNOWN_VCPUS for entry in machines),
     )
-
-
-def _shape(rung: Rung) -> tuple[int, int, str | None]:
-    return rung.chips_per_node, rung.devices, rung.topology

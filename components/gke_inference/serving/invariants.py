@@ -1,13 +1,14 @@
-"""What must agree inside one container, checked on the finished object.
+"""Consistency checks on a finished container or group.
 
-The parts come from different functions and, one day, from different people; each rule here is a
-defect that was seen in published manifests.
+The parts come from different functions and may come from different people. Each rule here is a
+defect found in published manifests.
 """
 
 from typing import Any
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.serving.device_claims import CLAIM
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.pod_spec import MODEL_LABEL
 
@@ -17,42 +18,63 @@ _SPLIT: dict[str, tuple[str, str | None]] = {
     "tgi": ("--num-shard", None),
     "vllm": ("--tensor-parallel-size", "--data-parallel-size"),
 }
-"""By engine: the flag that splits a model over devices, and the flag for its copies. The image
-server has a whole copy, and a process, on each chip; Triton's weights fix the split."""
+"""By engine: the flag for tensor parallelism, and the flag for its copies. The image server has a
+whole copy, and a process, on each chip; Triton's weights determine its parallelism."""
 _PATH_HOLDERS = ("HOME", "_DIR", "_HOME", "_PATH", "_ROOT")
 _SEARCHED = ("LD_LIBRARY_PATH",)  # folders of the image and of the driver, which GKE mounts itself
 
 
-def broken(container: Manifest, node: Hardware) -> list[str]:
-    """Returns a sentence for each rule that an engine's container on `node` breaks."""
+def broken(container: Manifest, node: Hardware, form: str = "single") -> list[str]:
+    """Return a sentence for each rule that an engine container on `node` violates.
+
+    Args:
+        container: Container of an engine.
+        node: Its hardware.
+        form: Form of the model. Only in form `dual-container` may a container see devices that it
+            does not request, because it is privileged.
+    """
+    sees_all = form == "dual-container" and _is_privileged(container)
     return [
         *_parallelism(container, node),
-        *_whole_node(container, node),
+        *([] if sees_all else _whole_node(container, node)),
         *unmounted_paths(container),
     ]
 
 
 def broken_group(group: Manifest, node: Hardware) -> list[str]:
-    """Returns a sentence for each rule that a LeaderWorkerSet on `node` breaks.
+    """Return a sentence for each rule that a LeaderWorkerSet on `node` violates.
 
-    One pod a host, the leader alone selected by what routes and scrapes, and every file on every
+    One pod per host, only the leader selected for routing and scraping, and the same files on every
     host: each worker loads its part of the weights and compiles for itself.
     """
     spec = group["spec"]["leaderWorkerTemplate"]
-    leader, worker = spec["leaderTemplate"], spec["workerTemplate"]
+    return _broken_hosts(spec["leaderTemplate"], spec["workerTemplate"], spec["size"], node)
+
+
+def broken_ray_cluster(cluster: Manifest, node: Hardware) -> list[str]:
+    """Returns a sentence for each of the same rules that a RayCluster on `node` breaks."""
+    head, (workers,) = cluster["spec"]["headGroupSpec"], cluster["spec"]["workerGroupSpecs"]
+    return _broken_hosts(head["template"], workers["template"], workers["replicas"] + 1, node)
+
+
+def _broken_hosts(leader: Manifest, worker: Manifest, size: int, node: Hardware) -> list[str]:
     first, other = (each["spec"]["containers"][0] for each in (leader, worker))
     found = broken(first, node) + _whole_node(other, node) + unmounted_paths(other)
-    if spec["size"] != node.hosts:
-        found.append(f"size is {spec['size']}, a replica has {node.hosts} hosts")
+    if size != node.hosts:
+        found.append(f"size is {size}, a replica has {node.hosts} hosts")
     if first["volumeMounts"] != other["volumeMounts"]:
         found.append("the leader and its workers mount different files")
-    if MODEL_LABEL in worker["metadata"]["labels"]:
+    serves = "--data-parallel-hybrid-lb" in other.get("args", ())
+    has_label = MODEL_LABEL in worker["metadata"]["labels"]
+    if serves and not has_label:
+        found.append(f"workers lack the label {MODEL_LABEL}: their devices would get no requests")
+    if has_label and not serves:
         found.append(f"workers have the label {MODEL_LABEL}: requests would be sent to them")
     return found
 
 
 def chips_of(topology: str) -> int:
-    """Returns the chips of a topology: 8 for `2x4`."""
+    """Return the chips of a topology, such as 8 for `2x4`."""
     chips = 1
     for side in topology.split("x"):
         chips *= int(side)
@@ -60,7 +82,7 @@ def chips_of(topology: str) -> int:
 
 
 def unmounted_paths(container: Manifest) -> list[str]:
-    """Returns a sentence for each variable that names a path under no mount of the container."""
+    """Return a sentence for each variable with a path outside all mounts of the container."""
     mounts = [str(mount["mountPath"]) for mount in container.get("volumeMounts", [])]
     found: list[str] = []
     for entry in container.get("env", []):
@@ -101,13 +123,17 @@ def _parallelism(container: Manifest, node: Hardware) -> list[str]:
 
 def _whole_node(container: Manifest, node: Hardware) -> list[str]:
     resources: dict[str, Any] = container.get("resources", {})
-    if container.get("securityContext", {}).get("privileged"):
-        return []
+    if CLAIM in (claim["name"] for claim in resources.get("claims", ())):
+        return []  # the claim has the devices of the whole node
     limit = resources.get("limits", {}).get(node.resource)
     request = resources.get("requests", {}).get(node.resource)
     if limit == request == str(node.chips):
         return []
     return [f"{node.resource}: limit {limit} and request {request}, the node has {node.chips}"]
+
+
+def _is_privileged(container: Manifest) -> bool:
+    return bool(container.get("securityContext", {}).get("privileged"))
 
 
 def _flag(args: list[str], name: str) -> str | None:

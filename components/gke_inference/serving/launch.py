@@ -1,8 +1,8 @@
-"""How a pod starts its engine: the launcher's files and its spec in a ConfigMap, and its command.
+"""Start of an engine in a pod: launcher files and spec in a ConfigMap, and the command.
 
-The launcher comes with the platform and not with the image, so that both always agree and an
-image of upstream serves as it is; our own images hold the same files at the same place. The whole
-command line of the engine stands in the pod, where people and checks look for it.
+The platform provides the launcher, not the image, so that both always match and upstream images
+work unchanged; our own images contain the same files at the same path. The whole engine command
+line is in the pod spec, where people and checks look for it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ HOME = "/opt/gke-inference"
 FOLDER = f"{HOME}/engine"
 SPEC = f"{FOLDER}/spec.json"
 HEALTH_PORT = 8090
-"""Of the launcher; the second launcher of a pod has the next one."""
+"""Port of the launcher. The second launcher of a pod uses the next port."""
 
 ANNOTATION = "gke-inference/engine"
-"""On pods: what is in the ConfigMap, so that they restart when it changes."""
+"""Pod annotation with a hash of the ConfigMap, so that pods restart when it changes."""
 
 _VOLUME = "launcher"
 _ACCESS_VOLUME = "node-reader"
@@ -34,13 +34,13 @@ def spec_of(
     longest_request_seconds: int,
     settle_seconds: int = 0,
 ) -> Spec:
-    """Returns what the launchers of a model are told.
+    """Return the spec of a model's launchers.
 
     Args:
         model: key of the model.
         serving: by kind of hardware.
-        longest_request_seconds: how long a server that must end may finish what it answers.
-        settle_seconds: how long before that it takes requests still.
+        longest_request_seconds: Time that a terminating server has to finish its requests.
+        settle_seconds: Time before that in which it still accepts requests.
     """
     facts = engine(next(iter(serving.values())).engine)
     return Spec(
@@ -56,7 +56,7 @@ def spec_of(
 
 
 def config_map(name: str, namespace: str, spec: Spec) -> Manifest:
-    """Returns the ConfigMap with the launcher and its spec."""
+    """Return the ConfigMap with the launcher and its spec."""
     files = {**launcher_files(), "spec.json": spec.text()}
     return manifest("config_map", name, namespace, labels=labels_for(name, "launcher"), data=files)
 
@@ -68,15 +68,15 @@ def launcher_files() -> dict[str, str]:
 
 
 def annotations(spec: Spec) -> dict[str, str]:
-    """Returns the annotations of pods that run a launcher."""
+    """Return the annotations of pods that run a launcher."""
     return {ANNOTATION: fingerprint({**launcher_files(), "spec.json": spec.text()})}
 
 
 def volumes(config: str) -> list[Manifest]:
-    """Returns the volumes with a model's launcher, and with what lets it read its own Node.
+    """Return the volumes with a model's launcher, and with the token to read its own Node.
 
-    The token is the pod's own, lasts an hour and is renewed; what it may do is what the namespace
-    grants (`ServingNamespace`): get nodes.
+    The token is the pod's own, expires after an hour and is renewed. Its permissions are those that
+    the namespace grants (`ServingNamespace`): reading nodes.
     """
     sources: list[Manifest] = [
         {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
@@ -94,10 +94,10 @@ def volumes(config: str) -> list[Manifest]:
 
 
 def command(serving: Serving, options: Sequence[str] = ()) -> list[str]:
-    """Returns the command of a container; `engine_arguments` follow as its arguments.
+    """Return the command of a container. `engine_arguments` follow as its arguments.
 
     Args:
-        serving: what it serves.
+        serving: Served configuration.
         options: more options of the launcher.
     """
     launcher = ["python3", "-m", "engine", f"--spec={SPEC}", f"--hardware={serving.kind}"]
@@ -105,7 +105,7 @@ def command(serving: Serving, options: Sequence[str] = ()) -> list[str]:
 
 
 def started(container: Manifest, serving: Serving, options: Sequence[str] = ()) -> None:
-    """Gives a container the launcher: command, arguments, files and what it has to know."""
+    """Add the launcher to a container: command, arguments, files and environment."""
     container["command"] = command(serving, options)
     container["args"] = arguments(serving)
     container["env"] += [

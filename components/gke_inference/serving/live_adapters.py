@@ -1,6 +1,7 @@
-"""LoRA adapters that are uploaded while a model serves: room, volume and the loader's container.
+"""LoRA adapters uploaded while a model serves: memory, volume and the loader container.
 
-Why a loader beside each engine and not vLLM's own resolver: docs/adr/0008-live-adapters.md.
+For why each engine has a loader instead of using vLLM's resolver, see
+docs/adr/0008-live-adapters.md.
 """
 
 import json
@@ -23,7 +24,7 @@ _RUNTIME_LOADING = "VLLM_ALLOW_RUNTIME_LORA_UPDATING"
 
 @dataclass(frozen=True)
 class LiveAdapters:
-    """A folder whose folders are adapters, and how many are computed at once."""
+    """A folder with an adapter per subfolder, and how many one batch may use."""
 
     source: BucketPath | ClaimPath
     max_rank: int = 16
@@ -31,27 +32,27 @@ class LiveAdapters:
 
     @property
     def folder(self) -> str:
-        """Where the folder is in a pod."""
+        """Path of the folder in a pod."""
         return f"{MOUNT}/{self.source.path}"
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Memory that an engine sets aside for adapters."""
+    """Memory that an engine reserves for adapters."""
 
     in_batch: int
-    """Different adapters of one batch; 0: no adapters."""
+    """Different adapters per batch, 0 for none."""
     cached: int
     """Adapters in main memory."""
     rank: int
-    """Largest rank."""
+    """Maximum rank."""
 
 
 def slots(live: LiveAdapters | None, given: int, rank: int) -> Slots:
-    """Returns the room for adapters: those of the stack and those that are still to come.
+    """Return the adapter slots for configured and live adapters.
 
     Args:
-        live: the folder, or None where all adapters are known.
+        live: the folder, or None if all adapters are known.
         given: how many adapters the stack names.
         rank: largest rank of those.
     """
@@ -65,29 +66,33 @@ def slots(live: LiveAdapters | None, given: int, rank: int) -> Slots:
     )
 
 
-def with_live(files: Storage, live: LiveAdapters) -> Storage:
-    """Returns an engine's files with the folder mounted, and loading at run time allowed."""
+def with_live(files: Storage, live: LiveAdapters, task: str) -> Storage:
+    """Return an engine's files with the folder mounted and run-time loading enabled.
+
+    The image server reads the folder itself and has no endpoints to enable.
+    """
     if isinstance(live.source, ClaimPath):
         claim = {"claimName": live.source.claim, "readOnly": True}
         volume: Manifest = {"name": _VOLUME, "persistentVolumeClaim": claim}
     else:
-        # Nothing is cached for good here: a new folder has to be seen within seconds.
+        # No long-lived caches: a new folder must be visible within seconds.
         volume = fuse_volume(_VOLUME, live.source.bucket, is_live=True)
     mount: Manifest = {"mountPath": MOUNT, "name": _VOLUME, "readOnly": True}
-    return files.extended(volume, mount, {_RUNTIME_LOADING: "True"})
+    return files.extended(volume, mount, {} if task == "image" else {_RUNTIME_LOADING: "True"})
 
 
 def loader_container(
     engine: Manifest, live: LiveAdapters | None, base_names: list[str], given: list[str]
 ) -> Manifest:
-    """Returns the container that loads adapters into the engine of its pod.
+    """Return the container that loads adapters into the engine of its pod.
 
-    Before the replica is ready it also asks the engine once for an adapter: the picker takes a
-    replica that never computed one for full (see `adapter_loader.Engine.warm`).
+    Before the replica becomes ready, it also sends one request to an adapter: the picker treats a
+    replica that has never used an adapter as having no free slot (see
+    `adapter_loader.Engine.warm`).
 
     Args:
         engine: the engine's container; the loader runs in its image, which is there already.
-        live: the folder; None where no adapter comes later.
+        live: the folder; None if no adapter comes later.
         base_names: names that no adapter may take.
         given: adapters that the engine loads by itself.
     """
@@ -107,9 +112,9 @@ def loader_container(
         "env": [address, *({"name": key, "value": value} for key, value in environment.items())],
         "image": engine["image"],
         "name": LOADER,
-        # for the kubelet only, which no network policy holds back: none opens it
+        # only for the kubelet, which network policies do not restrict, so none opens it
         "ports": [{"containerPort": LOADER_PORT, "name": "adapters"}],
-        # Ready once every adapter that was there has been tried: no replica gets requests before.
+        # Ready once all initial adapters have been tried: the replica gets no requests before.
         "readinessProbe": {
             "httpGet": {"path": "/ready", "port": LOADER_PORT},
             "periodSeconds": 2,
@@ -129,5 +134,5 @@ def loader_container(
 
 
 def script() -> str:
-    """Returns the loader's text."""
+    """Return the loader's source."""
     return Path(__file__).with_name("adapter_loader.py").read_text()

@@ -1,4 +1,4 @@
-"""From a model's arguments to its plan: every derived number. Nothing here creates a resource."""
+"""The plan of a model: every value derived from its arguments. Creates no resources."""
 
 import re
 from collections.abc import Mapping
@@ -7,12 +7,13 @@ from typing import Any
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.names import deployment_names
+from gke_inference.catalogue.names import ONE_POD_FORMS, deployment_names
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.readers import whole
 from gke_inference.intent.rules import problems
 from gke_inference.serving.hardware import Hardware, hardware
+from gke_inference.serving.kv.offload import tier_volumes
 from gke_inference.serving.launch import spec_of
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.launcher.spec import Serving, Spec
@@ -37,23 +38,23 @@ class ModelPlan:
     nodes: dict[str, Hardware]
     """Hardware by kind, `tpu` and `gpu`."""
     replicas: dict[str, int]
-    """Initial replicas by kind; `any` in the dual-container form."""
+    """Initial replicas by kind; `any` in forms whose pod runs on both kinds."""
     files: dict[str, Storage]
     serving: dict[str, Serving]
-    """What an engine serves, by kind of hardware."""
+    """Serving configuration of the engine, by kind of hardware."""
     spanning: dict[str, str]
-    """For each kind that is a group of pods: how its engine spans hosts."""
+    """How the engine spans hosts, for each kind that runs as a group of pods."""
     has_gate: bool = False
-    """Whether a gate of the namespace starts the replicas once the weights are there."""
+    """Whether a weights gate in the namespace starts the replicas once the weights exist."""
 
     @property
     def arguments(self) -> dict[str, list[str]]:
-        """The engine's command line behind its program, by kind of hardware."""
+        """Arguments of the engine, by kind of hardware."""
         return {kind: arguments(serving) for kind, serving in self.serving.items()}
 
     @property
     def spec(self) -> Spec:
-        """What the launchers are told."""
+        """Spec that the launchers read."""
         pod = self.pod
         return spec_of(
             self.model,
@@ -68,15 +69,25 @@ class ModelPlan:
         return f"{self.model}-{self.pod.role}-engine" if self.pod.role else f"{self.model}-engine"
 
     @property
+    def network_claims(self) -> str:
+        """Name of the ResourceClaimTemplate of pods with RDMA."""
+        return f"{self.model}-{self.pod.role}-rdma" if self.pod.role else f"{self.model}-rdma"
+
+    @property
     def deployments(self) -> dict[str, str]:
-        """Deployment name by kind of hardware, or one under `any`."""
+        """Deployment names by kind of hardware, or one under `any`."""
         return deployment_names(self.model, self.form, self.pod.role, self.nodes)
 
     @property
     def target_kinds(self) -> dict[str, str]:
-        """What each of `deployments` is: `Deployment`, or `LeaderWorkerSet` over several hosts."""
+        """Object kind of each entry in `deployments`.
+
+        `Deployment`, or `LeaderWorkerSet` for several hosts. With KubeRay it is `RayCluster`, one
+        for each replica: NAME-0, NAME-1 and so on.
+        """
+        groups = {"kuberay": "RayCluster"}
         return {
-            kind: "LeaderWorkerSet"
+            kind: groups.get(self.spanning[kind], "LeaderWorkerSet")
             if kind in self.nodes and self.nodes[kind].is_group
             else "Deployment"
             for kind in self.deployments
@@ -84,7 +95,7 @@ class ModelPlan:
 
     @property
     def placements(self) -> list[str]:
-        """The rungs the model may run on, TPU first, each in the order it is tried."""
+        """Rungs that the model may run on: TPU first, then GPU, each in the order of use."""
         return [rung.label for node in self.nodes.values() for rung in node.rungs]
 
 
@@ -92,8 +103,8 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     """Return the checked plan of a model.
 
     Args:
-        args: Of a `ModelServer`.
-        rungs: Its rungs, checked.
+        args: Arguments of a `ModelServer`.
+        rungs: Checked rungs of the model.
 
     Raises:
         InputError: An argument is out of range or contradicts another or the hardware.
@@ -118,7 +129,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
         replicas=_replicas(args, intent),
         served_names=pod.names,
         serving={
-            kind: serving_of(intent, nodes[kind], files[kind], spanning.get(kind), live)
+            kind: serving_of(intent, nodes[kind], files[kind], _executor(spanning, kind), live)
             for kind in nodes
         },
         spanning=spanning,
@@ -128,7 +139,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
 def _files(
     args: Mapping[str, Any], intent: ServingIntent, size_gib: float, live: LiveAdapters | None
 ) -> dict[str, Storage]:
-    """Return where a model's files come from, by kind of hardware."""
+    """Return the storage of a model's files, by kind of hardware."""
     weights = bucket_path(intent.weights, "weights")
     adapters = {
         name: bucket_path(uri, f"adapters.{name}") for name, uri in sorted(intent.adapters.items())
@@ -139,6 +150,7 @@ def _files(
             intent.model,
             weights,
             adapters,
+            bucket_claim=args.get("weights_bucket_claim"),
             cache_bucket=args.get("cache_bucket"),
             claim=args.get("weights_claim"),
             draft=draft_of(intent),
@@ -148,7 +160,11 @@ def _files(
         )
         for kind in intent.kinds
     }
-    return files if live is None else {kind: with_live(at, live) for kind, at in files.items()}
+    if live is not None:
+        files = {kind: with_live(at, live, intent.task) for kind, at in files.items()}
+    for volume, mount in tier_volumes(intent.kv_offload):
+        files = {kind: at.extended(volume, mount, {}) for kind, at in files.items()}
+    return files
 
 
 def _live(intent: ServingIntent) -> LiveAdapters | None:
@@ -168,7 +184,7 @@ def _live(intent: ServingIntent) -> LiveAdapters | None:
 def _nodes(classes: Mapping[str, str], intent: ServingIntent) -> dict[str, Hardware]:
     nodes: dict[str, Hardware] = {}
     for kind in intent.kinds:
-        key = "any" if intent.form == "dual-container" else kind
+        key = "any" if intent.form in ONE_POD_FORMS else kind
         if key not in classes:
             raise InputError("compute_classes", f"must have {key!r}", sorted(classes))
         nodes[kind] = hardware(kind, classes[key], list(intent.rungs.values()))
@@ -178,21 +194,27 @@ def _nodes(classes: Mapping[str, str], intent: ServingIntent) -> dict[str, Hardw
 def _spanning(intent: ServingIntent) -> dict[str, str]:
     """Return how each group spans its hosts.
 
-    On TPU that is Ray (tpu-inference, TPU_MULTIHOST_BACKEND). On GPU vLLM's own processes do it
-    without Ray (docs.vllm.ai deployment/frameworks/lws).
+    On TPU, the default is Ray (tpu-inference, TPU_MULTIHOST_BACKEND). On GPU, vLLM's own processes
+    span hosts without Ray (docs.vllm.ai deployment/frameworks/lws).
     """
     return {
         kind: intent.spanning or ("ray" if kind == "tpu" else "engine") for kind in intent.groups
     }
 
 
+def _executor(spanning: Mapping[str, str], kind: str) -> str | None:
+    """Return the engine's multi-host backend; with KubeRay, the engine uses Ray."""
+    way = spanning.get(kind)
+    return "ray" if way == "kuberay" else way
+
+
 def _replicas(args: Mapping[str, Any], intent: ServingIntent) -> dict[str, int]:
     count = whole(args, "replicas", 0, 1000)
-    if intent.form == "dual-container":
+    if intent.form in ONE_POD_FORMS:
         return {"any": count}
     if len(intent.kinds) == 1:
         return {intent.kinds[0]: count}
     standby = whole(args, "standby_replicas", 0, 1000, default=1)
-    # From zero the autoscaler starts only what it brought to zero itself (its condition
-    # ScaledToZero): a Deployment that begins at zero would stay there.
+    # The autoscaler scales up from zero only if it scaled down to zero itself (condition
+    # ScaledToZero). A Deployment that starts at zero would stay there.
     return {"tpu": count, "gpu": max(1, standby)}

@@ -1,4 +1,4 @@
-"""A model on the platform: its servers on TPU and GPU, ready to stand behind one pool."""
+"""Model servers: the TPU and GPU servers of one model, for one InferencePool."""
 
 from typing import Any, cast, get_origin, get_type_hints
 
@@ -10,39 +10,50 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import checked_input
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.launcher.spec import PORT
-from gke_inference.serving.model_objects import deployments, disruption_budget, launcher_config
+from gke_inference.serving.model_objects import (
+    buffer_of,
+    claims,
+    deployments,
+    disruption_budget,
+    launcher_config,
+)
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 
 _MAPS = {name for name, of in get_type_hints(ModelServerArgs).items() if get_origin(of) is dict}
-"""Inputs whose keys are the user's own words."""
+"""Inputs whose keys are chosen by the user."""
 
 
 class ModelServer(pulumi.ComponentResource):
-    """Deployments of one engine for one model, in one of three forms.
+    """Deployments of one engine for one model, in one of four forms.
 
-    - `paired`: a TPU Deployment and a GPU Deployment with one label. The first holds the replicas;
-      the second keeps a few warm and, through its autoscaler, gets one more for each replica of the
-      first that has no node. GKE promises nothing here and need not: each pod asks for what it
-      needs, and a stock-out is a Pending pod that is counted.
-    - `dual-container`: one Deployment, see `serving.dual_container` for what that costs.
-    - `single`: rungs of one kind, one Deployment.
+    - `paired`: a TPU Deployment and a GPU Deployment with the same label. The first runs the
+      replicas. The second keeps a few replicas warm, and its autoscaler adds one for each TPU
+      replica that has no node. This needs no special feature of GKE: each pod requests what it
+      needs, and the autoscaler counts the Pending pods of a stock-out.
+    - `dual-container`: one Deployment. See `serving.dual_container` for the drawbacks.
+    - `dra`: one Deployment whose pods claim devices. See `serving.device_claims`. The cluster needs
+      `DeviceDrivers`, and the pools need `device_claims`.
+    - `single`: one Deployment for rungs of one kind.
 
-    Where a rung spans several hosts, its Deployment is a LeaderWorkerSet (see `serving.groups`):
-    the cluster needs a `LeaderWorkerSetOperator`.
+    If a rung spans several hosts, a LeaderWorkerSet takes the place of the Deployment (see
+    `serving.groups`), and the cluster needs a `LeaderWorkerSetOperator`. With `spanning: kuberay`,
+    each replica is a RayCluster (see `serving.ray_clusters`), and the cluster needs `ray_operator`.
     """
 
     deployments: dict[str, str]
-    """Deployment name by kind of hardware: `tpu`, `gpu`, or `any`."""
+    """Deployment names by kind of hardware: `tpu`, `gpu`, or `any`. For Ray clusters, the prefix of
+    their names."""
     labels: dict[str, str]
-    """Labels an InferencePool selects."""
+    """Labels that an InferencePool selects."""
     placements: list[str]
-    """Rungs the model may run on, such as `tpu-v6e 2x2 reservation`."""
+    """Rungs that the model may run on, such as `tpu-v6e 2x2 reservation`."""
     port: int
     """Port of the OpenAI API and of `/metrics`."""
     target_kinds: dict[str, str]
-    """What each of `deployments` is: `Deployment` or `LeaderWorkerSet`, by kind of hardware."""
+    """Object kind of each entry in `deployments`, by kind of hardware: `Deployment`,
+    `LeaderWorkerSet` or `RayCluster`."""
     served_names: list[str]
-    """Names clients may use: the model, then its adapters."""
+    """Names that clients may use: the model, then its adapters."""
 
     def __init__(
         self, name: str, args: ModelServerArgs, opts: pulumi.ResourceOptions | None = None
@@ -51,12 +62,18 @@ class ModelServer(pulumi.ComponentResource):
         plan = _checked(args)
         # The autoscaler owns the number of replicas once the Deployment exists.
         scaled = pulumi.ResourceOptions(parent=self, ignore_changes=["spec.replicas"])
+        if "RayCluster" in plan.target_kinds.values():
+            scaled = self._replaced()
         built = _built(plan)
         own = pulumi.ResourceOptions(parent=self)
         config = register(f"{name}-launcher", launcher_config(plan), own)
-        behind = pulumi.ResourceOptions.merge(scaled, pulumi.ResourceOptions(depends_on=[config]))
-        for kind, deployment in built.items():
-            register(f"{name}-{kind}", deployment, behind)
+        before: list[pulumi.Resource] = [config]
+        before += [register(f"{name}-{what}", obj, own) for what, obj in claims(plan).items()]
+        behind = pulumi.ResourceOptions.merge(scaled, pulumi.ResourceOptions(depends_on=before))
+        servers = [register(f"{name}-{kind}", obj, behind) for kind, obj in built.items()]
+        if (buffer := buffer_of(plan)) is not None:
+            after = pulumi.ResourceOptions(parent=self, depends_on=servers)
+            register(f"{name}-buffer", buffer, after)
         register(f"{name}-budget", disruption_budget(plan), own)
         self.deployments = plan.deployments
         self.labels = plan.pod.labels
@@ -73,6 +90,15 @@ class ModelServer(pulumi.ComponentResource):
                 "servedNames": self.served_names,
                 "targetKinds": self.target_kinds,
             }
+        )
+
+    def _replaced(self) -> pulumi.ResourceOptions:
+        """Return options for Ray clusters: the gate suspends them, and KubeRay updates no pods."""
+        return pulumi.ResourceOptions(
+            parent=self,
+            delete_before_replace=True,
+            ignore_changes=["spec.suspend"],
+            replace_on_changes=["spec"],
         )
 
 
@@ -94,7 +120,7 @@ def _built(plan: ModelPlan) -> dict[str, Any]:
 
 
 def _in_camel_case(error: InputError) -> pulumi.InputPropertyError:
-    """Return the error with its fields in camelCase, as callers in other languages know them."""
+    """Return the error with its fields in camelCase, as callers in other languages use them."""
     head, dot, rest = error.path.partition(".")
     path = camel(head) + dot + (rest if head in _MAPS else camel(rest))
     return pulumi.InputPropertyError(path, error.message)

@@ -9,10 +9,12 @@ from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import sampling_environment
 from gke_inference.catalogue.versions import image
 from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.kv_offload import SHARED_MEMORY_GIB_PER_DEVICE
 from gke_inference.serving.disaggregation import ROLE_LABEL, SETTLE_SECONDS, sidecar
 from gke_inference.serving.disaggregation import environment as transfer_environment
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.hardware import Hardware
+from gke_inference.serving.kv.offload import disk_request, with_room
 from gke_inference.serving.launch import HEALTH_PORT, started
 from gke_inference.serving.launcher.node import HOOK_SECONDS
 from gke_inference.serving.launcher.spec import Serving
@@ -22,37 +24,37 @@ from gke_inference.serving.weights import Storage
 MODEL_LABEL = "gke-inference/model"
 HARDWARE_LABEL = "gke-inference/hardware"
 STARTUP_MINUTES = 30
-"""How long an engine may load and compile before its container is restarted."""
+"""Time for an engine to load and compile before its container is restarted."""
 
 _STARTUP_PERIOD_SECONDS = 10
 _SETTLE_SECONDS = 15
 _AFTER_DRAIN_SECONDS = 60
-_SHARED_MEMORY_GIB_PER_DEVICE = 2
 _AUTOPILOT_GRACE_SECONDS = 600
 
 LONGEST_ON_AUTOPILOT_SECONDS = _AUTOPILOT_GRACE_SECONDS - SETTLE_SECONDS - _AFTER_DRAIN_SECONDS
-"""Longest answer that a replica on Autopilot can finish when it must go: GKE gives a pod ten
-minutes at a scale-down (docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods;
-that Autopilot admits no longer grace is assumed)."""
+"""Longest answer that a terminating replica on Autopilot can finish: GKE gives a pod ten minutes at
+scale-down (docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods; that
+Autopilot allows no longer grace period is assumed)."""
 
 _GPU_USER = 1000
 _HOME = "/home/engine"
 
 HOME_ENVIRONMENT = {"HOME": _HOME, "HF_HOME": f"{_HOME}/huggingface", "USER": "engine"}
-"""The image's own user is root; another one needs a home for what engines cache at run time."""
+"""The image's own user is root. Another user needs a home for files that engines cache at run
+time."""
 DRIVER_ENVIRONMENT = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64"}
-"""Where GKE mounts the NVIDIA driver; not every image looks there (accelerated-platforms
-online-inference-gpu sets it too)."""
+"""Path where GKE mounts the NVIDIA driver, which not every image searches (accelerated-platforms
+online-inference-gpu also sets it)."""
 
 
 @dataclass(frozen=True)
 class Pod:
-    """What all pods of one model have in common."""
+    """Settings that all pods of one model share."""
 
     intent: ServingIntent
     service_account: str
     live: LiveAdapters | None = None
-    """Adapters that come while it serves."""
+    """Adapters that are uploaded while it serves."""
 
     @property
     def model(self) -> str:
@@ -66,55 +68,57 @@ class Pod:
 
     @property
     def longest_request_seconds(self) -> int:
-        """How long it may finish what it answers."""
+        """Time that it has to finish its requests when it terminates."""
         return self.intent.longest_request_seconds
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names served from the start, which no adapter that comes later may take."""
+        """Names served from the start, which no live adapter may use."""
         return (self.intent.served_name, *sorted(self.intent.adapters))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables of every engine container: how spans are sampled, where it sends them."""
+        """Environment variables of every engine container, for trace sampling and export."""
         percent = self.intent.trace_percent
         return {} if percent is None else sampling_environment(self.model, percent)
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels an InferencePool selects, whatever hardware or role."""
+        """Labels that an InferencePool selects, on all hardware and in all roles."""
         return {MODEL_LABEL: self.model}
 
     @property
     def own_labels(self) -> dict[str, str]:
-        """The labels of the pods of this role."""
+        """Labels of the pods of this role."""
         return {**self.labels, **({ROLE_LABEL: self.role} if self.role else {})}
 
     @property
     def settle_seconds(self) -> int:
-        """How long a pod that must go takes requests before it looks whether it is idle."""
+        """Time that a terminating pod accepts requests before it checks whether it is idle."""
         return SETTLE_SECONDS if self.role == "decode" else _SETTLE_SECONDS
 
     @property
     def settle_seconds_of_launcher(self) -> int:
-        """The part that the launcher waits, which knows when a spot node has no time for it."""
+        """Part of that time that the launcher waits, unless a Spot node has no time for it."""
         return self.settle_seconds - HOOK_SECONDS
 
 
 def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Manifest:
-    """Returns the pod template of a server on one kind of hardware.
+    """Return the pod template of a server on one kind of hardware.
 
-    It asks for every chip of its node, so no second pod fits on it.
+    It requests every chip of its node, so no second pod fits on it.
     """
     container = engine_container(pod, files, serving)
     # only vLLM's metrics name adapters, and only vLLM's adapters are loaded from outside
     is_alone = node.is_group or serving.engine != "vllm"
     amount = str(node.chips)
+    offload = pod.intent.kv_offload
+    scratch = with_room(scratch_volumes(node.kind, node.devices_per_node), offload)
     container["resources"] = {
         "limits": {node.resource: amount},
-        "requests": {**node.requests, node.resource: amount},
+        "requests": {**node.requests, **disk_request(offload), node.resource: amount},
     }
-    container["volumeMounts"] += _scratch_mounts(node.kind)
+    container["volumeMounts"] += scratch_mounts(node.kind)
     return {
         "metadata": {
             "annotations": dict(files.annotations),
@@ -124,18 +128,18 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Ma
             **pod_head(pod, node.compute_class),
             "containers": [container, *([] if is_alone else beside(pod, container))],
             **({"initContainers": [sidecar()]} if pod.role == "decode" else {}),
-            "securityContext": _pod_security(node.kind),
+            "securityContext": pod_security(node.kind),
             "tolerations": tolerations([node.kind], node.compute_class),
-            "volumes": [*files.volumes, *_scratch_volumes(node.kind, node.devices_per_node)],
+            "volumes": [*files.volumes, *scratch],
         },
     }
 
 
 def beside(pod: Pod, engine: Manifest) -> list[Manifest]:
-    """Returns what runs beside the engine.
+    """Return the containers that run next to the engine.
 
-    Not in a group of hosts, where a container that restarts ends its whole group, and not where
-    prefill and decode are apart: their picker does not look at adapters.
+    There are none in a group of hosts, where a restarting container ends the whole group, or in
+    disaggregated serving, whose picker ignores adapters.
     """
     given = list(pod.names[1:])
     if pod.live is None and (not given or pod.role is not None):
@@ -146,7 +150,7 @@ def beside(pod: Pod, engine: Manifest) -> list[Manifest]:
 def engine_container(
     pod: Pod, files: Storage, serving: Serving, options: Sequence[str] = ()
 ) -> Manifest:
-    """Returns the engine's container without resources; `options` are more of the launcher's."""
+    """Return the engine's container without resources. `options` are passed to the launcher."""
     kind = serving.kind
     environment = {**files.environment, **_environment(kind), **pod.environment}
     container: Manifest = {
@@ -177,15 +181,15 @@ def engine_container(
 
 
 def health_port(port: int = HEALTH_PORT) -> Manifest:
-    """Returns the declaration of a launcher's port."""
+    """Return the port declaration of a launcher."""
     return {"containerPort": port, "name": f"health-{port}"}
 
 
 def probes(port: int = HEALTH_PORT) -> Manifest:
-    """Returns the three probes: starting may take half an hour, serving may not pause.
+    """Return the three probes: startup may take half an hour, but a serving engine must respond.
 
     The kubelet counts the half hour from the container's start. A server that waits for its weights
-    passes the startup probe, and its launcher counts from when they are there (`health.State`).
+    passes the startup probe, and its launcher counts from when they are available (`health.State`).
     """
     return {
         "livenessProbe": {
@@ -210,7 +214,7 @@ def probes(port: int = HEALTH_PORT) -> Manifest:
 
 
 def pod_head(pod: Pod, compute_class: str) -> Manifest:
-    """Returns what is the same in every form: account, class, spread and grace."""
+    """Return the settings that all forms share: account, class, spread and grace period."""
     return {
         "automountServiceAccountToken": False,
         "nodeSelector": {"cloud.google.com/compute-class": compute_class},
@@ -230,7 +234,7 @@ def pod_head(pod: Pod, compute_class: str) -> Manifest:
 
 
 def template_labels(pod: Pod, hardware: str) -> dict[str, str]:
-    """Returns the labels of a pod: those of the model, and which hardware it is for."""
+    """Return the labels of a pod: those of the model, and its hardware kind."""
     return {
         **pod.own_labels,
         HARDWARE_LABEL: hardware,
@@ -241,10 +245,10 @@ def template_labels(pod: Pod, hardware: str) -> dict[str, str]:
 
 
 def tolerations(kinds: list[str], compute_class: str) -> list[Manifest]:
-    """Returns the taints the pod accepts: its accelerators, spot nodes, and its class.
+    """Return the tolerations of the pod: for its accelerators, Spot nodes and its class.
 
-    Spot is always accepted: the class, not the pod, decides whether a rung is spot. GKE tolerates
-    the class by itself on nodes it creates, but not on pools made by hand.
+    Spot is always tolerated: the class, not the pod, decides whether a rung is Spot. GKE adds a
+    toleration for the class on nodes that it creates, but not on manually created pools.
     """
     taints = catalogue_taints()
     accepted: list[Manifest] = [
@@ -275,8 +279,8 @@ def _container_security(kind: str) -> Manifest:
     return {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def _pod_security(kind: str) -> Manifest:
-    """Returns the pod's user: unprivileged on GPU; libtpu opens /dev/vfio as root."""
+def pod_security(kind: str) -> Manifest:
+    """Return the pod's user: unprivileged on GPU, root on TPU, where libtpu opens /dev/vfio."""
     profile: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
     if kind == "tpu":
         return {**profile, "runAsUser": 0}
@@ -289,8 +293,9 @@ def _pod_security(kind: str) -> Manifest:
     }
 
 
-def _scratch_volumes(kind: str, devices: int) -> list[Manifest]:
-    size = _SHARED_MEMORY_GIB_PER_DEVICE * devices
+def scratch_volumes(kind: str, devices: int) -> list[Manifest]:
+    """Returns what engines write to while they run: shared memory, and a home on GPU."""
+    size = SHARED_MEMORY_GIB_PER_DEVICE * devices
     volumes: list[Manifest] = [
         {"emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Gi"}, "name": "shared-memory"}
     ]
@@ -299,7 +304,8 @@ def _scratch_volumes(kind: str, devices: int) -> list[Manifest]:
     return volumes
 
 
-def _scratch_mounts(kind: str) -> list[Manifest]:
+def scratch_mounts(kind: str) -> list[Manifest]:
+    """Returns the mounts of `scratch_volumes`."""
     mounts: list[Manifest] = [{"mountPath": "/dev/shm", "name": "shared-memory"}]  # noqa: S108
     if kind == "gpu":
         mounts.append({"mountPath": _HOME, "name": "home"})

@@ -1,4 +1,4 @@
-"""From what is meant to what an engine serves, for one kind of hardware."""
+"""From an intent to the served configuration, for one kind of hardware."""
 
 from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.tracing import COLLECTOR
@@ -6,6 +6,7 @@ from gke_inference.intent.intent import ServingIntent
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.disaggregation import transfer_flag
 from gke_inference.serving.hardware import Hardware
+from gke_inference.serving.kv.offload import folders, limits, offload_flag, own_folder
 from gke_inference.serving.launcher.spec import Serving, Speculation
 from gke_inference.serving.live_adapters import LiveAdapters, slots
 from gke_inference.serving.weights import BucketPath, Storage, bucket_path
@@ -19,40 +20,49 @@ def serving_of(
     spanning: str | None,
     live: LiveAdapters | None,
 ) -> Serving:
-    """Return what the engine of one kind of hardware serves."""
+    """Return the served configuration of the engine on one kind of hardware."""
     room = slots(live, len(files.adapters), intent.adapter_rank)
-    split = intent.tensor_parallel or node.tensor_parallel
-    has_role = intent.role is not None
+    parallel, offload = intent.experts, intent.kv_offload
+    split = intent.split or node.tensor_parallel
+    stages = 1 if parallel is not None else node.pipeline_parallel
     return Serving(
         adapter_rank=room.rank,
         adapter_slots=room.in_batch,
         adapters=files.adapters,
         adapters_cached=room.cached,
         block_size=intent.block_size,
-        # workers of a group compile, too, and what they keep is not gathered
+        # workers of a group also compile, and their caches are not collected
         cache_archive=files.cache_archive if node.hosts == 1 else None,
         cache_folder=files.cache_folder if node.hosts == 1 or node.kind == "tpu" else None,
         collector=None if intent.trace_percent is None else COLLECTOR,
         context_tokens=intent.context_tokens,
-        data_parallel=node.tensor_parallel // split,
+        all2all=None if parallel is None else parallel.backend(intent.role),
+        data_parallel=node.tensor_parallel * node.pipeline_parallel // (split * stages),
         engine=intent.engine,
         extra_arguments=_extra_arguments(intent),
         has_versions=files.has_versions,
         hosts=node.hosts,
+        hybrid_load_balancing=parallel is not None and parallel.hybrid_load_balancing,
         image_queue=intent.image_queue,
+        image_sigmas=intent.image_sigmas,
         image_sizes=intent.image_sizes,
+        image_step_cache=intent.image_step_cache,
         image_steps=intent.image_steps,
         kind=node.kind,
         kv_cache_dtype=intent.kv_cache_dtype,
-        kv_transfer=transfer_flag(node.rungs[0].accelerator) if has_role else None,
+        kv_current=() if offload is None else tuple(folders(offload, own_folder(intent))),
+        kv_folders={} if offload is None else limits(offload, own_folder(intent)),
+        kv_transfer=_kv_transfer(intent, node),
+        live_adapters=live.folder if live is not None and intent.task == "image" else None,
         longest_request_seconds=intent.longest_request_seconds,
         max_batch=intent.max_batch,
         memory_share=UTILISATION,
-        pipeline_parallel=node.pipeline_parallel,
+        pipeline_parallel=stages,
         port=engine_port(intent.role),
         prefix_caching=intent.prefix_caching,
         quantization=intent.quantization,
         read_ahead=files.is_cached,
+        redundant_experts=0 if parallel is None else parallel.redundant,
         served_name=intent.served_name,
         source=files.source,
         spanning=spanning,
@@ -61,6 +71,14 @@ def serving_of(
         tensor_parallel=split,
         version=files.version,
     )
+
+
+def _kv_transfer(intent: ServingIntent, node: Hardware) -> str | None:
+    if intent.role is not None:
+        return transfer_flag(node.rungs[0].accelerator)
+    if intent.kv_offload is not None:
+        return offload_flag(intent.kv_offload, own_folder(intent))
+    return None
 
 
 def _extra_arguments(intent: ServingIntent) -> tuple[str, ...]:
@@ -84,7 +102,7 @@ def _speculation(intent: ServingIntent, files: Storage) -> Speculation | None:
 
 
 def draft_of(intent: ServingIntent) -> BucketPath | None:
-    """Return where the draft model of speculative decoding is; None where there is none."""
+    """Return the location of the draft model of speculative decoding, or None."""
     guess = intent.speculative
     if guess is None or guess.weights is None:
         return None

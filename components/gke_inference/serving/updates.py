@@ -1,10 +1,10 @@
-"""How the replicas of a server are replaced in an update."""
+"""Rolling update settings of model servers."""
 
 
 def update_steps(replicas: int) -> tuple[int, int]:
-    """Returns how many replicas an update may add, and how many it may take away.
+    """Return the maximum surge and the maximum unavailable replicas of an update.
 
-    An update takes a chip away before it asks for one, because there may be none to spare; a
-    single replica is replaced the other way round, as nothing else serves meanwhile.
+    An update releases a chip before it requests one, because there may be none to spare. A single
+    replica is replaced the other way round, since nothing else serves meanwhile.
     """
     return (1, 0) if replicas == 1 else (0, 1)

@@ -1,4 +1,4 @@
-"""Where a model server reads its weights and adapters, and where it keeps compiled programs.
+"""Locations of a model server's weights, adapters and compiled programs.
 
 - An engine that can (vLLM on GPU) streams them from the bucket into device memory; no volume.
 - Others read them through GCS FUSE with a file cache in memory and parallel downloads.
@@ -16,52 +16,52 @@ from gke_inference.base.manifests import Manifest, fingerprint
 from gke_inference.catalogue.fuse import POD_ANNOTATIONS, cache_volume, fuse_volume
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import engine_version
-from gke_inference.serving.launcher.weights_manifest import check_version
+from gke_inference.serving.launcher.weights_manifest import version_problem
 
 BUCKETS = "/mnt/buckets"
 CLAIM = "/mnt/weights"
 XLA_CACHE = "/mnt/xla-cache"
 GPU_CACHE = "/home/engine/compiled"
-"""In the volume that is the home of an engine's user."""
+"""Path in the volume that is the home directory of an engine's user."""
 
-# The file cache also holds tokenizer and configuration, and some slack.
+# Room in the file cache for tokenizer, configuration and some reserve.
 _CACHE_SHARE = 1.2
 _OTHER_CACHE_GIB = 2  # adapters of another bucket
-# What an engine on TPU reads the folder of its compiled programs from.
+# Variables with the folder of compiled programs, by engine on TPU.
 _CACHE_VARIABLES = {"diffusion": "JAX_COMPILATION_CACHE_DIR", "vllm": "VLLM_XLA_CACHE_PATH"}
-_ARCHIVED = ("sglang", "vllm")  # engines whose caches on GPU are worth it
+_ARCHIVED = ("sglang", "vllm")  # engines whose GPU caches are worth keeping
 _URI = re.compile(r"gs://([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])/([^\s@][^@]*?)/?(@\S+)?")
 
 
 @dataclass(frozen=True)
 class BucketPath:
-    """A folder of a bucket; of a model, perhaps, whose versions are folders in it."""
+    """A folder of a bucket, which may be a model with a folder per version."""
 
     bucket: str
     path: str
     version: str | None = None
-    """The version that is meant; None: the one that the model's pointer names, or a folder that
-    has no versions."""
+    """Selected version, or None for the one that the model's pointer names, or for a folder without
+    versions."""
 
     @property
     def uri(self) -> str:
-        """The `gs://` form; of a version, its own folder."""
+        """The `gs://` URI; for a version, of its folder."""
         return f"gs://{self.bucket}/{self.folder}"
 
     @property
     def mounted(self) -> str:
-        """Where the folder is when its bucket is mounted."""
+        """Path of the folder when its bucket is mounted."""
         return f"{BUCKETS}/{self.bucket}/{self.folder}"
 
     @property
     def folder(self) -> str:
-        """The folder in the bucket; of a version, its own."""
+        """The folder in the bucket; for a version, its folder."""
         return self.path if self.version is None else f"{self.path}/{self.version}"
 
 
 @dataclass(frozen=True)
 class ClaimPath:
-    """A folder of a volume that a claim names."""
+    """A folder of a volume claim."""
 
     claim: str
     path: str
@@ -69,10 +69,10 @@ class ClaimPath:
 
 @dataclass(frozen=True)
 class Storage:
-    """What a pod needs for its files."""
+    """Files of a pod."""
 
     source: str
-    """The engine's `--model`."""
+    """Value of the engine's `--model`."""
     adapters: dict[str, str]
     """Adapter name to its folder in the pod."""
     volumes: list[Manifest]
@@ -80,20 +80,20 @@ class Storage:
     environment: dict[str, str]
     annotations: dict[str, str]
     cache_folder: str | None = None
-    """Where compiled programs are."""
+    """Folder with compiled programs."""
     cache_archive: str | None = None
-    """`gs://` folder where they outlive the pod; None: `cache_folder` does."""
+    """`gs://` folder that persists them, or None if `cache_folder` does."""
     is_cached: bool = False
-    """Whether the weights come through a mount with a file cache."""
+    """Whether the weights are read through a mount with a file cache."""
     draft: str | None = None
-    """Where the draft model of speculative decoding is, as `source`."""
+    """Location of the draft model of speculative decoding, like `source`."""
     has_versions: bool = False
-    """Whether `source` holds the model's versions, of which its pointer names one."""
+    """Whether `source` contains the model's versions, one of which its pointer names."""
     version: str | None = None
-    """The version that `source` holds; None: any."""
+    """Version that `source` contains, or None for any."""
 
     def extended(self, volume: Manifest, mount: Manifest, environment: dict[str, str]) -> "Storage":
-        """Returns the same with one volume more, of a bucket or of a claim."""
+        """Return a copy with one more volume, of a bucket or a claim."""
         own = POD_ANNOTATIONS if "csi" in volume else {}
         return replace(
             self,
@@ -105,7 +105,7 @@ class Storage:
 
 
 def bucket_path(uri: str, where: str) -> BucketPath:
-    """Returns the parts of `gs://BUCKET/PATH`, or `gs://BUCKET/PATH@VERSION`.
+    """Return the parts of `gs://BUCKET/PATH` or `gs://BUCKET/PATH@VERSION`.
 
     Raises:
         InputError: The text is something else.
@@ -113,10 +113,10 @@ def bucket_path(uri: str, where: str) -> BucketPath:
     found = _URI.fullmatch(uri)
     if found is None:
         raise InputError(where, "must be gs://BUCKET/PATH, or gs://BUCKET/PATH@VERSION", uri)
-    try:
-        version = check_version(found[3][1:]) if found[3] else None
-    except ValueError as error:
-        raise InputError(where, str(error).partition(": ")[2].partition(", got")[0], uri) from None
+    version = found[3][1:] if found[3] else None
+    rule = None if version is None else version_problem(version)
+    if rule is not None:
+        raise InputError(where, rule, uri)
     return BucketPath(found[1], found[2], version)
 
 
@@ -130,10 +130,13 @@ def storage(
     claim: str | None,
     weights_gib: float,
     is_streamed: bool,
+    bucket_claim: str | None = None,
     draft: BucketPath | None = None,
     engine: str = "vllm",
 ) -> Storage:
-    """Returns volumes, mounts and environment of one engine.
+    """Return the volumes, mounts and environment of one engine.
+
+    `bucket_claim` is a claim of the bucket with the weights, which replaces its mount in the pod.
 
     Raises:
         InputError: A TPU server has nowhere to keep what it compiles.
@@ -150,13 +153,19 @@ def storage(
         read.add(weights.bucket)
     if draft is not None and not is_streamed:
         read.add(draft.bucket)
-    # Mounts share one cache volume, and none may fill more than its part: what is older goes.
+    # Mounts share one cache volume, each limited to its part: older files are evicted.
     caches = dict.fromkeys(read, _OTHER_CACHE_GIB) if is_mounted else {}
-    if is_mounted:
+    if is_mounted and bucket_claim is None:
         caches[weights.bucket] = ceil(weights_gib * _CACHE_SHARE) + 1
     for bucket in sorted(read):
         name = f"bucket-{fingerprint(bucket)[:8]}"
-        volumes.append(fuse_volume(name, bucket, cache_gib=caches.get(bucket)))
+        if bucket == weights.bucket and bucket_claim is not None:
+            # GKE chooses where to cache, and how much
+            caches.pop(bucket, None)
+            source = {"claimName": bucket_claim, "readOnly": True}
+            volumes.append({"name": name, "persistentVolumeClaim": source})
+        else:
+            volumes.append(fuse_volume(name, bucket, cache_gib=caches.get(bucket)))
         mounts.append({"mountPath": f"{BUCKETS}/{bucket}", "name": volumes[-1]["name"]})
         mounts[-1]["readOnly"] = True
     if claim is not None:
@@ -169,7 +178,7 @@ def storage(
     if kind == "tpu" and cache_bucket is not None:
         volumes.append(fuse_volume("xla-cache", cache_bucket, is_read_only=False))
         mounts.append({"mountPath": XLA_CACHE, "name": "xla-cache"})
-        # Programs of one engine release are useless, and harmful, to another.
+        # Another engine release must not use these programs.
         release = engine_version(f"{engine}_tpu")
         cache_folder = f"{XLA_CACHE}/{model}/{release}"
         environment[_CACHE_VARIABLES[engine]] = cache_folder
@@ -181,7 +190,7 @@ def storage(
         volumes.append(cache_volume(sum(caches.values())))
     return Storage(
         adapters={name: entry.mounted for name, entry in adapters.items()},
-        annotations=dict(POD_ANNOTATIONS) if _has_bucket(volumes) else {},
+        annotations=dict(POD_ANNOTATIONS) if read or _has_bucket(volumes) else {},
         draft=None if draft is None else draft.uri if is_streamed else draft.mounted,
         cache_archive=cache_archive,
         cache_folder=cache_folder,

@@ -1,6 +1,7 @@
-"""Keeps the servers of models at no replica until their weights are in the bucket.
+"""Keeps model servers at zero replicas until their weights are in the bucket.
 
-Why not a gate on each pod, or a program that asks the bucket: docs/adr/0019-weights-gate.md.
+For why this is neither a gate on each pod nor a program that polls the bucket, see
+docs/adr/0019-weights-gate.md.
 """
 
 from typing import TypedDict
@@ -25,10 +26,11 @@ from gke_inference.serving.launcher.spec import STATE
 
 COMPONENT = "weights-gate"
 NAME = "weights-gate"
-"""Name of its objects, and of the service account, which must exist."""
+"""Name of its objects and of the service account, which must exist."""
 
 _USER = 65532
 _WORKLOADS = ("deployment", "leader_worker_set")
+_SUSPENDED = "ray_cluster"
 
 
 class WeightsGateArgs(TypedDict):
@@ -37,19 +39,20 @@ class WeightsGateArgs(TypedDict):
     namespace: str
     """Namespace of the servers."""
     service_account: str
-    """Kubernetes service account that may read the buckets of the weights (`WorkloadIdentity`)."""
+    """Kubernetes service account that may read the weight buckets (`WorkloadIdentity`)."""
 
 
 class WeightsGate(pulumi.ComponentResource):
-    """A small Deployment that starts the servers of a namespace once their weights are there.
+    """A small Deployment that starts a namespace's servers once their weights are available.
 
     It looks for the manifests that `gke-inference models push` writes last. A `ModelServer` with
-    `has_gate` begins with no replica, so no accelerator is asked for before it can be used; the
-    gate scales it once to the number that it should begin with. Running servers do not need it.
+    `has_gate` starts with zero replicas, so no accelerator is requested before it can be used. The
+    gate scales it once, to its initial number of replicas; a Ray cluster starts suspended, and the
+    gate resumes it. Running servers do not need the gate.
     """
 
     state_name: str
-    """Name of the ConfigMap that says what waits for which weights."""
+    """Name of the ConfigMap that lists which server waits for which weights."""
 
     def __init__(
         self, name: str, args: WeightsGateArgs, opts: pulumi.ResourceOptions | None = None
@@ -66,7 +69,7 @@ class WeightsGate(pulumi.ComponentResource):
 
 
 def gate_objects(namespace: str, account: str) -> dict[str, Manifest]:
-    """Returns the gate's objects by role, in the order to create them."""
+    """Return the gate's objects by role, in creation order."""
     labels = labels_for(NAME, COMPONENT)
     files = launcher_files()
     gate = service_account(account, namespace)
@@ -79,13 +82,17 @@ def gate_objects(namespace: str, account: str) -> dict[str, Manifest]:
 
 
 def _rules() -> list[Manifest]:
-    """Returns what it may do: list workloads and scale them, and keep one ConfigMap."""
+    """Return its permissions: list and scale workloads, and update one ConfigMap."""
     rules: list[Manifest] = []
     for name in _WORKLOADS:
         kind = api(name)
         group, plural = [kind.api_version.partition("/")[0]], f"{kind.kind.lower()}s"
         rules.append({"apiGroups": group, "resources": [plural], "verbs": ["list", "watch"]})
         rules.append({"apiGroups": group, "resources": [f"{plural}/scale"], "verbs": ["patch"]})
+    kind = api(_SUSPENDED)  # has no scale: the gate ends its suspension
+    verbs = ["list", "patch", "watch"]
+    resources = [f"{kind.kind.lower()}s"]
+    rules.append({"apiGroups": [kind.group], "resources": resources, "verbs": verbs})
     own: Manifest = {"apiGroups": [""], "resources": ["configmaps"]}
     rules.append({**own, "verbs": ["create"]})
     rules.append({**own, "resourceNames": [STATE], "verbs": ["get", "patch"]})

@@ -1,1 +1,1 @@
-"""Whether accelerators hold a model: architectures, shapes and memory, free of Pulumi."""
+"""Fit of models on accelerators: architectures, shapes and memory, free of Pulumi."""

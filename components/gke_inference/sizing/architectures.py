@@ -1,4 +1,4 @@
-"""Architectures of models: what is published of each, from data/models.yaml or a `config.json`."""
+"""Published architectures of models, from data/models.yaml or a `config.json`."""
 
 import json
 import re
@@ -24,59 +24,66 @@ class Architecture:
     kind: str
     """One of `KINDS`."""
     parameters_billion: float
-    """Everything that is loaded, vision tower and tables included."""
+    """All parameters that are loaded, including vision tower and tables."""
     source: str
     active_billion: float = 0.0
-    """Parameters one token passes through; 0: all."""
+    """Parameters that one token passes through, or 0 for all."""
     layers: int = 0
-    """Layers that keep a KV cache; of a diffusion model, blocks."""
+    """Layers with a KV cache; for a diffusion model, blocks."""
     hidden: int = 0
     ffn: int = 0
-    """Inner width of a feed-forward layer, of one expert in a mixture."""
+    """Inner width of a feed-forward layer; in a mixture, of one expert."""
     heads: int = 0
     kv_heads: int = 0
     head_dim: int = 0
     vocab: int = 0
     context: int = 0
-    """Longest sequence, in tokens."""
+    """Maximum context length, in tokens."""
     bits: int = 16
-    """Bits of a weight of the published checkpoint."""
+    """Bits per weight of the published checkpoint."""
     experts: int = 0
     active_experts: int = 0
     vision: float = 0.0
-    """Parameters of the vision tower, in billions, part of all."""
+    """Parameters of the vision tower in billions, included in the total."""
+    image_tokens: int = 0
+    """Tokens of an image of any size, or 0."""
+    image_pixels: tuple[int, ...] = ()
+    """(side, fewest, most): side of the square that becomes one token, and bounds of an image's
+    size; in pixels."""
     window: tuple[int, ...] = ()
-    """Tokens, layers: so many layers attend to so many tokens at most."""
+    """(tokens, layers): number of layers with a sliding window, and its size."""
     mla: tuple[int, ...] = ()
-    """Latent rank, rotary size: what multi-head latent attention keeps of a token in a layer."""
+    """(latent rank, rotary size): what multi-head latent attention stores per token and layer."""
+    mtp_layers: int = 0
+    """Layers that predict further tokens, for speculative decoding (`num_nextn_predict_layers`)."""
     looked_up_billion: float = 0.0
-    """Parameters of tables of which a token reads one row."""
+    """Parameters of tables from which a token reads one row."""
     denoiser_billion: float = 0.0
     """Diffusion: parameters that every step passes through."""
     steps: int = 0
-    """Diffusion: steps of an image by default."""
+    """Diffusion: default number of steps per image."""
     narrow_encoder_billion: float = 0.0
-    """Diffusion: parameters of the text encoder that the server of pictures keeps in 8 bits."""
+    """Diffusion: parameters of the text encoder that the image server keeps in 8 bits."""
     passes: int = 1
-    """Diffusion: passes of a step, 2 with guidance."""
+    """Diffusion: passes per step, 2 with guidance."""
     latent_tokens: int = 0
     """Diffusion transformer: tokens of a 1024x1024 image and its text."""
     flops_per_step: float = 0.0
-    """Diffusion: operations of one pass of a 1024x1024 image where published."""
+    """Diffusion: operations of one pass of a 1024x1024 image, where published."""
 
     @property
     def is_vision(self) -> bool:
-        """Whether it looks at images."""
+        """Whether it accepts images."""
         return self.vision > 0
 
 
 def known() -> tuple[Architecture, ...]:
-    """Return every model of the table, in its order."""
+    """Return every model of the table, in table order."""
     return tuple(entry for _, entry in _entries())
 
 
 def find(name: str) -> Architecture | None:
-    """Return the architecture that a model's name or path stands for, or None.
+    """Return the architecture for a model's name or path, or None.
 
     Args:
         name: such as `meta-llama/Llama-3.1-8B-Instruct`, `gs://bucket/qwen3-32b` or a path.
@@ -86,11 +93,11 @@ def find(name: str) -> Architecture | None:
 
 
 def find_model(weights: str, name: str) -> Architecture | None:
-    """Return the architecture of a stack's model: by its files' name, or else by its own.
+    """Return the architecture of a stack's model, by the name of its files or its own name.
 
     Args:
-        weights: path of its files, or their `gs://` address, whose bucket is not looked at.
-        name: what the stack calls it.
+        weights: Path or `gs://` URI of its files. The bucket is ignored.
+        name: Name of the model in the stack.
     """
     path = weights.removeprefix("gs://").partition("/")[2] if "://" in weights else weights
     return find(path) or find(name)
@@ -106,7 +113,7 @@ def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
     for name, body in _document()["models"].items():
         fields: dict[str, Any] = dict(body)
         pattern = re.compile(str(fields.pop("match")))
-        for pair in ("window", "mla"):
+        for pair in ("image_pixels", "mla", "window"):
             fields[pair] = tuple(fields.get(pair, ()))
         found.append((pattern, Architecture(name=name, **fields)))
     return tuple(found)
@@ -115,7 +122,7 @@ def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
 def of_config(file: Path, parameters_billion: float | None = None) -> Architecture:
     """Return the architecture that a Hugging Face `config.json` describes.
 
-    The parameters are calculated from the sizes where the caller does not say them.
+    Parameters are calculated from the sizes unless the caller provides them.
 
     Raises:
         ValueError: the file cannot be read, or lacks a size.

@@ -1,21 +1,46 @@
-"""Whether a chip holds a whole copy of a model that draws: every chip draws by itself.
+"""Fit of image models: each chip holds a whole copy of the model and generates independently.
 
-GiB of one chip. The reader of a stack and preflight say what the stack says of the size, the
-planner what this project's server loads; the rule is one.
+All sizes are in GiB of one chip. The stack rules and preflight use the size in the stack, the
+planner uses what this project's server loads; the arithmetic is the same.
 """
 
 from gke_inference.sizing.architectures import Architecture
-from gke_inference.sizing.memory import device_gib, weights_gib
+from gke_inference.sizing.memory import GIB, device_gib, weights_gib
 
 IMAGE_ROOM_GIB = 2.0
-"""Beside the weights of an image model, on each chip: what a step needs for four pictures. The TPU
-compiler asks for about half a GiB a picture (docs/diffusion.md)."""
+"""Memory next to the weights of an image model, on each chip: what a step needs for four images.
+The TPU compiler needs about half a GiB per image (docs/diffusion.md)."""
+
+_PARAMETERS_PER_RANK = 5_421_440
+"""Parameters of an adapter of rank 1: inputs and outputs of all linear layers of FLUX.1's denoiser,
+counted with diffusers' `FluxTransformer2DModel`. The image server pads each adapter to all of
+them."""
+_RANKS = (4, 8, 16, 32, 64, 128)
+"""Ranks that the image server pads adapters to (`workloads/diffusion/config.py`)."""
+
+
+_SLOTS = 8
+"""Adapters that a chip keeps, unless live adapters have more slots."""
+
+
+def adapters_gib(given: int, *, rank: int = 16, live_slots: int = 0, live_rank: int = 1) -> float:
+    """Return the memory of the adapters that a chip keeps, in bfloat16, for a model like FLUX.1.
+
+    Args:
+        given: Number of adapters that the settings name.
+        rank: Maximum rank of those.
+        live_slots: Slots of live adapters, or 0 without live adapters.
+        live_rank: Maximum rank of live adapters.
+    """
+    slots, most = max(min(given, _SLOTS), live_slots), max(rank if given else 1, live_rank)
+    padded = next((each for each in _RANKS if most <= each), most)
+    return slots * padded * _PARAMETERS_PER_RANK * 2 / GIB
 
 
 def served_gib(model: Architecture) -> float:
-    """Returns the weights of an architecture as the server of pictures loads them.
+    """Return the size of an architecture's weights as the image server loads them.
 
-    It keeps the matrices of a narrowed text encoder in eight bits, whatever the checkpoint has
+    It keeps the matrices of a narrowed text encoder in 8 bits, regardless of the checkpoint
     (`workloads/engine/diffusion.py`, `--text-encoder-bits`).
     """
     narrow = model.narrow_encoder_billion
@@ -23,27 +48,29 @@ def served_gib(model: Architecture) -> float:
     return wide + (weights_gib(narrow, 8) if narrow else 0.0)
 
 
-def copy_gib(word: str, weights: float) -> tuple[float, float]:
-    """Returns what a whole copy takes of a chip, and what a program may have of the chip, in GiB.
+def copy_gib(word: str, weights: float, adapters: float = 0.0) -> tuple[float, float]:
+    """Return the memory that a copy needs of a chip, and the usable memory of the chip, in GiB.
 
     Args:
-        word: Accelerator, in the user's word.
+        word: Accelerator, by its catalog name.
         weights: GiB of weights.
+        adapters: GiB of the adapters that the chip keeps.
     """
-    return weights + IMAGE_ROOM_GIB, device_gib(word)
+    return weights + IMAGE_ROOM_GIB + adapters, device_gib(word)
 
 
-def check_copies_fit(word: str, weights: float) -> str | None:
-    """Returns why a chip does not hold a whole copy of a model, or `None` when it does.
+def check_copies_fit(word: str, weights: float, adapters: float = 0.0) -> str | None:
+    """Return why a chip cannot hold a whole copy of a model, or `None` if it can.
 
     Args:
-        word: Accelerator, in the user's word.
+        word: Accelerator, by its catalog name.
         weights: GiB of weights.
+        adapters: GiB of the adapters that the chip keeps.
     """
-    needed, usable = copy_gib(word, weights)
+    needed, usable = copy_gib(word, weights, adapters)
     if needed <= usable:
         return None
-    return (
-        f"needs {needed:.1f} GiB on each chip ({weights:.1f} GiB of weights and "
-        f"{IMAGE_ROOM_GIB:g} GiB beside them), one of {word} has {usable:.1f} GiB"
-    )
+    parts = f"{weights:.1f} GiB of weights and {IMAGE_ROOM_GIB:g} GiB beside them"
+    if adapters:
+        parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {IMAGE_ROOM_GIB:g} free"
+    return f"needs {needed:.1f} GiB on each chip ({parts}), one of {word} has {usable:.1f} GiB"

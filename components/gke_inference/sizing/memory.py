@@ -1,14 +1,14 @@
-"""Whether an engine can start a model on some devices: the one arithmetic of accelerator memory.
+"""The single calculation of accelerator memory: whether an engine can start a model on devices.
 
-Everything is in GiB of one device, which is what an engine sees: a chip, or half of a TPU7x. vLLM
-takes its share of a device, loads the weights, runs its largest step once, and gives what is left
-to the KV cache; it refuses to start where that cannot hold one request of the longest length
-(`check_enough_kv_cache_memory`). The reader of a stack, the component of a model server, preflight,
-the planner and the invariants all ask here.
+All sizes are in GiB of one device, as an engine sees it: a chip, or half of a TPU7x. vLLM takes its
+share of a device, loads the weights, runs its largest step once, and uses the rest for the KV
+cache. It refuses to start if the KV cache cannot hold one request of the maximum length
+(`check_enough_kv_cache_memory`). Stack rules, the model server component, preflight, planner and
+invariants all use this module.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gke_inference.catalogue.accelerators import accelerator
@@ -18,43 +18,43 @@ from gke_inference.sizing.shapes import ModelShape, shape
 GIB = 2**30
 
 RUNTIME_MEMORY_GB = {"gpu": 1.5, "tpu": 1.0, "cpu": 0.5}
-"""Activations, graphs and runtime, for each chip, inside the memory that the engine may use."""
+"""Activations, graphs and runtime per chip, within the memory that the engine may use."""
 
 SHARE_BESIDE = 0.15
-"""Room beside the weights, as a share of them, at the very least: adapters, and KV cache for more
-than one request. All that is asked for where a model's layers are not known."""
+"""Minimum room next to the weights, as a share of them, for adapters and the KV cache of more than
+one request. The only requirement if a model's layers are not known."""
 
 UTILISATION = 0.9
-"""Share of accelerator memory the engine may take, vLLM's own default."""
+"""Share of accelerator memory that the engine may use, vLLM's default."""
 
 STEP_TOKENS = 8192
-"""Most tokens of a step, as vLLM's `--max-num-batched-tokens` on large accelerators."""
+"""Maximum tokens per step, as vLLM's `--max-num-batched-tokens` on large accelerators."""
 
 _LIVE_TENSORS = 8
 """Tensors of the hidden size, 16 bits, that a step keeps for each of its tokens. Assumed."""
 
 
 class Shaped(Protocol):
-    """What `check_fit` asks of a rung; `gke_inference.catalogue.rungs.Rung` has it."""
+    """What `check_fit` needs of a rung, as in `gke_inference.catalogue.rungs.Rung`."""
 
     @property
     def accelerator(self) -> str:
-        """In the user's word."""
+        """Catalog name of the accelerator."""
         ...
 
     @property
     def chips(self) -> int:
-        """Chips of all hosts together."""
+        """Chips of all hosts."""
         ...
 
     @property
     def devices(self) -> int:
-        """Devices the engine sees over all hosts."""
+        """Devices that the engine sees on all hosts."""
         ...
 
     @property
     def hosts(self) -> int:
-        """Nodes of one replica."""
+        """Nodes per replica."""
         ...
 
     @property
@@ -64,7 +64,7 @@ class Shaped(Protocol):
 
     @property
     def topology(self) -> str | None:
-        """Of a TPU slice."""
+        """Topology of a TPU slice."""
         ...
 
 
@@ -74,13 +74,13 @@ class Loaded:
 
     parameters_billion: float
     bits: float
-    """Of a parameter as it is served."""
+    """Bits per parameter as served."""
     context: int = 0
-    """Longest request, in tokens."""
+    """Maximum request length, in tokens."""
     shape: ModelShape | None = None
-    """Its layers; None where they are not known."""
+    """Its layers, or None if not known."""
     kv_bits: float = 16
-    """Of a number in the KV cache."""
+    """Bits per number in the KV cache."""
 
 
 @dataclass(frozen=True)
@@ -88,30 +88,30 @@ class Room:
     """Memory of one device, in GiB."""
 
     usable: float
-    """The part that the engine may take."""
+    """Memory that the engine may use."""
     weights: float
     reserve: float
-    """Runtime, graphs and activations; 0 where the model's layers are not known."""
+    """Runtime, graphs and activations, or 0 if the model's layers are not known."""
     context: float
-    """KV cache of one request of the longest length."""
+    """KV cache of one request of the maximum length."""
     tokens: int
-    """That the KV cache holds, in requests of the longest length."""
+    """KV cache capacity, in requests of the maximum length."""
     indivisible: str | None = None
     """Why the devices cannot share the model's heads."""
 
     @property
     def beside(self) -> float:
-        """What has to be left beside the weights."""
+        """Memory required next to the weights."""
         return max(SHARE_BESIDE * self.weights, self.reserve + self.context)
 
     @property
     def needed(self) -> float:
-        """Weights, and what is beside them."""
+        """Weights, and memory required next to them."""
         return self.weights + self.beside
 
     @property
     def left(self) -> float:
-        """What is left for the KV cache."""
+        """Memory left for the KV cache."""
         return self.usable - self.weights - self.reserve
 
     @property
@@ -127,7 +127,7 @@ class Room:
 
     @property
     def parts(self) -> str:
-        """What is needed, part by part."""
+        """Memory requirements, part by part."""
         if self.reserve + self.context > SHARE_BESIDE * self.weights:
             return (
                 f"{self.weights:.1f} GiB of weights, {self.reserve:.1f} of runtime and "
@@ -141,7 +141,7 @@ class Room:
 
 
 def weights_gib(parameters_billion: float, bits: float) -> float:
-    """Returns the size of a model's weights.
+    """Return the size of a model's weights.
 
     Args:
         parameters_billion: All parameters, of a mixture of experts too.
@@ -158,16 +158,16 @@ def weights_gib(parameters_billion: float, bits: float) -> float:
 
 
 def kv_token_bytes(kept: ModelShape, bits: float = 16) -> int:
-    """Returns the bytes one token takes in the KV cache: a key and a value per layer and head.
+    """Return the KV cache bytes of one token: a key and a value per layer and head.
 
-    Latent attention is one head of half its vector (`sizing.shapes.shape`). Layers with a window
-    count like the others: see `kv_cache_gib`.
+    Latent attention counts as one head of half its vector (`sizing.shapes.shape`). Layers with a
+    window count like the others; see `kv_cache_gib`.
     """
     return int(2 * kept.layers * kept.kv_heads * kept.head_dim * bits / 8)
 
 
 def kv_copies(kept: ModelShape, tensor: float) -> float:
-    """Returns how often each KV head is there: a head is not split over devices."""
+    """Return the number of copies of each KV head, since a head cannot be split over devices."""
     each = max(1.0, tensor)
     return math.ceil(kept.kv_heads / each) * each / kept.kv_heads
 
@@ -175,14 +175,14 @@ def kv_copies(kept: ModelShape, tensor: float) -> float:
 def kv_cache_gib(
     tokens: float, kept: ModelShape, *, tensor: int = 1, stages: int = 1, bits: float = 16
 ) -> float:
-    """Returns the KV cache of one sequence on one device.
+    """Return the KV cache size of one sequence on one device.
 
     Args:
-        tokens: Of the sequence; layers with a window keep no more than it.
-        kept: The model.
+        tokens: Length of the sequence. Layers with a window keep no more than that.
+        kept: Shape of the model.
         tensor: Devices that share the heads.
         stages: Pipeline stages that share the layers.
-        bits: Of a number in the cache.
+        bits: Bits per number in the cache.
     """
     window, windowed = kept.window or (0, 0)
     share = min(1.0, windowed / kept.layers)
@@ -192,13 +192,13 @@ def kv_cache_gib(
 
 
 def device_gib(word: str) -> float:
-    """Returns the memory that a program may have on one device of an accelerator."""
+    """Return the memory of one device of an accelerator that a program may use."""
     chip = accelerator(word)
     return chip.program_gib / chip.devices_per_chip
 
 
 def reserve_gib(word: str, kept: ModelShape) -> float:
-    """Returns what runtime, graphs and activations take of one device."""
+    """Return the memory of one device for runtime, graphs and activations."""
     chip = accelerator(word)
     runtime = RUNTIME_MEMORY_GB[chip.kind] / chip.devices_per_chip
     return (runtime * 1e9 + STEP_TOKENS * kept.hidden * 2 * _LIVE_TENSORS) / GIB
@@ -207,14 +207,14 @@ def reserve_gib(word: str, kept: ModelShape) -> float:
 def room(
     model: Loaded, word: str, *, tensor: int, stages: int = 1, share: float = UTILISATION
 ) -> Room:
-    """Returns the memory of one device of a replica.
+    """Return the memory budget of one device of a replica.
 
     Args:
-        model: What is loaded.
-        word: Accelerator, in the user's word.
+        model: Loaded model.
+        word: Accelerator, by its catalog name.
         tensor: Devices that one stage of a copy is split over.
         stages: Pipeline stages.
-        share: Of the device that the engine takes.
+        share: Share of the device that the engine uses.
     """
     usable = device_gib(word) * share
     weights = weights_gib(model.parameters_billion, model.bits) / (tensor * stages)
@@ -230,10 +230,10 @@ def room(
 
 
 def indivisible(kept: ModelShape, tensor: int, kind: str) -> str | None:
-    """Returns why devices cannot share a model's heads evenly, or None.
+    """Return why devices cannot share a model's heads evenly, or None.
 
-    vLLM takes whole heads a device, and copies KV heads where devices outnumber them; on TPU heads
-    of the KV cache are padded (tpu-inference).
+    vLLM assigns whole heads to devices, and copies KV heads if there are more devices. On TPU,
+    heads of the KV cache are padded (tpu-inference).
     """
     if kept.heads % tensor:
         return f"has {kept.heads} attention heads, which {tensor} devices cannot share evenly"
@@ -243,10 +243,10 @@ def indivisible(kept: ModelShape, tensor: int, kind: str) -> str | None:
 
 
 def split(rung: Shaped, tensor_parallel: int | None = None) -> tuple[int, int]:
-    """Returns the devices of a pipeline stage, and the stages, of one copy of a model.
+    """Return the devices per pipeline stage and the number of stages of one copy of a model.
 
     Args:
-        rung: Where it runs; each GPU host is a stage.
+        rung: Rung that it runs on. Each GPU host is a stage.
         tensor_parallel: Devices of a stage; None: all of it.
     """
     stages = 1 if rung.kind == "tpu" else rung.hosts
@@ -262,14 +262,14 @@ def loaded(
     context: int,
     kv_cache_dtype: str | None = None,
 ) -> Loaded:
-    """Returns a model of a stack as an engine loads it; its layers by its files' name or its own.
+    """Return a stack's model as an engine loads it, with layers by file or model name.
 
     Args:
         weights: Path or `gs://` address of its files.
-        name: What the stack calls it.
-        parameters_billion: As the stack says.
-        bits: As the stack says.
-        context: Longest request, in tokens.
+        name: Name of the model in the stack.
+        parameters_billion: Parameters, as in the stack.
+        bits: Bits per parameter, as in the stack.
+        context: Maximum request length, in tokens.
         kv_cache_dtype: Number format of the KV cache; None: the model's.
     """
     known = find_model(weights, name)
@@ -279,11 +279,11 @@ def loaded(
 
 
 def check_fit(rung: Shaped, model: Loaded, tensor_parallel: int | None = None) -> str | None:
-    """Returns why an engine cannot start a model on a rung, or `None` when it can.
+    """Return why an engine cannot start a model on a rung, or `None` if it can.
 
     Args:
         rung: The rung.
-        model: What is loaded.
+        model: Loaded model.
         tensor_parallel: Devices of one copy; None: all of a replica.
     """
     tensor, stages = split(rung, tensor_parallel)
@@ -300,8 +300,46 @@ def check_fit(rung: Shaped, model: Loaded, tensor_parallel: int | None = None) -
     return f"{reason}; {larger} would hold it" if larger else reason
 
 
+def check_expert_fit(
+    rung: Shaped, model: Loaded, tensor_parallel: int, redundant: int
+) -> str | None:
+    """Return why an engine cannot start a model with expert parallelism, or `None` if it can.
+
+    Every device holds its share of the experts; the other weights are sharded over
+    `tensor_parallel` devices and copied to the others.
+
+    Args:
+        rung: The rung.
+        model: Loaded model, a mixture whose experts are known.
+        tensor_parallel: Devices of one copy of the other weights.
+        redundant: Additional copies of experts.
+    """
+    part = expert_part(model, rung.devices, tensor_parallel, redundant)
+    found = room(part, rung.accelerator, tensor=tensor_parallel)
+    if found.problem is None or found.indivisible is not None:
+        return found.problem
+    return f"{found.problem}, with the experts on {rung.devices} devices"
+
+
+def expert_part(model: Loaded, devices: int, tensor_parallel: int, redundant: int) -> Loaded:
+    """Return what the devices of one copy hold with expert parallelism.
+
+    Args:
+        model: Loaded model. Without known experts, it is returned unchanged.
+        devices: Devices of all hosts, over which the experts are spread.
+        tensor_parallel: Devices of one copy of the other weights.
+        redundant: Additional copies of experts.
+    """
+    kept = model.shape
+    if kept is None or not kept.expert_billion:
+        return model
+    own = kept.expert_billion * (kept.experts + redundant) / devices
+    others = kept.parameters_billion - kept.expert_billion * kept.experts
+    return replace(model, parameters_billion=own * tensor_parallel + others)
+
+
 def _smallest_shape(word: str, model: Loaded) -> str | None:
-    """Returns the smallest shape of the same chip that holds a model, on one host of GPUs."""
+    """Return the smallest shape of the same chip that holds a model, on one host for GPUs."""
     chip = accelerator(word)
     shapes = (
         {entry.topology: entry.chips for entry in chip.slices}

@@ -1,7 +1,8 @@
-"""How many parameters a `config.json` describes: the sum of its matrices.
+"""Parameter count of a model from its `config.json`: the sum of its matrices.
 
-Norms and biases are left out: a few hundred thousand of billions. Names are those of Hugging Face's
-configurations; latent attention and its mixture as DeepSeek-V3's `modeling_deepseek.py` has them.
+Norms and biases are omitted: a few hundred thousand out of billions. Field names are those of
+Hugging Face configurations; latent attention and its mixture follow DeepSeek-V3's
+`modeling_deepseek.py`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ class Counted:
 
     total: float
     active: float
-    """That one token passes through, tables included."""
+    """Parameters that one token passes through, including tables."""
 
 
 def counted(text: Mapping[str, Any]) -> Counted:
@@ -47,12 +48,12 @@ def counted(text: Mapping[str, Any]) -> Counted:
 
 
 def number(config: Mapping[str, Any], *names: str) -> int:
-    """Return the first of some sizes that a configuration has; 0 where it has none."""
+    """Return the first of several sizes that a configuration has, or 0 if it has none."""
     return next((int(config[name]) for name in names if config.get(name)), 0)
 
 
 def head_size(text: Mapping[str, Any]) -> int:
-    """Return the size of an attention head; of latent attention, of a query's."""
+    """Return the size of an attention head; for latent attention, that of a query."""
     if text.get("kv_lora_rank") and text.get("qk_nope_head_dim"):
         return int(text["qk_nope_head_dim"]) + int(text.get("qk_rope_head_dim") or 0)
     return int(text.get("head_dim") or int(text["hidden_size"]) // int(text["num_attention_heads"]))
@@ -67,8 +68,8 @@ def _attention(text: Mapping[str, Any]) -> int:
 def _latent(text: Mapping[str, Any]) -> int:
     """Return the matrices of a layer of multi-head latent attention.
 
-    Queries go through a rank of their own where there is one; keys and values through the latent
-    vector, beside which the rotated part of a key stands; values have a size of their own.
+    Queries have their own rank, if set. Keys and values go through the latent vector, with the
+    rotated part of a key next to it. Values have a size of their own.
     """
     hidden, heads = int(text["hidden_size"]), int(text["num_attention_heads"])
     rank, rotary = int(text["kv_lora_rank"]), int(text.get("qk_rope_head_dim") or 64)

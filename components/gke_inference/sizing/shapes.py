@@ -1,6 +1,6 @@
-"""Sizes of models: what a step reads and computes, and what a token of KV cache takes.
+"""Model shapes: what a step reads and computes, and the KV cache size of a token.
 
-Architectures of well-known models are in data/models.yaml; of others, the size is read from the
+Architectures of well-known models are in data/models.yaml. For others, the size is taken from the
 name and the shape is estimated from the size.
 """
 
@@ -19,43 +19,51 @@ _BITS = (
     (re.compile(r"fp8|int8|w8a|8bit|q8", re.IGNORECASE), 8),
 )
 _VERSION = re.compile(r"/[0-9a-f]{12}$")
-"""How `models push` names a version by default: digits that would read as a size."""
+"""Default version names of `models push`: digits that could be mistaken for a size."""
 SAMPLE = "gke_inference_sample"
-"""Set in the `config.json` of a sample."""
+"""Key in the `config.json` of a sample model."""
 _SEES = re.compile(r"(?i)(?:^|[-_./])(?:vl|vision|omni)(?:[-_.]|$)")
 _READ = "config "
-"""How the source of a model begins whose `config.json` was read, which would name a tower."""
+"""Prefix of the source of models whose `config.json` was read, which would list a tower."""
 _QUANTIZED_BITS = {"awq": 4, "gptq": 4, "bitsandbytes": 4, "mxfp4": 4, "modelopt_fp4": 4, "fp8": 8}
 
 
 @dataclass(frozen=True)
 class ModelShape:
-    """A transformer, as far as its cost goes."""
+    """A transformer, as far as its cost is concerned."""
 
     parameters_billion: float
     active_billion: float
-    """Parameters that one token passes through: fewer than all in a mixture of experts."""
+    """Parameters that one token passes through, fewer than all in a mixture of experts."""
     layers: int
     kv_heads: int
     head_dim: int
     context: int
-    """Longest sequence the model was made for, in tokens."""
+    """Maximum context length of the model, in tokens."""
     bits: int = 16
-    """Bits of a weight."""
+    """Bits per weight."""
     embedding: bool = False
-    """Whether it answers with vectors instead of text."""
+    """Whether it returns vectors instead of text."""
     width: int = 0
-    """Size of the hidden state; 0: four times the KV heads' width, as in dense models."""
+    """Hidden size, or 0 for four times the width of the KV heads, as in dense models."""
     query_width: int = 0
-    """Width of all query heads of a layer together, as attention computes; 0: as `width`."""
+    """Total width of a layer's query heads, as attention computes, or 0 for `width`."""
     looked_up_billion: float = 0.0
-    """Parameters of tables that a token takes a row of and nobody reads whole."""
+    """Parameters of tables of which a token reads one row."""
     heads: int = 0
-    """Attention heads; 0: not known."""
+    """Attention heads, or 0 if not known."""
     window: tuple[int, ...] = ()
-    """Tokens, layers: so many layers attend to so many tokens at most."""
+    """(tokens, layers): number of layers with a sliding window, and its size."""
     vision: bool | None = None
-    """Whether it takes images; None: not known."""
+    """Whether it accepts images, or None if not known."""
+    image_tokens: int = 0
+    """Tokens of an image of any size, or 0."""
+    image_pixels: tuple[int, ...] = ()
+    """(side, fewest, most) pixels, if the number of tokens depends on the image's size."""
+    experts: int = 0
+    """Routed experts of a layer, or 0 if not known."""
+    active_experts: int = 0
+    """Routed experts that a token passes through in each layer, or 0 if not known."""
 
     @property
     def weights_gb(self) -> float:
@@ -64,25 +72,37 @@ class ModelShape:
 
     @property
     def is_mixture(self) -> bool:
-        """Whether a token passes through part of the parameters only."""
+        """Whether a token passes through only part of the parameters."""
         return self.active_billion < self.parameters_billion - self.looked_up_billion
 
     @property
+    def expert_billion(self) -> float:
+        """Parameters of one routed expert in all layers, in billions; 0 if not a known mixture.
+
+        Every token passes through the other parameters, including shared experts.
+        """
+        spare = self.experts - self.active_experts
+        if not self.is_mixture or not self.active_experts or spare < 1:
+            return 0.0
+        return (self.parameters_billion - self.looked_up_billion - self.active_billion) / spare
+
+    @property
     def hidden(self) -> int:
-        """Size of the hidden state."""
+        """Hidden size."""
         return self.width or self.kv_heads * self.head_dim * 4
 
 
 def shape(model: Architecture) -> ModelShape:
     """Return the shape of an architecture at the precision of its checkpoint.
 
-    Latent attention is an attention of one KV head: a token keeps rank and rotary size, once.
+    Latent attention counts as attention with one KV head: a token stores rank and rotary size,
+    once.
 
     Raises:
-        ValueError: it makes no tokens.
+        ValueError: The model generates no tokens.
     """
     if model.kind == "diffusion":
-        raise ValueError(f"must be a model of text, got {model.name}, which makes images")
+        raise ValueError(f"must be a text model, got {model.name}, which makes images")
     kv_heads, head_dim = model.kv_heads, model.head_dim
     queries = model.heads * model.head_dim
     if model.mla:
@@ -103,7 +123,11 @@ def shape(model: Architecture) -> ModelShape:
         looked_up_billion=model.looked_up_billion,
         heads=model.heads,
         window=model.window,
+        image_tokens=model.image_tokens,
+        image_pixels=model.image_pixels,
         vision=model.is_vision or (False if model.source.startswith(_READ) else None),
+        experts=model.experts,
+        active_experts=model.active_experts,
     )
 
 
@@ -112,10 +136,10 @@ def shape_of(model: str, quantization: str | None = None) -> ModelShape:
 
     Args:
         model: such as `meta-llama/Llama-3.1-8B-Instruct`, `gs://bucket/qwen3-32b` or a path.
-        quantization: vLLM's `--quantization`, where given.
+        quantization: vLLM's `--quantization`, if set.
 
     Raises:
-        ValueError: the name says nothing of the size.
+        ValueError: The name does not contain the size.
     """
     name = _VERSION.sub("", model.rstrip("/"))
     known = find(name)
@@ -144,7 +168,7 @@ def _estimate(name: str) -> ModelShape:
         if _EMBEDDING.search(name):
             sizes = [0.3]
         else:
-            raise ValueError(f"the size of a model must stand in its name, got {name!r}")
+            raise ValueError(f"the size of a model must be in its name, got {name!r}")
     size = sizes[-1]
     active = _ACTIVE.search(name)
     # depth and width of published dense models grow with the cube root of their size
@@ -160,11 +184,11 @@ def _estimate(name: str) -> ModelShape:
 
 
 def shape_in(directory: Path, model: str, quantization: str | None = None) -> ModelShape | None:
-    """Return the shape that a model folder's own `config.json` gives, or None where there is none.
+    """Return the shape in a model folder's own `config.json`, or None if there is none.
 
-    Nor does the file of a sample: a tiny model in the place of the one that it is named after.
+    A sample's file is ignored: it is a tiny model in place of the one it is named after.
 
-    The size still comes from the name: the file does not say it.
+    The size still comes from the name, since the file does not contain it.
     """
     try:
         config = json.loads((directory / "config.json").read_text())

@@ -1,1 +1,1 @@
-"""Where weights live: buckets, disks and the volumes that mount them."""
+"""Storage of weights: buckets, disks and the volumes that mount them."""

@@ -1,4 +1,4 @@
-"""The pod that moves weights inside a cluster: pure builders of its objects."""
+"""The pod that transfers weights inside a cluster, as pure builders of its objects."""
 
 import json
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from gke_inference.base.manifests import (
 CODE = "/opt/gke-inference"
 WORK = "/work"
 DISK = "/mnt/weights"
-"""Where the disk that is filled is mounted: the weights go to its root."""
+"""Mount path of the disk to fill. Weights are written to its root."""
 
 _COMPONENT = "weights"
 _USER = 1000
@@ -36,7 +36,7 @@ _LOCK = "requirements.lock"
 
 
 def class_object(name: str, zone: str | None, node_service_account: Any) -> Manifest:
-    """Returns the compute class of the job's node, which goes when the job has ended."""
+    """Return the compute class of the job's node, which is removed when the job has ended."""
     rule: Manifest = {"minCores": int(_CPUS)}
     if zone is not None:
         rule["location"] = {"zones": [zone]}
@@ -59,7 +59,7 @@ def class_object(name: str, zone: str | None, node_service_account: Any) -> Mani
 def files_object(
     name: str, namespace: str, program: Mapping[str, str], spec: Mapping[str, Any]
 ) -> Manifest:
-    """Returns the ConfigMap with the program and what it has to do; it holds no secret."""
+    """Return the ConfigMap with the program and its input. It contains no secrets."""
     files = {_key(path): text for path, text in sorted(program.items())}
     files["spec.json"] = json.dumps(spec, indent=1, sort_keys=True) + "\n"
     return manifest("config_map", name, namespace, labels=labels_for(name, _COMPONENT), data=files)
@@ -76,16 +76,16 @@ def job_object(
     deadline_seconds: int,
     claim: str | None,
 ) -> Manifest:
-    """Returns the job. It may start again six times, and goes on where it was.
+    """Return the job. It can restart six times, and continues where it stopped.
 
     Args:
-        name: Of the job, its files, its account and its compute class.
+        name: Name of the job, its files, its service account and its compute class.
         namespace: Namespace of all but the class.
         image: Python, or an image that has the program.
-        program: Files of the program by path; none where the image has it.
-        spec: What it has to do.
+        program: Files of the program by path; none if the image has it.
+        spec: Input of the program.
         scratch_gib: Size of the volume it works in.
-        deadline_seconds: How long it may take in all.
+        deadline_seconds: Maximum total run time.
         claim: Claim of the disk to fill.
     """
     labels = labels_for(name, _COMPONENT)
@@ -168,5 +168,5 @@ def _volumes(
 
 
 def _key(path: str) -> str:
-    """Returns the key of a file in the ConfigMap, which knows no folders."""
+    """Return the key of a file in the ConfigMap, which does not support folders."""
     return path.replace("/", ".")

@@ -1,4 +1,4 @@
-"""The bucket model weights, adapters or compiled programs are read from through GCS FUSE."""
+"""The bucket from which weights, adapters or compiled programs are read through GCS FUSE."""
 
 from typing import NotRequired, TypedDict
 
@@ -14,32 +14,37 @@ class ModelBucketArgs(TypedDict):
     """Inputs of `ModelBucket`."""
 
     bucket_name: str
-    """Name of the bucket, unique in the world."""
+    """Name of the bucket, globally unique."""
     location: str
-    """Region of the bucket; reads are free from a cluster in the same region."""
+    """Region of the bucket. Reads from a cluster in the same region are free."""
     project: pulumi.Input[str]
     """Project of the bucket."""
     cache_days: NotRequired[int]
-    """Days unread data stays in `cache_zones`, 1 to 7. Default 1."""
+    """Days that unread data stays in `cache_zones`, 1 to 7. Default: 1."""
+    cache_on_write: NotRequired[bool]
+    """Whether `cache_zones` take data when it is written, not when it is first read. Default:
+    false."""
     cache_zones: NotRequired[list[str]]
-    """Zones with an Anywhere Cache, an SSD copy of what is read there. Default none; it costs."""
+    """Zones with an Anywhere Cache, a billed SSD-backed read cache. Default: none."""
     folders: NotRequired[bool]
-    """Real folders (hierarchical namespace), several times faster to list and to rename.
-    Default yes; it can only be chosen when the bucket is made."""
+    """Whether to use a hierarchical namespace, which lists and renames several times faster. You
+    can set it only at creation. Default: true."""
     force_destroy: NotRequired[bool]
-    """Delete every object with the bucket. Default no: a bucket that is not empty stays."""
+    """Whether to delete all objects with the bucket. Default: false, a bucket with objects is not
+    deleted."""
     kms_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the bucket and its bills."""
+    """Additional labels for the bucket, which also appear in billing."""
     soft_delete_days: NotRequired[int]
-    """Days a deleted object can be restored: 0 (off) or 7 to 90. Default 7."""
+    """Days during which a deleted object can be restored: 0 (off) or 7 to 90. Default: 7."""
     versioning: NotRequired[bool]
-    """Keep what is overwritten, 30 days of it. Default no; a bucket with folders cannot."""
+    """Whether to keep overwritten objects for 30 days. Not supported with `folders`. Default:
+    false."""
 
 
 class ModelBucket(pulumi.ComponentResource):
-    """A regional bucket with real folders and recoverable deletes, closed to the public."""
+    """A regional, non-public bucket with a hierarchical namespace and soft delete."""
 
     bucket_name: pulumi.Output[str]
     """Global bucket name, without the `gs://` scheme."""
@@ -62,7 +67,9 @@ class ModelBucket(pulumi.ComponentResource):
             hierarchical_namespace={"enabled": True} if has_folders else None,
             labels=user_labels(args, "storage"),
             lifecycle_rules=_lifecycle(args.get("versioning", False)),
-            location=args["location"].upper(),  # as Cloud Storage reports it: no endless diff
+            location=args[
+                "location"
+            ].upper(),  # as Cloud Storage reports it, to avoid a permanent diff
             name=bucket_name,
             project=args["project"],
             public_access_prevention="enforced",
@@ -75,6 +82,7 @@ class ModelBucket(pulumi.ComponentResource):
             storage.AnywhereCache(
                 f"{name}-cache-{zone}",
                 bucket=bucket.name,
+                ingest_on_write=args.get("cache_on_write", False) or None,
                 ttl=f"{cache_days * _DAY_SECONDS}s",
                 zone=zone,
                 opts=under(self),
@@ -97,7 +105,7 @@ def _has_folders(args: ModelBucketArgs) -> bool:
     if versioned and has_folders:
         # cloud.google.com/storage/docs/hns-overview: no object versioning.
         raise pulumi.InputPropertyError(
-            "versioning", "must be left out with folders, got true; say 'folders: false' to have it"
+            "versioning", "must be false with folders, got true; to use it, set 'folders: false'"
         )
     return has_folders
 
@@ -116,7 +124,7 @@ def _cache_zones(args: ModelBucketArgs) -> list[str]:
 
 
 def _lifecycle(versioned: bool) -> "list[storage.BucketLifecycleRuleArgsDict]":
-    """Returns the rules that remove what nobody can read: half uploads and old versions."""
+    """Return lifecycle rules that delete incomplete uploads and old versions."""
     rules: list[storage.BucketLifecycleRuleArgsDict] = [
         {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 7}}
     ]

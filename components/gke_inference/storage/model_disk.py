@@ -1,4 +1,4 @@
-"""Weights on Hyperdisk ML, which many nodes read at once."""
+"""Weights on Hyperdisk ML, which many nodes read concurrently."""
 
 import re
 from typing import NotRequired, TypedDict
@@ -12,7 +12,7 @@ from gke_inference.base.manifests import SKIP_AWAIT
 
 DRIVER = "pd.csi.storage.gke.io"
 STORAGE_CLASS = "hyperdisk-ml"
-"""Joins volume and claim; no storage class of that name has to exist."""
+"""Links volume and claim. No storage class with this name needs to exist."""
 ZONE_KEY = "topology.gke.io/zone"
 
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
@@ -22,36 +22,37 @@ class ModelDiskArgs(TypedDict):
     """Inputs of `ModelDisk`."""
 
     claim_name: str
-    """Name of the claim, what a model server's weights volume says."""
+    """Name of the claim, for use in a model server's weights volume."""
     disk_name: str
-    """Name of the disk, the same in every zone, and of the persistent volume."""
+    """Name of the persistent volume and of its disks, the same in every zone."""
     namespace: str
     """Namespace of the claim."""
     project: str
     """Project of the disk."""
     size_gib: int
-    """4 to 65536."""
+    """Size in GiB, 4 to 65536."""
     throughput_mib_per_s: int
-    """Read throughput all nodes share, 400 to 1200000; it costs whether it is used or not."""
+    """Read throughput in MiB/s that all nodes share, 400 to 1200000, billed whether used or not."""
     zones: list[str]
-    """Zones of the nodes that read it: one disk each."""
+    """Zones of the nodes that read it, with one disk each."""
     filled: NotRequired[bool]
-    """Whether the weights are on the disk. Default: whether there is a `snapshot` or an `image`.
-    While it is false the disk takes one writer, the job that fills it; then say true."""
+    """Whether the weights are on the disk. While false, the disk accepts one writer, the job that
+    fills it; set it to true afterwards. Default: true with a `snapshot` or `image`, otherwise
+    false."""
     image: NotRequired[pulumi.Input[str]]
     """Disk image with the weights."""
     kms_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key of the disks; Compute Engine's service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the disks and their bills."""
+    """Additional labels for the disks, which also appear in billing."""
     snapshot: NotRequired[pulumi.Input[str]]
     """Snapshot with the weights."""
 
 
 class ModelDisk(pulumi.ComponentResource):
-    """One Hyperdisk ML volume per zone behind one read-only claim.
+    """One Hyperdisk ML volume per zone, behind one read-only claim.
 
-    Pods land in the zones of the disks. Give the cluster's Kubernetes provider in `opts`.
+    Pods are scheduled in the zones of the disks. Pass the cluster's Kubernetes provider in `opts`.
     """
 
     claim_name: pulumi.Output[str]
@@ -150,7 +151,7 @@ def _modes(is_filled: bool) -> list[str]:
 
 
 def _handle(project: str, zones: list[str], disk_name: str) -> str:
-    """Returns what the CSI driver calls the disks."""
+    """Return the CSI driver's handle of the disks."""
     place = zones[0] if len(zones) == 1 else "multi-zone"
     return f"projects/{project}/zones/{place}/disks/{disk_name}"
 
@@ -173,12 +174,12 @@ def _zones(args: ModelDiskArgs) -> list[str]:
 def _is_filled(args: ModelDiskArgs, zones: list[str]) -> bool:
     sources = [key for key in ("image", "snapshot") if args.get(key) is not None]
     if len(sources) > 1:
-        raise pulumi.InputPropertyError("image", "must be left out with 'snapshot', got both")
+        raise pulumi.InputPropertyError(
+            "image", "must not be set together with 'snapshot', got both"
+        )
     is_filled = args.get("filled", bool(sources))
     if sources and not is_filled:
-        raise pulumi.InputPropertyError(
-            "filled", f"must be left out with '{sources[0]}', got false"
-        )
+        raise pulumi.InputPropertyError("filled", f"must be true with '{sources[0]}', got false")
     if not is_filled and len(zones) > 1:
         raise pulumi.InputPropertyError(
             "zones", f"must be one zone while the disk is filled, got {len(zones)}"

@@ -1,54 +1,53 @@
-"""A folder on Filestore that pods of a cluster share, for files that change within seconds."""
+"""A Filestore share for pods of a cluster, for files that change within seconds."""
 
 from typing import NotRequired, TypedDict
 
 import pulumi
-import pulumi_kubernetes as kubernetes
 from pulumi_gcp import filestore
 
 from gke_inference.base.inputs import name_of, one_of, under, user_labels, whole
-from gke_inference.base.manifests import SKIP_AWAIT
-from gke_inference.catalogue.filestore import DRIVER, SHARE, TIERS
+from gke_inference.catalogue.files.filestore import DRIVER, SHARE, TIERS
+from gke_inference.storage.shared_volume import SharedVolume, namespaces_of
 
-STORAGE_CLASS = "gke-inference-shared"
-"""Joins volume and claim; no storage class of that name has to exist."""
-_NOMINAL = {"storage": "1Ti"}
-"""Size of volume and claim, which NFS does not enforce. That of a claim without a real storage
-class may never change, and the instance's may."""
+_MOUNT_OPTIONS = ("lookupcache=positive",)
+"""Without it, a node that asked for a file too early can go on without it for up to a minute: NFS
+also caches that a name does not exist (nfs(5), `lookupcache` and `acdirmax`)."""
 
 
 class SharedFolderArgs(TypedDict):
     """Inputs of `SharedFolder`."""
 
     capacity_gib: int
-    """Capacity in GiB, which is paid whether it is used or not; each tier has its own range."""
+    """Provisioned capacity in GiB, billed whether used or not. Each tier has its own range."""
     claim_name: str
-    """Name of the claim, what the volume of a pod says."""
+    """Name of the claim, for use in a pod's volume."""
     instance_name: str
     """Name of the Filestore instance and of the persistent volume."""
     location: str
-    """Zone of the instance; for tier `regional`, its region."""
+    """Zone of the instance, or its region for tier `regional`."""
     namespace: str
     """Namespace of the claim."""
     network: pulumi.Input[str]
-    """VPC network of the nodes: its name, or projects/P/global/networks/N."""
+    """VPC network of the nodes: a name, or projects/P/global/networks/N."""
     project: str
     """Project of the instance, which must be that of the network."""
     tier: str
     """`zonal`, `regional` or `basic-ssd`."""
     deletion_protection: NotRequired[bool]
-    """Whether Google refuses to delete the instance. Default false."""
+    """Whether Google refuses to delete the instance. Default: false."""
     kms_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key of the data; Filestore's service agent must be allowed to use it."""
+    more_namespaces: NotRequired[list[str]]
+    """More namespaces that have a claim of that name on the same folder, each once. Their pods can
+    write to all of it."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the instance and its bill."""
+    """Additional labels for the instance and its bill."""
 
 
 class SharedFolder(pulumi.ComponentResource):
-    """A Filestore instance behind a claim that many pods may write.
+    """A Filestore instance with a claim that many pods can write to, in one or more namespaces.
 
-    The cluster must have the add-on of the Filestore CSI driver. Give its Kubernetes provider in
-    `opts`.
+    The cluster must have the Filestore CSI driver add-on. Pass its Kubernetes provider in `opts`.
     """
 
     claim_name: pulumi.Output[str]
@@ -64,8 +63,10 @@ class SharedFolder(pulumi.ComponentResource):
         instance_name = name_of(args, "instance_name", "compute")
         tier = TIERS[one_of(args, "tier", tuple(TIERS))]
         capacity = whole(args, "capacity_gib", 0, least=1, most=102_400)
-        if not tier.allows(capacity):
-            raise pulumi.InputPropertyError("capacity_gib", f"must be {tier.words}, got {capacity}")
+        if not tier.sizes.allow(capacity):
+            rule = f"must be {tier.sizes.words}, got {capacity}"
+            raise pulumi.InputPropertyError("capacity_gib", rule)
+        namespaces = namespaces_of(args)
         instance = filestore.Instance(
             f"{name}-instance",
             deletion_protection_enabled=bool(args.get("deletion_protection", False)) or None,
@@ -79,50 +80,22 @@ class SharedFolder(pulumi.ComponentResource):
             tier=tier.api_name,
             opts=under(self),
         )
-        volume = kubernetes.core.v1.PersistentVolume(
-            f"{name}-volume",
-            metadata={"name": instance_name},
-            spec={
-                "access_modes": ["ReadWriteMany"],
-                "capacity": _NOMINAL,
-                "claim_ref": {"name": claim_name, "namespace": args["namespace"]},
-                "csi": {
-                    "driver": DRIVER,
-                    "volume_attributes": {
-                        "ip": _address_of(instance),
-                        "volume": SHARE,
-                    },
-                    "volume_handle": f"modeInstance/{args['location']}/{instance_name}/{SHARE}",
-                },
-                "persistent_volume_reclaim_policy": "Retain",
-                "storage_class_name": STORAGE_CLASS,
-            },
-            opts=under(self),
+        volume = SharedVolume(
+            attributes={"ip": _address_of(instance), "volume": SHARE},
+            claim_name=claim_name,
+            driver=DRIVER,
+            handle=f"modeInstance/{args['location']}/{instance_name}/{SHARE}",
+            mount_options=_MOUNT_OPTIONS,
         )
-        claim = kubernetes.core.v1.PersistentVolumeClaim(
-            f"{name}-claim",
-            metadata={
-                "annotations": SKIP_AWAIT,
-                "name": claim_name,
-                "namespace": args["namespace"],
-            },
-            spec={
-                "access_modes": ["ReadWriteMany"],
-                "resources": {"requests": _NOMINAL},
-                "storage_class_name": STORAGE_CLASS,
-                "volume_name": instance_name,
-            },
-            opts=under(self, depends_on=[volume]),
-        )
-        self.claim_name = claim.metadata.apply(lambda _: claim_name)
+        self.claim_name = volume.claimed(name, instance_name, namespaces, under(self))
         self.instance_name = instance.name
         self.register_outputs({"claimName": self.claim_name, "instanceName": self.instance_name})
 
 
 def _address_of(instance: filestore.Instance) -> pulumi.Output[str]:
-    """Returns the address of an instance.
+    """Return the IP address of an instance.
 
-    A preview knows the network without its addresses, so what only Google knows is waited for.
+    A preview has no IP addresses yet, so values that only Google knows stay unknown.
     """
     known = pulumi.Output.all(instance.networks, instance.create_time)
     return known.apply(lambda both: str(both[0][0]["ip_addresses"][0]))

@@ -1,4 +1,4 @@
-"""A job that fills buckets, and perhaps a disk, with a model's weights inside a project."""
+"""A job in the cluster that copies a model's weights into buckets, and optionally onto a disk."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -16,29 +16,30 @@ _HOUR_SECONDS = 3600
 
 
 class WeightsDiskArgs(TypedDict):
-    """A Hyperdisk ML volume that is filled, and the snapshot that is taken of it."""
+    """A Hyperdisk ML volume to fill, and the snapshot to take of it."""
 
     disk_name: str
-    """Name of the volume while it is filled."""
+    """Name of the volume while it is being filled."""
     size_gib: int
-    """4 to 65536."""
+    """Size in GiB, 4 to 65536."""
     snapshot_name: str
-    """Name of the snapshot, what `snapshot` of a `ModelDisk` says. It stays when the job goes."""
+    """Name of the snapshot, for `snapshot` of a `ModelDisk`. It is kept when the job is removed."""
     zone: str
     """Zone of the volume and of the job's node."""
     throughput_mib_per_s: NotRequired[int]
-    """Throughput while it is filled. Default 1200."""
+    """Throughput in MiB/s while it is being filled. Default: 1200."""
 
 
 class WeightsJobArgs(TypedDict):
     """Inputs of `WeightsJob`."""
 
     buckets: list[str]
-    """Buckets to fill. The first is written, the others get copies inside Cloud Storage."""
+    """Buckets to fill. The job writes to the first one and copies to the others within Cloud
+    Storage."""
     folder: str
     """Folder of the model in each bucket."""
     job_name: str
-    """Name of the job, of its service account and of its compute class."""
+    """Name of the job, its service account and its compute class."""
     namespace: str
     """Namespace of the job."""
     project: str
@@ -46,47 +47,47 @@ class WeightsJobArgs(TypedDict):
     project_number: str
     """Number of that project."""
     repository: str
-    """Model on the Hugging Face hub: ORGANIZATION/MODEL."""
+    """Model on the Hugging Face Hub: ORGANIZATION/MODEL."""
     scratch_gib: int
-    """Size of the volume that the job works in: more than the model, 10 to 65536."""
+    """Size of the scratch volume in GiB, larger than the model, 10 to 65536."""
     disk: NotRequired[WeightsDiskArgs]
-    """Disk to fill as well. Default none."""
+    """Disk to fill in addition. Default: none."""
     exclude: NotRequired[list[str]]
-    """Patterns of files to leave out. Default none."""
+    """Patterns of files to skip. Default: none."""
     hours: NotRequired[int]
-    """How long the job may take, 1 to 48. Default 12."""
+    """Maximum run time of the job in hours, 1 to 48. Default: 12."""
     image: NotRequired[str]
-    """Container image. Default: Python of the versions lock, which then needs `program`."""
+    """Container image. Default: the Python image in the versions lock, which needs `program`."""
     labels: NotRequired[dict[str, str]]
-    """More labels for the disk, the snapshot and their bills."""
+    """Additional labels for the disk and the snapshot."""
     makes_current: NotRequired[bool]
-    """Make the version the current one also where there is one. Default no."""
+    """Whether to make the version current even if there is a current one. Default: false."""
     node_service_account: NotRequired[pulumi.Input[str]]
-    """Account of the job's node. Default: the project's own."""
+    """Service account of the job's node. Default: the project's default service account."""
     program: NotRequired[dict[str, str]]
-    """Files of the program by path; with `requirements.lock`, its packages are installed first.
-    Default: the image has the package `gke-inference-workloads`."""
+    """Files of the program by path. If they include `requirements.lock`, its packages are installed
+    first. Default: the image contains the package `gke-inference-workloads`."""
     revision: NotRequired[str]
-    """Branch, tag or commit on the hub. Default main."""
+    """Branch, tag or commit on the Hub. Default: `main`."""
     token_secret: NotRequired[str]
-    """Id of the secret with the hub's token. Default: the model needs none."""
+    """ID of the secret with the Hub token. Default: none."""
     version: NotRequired[str]
-    """Name of the version. Default: it follows from the content."""
+    """Name of the version. Default: derived from the content."""
 
 
 class WeightsJob(pulumi.ComponentResource):
-    """A job with an identity of its own, which may write the buckets and read one secret.
+    """A job with its own identity, which may write to the buckets and read one secret.
 
-    It is there once the job has succeeded, and so is the snapshot. Remove the component then: what
-    was written stays. Give the cluster's Kubernetes provider in `opts`.
+    It is ready once the job has succeeded and the snapshot exists. You can then remove the
+    component: the weights and snapshot are kept. Pass the cluster's Kubernetes provider in `opts`.
     """
 
     job_name: pulumi.Output[str]
     """Name of the job."""
     principal: pulumi.Output[str]
-    """The IAM member that it works as."""
+    """IAM member of the job."""
     snapshot: pulumi.Output[str | None]
-    """Name of the snapshot, where a disk is filled."""
+    """Name of the snapshot, if a disk is filled."""
 
     def __init__(
         self, name: str, args: WeightsJobArgs, opts: pulumi.ResourceOptions | None = None
@@ -214,7 +215,7 @@ def _identity_args(
 
 
 def _spec(args: WeightsJobArgs, buckets: list[str], *, has_disk: bool) -> dict[str, Any]:
-    """Returns what the program has to do, as `workloads/transfer/job.py` reads it."""
+    """Return the program's input, as `workloads/transfer/job.py` reads it."""
     return {
         "buckets": buckets,
         "exclude": list(args.get("exclude") or []),

@@ -1,1 +1,1 @@
-"""Streams: topics with dead letters, and the workers that ask a model about each message."""
+"""Streams: topics with dead letters, and workers that send messages to a model."""

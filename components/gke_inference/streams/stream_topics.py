@@ -1,4 +1,4 @@
-"""A stream's side of Pub/Sub: where messages come from, and where answers and dead letters go."""
+"""Pub/Sub resources of a stream: the source of messages, answers and dead letters."""
 
 from typing import NotRequired, TypedDict
 
@@ -9,57 +9,57 @@ from gke_inference.base.inputs import under, user_labels, whole
 from gke_inference.base.service_agents import PUBSUB
 
 ACK_DEADLINE_SECONDS = 60
-"""Of the subscriptions: workers extend it while a request runs."""
+"""Deadline of the subscriptions. Workers extend it while a request runs."""
 MOST_DELIVERIES = 100
-"""Deliveries after which Pub/Sub itself gives a message up, the most that it takes. A worker counts
-attempts; this is for messages that end the worker."""
+"""Deliveries after which Pub/Sub itself dead-letters a message, its maximum. Workers count
+attempts; this is for messages that crash the worker."""
 _RETENTION = "604800s"
 _LONGEST_WAIT_SECONDS = 60
-"""Workers wait for a busy pool themselves; what died with a worker should not wait long."""
+"""Workers themselves wait for a busy pool, so messages of a crashed worker are redelivered soon."""
 _NEVER = ""
-"""Time to live of a subscription that nobody uses: without one it goes after 31 days."""
+"""TTL of an unused subscription. Without it, the subscription expires after 31 days."""
 
 
 class StreamTopicsArgs(TypedDict):
     """Inputs of `StreamTopics`."""
 
     project: str
-    """Project of topics and subscriptions."""
+    """Project of the topics and subscriptions."""
     project_number: str
-    """Number of that project, part of the name of Pub/Sub's service agent."""
+    """Number of that project, part of the Pub/Sub service agent's name."""
     stream_name: str
-    """Name of the topic, and first part of the other names."""
+    """Name of the topic, and prefix of the other names."""
     worker: pulumi.Input[str]
     """IAM member of the workers."""
     keeps_results: NotRequired[bool]
-    """Whether answers are messages, on a topic with a subscription. Default no."""
+    """Whether answers go to a topic with a subscription. Default: false."""
     labels: NotRequired[dict[str, str]]
-    """More labels for topics, subscriptions and their bills."""
+    """Additional labels for topics and subscriptions."""
     ordered: NotRequired[bool]
-    """Whether messages of one ordering key are answered one after another. Default no."""
+    """Whether messages with the same ordering key are answered in order. Default: false."""
     results_table: NotRequired[str]
-    """Table that workers may write to, `PROJECT.DATASET.TABLE`. Default none."""
+    """Table that workers may write to, `PROJECT.DATASET.TABLE`. Default: none."""
     retry_seconds: NotRequired[int]
-    """Shortest wait before a message that came back is delivered again, 0 to 600. Default 10."""
+    """Minimum redelivery delay in seconds, 0 to 600. Default: 10."""
     topic: NotRequired[str]
-    """`projects/P/topics/T` of a topic that exists. Default: one is made."""
+    """Existing topic, `projects/P/topics/T`. Default: a topic is created."""
 
 
 class StreamTopics(pulumi.ComponentResource):
-    """A topic with a subscription for the workers, and a topic with one for the dead letters.
+    """A topic with a subscription for the workers, and a topic with one for dead letters.
 
-    Everything that workers need of Pub/Sub is granted on these alone. Pub/Sub's service agent may
-    publish dead letters and acknowledge what it moved there, without which it moves nothing.
+    Workers get Pub/Sub permissions on these resources only. Pub/Sub's service agent may publish
+    dead letters and acknowledge moved messages, which dead-lettering requires.
     """
 
     dead_letters: pulumi.Output[str]
-    """`projects/P/topics/T` of the dead letters."""
+    """Dead letter topic, `projects/P/topics/T`."""
     results: pulumi.Output[str]
-    """`projects/P/topics/T` of the answers; empty where they go elsewhere."""
+    """Answer topic, `projects/P/topics/T`, or empty if answers go elsewhere."""
     subscription: pulumi.Output[str]
-    """`projects/P/subscriptions/S` that the workers read."""
+    """Subscription of the workers, `projects/P/subscriptions/S`."""
     topic: pulumi.Output[str]
-    """`projects/P/topics/T` of the messages."""
+    """Message topic, `projects/P/topics/T`."""
 
     def __init__(
         self, name: str, args: StreamTopicsArgs, opts: pulumi.ResourceOptions | None = None
@@ -136,7 +136,7 @@ class StreamTopics(pulumi.ComponentResource):
         )
 
     def _keep(self, name: str, physical: str, topic: pubsub.Topic) -> None:
-        """Build a subscription: without one a topic keeps nothing."""
+        """Build a subscription. Without one, a topic retains nothing."""
         pubsub.Subscription(
             f"{name}-subscription",
             ack_deadline_seconds=ACK_DEADLINE_SECONDS,

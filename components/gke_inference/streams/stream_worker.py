@@ -1,4 +1,4 @@
-"""The workers of a stream: a Deployment that follows the backlog, down to none where it may."""
+"""The workers of a stream: a Deployment that scales with the backlog, to zero if supported."""
 
 import json
 from collections.abc import Mapping
@@ -29,13 +29,13 @@ FILE = "settings.json"
 BACKLOG = "pubsub.googleapis.com|subscription|num_undelivered_messages"
 """Metric of a subscription's backlog, as Google's metrics adapter names it."""
 _LAG = "gke_inference_stream_backlog"
-"""Series of a Kafka backlog, which the workers report."""
+"""Series of a Kafka backlog, exported by the workers."""
 _FOLDER = "/etc/stream"
 _KEY_FOLDER = "/etc/stream-key"
 _KAFKA_FOLDER = "/etc/stream-kafka"
 _USER = 1000
 _END_SECONDS = 30
-"""Beyond the deadline of a message, for a worker that has to go."""
+"""Time in addition to a message's deadline for a terminating worker."""
 _RESULTS = ("bigquery", "bucket", "topic")
 
 
@@ -43,18 +43,18 @@ class StreamWorkerArgs(TypedDict):
     """Inputs of `StreamWorker`."""
 
     dead_letters: pulumi.Input[str]
-    """Topic of the dead letters."""
+    """Dead letter topic."""
     endpoint: pulumi.Input[str]
     """URL of the gateway in front of the model."""
     model: str
-    """Model that answers a message that names none."""
+    """Model for messages that name none."""
     names: list[str]
-    """Models and adapters that a message may name."""
+    """Models and adapters that messages may name."""
     namespace: str
     """Namespace of the workers."""
     results: dict[str, str]
-    """`kind` (`topic`, `bucket` or `bigquery`) with `topic`, `bucket` and `prefix`, or `table`. A
-    topic of Pub/Sub is `results_topic`."""
+    """Destination of answers: `kind` (`topic`, `bucket` or `bigquery`) with `topic`, `bucket` and
+    `prefix`, or `table`. For a Pub/Sub topic, set `results_topic`."""
     service_account: str
     """Kubernetes service account of the workers."""
     stream_name: str
@@ -62,58 +62,58 @@ class StreamWorkerArgs(TypedDict):
     worker_name: str
     """Name of the workers' objects."""
     attempts: NotRequired[int]
-    """Attempts at a message that the model may be able to answer, 1 to 20. Default 5."""
+    """Attempts at a message that the model may be able to answer, 1 to 20. Default: 5."""
     backlog_per_worker: NotRequired[int]
-    """Messages that one worker is for. Default 100."""
+    """Waiting messages per worker. Default: 100."""
     brokers: NotRequired[list[str]]
-    """Brokers of Kafka, `HOST:PORT` each. Default: the source is `subscription`."""
+    """Kafka brokers, each as `HOST:PORT`. Default: none, the source is `subscription`."""
     cluster_name: NotRequired[str]
-    """Cluster of the workers, needed with `brokers`, as the backlog is a series of their own."""
+    """Cluster of the workers. Required with `brokers`, since the workers export the backlog."""
     deadline_seconds: NotRequired[int]
-    """How long a message may be worked on, 10 to 3600. Default 600."""
+    """Maximum processing time of a message in seconds, 10 to 3600. Default: 600."""
     group: NotRequired[str]
-    """Group of the consumers, with `brokers`."""
+    """Consumer group, with `brokers`."""
     kafka_secret: NotRequired[str]
-    """Kubernetes Secret whose keys are settings of librdkafka, such as `sasl.password`."""
+    """Kubernetes Secret whose keys are librdkafka settings, such as `sasl.password`."""
     key_secret: NotRequired[str]
-    """Kubernetes Secret with the key of a team of clients in `key`, where the gateway wants one."""
+    """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
     max_workers: NotRequired[int]
-    """Most workers. Default 8."""
+    """Maximum number of workers. Default: 8."""
     metrics_namespace: NotRequired[str]
-    """Namespace of Managed Prometheus' collectors. Default `gmp-system`."""
+    """Namespace of the Managed Prometheus collectors. Default: `gmp-system`."""
     min_workers: NotRequired[int]
-    """Fewest workers; 0, the default, only where the cluster can scale to zero, and not with
-    `brokers`."""
+    """Minimum number of workers. 0 requires a cluster that supports scaling to zero, and is not
+    allowed with `brokers`. Default: 0."""
     network_policy: NotRequired[bool]
-    """Whether only the collectors of metrics may reach the workers. Default yes."""
+    """Whether only metrics collectors may reach the workers. Default: true."""
     objective: NotRequired[str]
-    """InferenceObjective of the requests. Default none."""
+    """InferenceObjective of the requests. Default: none."""
     ordered: NotRequired[bool]
-    """Whether messages of one key are answered one after another. Default no."""
+    """Whether messages with the same key are answered in order. Default: false."""
     picker: NotRequired[str]
-    """`HOST:PORT` of the metrics of the pool's picker. Default: the queue is not looked at."""
+    """`HOST:PORT` of the pool's picker metrics. Default: none, the queue is not considered."""
     requests_per_worker: NotRequired[int]
-    """Most requests that one worker has under way, 1 to 200. Default 16."""
+    """Maximum concurrent requests per worker, 1 to 200. Default: 16."""
     results_topic: NotRequired[pulumi.Input[str]]
-    """Topic of the answers, where they are messages."""
+    """Topic for answers, if they are messages."""
     scale_in_delay_seconds: NotRequired[int]
-    """How long less backlog must last before workers go, 0 to 3600. Default 300: what is new is
-    seen up to three minutes late."""
+    """How long the backlog must stay low before workers are removed, in seconds, 0 to 3600.
+    Default: 300, since new messages are seen up to three minutes late."""
     source_topic: NotRequired[str]
-    """Topic of Kafka, with `brokers`."""
+    """Kafka topic, with `brokers`."""
     subscription: NotRequired[pulumi.Input[str]]
-    """`projects/P/subscriptions/S` to read."""
+    """Subscription to read, `projects/P/subscriptions/S`."""
 
 
 class StreamWorker(pulumi.ComponentResource):
-    """Workers that ask the model about each message, yield to others, and keep the answers.
+    """Workers that send messages to the model, yield to other requests, and store the answers.
 
-    A message is answered at least once, and its answer kept once: by its id. Give the cluster's
-    Kubernetes provider in `opts`.
+    A message is answered at least once, and its answer is stored once, by message ID. Pass the
+    cluster's Kubernetes provider in `opts`.
     """
 
     worker_name: pulumi.Output[str]
-    """Name of the Deployment, and of its autoscaler."""
+    """Name of the Deployment and its autoscaler."""
 
     def __init__(
         self, name: str, args: StreamWorkerArgs, opts: pulumi.ResourceOptions | None = None
@@ -143,7 +143,7 @@ class StreamWorker(pulumi.ComponentResource):
 
 
 def document(args: StreamWorkerArgs, given: Mapping[str, str]) -> str:
-    """Returns the settings of the workers (workloads/stream/settings.py) as JSON."""
+    """Return the settings of the workers (workloads/stream/settings.py) as JSON."""
     if args.get("brokers"):
         source: dict[str, Any] = {
             "kind": "kafka",
@@ -181,16 +181,16 @@ def document(args: StreamWorkerArgs, given: Mapping[str, str]) -> str:
 
 
 def worker_objects(args: StreamWorkerArgs, content: Any) -> dict[str, Manifest]:
-    """Returns the objects of the workers by role, in the order to create them.
+    """Return the objects of the workers by role, in creation order.
 
     Args:
-        args: Of the component.
-        content: The settings, a text or what becomes one.
+        args: Arguments of the component.
+        content: Settings, as a text or an output of one.
     """
     name, namespace = args["worker_name"], args["namespace"]
     labels = labels_for(name, COMPONENT)
     workers = deployment(name, namespace, COMPONENT, _pod(args), 1, files=_restarts(args))
-    del workers["spec"]["replicas"]  # the autoscaler's alone
+    del workers["spec"]["replicas"]  # managed by the autoscaler
     found = {
         "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: content}),
         "deployment": workers,
@@ -229,7 +229,7 @@ def worker_objects(args: StreamWorkerArgs, content: Any) -> dict[str, Manifest]:
 
 
 def autoscaler(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manifest:
-    """Returns the HorizontalPodAutoscaler: so many messages a worker, of Pub/Sub or of Kafka."""
+    """Return the HorizontalPodAutoscaler: messages per worker, from Pub/Sub or Kafka."""
     kind = api("deployment")
     return manifest(
         "autoscaler",
@@ -284,7 +284,7 @@ def _metric(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manifest
 
 
 def _restarts(args: StreamWorkerArgs) -> dict[str, Any]:
-    """Returns what of the arguments is plain: workers restart when it changes."""
+    """Return the plain values of the arguments. Workers restart when they change."""
     return {key: value for key, value in args.items() if not isinstance(value, pulumi.Output)}
 
 

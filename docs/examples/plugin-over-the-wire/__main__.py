@@ -1,7 +1,7 @@
-"""Serves a model through the plugin: nothing of it is imported, and no Python type is shared.
+"""Serve a model through the plugin, without importing it or sharing Python types.
 
-An SDK that `pulumi package add` writes sends the same: the component's token, `remote`, and inputs
-in camelCase. The engine starts the plugin and asks it over gRPC to construct the component.
+An SDK that `pulumi package add` generates sends the same requests: the component's token, `remote`,
+and inputs in camelCase. The engine starts the plugin, which constructs the component over gRPC.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import pulumi
 
 
 class Remote(pulumi.ComponentResource):
-    """A component of the plugin; outputs are read by their names."""
+    """A component of the plugin, whose outputs are read by name."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Remote(pulumi.ComponentResource):
         super().__init__(f"gke-inference:index:{token}", name, props, opts, remote=True)
 
     def output(self, name: str) -> pulumi.Output[Any]:
-        """Return an output that was named when the component was made."""
+        """Return an output that was named when the component was created."""
         return getattr(self, name)
 
 
@@ -36,7 +36,7 @@ bucket = Remote(
         "bucketName": f"{config.require('project')}-weights",
         "location": "us-central1",
         "project": config.require("project"),
-        "softDeleteDays": 7.0,  # most languages have one kind of number
+        "softDeleteDays": 7.0,  # most languages send floating-point numbers
     },
     ["bucketName", "url"],
 )

@@ -1,1 +1,1 @@
-"""Rules about what stands between clients and models."""
+"""Rules about the services between clients and models."""

@@ -1,4 +1,4 @@
-"""Rules about batches: models that answer, one region that has the files, and a key."""
+"""Rules about batches: models that answer, one region for the files, and a key."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,12 @@ from infra.stack.problems import join, one_of
 
 
 def check_batches(platform: Platform) -> Iterator[InputError]:
-    """Yield what is wrong with the batches of a platform."""
+    """Yield the problems of a platform's batches."""
     batches = platform.batches
     if batches is None:
         return
     if platform.layer is not Layer.ALL:
-        rule = "must be left out where layer is platform or serving"
+        rule = "must not be set when layer is platform or serving"
         yield InputError("batches", rule, batches.completion_window.value)
         return
     problems = list(_check_region(platform, batches))
@@ -24,19 +24,19 @@ def check_batches(platform: Platform) -> Iterator[InputError]:
         yield from _check_models(platform, batches)
     clients = gated(platform)
     if clients is not None and clients.anonymous is None and batches.key_secret is None:
-        rule = "is required where clients have teams: requests without a key get 401"
+        rule = "is required when clients have teams: requests without a key get 401"
         yield InputError("batches.key_secret", rule)
     if clients is not None and not platform.network_policies:
-        rule = "must be true where clients have batches: else any pod can write the name of a team"
+        rule = "must be true when clients have batches: otherwise, any pod can pose as any team"
         yield InputError("network_policies", rule, "false")
 
 
 def _check_region(platform: Platform, batches: Batches) -> Iterator[InputError]:
     if platform.gateway.front is not None:
-        rule = "must be left out where gateway.front is set: files are in one region only"
+        rule = "must not be set when gateway.front is set: files are in one region only"
         yield InputError("batches", rule, platform.gateway.front.value)
     elif batches.region is None and len(platform.regions) > 1:
-        rule = "is required where there are several regions: one of them has the files"
+        rule = "is required with several regions: the files are in one of them"
         yield InputError("batches.region", rule)
     elif batches.region is not None and batches.region not in platform.regions:
         yield one_of("batches.region", batches.region, list(platform.regions))

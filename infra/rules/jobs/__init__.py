@@ -1,1 +1,1 @@
-"""Rules about jobs, and the queues that they wait in."""
+"""Rules about job queues."""

@@ -1,9 +1,10 @@
-"""Rules about queues: chips of one kind that nothing else takes, and shares that add up."""
+"""Rules about queues: exclusive chips of one kind, and quotas that add up."""
 
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
+from infra.plan.folders import has_folder
 from infra.plan.queue_places import queue_region
 from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
 from infra.stack.problems import join, one_of
@@ -12,18 +13,19 @@ _LONGEST_QUEUE = 20
 
 
 def check_queues(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
-    """Yield what is wrong with the queues of a platform.
+    """Yield the problems of a platform's queues.
 
     Args:
         platform: The stack.
-        by_region: Its capacity, resolved.
+        by_region: Resolved capacity, by region.
     """
     if platform.queues and platform.layer is not Layer.ALL:
-        rule = "must be left out where layer is platform or serving"
+        rule = "must not be set when layer is platform or serving"
         yield InputError("queues", rule, len(platform.queues))
         return
     owners = dict(_owners(platform))
     made: dict[str, str] = {}
+    writers: dict[str, tuple[str, str]] = {}
     for name, queue in platform.queues.items():
         where = join("queues", name)
         if len(name) > _LONGEST_QUEUE:
@@ -48,6 +50,8 @@ def check_queues(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
             here = [by_region[each.capacity][region] for each in queue.flavors]
             yield from _check_places(where, region, here)
             yield from _check_shares(where, queue, here)
+            yield from _check_folders(platform, where, region, queue)
+            yield from _check_writers(where, region, queue, writers)
             yield from _check_loans(where, queue, min(_node_chips(each) for each in here))
 
 
@@ -69,14 +73,14 @@ def _check_flavors(
             yield one_of(path, flavor.capacity, sorted(platform.capacity))
             continue
         if flavor.capacity in owners:
-            rule = f"must be a capacity of its own: {owners[flavor.capacity]} uses it"
+            rule = f"must be a separate capacity: {owners[flavor.capacity]} uses it"
             yield InputError(path, rule, flavor.capacity)
         owners.setdefault(flavor.capacity, join("queues", name))
         if capacity.is_mixed:
-            rule = "must have rungs of one kind: a job asks for TPU chips or for GPUs"
+            rule = "must have rungs of one kind: a job requests either TPU chips or GPUs"
             yield InputError(path, rule, flavor.capacity)
         if capacity.node_pools is not None and not flavor.queued:
-            rule = "must leave out node_pools: GKE makes the nodes of jobs"
+            rule = "must not have node_pools: GKE creates the nodes of jobs"
             yield InputError(path, rule, flavor.capacity)
         if flavor.queued:
             yield from _check_queued(join(where, "flavors", at, "queued"), capacity)
@@ -97,7 +101,7 @@ def _check_queued(path: str, capacity: Capacity) -> Iterator[InputError]:
     rungs = capacity.rungs
     is_flex = rungs[0].provisioning is Provisioning.FLEX_START and not rungs[0].accelerator.is_tpu
     if len(rungs) != 1 or not is_flex or capacity.node_pools is None:
-        rule = "must be false but for a capacity with node_pools and one flex-start rung of GPUs"
+        rule = "must be false unless the capacity has node_pools and one flex-start GPU rung"
         yield InputError(path, rule, True)
 
 
@@ -109,12 +113,12 @@ def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterat
                 path, f"must have a rung in {region}, the queue's region", capacity.name
             )
         if capacity.spans_hosts:
-            rule = "must have rungs of one host each: the pods of a job come and go one by one"
+            rule = "must have single-host rungs: the pods of a job are created one by one"
             yield InputError(path, rule, capacity.name)
 
 
 def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Iterator[InputError]:
-    """Chips are had by the node, and what teams have of them is there."""
+    """Chips come in whole nodes, and the teams' quotas must not exceed the total."""
     for at, (flavor, capacity) in enumerate(zip(queue.flavors, here, strict=True)):
         node = _node_chips(capacity)
         path = join(where, "flavors", at, "chips")
@@ -132,12 +136,45 @@ def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Itera
                 yield InputError(join(where, "teams", team, "chips", flavor.capacity), rule, chips)
         total = sum(shares.values())
         if total > flavor.chips:
-            rule = f"must be at least what its teams have together ({total})"
+            rule = f"must be at least the total of its teams ({total})"
             yield InputError(path, rule, Bare(str(flavor.chips)))
 
 
+def _check_folders(
+    platform: Platform, where: str, region: str, queue: Queue
+) -> Iterator[InputError]:
+    """A folder is shared with models: without one of them there is none."""
+    if has_folder(platform, region):
+        return
+    for team, share in queue.teams.items():
+        if share.shared_folder:
+            rule = f"needs a model in {region} with live_adapters.place filestore or lustre"
+            yield InputError(join(where, "teams", team, "shared_folder"), rule, Bare("none"))
+
+
+def _check_writers(
+    where: str, region: str, queue: Queue, writers: dict[str, tuple[str, str]]
+) -> Iterator[InputError]:
+    """Nothing in a folder separates teams: one of them could read and replace another's files.
+
+    Args:
+        where: Path of the queue.
+        region: Region of the queue.
+        queue: The queue.
+        writers: Team that has the folder, and the path of its setting, by region. It is updated.
+    """
+    for team, share in queue.teams.items():
+        path = join(where, "teams", team, "shared_folder")
+        if not share.shared_folder:
+            continue
+        writer, first = writers.setdefault(region, (team, path))
+        if writer != team:
+            rule = f"must be false: {first} is true, and one team of a region can have the folder"
+            yield InputError(path, rule, True)
+
+
 def _check_loans(where: str, queue: Queue, node: int) -> Iterator[InputError]:
-    """Chips are borrowed and lent by the node, and nobody lends what it does not have.
+    """Chips are borrowed and lent in whole nodes, and no team lends more than its quota.
 
     Args:
         where: Path of the queue.

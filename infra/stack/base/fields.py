@@ -1,4 +1,4 @@
-"""What every model of a stack shares: strictness, and the field types with rules of their own."""
+"""What all models of a stack share: strict validation, and field types with their own rules."""
 
 from enum import StrEnum
 from typing import Annotated, Final
@@ -44,21 +44,22 @@ _TABLE: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]\.[A-Za-z0-9_]+\.[A-Za-z0-9_]+$"
 _SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
 
 PATTERN_WORDS: Final = {
-    _NAME: "lower-case letters, digits and hyphens, a letter first, no hyphen last",
-    _MODEL_NAME: "lower-case letters, digits, dots, hyphens and underscores",
-    _VERSION: "lower-case letters, digits, dots and hyphens",
+    _NAME: "lowercase letters, digits and hyphens, starting with a letter and not ending with "
+    "a hyphen",
+    _MODEL_NAME: "lowercase letters, digits, dots, hyphens and underscores",
+    _VERSION: "lowercase letters, digits, dots and hyphens",
     _REGION: "a region such as us-east5",
     _ZONE: "a zone such as us-east5-a",
-    _PROJECT: "a project id: 6 to 30 lower-case letters, digits and hyphens, a letter first",
+    _PROJECT: "a project id: 6 to 30 lowercase letters, digits and hyphens, starting with a letter",
     _CIDR: "a range such as 10.0.0.0/20",
     _HOSTNAME: "a host name such as models.example.com",
     _MACHINE_TYPE: "a machine type such as e2-standard-4",
     _TOPOLOGY: "a topology such as 2x2",
-    _WEIGHTS: "a path in the platform's model bucket or gs://BUCKET/PATH, perhaps with @VERSION",
+    _WEIGHTS: "a path in the platform's model bucket or gs://BUCKET/PATH, optionally with @VERSION",
     _EMAIL: "an address such as oncall@example.com",
     _CHANNEL: "a channel such as #oncall",
-    _HTTPS_URL: "a URL that begins with https://",
-    _WEB_URL: "an address such as https://llm.example.com/v1, without user or query",
+    _HTTPS_URL: "a URL that starts with https://",
+    _WEB_URL: "an address such as https://llm.example.com/v1, without credentials or query",
     _LOCATION: "a location such as us-central1 or global",
     _SERVICE: "projects/PROJECT/locations/LOCATION/services/SERVICE",
     _FOLDER: "a folder such as live-adapters: letters, digits, hyphens, underscores and slashes",
@@ -73,13 +74,13 @@ PATTERN_WORDS: Final = {
     _NETWORK_PATH: "projects/PROJECT/global/networks/NAME",
     _REPOSITORY_PATH: "projects/PROJECT/locations/LOCATION/repositories/NAME",
     _SUBNET_PATH: "projects/PROJECT/regions/REGION/subnetworks/NAME",
-    _NAMESPACE: "lower-case letters, digits and hyphens",
-    _OBJECT_NAME: "lower-case letters, digits, hyphens and dots",
+    _NAMESPACE: "lowercase letters, digits and hyphens",
+    _OBJECT_NAME: "lowercase letters, digits, hyphens and dots",
     _TABLE: "a table of BigQuery, PROJECT.DATASET.TABLE",
     _REFERENCE: "a stack such as platform-prod, or ORGANIZATION/PROJECT/STACK",
     _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
 }
-"""For each pattern, what it asks for, in the words of an error message."""
+"""What each pattern expects, worded for an error message."""
 
 Name = Annotated[str, Field(pattern=_NAME, max_length=40)]
 ShortName = Annotated[str, Field(pattern=_NAME, max_length=12)]
@@ -120,7 +121,7 @@ HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]
 
 
 class BootDisk(StrEnum):
-    """Types of the boot disks of nodes."""
+    """Boot disk types of nodes."""
 
     BALANCED = "pd-balanced"
     STANDARD = "pd-standard"
@@ -129,7 +130,7 @@ class BootDisk(StrEnum):
 
 
 class StackModel(BaseModel):
-    """A part of a stack: unknown fields are refused, types are exact, values never change."""
+    """Base of every part of a stack: rejects unknown fields, checks types strictly, immutable."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True

@@ -1,4 +1,4 @@
-"""Backends: models that run elsewhere, under names of the same endpoint."""
+"""Backends: models that run outside the platform, served by the same endpoint."""
 
 from enum import StrEnum
 
@@ -15,7 +15,7 @@ from infra.stack.base.fields import (
 
 
 class BackendKind(StrEnum):
-    """Where a backend runs."""
+    """Service that runs a backend."""
 
     ANTHROPIC = "anthropic"
     CLOUD_RUN = "cloud-run"
@@ -26,53 +26,55 @@ class BackendKind(StrEnum):
 
 
 class BackendTarget(StackModel):
-    """One of several places where a backend runs."""
+    """One of several targets of a backend."""
 
     kind: BackendKind
-    """Where it runs; `http` is any server of OpenAI's API, such as another cluster's."""
+    """Service that runs the model. `http` is any server with an OpenAI-compatible API, such as one
+    in another cluster."""
     model: str = Field(min_length=1, max_length=200)
-    """Name of the model there, such as google/gemini-2.5-flash."""
+    """Name of the model at the service, such as google/gemini-2.5-flash."""
     location: LocationName | None = None
-    """Location of Vertex AI, such as us-central1 or global."""
+    """Vertex AI location, such as us-central1 or global."""
     project: ProjectId | None = None
-    """Project of Vertex AI; the stack's by default."""
+    """Vertex AI project. By default, the stack's project."""
     secret: Name | None = None
-    """Secret for the API key, by a name of yours: the stack makes PREFIX-ENVIRONMENT-NAME without a
+    """Name for the secret with the API key. The stack creates PREFIX-ENVIRONMENT-NAME without a
     version, and you add the key."""
     service: CloudRunService | None = None
-    """Service of Cloud Run, which the stack lets its relay call."""
+    """Cloud Run service. The stack lets its relay call the service."""
     url: WebUrl | None = None
-    """Address of the service of Cloud Run, or of the API of an http backend with its path."""
+    """URL of the Cloud Run service, or base URL of the API of an `http` backend."""
     weight: int = Field(default=1, ge=1, le=1000)
-    """Share of the requests."""
+    """Share of the requests, relative to the other targets."""
 
 
 class Backend(StackModel):
-    """A model that runs elsewhere: at one place, or at `targets`."""
+    """A model that runs outside the platform, with one target or several `targets`."""
 
     kind: BackendKind | None = None
-    """Where it runs; `http` is any server of OpenAI's API, such as another cluster's."""
+    """Service that runs the model. `http` is any server with an OpenAI-compatible API, such as one
+    in another cluster."""
     location: LocationName | None = None
-    """Location of Vertex AI, such as us-central1 or global."""
+    """Vertex AI location, such as us-central1 or global."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    """Name of the model there, such as google/gemini-2.5-flash."""
+    """Name of the model at the service, such as google/gemini-2.5-flash."""
     project: ProjectId | None = None
-    """Project of Vertex AI; the stack's by default."""
+    """Vertex AI project. By default, the stack's project."""
     secret: Name | None = None
-    """Secret for the API key, by a name of yours: the stack makes PREFIX-ENVIRONMENT-NAME without a
+    """Name for the secret with the API key. The stack creates PREFIX-ENVIRONMENT-NAME without a
     version, and you add the key."""
     service: CloudRunService | None = None
-    """Service of Cloud Run, which the stack lets its relay call."""
+    """Cloud Run service. The stack lets its relay call the service."""
     targets: tuple[BackendTarget, ...] = ()
-    """Several places, with weights; another is called where one has no room."""
+    """Several weighted targets. If one has no capacity, another is called."""
     timeout_seconds: int = Field(default=120, ge=1, le=3600)
-    """Longest answer that is waited for."""
+    """Maximum time to wait for an answer."""
     url: WebUrl | None = None
-    """Address of the service of Cloud Run, or of the API of an http backend with its path."""
+    """URL of the Cloud Run service, or base URL of the API of an `http` backend."""
 
     @property
     def places(self) -> tuple[BackendTarget, ...]:
-        """Return the places where it runs, also where there is one."""
+        """Return the targets, including the only one."""
         if self.kind is None or self.model is None:
             return self.targets
         one = BackendTarget(
@@ -88,7 +90,7 @@ class Backend(StackModel):
 
 
 class Fallback(StackModel):
-    """Where requests of a model go that its engines have no room for."""
+    """Where a model's requests go when its engines have no capacity."""
 
     backend: Name
     """Name of one of `backends`."""

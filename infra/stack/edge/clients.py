@@ -1,16 +1,16 @@
-"""Clients of the endpoint: teams with limits, and how they prove who they are."""
+"""Clients: who may call the models, with which limits, and how they authenticate."""
 
 from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import HttpsUrl, ModelName, Name, StackModel
+from infra.stack.base.fields import HttpsUrl, ModelName, Name, RegionName, StackModel
 
 _LARGEST = 10**12
 
 
 class Priority(StrEnum):
-    """What a team's requests are to a pool that is full."""
+    """Priority of a team's requests when a pool is at capacity."""
 
     INTERACTIVE = "interactive"
     BATCH = "batch"
@@ -24,7 +24,7 @@ class Counters(StrEnum):
 
 
 class StoreNodes(StrEnum):
-    """Types of the nodes of a store of counters."""
+    """Node types of a Valkey store."""
 
     NANO = "shared-core-nano"
     SMALL = "standard-small"
@@ -32,114 +32,127 @@ class StoreNodes(StrEnum):
     LARGE = "highmem-xlarge"
 
 
-class ClientTeam(StackModel):
-    """One team of clients. A limit that is left out does not exist; each counts by region."""
+class TeamLimits(StackModel):
+    """Limits of a team in one region. An omitted limit means unlimited."""
+
+    monthly_usd: float | None = Field(default=None, gt=0, le=1e9)
+    """Maximum cost of its tokens in a calendar month (UTC), at `clients.prices`."""
+    requests_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
+    """Requests per minute."""
+    tokens_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
+    """Tokens per minute, prompts and answers combined."""
+    tokens_per_month: int | None = Field(default=None, ge=1, le=_LARGEST)
+    """Tokens per calendar month (UTC), prompts and answers combined."""
+
+
+class ClientTeam(TeamLimits):
+    """One team of clients. Its limits apply in each region; an omitted one means unlimited."""
 
     cached_answers: bool = False
-    """Whether its members get answers again that one of them got before, by `clients.cache`."""
+    """Whether members may receive cached answers to requests of any member, through
+    `clients.cache`."""
     guardrails: tuple[Name, ...] = ()
-    """Guardrails of kind nemo that check its requests to every model, beside those of the model."""
+    """Guardrails of kind `nemo` that check its requests to every model, in addition to those of the
+    model."""
     models: tuple[ModelName, ...] | None = Field(default=None, min_length=1)
-    """Models and adapters that it may ask for; all by default."""
-    monthly_usd: float | None = Field(default=None, gt=0, le=1e9)
-    """What its tokens may cost in a calendar month (UTC) at `clients.prices`."""
+    """Models and adapters that it may request. All by default."""
     priority: Priority = Priority.INTERACTIVE
-    """Of its requests at every model; `batch` is refused first when a model is full."""
-    requests_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Requests in a minute."""
-    tokens_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Tokens in a minute, prompts and answers together."""
-    tokens_per_month: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Tokens in a calendar month (UTC), prompts and answers together."""
+    """Priority of its requests to every model. `batch` requests are rejected first when a model is
+    at capacity."""
+    regional: dict[RegionName, TeamLimits] = Field(default_factory=dict[str, TeamLimits])
+    """Limits in single regions. Each replaces the team's limit of the same name there; with
+    `null`, the team has no such limit in that region."""
 
 
 class TokenPrice(StackModel):
-    """What the tokens of a model are charged at."""
+    """Price of a model's tokens."""
 
     input_usd_per_million: float = Field(ge=0, le=1e6)
-    """Dollars for a million tokens of prompts."""
+    """US dollars per million prompt tokens."""
     output_usd_per_million: float = Field(ge=0, le=1e6)
-    """Dollars for a million tokens of answers."""
+    """US dollars per million answer tokens."""
 
 
 class TokenIssuer(StackModel):
-    """An issuer of JSON web tokens, such as the identity provider of a company."""
+    """An issuer of JSON Web Tokens (JWTs), such as a company's identity provider."""
 
     audiences: tuple[str, ...] = Field(min_length=1)
-    """Values of `aud`, one of which a token must have."""
+    """Accepted values of `aud`. A token must have one of them."""
     issuer: HttpsUrl
-    """Value of `iss`."""
+    """Expected value of `iss`."""
     jwks_uri: HttpsUrl
-    """Address of its public keys."""
+    """URL of its public keys."""
     claim: str = Field(default="team", min_length=1, max_length=200)
     """Claim that names the team."""
     header: str = Field(default="authorization", pattern=r"^[a-z][-a-z0-9]{0,63}$")
-    """Header that has the token; `x-goog-iap-jwt-assertion` for Identity-Aware Proxy."""
+    """Header that carries the token. `x-goog-iap-jwt-assertion` for Identity-Aware Proxy."""
     teams: dict[str, Name] = Field(default_factory=dict[str, str])
-    """Team of each value of the claim; by default the value is its name."""
+    """Team for each value of the claim. By default, the value is the name of the team."""
 
 
 class CounterStore(StackModel):
-    """Memorystore for Valkey of each region, where `counters` is valkey."""
+    """Memorystore for Valkey in each region, where `counters` is `valkey`."""
 
     make_connection_policy: bool = True
-    """Whether the network's service connection policy of class `gcp-memorystore` is made; false
-    where the network has one in the region, as there can be one only."""
+    """Whether to create the network's service connection policy of class `gcp-memorystore`. Set to
+    false if the network already has one in the region, since only one is allowed."""
     node_type: StoreNodes | None = None
-    """Type of its nodes. By default standard-small where protection is on, and shared-core-nano,
-    which has no service level agreement, elsewhere."""
+    """Node type. By default, standard-small where protection is on; elsewhere shared-core-nano,
+    which has no SLA."""
     replicas: int = Field(default=1, ge=0, le=5)
-    """Copies that take over when its zone is lost."""
+    """Replicas that take over if the zone of the primary fails."""
 
 
 class AnswerStoreSettings(StackModel):
-    """Memorystore for Valkey of each region, which keeps answers in plain text."""
+    """Memorystore for Valkey in each region, which stores answers in plain text."""
 
     node_type: StoreNodes = StoreNodes.SMALL
-    """Type of its nodes, whose memory bounds how much is kept: the answer that nobody asked for
-    longest goes first."""
+    """Node type, whose memory limits the cache size. The least recently used answer is evicted
+    first."""
     replicas: int = Field(default=0, ge=0, le=5)
-    """Copies that take over when its zone is lost; without one, engines make every answer."""
+    """Replicas that take over if the zone of the primary fails. Without one, engines generate every
+    answer during an outage."""
 
 
 class AnswerCache(StackModel):
-    """Answers that the members of a team get again when they ask the same in other words."""
+    """Semantic cache: a team's members get a cached answer to a question with the same meaning."""
 
     embeddings: ModelName
-    """Model of the stack that makes the embeddings of questions, with `task: embed`, in each region
-    that has a model whose answers are kept."""
+    """Model of the stack with `task: embed` that computes the embeddings of questions, in each
+    region that has a model with cached answers."""
     models: tuple[ModelName, ...] | None = Field(default=None, min_length=1)
-    """Models and adapters whose answers are kept; all that generate text by default."""
+    """Models and adapters whose answers are cached. By default, all that generate text."""
     store: AnswerStoreSettings = AnswerStoreSettings()
-    """Where answers are kept."""
+    """Store of the cached answers."""
     threshold: float = Field(default=0.95, gt=0, le=1)
-    """Least similarity (cosine of the embeddings) of two questions that have one answer. What is
-    right depends on the model of embeddings: `bench cache` shows wrong answers by threshold."""
+    """Minimum cosine similarity of two questions' embeddings for them to share an answer. The right
+    value depends on the embedding model: `bench cache` shows wrong answers by threshold."""
     ttl_seconds: int = Field(default=86400, ge=1, le=30 * 86400)
-    """How long an answer is kept."""
+    """How long an answer is cached."""
 
 
 class Clients(StackModel):
-    """Who may call the models, and how much they may use."""
+    """Who may call the models, and their usage limits."""
 
     teams: dict[Name, ClientTeam] = Field(default_factory=dict[str, ClientTeam])
-    """Teams by name. `gke-inference clients keys create TEAM` makes their keys."""
+    """Teams by name. Create their keys with `gke-inference clients keys create TEAM`."""
     anonymous: str | None = Field(default=None, min_length=10, max_length=300)
-    """Why requests without a credential pass; without a reason they get 401. A team `anonymous`
-    has their limits."""
+    """Reason why requests without a credential are allowed. Without a reason, they are rejected
+    with 401. Their limits are those of a team named `anonymous`."""
     cache: AnswerCache | None = None
-    """Cache of answers for the teams that say `cached_answers`; none by default."""
+    """Answer cache for teams with `cached_answers`. None by default."""
     counters: Counters = Counters.VALKEY
-    """Where limits are counted: for all replicas of a region together, or each for its own share,
-    which costs nothing and lets bursts at one replica be refused too early."""
+    """Where limits are counted. `valkey` counts across all replicas of a region. `local` lets each
+    replica enforce its share: it costs nothing, but can reject bursts at one replica too early."""
     issuers: tuple[TokenIssuer, ...] = ()
-    """Issuers of tokens that are taken beside keys."""
+    """Issuers whose tokens are accepted in addition to keys."""
     key_locations: tuple[str, ...] = ()
-    """Regions that keep the hashes of the keys; wherever Google does by default."""
+    """Regions that store the key hashes. By default, Google chooses them."""
     prices: dict[ModelName, TokenPrice] = Field(default_factory=dict[str, TokenPrice])
-    """What the tokens of models and adapters are charged at; by default only tokens are counted."""
+    """Prices of the tokens of models and adapters. By default, tokens are counted but not
+    priced."""
     replicas: int | None = Field(default=None, ge=1, le=20)
-    """Replicas of the program that checks each request. By default 3 where protection is on, and 2
+    """Replicas of the service that checks each request. By default, 3 where protection is on and 2
     elsewhere."""
     store: CounterStore = CounterStore()
-    """The store of the counters."""
+    """Store of the usage counters."""

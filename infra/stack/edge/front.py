@@ -1,21 +1,33 @@
-"""The front: one endpoint over the gateways of all regions."""
+"""The front: one endpoint for the gateways of all regions."""
 
 from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
-from infra.stack.base.fields import ProjectId, StackModel
+from infra.stack.base.fields import ProjectId, RegionName, StackModel
 
 
 class Front(StrEnum):
-    """What leads clients to the gateways of several regions."""
+    """How clients are routed to the gateways of several regions."""
 
     DNS = "dns"
     GLOBAL = "global"
+    INTERNAL = "internal"
+
+
+class Fleet(StackModel):
+    """The multi-cluster inference gateway of `front: internal`."""
+
+    config_region: RegionName | None = None
+    """Region whose cluster holds the Gateway and its routes. By default, the first region with
+    models, by name. While it is down, the gateway serves with its last configuration."""
+    target_utilization_percent: int = Field(default=60, ge=1, le=100)
+    """Average KV cache use of a region's replicas, in percent, above which new requests overflow
+    to the next region."""
 
 
 class Publish(StackModel):
-    """Offers the gateways of the regions to other networks by Private Service Connect."""
+    """Publishes the regional gateways to other networks with Private Service Connect."""
 
     consumers: dict[ProjectId, PositiveInt] = Field(min_length=1)
-    """How many endpoints each project may connect to the gateway of a region."""
+    """Maximum number of endpoints that each project may connect to the gateway of a region."""

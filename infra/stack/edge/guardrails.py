@@ -1,4 +1,4 @@
-"""Guardrails: what looks at prompts and answers, and what happens while it is away."""
+"""Guardrails: checks of prompts and answers, and their failure mode."""
 
 from enum import StrEnum
 
@@ -8,28 +8,28 @@ from infra.stack.base.fields import StackModel
 
 
 class GuardrailKind(StrEnum):
-    """What looks."""
+    """Implementation of a guardrail."""
 
     MODEL_ARMOR = "model-armor"
     NEMO = "nemo"
 
 
 class Failure(StrEnum):
-    """What happens while a guardrail gives no verdict."""
+    """Behavior while a guardrail returns no verdict."""
 
     CLOSED = "closed"
     OPEN = "open"
 
 
 class Enforcement(StrEnum):
-    """What Model Armor does with what it finds."""
+    """Action of Model Armor on a match."""
 
     BLOCK = "block"
     INSPECT = "inspect"
 
 
 class Confidence(StrEnum):
-    """Least confidence of a filter of Model Armor."""
+    """Minimum confidence for a Model Armor filter to match."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -37,23 +37,23 @@ class Confidence(StrEnum):
 
 
 class Phase(StrEnum):
-    """What NeMo Guardrails checks."""
+    """Messages that NeMo Guardrails checks."""
 
     INPUT = "input"
     OUTPUT = "output"
 
 
 class ArmorFilters(StackModel):
-    """Filters of Model Armor; one that is left out is off."""
+    """Model Armor filters. An omitted filter is off."""
 
     dangerous: Confidence | None = None
-    """Content that helps to harm people."""
+    """Dangerous content."""
     harassment: Confidence | None = None
     """Harassment."""
     hate: Confidence | None = None
     """Hate speech."""
     malicious_urls: bool = False
-    """Addresses that lead to malware or phishing."""
+    """URLs that lead to malware or phishing."""
     prompt_injection: Confidence | None = None
     """Prompt injection and jailbreaks."""
     sensitive_data: bool = False
@@ -63,27 +63,28 @@ class ArmorFilters(StackModel):
 
 
 class Guardrail(StackModel):
-    """One guardrail, which models and teams name."""
+    """One guardrail, which models and teams reference by name."""
 
     kind: GuardrailKind
-    """`model-armor` is Google's service, called by the load balancer; `nemo` is NeMo Guardrails in
+    """`model-armor` is Google's service, called by the load balancer. `nemo` is NeMo Guardrails in
     each cluster, called by the gate of `clients`."""
     failure: Failure
-    """While it gives no verdict, `closed` refuses requests with 503, `open` lets them pass and
-    counts them."""
+    """While the guardrail returns no verdict, `closed` rejects requests with 503; `open` lets them
+    pass and counts them."""
     config: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-][A-Za-z0-9_./-]{0,199}$")
-    """Nemo only: folder with `config.yml` and other files of NeMo Guardrails, from the root of the
-    repository. By default prompt injections are blocked and personal data is masked."""
+    """NeMo only: folder with `config.yml` and other NeMo Guardrails files, relative to the
+    repository root. By default, prompt injections are blocked and personal data is masked."""
     enforcement: Enforcement | None = None
     """Model Armor only: `block` (default), or `inspect`, which only reports."""
     filters: ArmorFilters | None = None
-    """Model Armor only: what it looks for; required."""
+    """Model Armor only: filters to apply. Required."""
     floor: bool = False
-    """Model Armor only: makes its filters the least that every template of the project has."""
+    """Model Armor only: whether its filters become the floor settings of the project, the minimum
+    for every template."""
     phases: tuple[Phase, ...] = Field(default=(Phase.INPUT, Phase.OUTPUT), min_length=1)
-    """Nemo only: whether it checks prompts, answers, or both, which is the default."""
+    """NeMo only: whether it checks prompts, answers or both. Both by default."""
     replicas: int | None = Field(default=None, ge=1, le=20)
-    """Nemo only: replicas in each region, by default 3 where protection is on and 2 elsewhere."""
+    """NeMo only: replicas in each region. By default, 3 where protection is on and 2 elsewhere."""
     timeout_ms: int | None = Field(default=None, ge=10, le=10_000)
-    """Longest wait for a verdict, by default 1000 for Model Armor, for each message, and 2000 for
-    nemo, for each check."""
+    """Maximum time to wait for a verdict. By default, 1000 per message for Model Armor and 2000 per
+    check for NeMo."""

@@ -1,4 +1,4 @@
-"""Streams: messages of Pub/Sub or Kafka that a model answers as there is room."""
+"""Streams: Pub/Sub or Kafka messages that a model answers as capacity permits."""
 
 from enum import StrEnum
 
@@ -7,6 +7,7 @@ from pydantic import Field
 from infra.stack.base.fields import (
     BucketName,
     ModelName,
+    Name,
     ObjectName,
     RegionName,
     StackModel,
@@ -16,14 +17,14 @@ from infra.stack.edge.clients import Priority
 
 
 class SourceKind(StrEnum):
-    """Where messages come from."""
+    """Messaging service that delivers messages."""
 
     PUBSUB = "pubsub"
     KAFKA = "kafka"
 
 
 class ResultsKind(StrEnum):
-    """Where answers go."""
+    """Destination of answers."""
 
     TOPIC = "topic"
     BUCKET = "bucket"
@@ -31,74 +32,78 @@ class ResultsKind(StrEnum):
 
 
 class StreamSource(StackModel):
-    """Where the messages of a stream come from."""
+    """Source of a stream's messages."""
 
     kind: SourceKind = SourceKind.PUBSUB
     """`pubsub` or `kafka`."""
     topic: str | None = Field(default=None, min_length=1, max_length=300)
-    """`projects/P/topics/T` of a topic of Pub/Sub that exists, by default one is made; or the topic
-    of Kafka."""
+    """Existing Pub/Sub topic, `projects/P/topics/T`; by default, one is created. For Kafka, the
+    name of the topic."""
     brokers: tuple[str, ...] = ()
-    """Brokers of Kafka, `HOST:PORT` each."""
+    """Kafka brokers, each as `HOST:PORT`."""
     group: str | None = Field(default=None, min_length=1, max_length=200)
-    """Group of the consumers of Kafka; by default the stream's name."""
+    """Kafka consumer group. By default, the name of the stream."""
     secret: ObjectName | None = None
-    """Kubernetes Secret in the models' namespace whose keys are settings of librdkafka, such as
+    """Kubernetes Secret in the models' namespace whose keys are librdkafka settings, such as
     `security.protocol` and `sasl.password`."""
 
 
 class StreamResults(StackModel):
-    """Where the answers of a stream go."""
+    """Destination of a stream's answers."""
 
     kind: ResultsKind = ResultsKind.TOPIC
-    """`topic`, with a subscription that keeps them for a week; `bucket`; or `bigquery`."""
+    """`topic`, with a subscription that retains answers for a week; `bucket`; or `bigquery`."""
     bucket: BucketName | None = None
-    """Bucket that exists, where `kind` is bucket."""
+    """Existing bucket, where `kind` is `bucket`."""
+    archive: Name | None = None
+    """Name of an entry of `storage.archives`, where `kind` is `bucket`; instead of `bucket`."""
     prefix: str = Field(default="", max_length=200)
-    """First part of the names of the objects in it."""
+    """Prefix of the object names in the bucket."""
     table: TableName | None = None
-    """`PROJECT.DATASET.TABLE` that exists, where `kind` is bigquery; its columns are id, model,
-    answered and response."""
+    """Existing table `PROJECT.DATASET.TABLE`, where `kind` is `bigquery`, with the columns id,
+    model, answered and response."""
     topic: str | None = Field(default=None, min_length=1, max_length=249)
-    """Topic of Kafka, where the source is Kafka and `kind` is topic; by default
+    """Kafka topic, where the source is Kafka and `kind` is `topic`. By default,
     `SOURCE_TOPIC-results`."""
 
 
 class StreamWorkers(StackModel):
-    """How many workers a stream has."""
+    """Number of workers of a stream."""
 
     min: int = Field(default=0, ge=0, le=1000)
-    """Fewest workers; with Kafka at least 1."""
+    """Minimum number of workers. With Kafka, at least 1."""
     max: int = Field(default=8, ge=1, le=1000)
-    """Most workers."""
+    """Maximum number of workers."""
     backlog_per_worker: int = Field(default=100, ge=1, le=1_000_000)
-    """Messages that one worker is for."""
+    """Waiting messages per worker."""
     scale_in_delay_seconds: int = Field(default=300, ge=0, le=3600)
-    """How long less backlog must last before workers go."""
+    """How long the backlog must stay low before workers are removed."""
     requests: int = Field(default=16, ge=1, le=200)
-    """Most requests that one worker has under way; it has fewer while the pool is busy."""
+    """Maximum concurrent requests per worker. A worker sends fewer while the pool is busy."""
 
 
 class Stream(StackModel):
-    """Messages that a model answers: at least once each, and each answer kept once."""
+    """Messages that a model answers at least once each. Each answer is stored once."""
 
     model: ModelName
-    """Model that answers; a message may name it or one of its adapters."""
+    """Model that answers. A message may name the model or one of its adapters."""
     source: StreamSource = StreamSource()
-    """Where messages come from."""
+    """Source of the messages."""
     results: StreamResults = StreamResults()
-    """Where answers go."""
+    """Destination of the answers."""
     attempts: int = Field(default=5, ge=1, le=20)
-    """Attempts at a message before it is a dead letter. A pool that is busy or away costs none."""
+    """Delivery attempts before a message becomes a dead letter. Attempts that find the pool busy or
+    unavailable do not count."""
     deadline_seconds: int = Field(default=600, ge=10, le=3600)
-    """How long a message is worked on before it comes again."""
+    """Processing time after which a message is redelivered."""
     key_secret: ObjectName | None = None
-    """Kubernetes Secret in the models' namespace with the key of a team of `clients` in `key`."""
+    """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`."""
     ordered: bool = False
-    """Whether messages of one ordering key, or key of Kafka, are answered one after another."""
+    """Whether messages with the same ordering key, or Kafka key, are answered in order."""
     priority: Priority = Priority.BATCH
-    """Of its requests; `batch` is refused first when the model is full."""
+    """Priority of the requests. `batch` requests are rejected first when the model is at
+    capacity."""
     region: RegionName | None = None
-    """Region of the workers; by default the first that has the model."""
+    """Region of the workers. By default, the first region that has the model."""
     workers: StreamWorkers = StreamWorkers()
-    """How many workers there are."""
+    """Number of workers."""

@@ -1,4 +1,4 @@
-"""The compute class that a pod chooses exists."""
+"""The compute class that a pod selects exists."""
 
 from collections.abc import Iterator
 
@@ -6,15 +6,15 @@ from policies.framework.finding import Finding, absent
 from policies.framework.rule import Invariant
 from policies.objects.world import World
 
-# Classes of GKE itself.
+# GKE's built-in classes.
 _BUILT_IN = frozenset(
     ["Accelerator", "Balanced", "Performance", "Scale-Out", "autopilot", "autopilot-spot"]
 )
 _BECAUSE = (
     "no ComputeClass has this name: the pods stay Pending",
-    "name one that exists, or add it",
+    "use an existing one, or add it",
 )
-_UNREAD = ("no ComputeClass was read", "check the classes, too")
+_UNREAD = ("no ComputeClass was read", "also check the classes")
 
 
 def _check(world: World) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""A class does not end in nodes that Google may take away, with none to fall back on."""
+"""Classes do not end in preemptible nodes without a fallback."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from policies.objects.compute_classes import rungs
 from policies.objects.index import Obj
 from policies.objects.world import World
 
-_ONLINE = ("Deployment", "LeaderWorkerSet", "StatefulSet")
+_ONLINE = ("Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet")
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -22,17 +22,17 @@ def _check(world: World) -> Iterator[Finding]:
                 each,
                 "spec.priorities",
                 "spot only",
-                f"{', '.join(users)} serve on it and have no other capacity: one preemption or "
+                f"{', '.join(users)} run on it and have no other capacity: one preemption or "
                 "stock-out stops them",
-                "add an on-demand, reserved or flex-start rung, or serve from a second class, too",
+                "add an on-demand, reserved or flex-start rung, or serve from a second class",
             )
 
 
 def _users(world: World, chosen: Obj) -> list[str]:
-    """Return the servers whose whole capacity is this class.
+    """Return the servers for which this class is the only capacity.
 
-    Two Deployments behind one pool are one model: the other one's class counts as capacity, where
-    it has more than spot.
+    Two Deployments behind one pool serve one model, so the other one's class counts as capacity if
+    it has more than Spot.
     """
     found: list[str] = []
     for pod in world.pods:

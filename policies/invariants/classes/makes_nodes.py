@@ -1,4 +1,4 @@
-"""A compute class can make nodes: it may create pools, or names those there are."""
+"""Compute classes can create node pools, or name existing ones."""
 
 from collections.abc import Iterator
 
@@ -20,14 +20,14 @@ def _check(world: World) -> Iterator[Finding]:
                 each,
                 "spec.nodePoolAutoCreation.enabled",
                 each.at("spec", "nodePoolAutoCreation", "enabled"),
-                f"off by default, and {', '.join(unnamed)} name no node pool: no node is made",
-                "write nodePoolAutoCreation: {enabled: true}, or name the pools",
+                f"off by default, and {', '.join(unnamed)} name no node pool: no nodes are created",
+                "set nodePoolAutoCreation: {enabled: true}, or name the pools",
             )
 
 
 RULE = Invariant(
     name="class-makes-nodes",
-    description="A class may create node pools, or each of its rungs names some.",
+    description="A class can create node pools, or each of its rungs names existing ones.",
     reference="gke-labs/kube-agents #1774: auto-creation is off by default",
     check=_check,
 )

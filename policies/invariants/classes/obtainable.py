@@ -1,4 +1,4 @@
-"""A class does not end in machines that nobody can get, with the pods waiting for them."""
+"""Classes do not end in machines that cannot be obtained, which leaves pods pending."""
 
 from collections.abc import Iterator
 
@@ -23,28 +23,28 @@ def _check(world: World) -> Iterator[Finding]:
         for rung in listed:
             is_last = waits and rung is listed[-1]
             for reason, value in _never(rung):
-                end = ", and the pods of the class wait for it" if is_last else ""
+                end = ", so the pods of the class wait" if is_last else ""
                 yield broken(
                     each,
                     f"{rung.path}.machineType" if value is None else f"{rung.path}.{value[0]}",
                     rung.body.get("machineType") if value is None else value[1],
                     f"{reason}{end}",
-                    "take what Google sells, where it sells it, or take the rung out",
+                    "use an available machine, provisioning model and zone, or remove the rung",
                 )
 
 
 def _never(rung: ClassRung) -> Iterator[tuple[str, tuple[str, str] | None]]:
-    """Yield (why nobody gets this, field and value where these are not the machine type)."""
+    """Yield (reason, field and value if not the machine type) why a rung is unobtainable."""
     name = _chip(rung)
     if name is None:
         return
     ways = machine(name, str(rung.body["machineType"])).sold_as
     if rung.way not in ways:
-        yield f"is sold as {' and '.join(ways)} only, not by {rung.way}", None
+        yield f"is available as {' and '.join(ways)} only, not as {rung.way}", None
     for field, zone in _zones(rung):
         listed = zones_of(name, region_of(zone), rung.way)
         if listed is not None and zone not in listed:
-            yield f"has no {name} by {rung.way}", (field, zone)
+            yield f"has no {name} with {rung.way}", (field, zone)
 
 
 def _chip(rung: ClassRung) -> str | None:
@@ -66,8 +66,8 @@ def _zones(rung: ClassRung) -> Iterator[tuple[str, str]]:
 
 RULE = Invariant(
     name="class-obtainable",
-    description="Every rung of a class is sold in that way, and in the zones that it names.",
+    description="Every rung of a class is available with its provisioning model, in its zones.",
     reference="docs.cloud.google.com/compute/docs/gpus (H100); tpu/docs/regions-zones; "
-    "gke-labs/kube-agents #907: a last rung that cannot be had waits for ever",
+    "gke-labs/kube-agents #907: a last rung that is unavailable waits forever",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""Each rung of the class a pod chooses offers what the pod asks for."""
+"""Every rung of a pod's compute class offers what the pod requests."""
 
 from collections.abc import Iterator
 
@@ -29,16 +29,16 @@ def _findings(container: Container, resource: str, rung: ClassRung) -> Iterator[
             pod.obj,
             field,
             asked,
-            f"{place} names machines or pools, whose accelerators are in no object",
-            "name the accelerator in the rung",
+            f"{place} names machine types or pools, whose accelerators no object shows",
+            "set the accelerator in the rung",
         )
     elif rung.resource != resource:
         yield broken(
             pod.obj,
             field,
             asked,
-            f"{place} offers {rung.resource}: the pods never run there",
-            "give each kind of accelerator a class of its own",
+            f"{place} offers {rung.resource}: the pods can never run there",
+            "use a separate class for each kind of accelerator",
         )
     elif count is not None and asked > count:
         yield broken(
@@ -52,7 +52,7 @@ def _findings(container: Container, resource: str, rung: ClassRung) -> Iterator[
 
 RULE = Invariant(
     name="class-offers-accelerator",
-    description="Every rung of a pod's compute class has the accelerators the pod asks for.",
+    description="Every rung of a pod's compute class has the accelerators that the pod requests.",
     reference="ComputeClass reference; a mixed class needs pods that ask for neither",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""No rung of a class keeps those below it from being tried."""
+"""No rung of a class prevents later rungs from being tried."""
 
 from collections.abc import Iterator
 
@@ -21,13 +21,13 @@ def _check(world: World) -> Iterator[Finding]:
                     affinity,
                     "falls back to on-demand inside Compute Engine, so that "
                     f"{len(listed) - rung.index - 1} rungs below may never be tried",
-                    "write affinity: Specific with the reservation's name",
+                    "set affinity: Specific with the reservation's name",
                 )
 
 
 RULE = Invariant(
     name="class-reaches-rungs",
-    description="Only the last rung of a class takes any reservation as best effort.",
+    description="Only the last rung of a class uses AnyBestEffort reservations.",
     reference="google/skills gke-compute-classes, gotchas: AnyBestEffort; 30 of 42 published "
     "classes",
     check=_check,

@@ -1,4 +1,4 @@
-"""A reservation is where its class looks for it."""
+"""Classes look for reservations in the zones where they are."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def _check(world: World) -> Iterator[Finding]:
                             field,
                             zone,
                             f"the cluster has nodes in {', '.join(sorted(nodes))} only",
-                            "name zones of the cluster, or add the zone to it",
+                            "use zones of the cluster, or add the zone to it",
                         )
                 if name in made and zones and made[name].isdisjoint(zones):
                     yield broken(
@@ -33,12 +33,12 @@ def _check(world: World) -> Iterator[Finding]:
                         field,
                         ", ".join(zones),
                         f"reservation {name} is in {', '.join(sorted(made[name]))}",
-                        "name the zone of the reservation",
+                        "use the zone of the reservation",
                     )
 
 
 def _node_zones(world: World) -> set[str]:
-    """Return the zones of the cluster's nodes; none where they are not said."""
+    """Return the zones of the cluster's nodes, or none if not specified."""
     for resource in world.resources or ():
         inputs = resource.get("inputs", {})
         if resource.get("type") == CLUSTER and inputs.get("name") == world.name:
@@ -49,7 +49,7 @@ def _node_zones(world: World) -> set[str]:
 
 
 def _reservations(world: World) -> dict[str, set[str]]:
-    """Return the zones of the reservations that the stack makes, by name."""
+    """Return the zones of the reservations that the stack creates, by name."""
     found: dict[str, set[str]] = {}
     for resource in world.resources or ():
         if resource.get("type") == _RESERVATION:
@@ -60,7 +60,7 @@ def _reservations(world: World) -> dict[str, set[str]]:
 
 RULE = Invariant(
     name="class-reservation-zones",
-    description="A reservation's zones are zones of the cluster, and where the reservation is.",
+    description="Reservation zones are zones of the cluster that contain the reservation.",
     reference="gke-labs/kube-agents: a class that names a zone its reservation is not in",
     check=_check,
 )

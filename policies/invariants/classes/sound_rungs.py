@@ -1,4 +1,4 @@
-"""A class is one that the cluster accepts: combinations that exist, within the limits."""
+"""Compute classes are accepted by the cluster: valid combinations, within limits."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def _check_class(each: Obj, listed: list[ClassRung]) -> Iterator[Finding]:
             each,
             "metadata.name",
             each.name,
-            "begins with gke or autopilot, which is refused",
+            "starts with gke or autopilot, which GKE rejects",
             "choose another name",
         )
     if len(listed) > _PRACTICAL:
@@ -37,8 +37,8 @@ def _check_class(each: Obj, listed: list[ClassRung]) -> Iterator[Finding]:
             each,
             "spec.priorities",
             len(listed),
-            f"more than {_PRACTICAL} rungs are not reached",
-            "keep the rungs that differ in what can be obtained",
+            f"more than {_PRACTICAL} rungs are not tried",
+            "keep the rungs that differ in availability",
         )
     scores = Counter(rung.body["priorityScore"] for rung in listed if "priorityScore" in rung.body)
     if scores and sum(scores.values()) != len(listed):
@@ -46,8 +46,8 @@ def _check_class(each: Obj, listed: list[ClassRung]) -> Iterator[Finding]:
             each,
             "spec.priorities[].priorityScore",
             sum(scores.values()),
-            f"given for some of {len(listed)} rungs; it is all or none",
-            "score every rung or none",
+            f"given for some of {len(listed)} rungs; set it for all or none",
+            "set a score for every rung or none",
         )
     for score, count in scores.items():
         if count > _SAME_SCORE:
@@ -70,8 +70,8 @@ def _check_rung(each: Obj, rung: ClassRung) -> Iterator[Finding]:
             each,
             f"{rung.path}.location.zones",
             zones,
-            "cannot stand beside a Specific reservation",
-            "write them in reservations.specific[]",
+            "cannot be combined with a Specific reservation",
+            "set them in reservations.specific[]",
         )
     if rung.is_flex and (rung.is_spot or affinity not in (None, "None")):
         beside = "spot" if rung.is_spot else "a reservation"
@@ -80,7 +80,7 @@ def _check_rung(each: Obj, rung: ClassRung) -> Iterator[Finding]:
             f"{rung.path}.flexStart",
             True,
             f"flex-start cannot be combined with {beside}",
-            "make two rungs of it",
+            "split it into two rungs",
         )
     longest = rung.body.get("maxRunDurationSeconds")
     if rung.is_flex and isinstance(longest, int) and longest > _WEEK_SECONDS:
@@ -95,7 +95,7 @@ def _check_rung(each: Obj, rung: ClassRung) -> Iterator[Finding]:
 
 RULE = Invariant(
     name="class-sound-rungs",
-    description="Rungs combine what can be combined and stay within the limits of a class.",
+    description="Rungs use valid combinations, within the limits of a compute class.",
     reference="google/skills gke-compute-classes; ComputeClass reference",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""A compute class says how its nodes are spread over zones."""
+"""Compute classes define how nodes are spread across zones."""
 
 from collections.abc import Iterator
 
@@ -30,15 +30,15 @@ def _check(world: World) -> Iterator[Finding]:
                 each,
                 "spec.priorities[].location.locationPolicy",
                 None,
-                f"not said in {', '.join(silent)}: the default ANY may pack one zone",
-                "write BALANCED to spread, or ANY where one zone is meant",
+                f"not set in {', '.join(silent)}: the default ANY may put all nodes into one zone",
+                "set BALANCED to spread, or ANY to allow one zone",
             )
 
 
 def _packed(each: Obj, rung: ClassRung) -> Iterator[Finding]:
-    """Yield where machines that several zones have may all stand in one.
+    """Yield rungs whose nodes may all be in one zone although several zones offer them.
 
-    ANY is right for what is scarce: a zone that has it is better than none.
+    ANY is right for scarce machines, where one zone with capacity is better than none.
     """
     policy = at(rung.body, "location", "locationPolicy")
     alone = len(entries(rung.body, "location", "zones")) == 1
@@ -53,14 +53,14 @@ def _packed(each: Obj, rung: ClassRung) -> Iterator[Finding]:
             each,
             f"{rung.path}.location.locationPolicy",
             policy,
-            "may pack all nodes of an on-demand rung into one zone, and one outage takes them",
-            "write BALANCED, or name the one zone that is meant",
+            "may put all nodes of an on-demand rung into one zone, where one outage removes them",
+            "set BALANCED, or set the one intended zone",
         )
 
 
 RULE = Invariant(
     name="class-spreads-zones",
-    description="Each rung that may use several zones states its location policy.",
+    description="Each rung with several zones sets its location policy.",
     reference="google/skills gke-compute-classes: the default ANY packs one zone; 42 of 42 classes",
     check=_check,
 )

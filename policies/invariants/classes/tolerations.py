@@ -1,4 +1,4 @@
-"""Pods accept the taints of the nodes that their class or selector sends them to."""
+"""Pods tolerate the taints of the nodes that their class or selector can place them on."""
 
 from collections.abc import Iterator
 
@@ -21,21 +21,21 @@ def _check(world: World) -> Iterator[Finding]:
                     pod.obj,
                     pod.at("spec.tolerations"),
                     None,
-                    f"{reason} carry the taint {key}={value}:NoSchedule, which is not tolerated",
+                    f"{reason} have the taint {key}={value}:NoSchedule, which is not tolerated",
                     f"tolerate {key}",
                 )
 
 
 def _taints(pod: PodOf) -> Iterator[tuple[str, str, str]]:
-    """Yield (key, value, whose) of each taint that GKE does not tolerate for the pod itself.
+    """Yield (key, value, whose) for each taint that GKE does not tolerate automatically.
 
-    It does tolerate the accelerator of pods that ask for one, and the class they choose.
+    GKE adds tolerations for requested accelerators and selected compute classes.
     """
     listed = rungs_of(pod)
     if any(rung.is_spot for rung in listed) or pod.node_label(_SPOT) == "true":
         yield _SPOT, "true", "spot nodes"
     if pod.node_label(_QUEUED) == "true":
-        yield _QUEUED, "true", "nodes of queued provisioning"
+        yield _QUEUED, "true", "queued provisioning nodes"
     asked = {resource_of(container) for container in pod.containers} - {None}
     if asked or not listed:
         return
@@ -48,7 +48,7 @@ def _taints(pod: PodOf) -> Iterator[tuple[str, str, str]]:
 
 RULE = Invariant(
     name="tolerations-match-rungs",
-    description="Pods tolerate the taints of every rung they may land on.",
+    description="Pods tolerate the taints of every rung that they may run on.",
     reference="google/skills gke-compute-classes: spot and accelerator taints",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""The cluster is new enough for what its classes say."""
+"""The cluster version supports the fields that its compute classes use."""
 
 import re
 from collections.abc import Iterator
@@ -28,14 +28,14 @@ def _findings(world: World, each: Obj, field: str, feature: str) -> Iterator[Fin
             field,
             None,
             f"it needs GKE {least}, and the cluster's version was not read",
-            "compare with the cluster",
+            "compare with the cluster's version",
         )
     elif _key(found) < _key(least):
         yield broken(
             each,
             field,
             found,
-            f"the cluster may be as old as {found}, it needs {least}",
+            f"the cluster version may be as old as {found}, it needs {least}",
             f"set the cluster's minimum to {least}",
         )
 
@@ -55,7 +55,7 @@ def _key(version: str) -> tuple[int, ...]:
 
 RULE = Invariant(
     name="class-fields-known",
-    description="The cluster's oldest version has the fields that its classes use.",
+    description="The cluster's minimum version supports the fields that its classes use.",
     reference="ComputeClass reference; AICR #1255: a floor that is too low",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""A disk that several pods use can be attached to several nodes."""
+"""Disks that several pods use have an access mode that several nodes can attach."""
 
 from collections.abc import Iterator
 
@@ -32,8 +32,8 @@ def _findings(pod: PodOf, name: str, claim: Obj, read_only: object) -> Iterator[
             claim,
             field,
             ", ".join(modes),
-            f"{pod.obj.title} has up to {most} pods that mount it, on as many nodes",
-            "use ReadOnlyMany for weights, ReadWriteMany for files that are written",
+            f"{pod.obj.title} has up to {most} pods that mount it, possibly on as many nodes",
+            "use ReadOnlyMany for weights, ReadWriteMany for writable files",
         )
     if not _is_hyperdisk_ml(pod.world, claim):
         return
@@ -42,7 +42,7 @@ def _findings(pod: PodOf, name: str, claim: Obj, read_only: object) -> Iterator[
             claim,
             field,
             ", ".join(modes),
-            "Hyperdisk ML is read by many nodes, written by none",
+            "many nodes can read a Hyperdisk ML volume, but not write to it",
             "write ReadOnlyMany",
         )
     mounts = [
@@ -57,7 +57,7 @@ def _findings(pod: PodOf, name: str, claim: Obj, read_only: object) -> Iterator[
             pod.at(f"spec.volumes[{name}]"),
             claim.name,
             "a Hyperdisk ML volume is mounted for writing, which fails on the second node",
-            "write readOnly: true in the volume or the mount",
+            "set readOnly: true in the volume or the mount",
         )
 
 
@@ -82,8 +82,7 @@ def _is_hyperdisk_ml(world: Objects, claim: Obj) -> bool:
 
 RULE = Invariant(
     name="volume-access",
-    description="Claims of several pods are of a mode that several nodes may attach; weights are "
-    "read.",
+    description="Claims of several pods allow access from several nodes; weights are read-only.",
     reference="Hyperdisk ML on GKE; gcp-pd-csi #1591, #2058: multi-attach surprises",
     check=_check,
 )

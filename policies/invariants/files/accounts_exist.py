@@ -1,4 +1,4 @@
-"""The service account of a pod exists."""
+"""Service accounts of pods exist."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,8 @@ from policies.framework.reading import at
 from policies.framework.rule import Invariant
 from policies.objects.world import World
 
-_BECAUSE = ("no ServiceAccount of this name is in the namespace", "name one that is, or add it")
-_UNREAD = ("no ServiceAccount of the namespace was read", "check the accounts, too")
+_BECAUSE = ("no ServiceAccount of this name is in the namespace", "use an existing one, or add it")
+_UNREAD = ("no ServiceAccounts of the namespace were read", "also check the service accounts")
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -24,7 +24,7 @@ def _check(world: World) -> Iterator[Finding]:
 
 RULE = Invariant(
     name="accounts-exist",
-    description="Pods run as service accounts that exist.",
+    description="Pods use existing service accounts.",
     reference="Kubernetes: pods of a missing account are refused",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""Pods that read a bucket have an identity of their own that may."""
+"""Pods that read a bucket have a service account of their own with access to it."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ def _findings(pod: PodOf) -> Iterator[Finding]:
             pod.obj,
             field,
             name,
-            "reads a bucket as the namespace's default account",
+            "reads a bucket as the namespace's default service account",
             "give it a service account of its own, with a role on the bucket",
         )
         return
@@ -48,7 +48,7 @@ def _findings(pod: PodOf) -> Iterator[Finding]:
             pod.obj,
             field,
             name,
-            "which roles the account has on the bucket is in no Kubernetes object",
+            "Kubernetes objects do not show which roles the account has on the bucket",
             f"bind principal://…/ns/{namespace}/sa/{name} to the bucket, or annotate {_ANNOTATION}",
         )
     elif not any(_binds(each, namespace, name) for each in world.resources):
@@ -57,12 +57,12 @@ def _findings(pod: PodOf) -> Iterator[Finding]:
             field,
             name,
             "has no role on any bucket",
-            "bind it to the bucket it reads",
+            "grant it access to the bucket that it reads",
         )
 
 
 def _is_reference(resource: dict[str, object]) -> bool:
-    """Return whether a resource is a reference to a platform, which grants its buckets itself."""
+    """Return whether a resource references a platform, which grants access to its buckets."""
     return resource.get("type") == STACK_REFERENCE
 
 
@@ -75,7 +75,7 @@ def _binds(resource: dict[str, object], namespace: str, name: str) -> bool:
 
 RULE = Invariant(
     name="bucket-identity",
-    description="Pods that read buckets run as an account of their own that is bound to them.",
+    description="Pods that read buckets use a service account of their own with access to them.",
     reference="Workload Identity Federation for GKE; gcs-fuse-csi-driver",
     check=_check,
 )

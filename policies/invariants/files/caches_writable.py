@@ -1,4 +1,4 @@
-"""What is compiled or downloaded goes to a volume that may be written."""
+"""Caches for compiled or downloaded files are on a writable volume."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def _check(world: World) -> Iterator[Finding]:
                     container.pod.obj,
                     f"{container.path}.env[{name}]",
                     path,
-                    "the volume there is mounted read-only: the cache is never written",
+                    "the volume is mounted read-only: the cache is never written",
                     "mount it for writing, or set the variable to another volume",
                 )
 
@@ -43,7 +43,7 @@ def _is_read_only(container: Container, path: str) -> bool:
 
 RULE = Invariant(
     name="caches-are-writable",
-    description="Variables that name a cache name a volume that is mounted for writing.",
+    description="Cache directories in variables are on volumes mounted for writing.",
     reference="tpu-inference #606: compile cache not reused",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""A pod with a Cloud Storage FUSE volume is annotated so that it gets the sidecar."""
+"""Pods with Cloud Storage FUSE volumes have the annotation that injects the sidecar."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The FUSE sidecar has the memory, disk and CPU that reading weights takes."""
+"""The FUSE sidecar has enough memory, disk and CPU to read weights."""
 
 from collections.abc import Iterator
 
@@ -47,13 +47,13 @@ def _limits(pod: PodOf) -> Iterator[Finding]:
             pod.at("metadata.annotations"),
             None,
             f"{', '.join(missing)} not set: the defaults (0.25 CPU, 256 MiB, 5 GiB) throttle "
-            "the reading of weights",
-            'set them; "0" is without limit',
+            "the loading of weights",
+            'set them; "0" means no limit',
         )
 
 
 def _streams(pod: PodOf) -> bool:
-    """Return whether the weights are streamed past the mount, so that nothing is cached."""
+    """Return whether the engine streams the weights without the mount, so nothing is cached."""
     for each in pod.containers:
         server = engine(each)
         if server is not None and (server.model or "").startswith("gs://"):
@@ -63,8 +63,7 @@ def _streams(pod: PodOf) -> bool:
 
 RULE = Invariant(
     name="fuse-sidecar",
-    description="Servers that read weights through FUSE set the sidecar's limits and a place to "
-    "cache.",
+    description="Servers that read weights through FUSE set sidecar resources and a cache volume.",
     reference="GoogleCloudPlatform/gcs-fuse-csi-driver; accelerated-platforms serving manifests",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""Every variable and argument that names a folder of a pod's own names one that is mounted."""
+"""Folders that a server's variables and arguments name are on a mounted volume."""
 
 import re
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from policies.objects.world import World
 
 _HOLDERS = re.compile(r"(^HOME|_CACHE|_DIR|_DIRECTORY|_FOLDER|_HOME|_PATH|_ROOT)$")
 _SEARCHED = frozenset(["CPATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "PATH", "PYTHONPATH"])
-# Folders that images bring along, or that the kubelet, the driver or the kernel provide.
+# Folders that images contain, or that the kubelet, the driver or the kernel provide.
 _OF_THE_IMAGE = re.compile(
     r"/(app|bin|dev|etc|home/kubernetes|lib|lib64|opt|proc|root|run|sbin|sys|tmp|usr|var|workspace)"
     r"(/|\Z)"
 )
-# A cache that is lost with the container is a fault wherever it lies.
+# A cache that is lost with the container is always a fault.
 _CACHES = frozenset(["JAX_COMPILATION_CACHE_DIR", "VLLM_XLA_CACHE_PATH"])
 _FLAGS = (
     "--model",
@@ -65,15 +65,15 @@ def _missing(container: Container, field: str, path: str) -> Finding:
         container.pod.obj,
         field,
         path,
-        "no volume is mounted there: what is written is lost with the container, and nothing is "
-        "there to read",
-        f"mount a volume that holds {path}",
+        "no volume is mounted there: written files are lost with the container, and there "
+        "is nothing to read",
+        f"mount a volume that contains {path}",
     )
 
 
 RULE = Invariant(
     name="paths-are-mounted",
-    description="Every variable and argument of a server that names a folder has a mount.",
+    description="Every folder in a server's variables and arguments is on a mounted volume.",
     reference="accelerated-platforms online-inference base: VLLM_XLA_CACHE_PATH=/data, no volume",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""What a pod mounts is there: the volume, its claim, the claim's volume, its ConfigMap."""
+"""Mounted volumes exist, as do their claims, persistent volumes and ConfigMaps."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from policies.objects.world import World
 
 _CLAIMS = "persistentVolumeClaim"
 _EVERYWHERE = "kube-root-ca.crt"
-"""A ConfigMap that Kubernetes itself keeps in each namespace."""
+"""A ConfigMap that Kubernetes maintains in every namespace."""
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def _mounts(pod: PodOf) -> Iterator[Finding]:
                     pod.obj,
                     f"{container.path}.volumeMounts",
                     name,
-                    "the pod has no volume of this name",
+                    "the pod has no volume with this name",
                     "add the volume, or mount another",
                 )
 
@@ -54,13 +54,13 @@ def _has(pod: PodOf, kind: str, name: str) -> bool:
 def _absent(pod: PodOf, kind: str, field: str, name: str) -> Iterator[Finding]:
     is_read = any(each.namespace == pod.obj.namespace for each in pod.world.of(kind))
     unread = (f"no {kind} of the namespace was read", f"check the {kind}s, too")
-    because = (f"no {kind} of this name is in the namespace", "name one that is, or add it")
+    because = (f"no {kind} of this name is in the namespace", "use an existing one, or add it")
     yield absent(pod.obj, field, name, because, None if is_read else unread)
 
 
 RULE = Invariant(
     name="volumes-exist",
-    description="Mounts name volumes, and volumes claims and ConfigMaps that exist.",
+    description="Mounts reference existing volumes, and volumes existing claims and ConfigMaps.",
     reference="Kubernetes: pods with a missing volume stay in ContainerCreating",
     check=_check,
 )

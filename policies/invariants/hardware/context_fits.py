@@ -1,4 +1,4 @@
-"""Engines allow no longer context than their model was trained for."""
+"""Engine context lengths do not exceed those of the model."""
 
 from collections.abc import Iterator
 
@@ -22,15 +22,15 @@ def _check(world: World) -> Iterator[Finding]:
                 obj,
                 field,
                 written,
-                "the value is no number in the objects that were read",
-                "check the ConfigMap that it comes from, too",
+                "the value is not a number in the objects that were read",
+                "also check the ConfigMap that defines it",
             )
         elif most is None:
             yield unknown(
                 obj,
                 field,
                 written,
-                f"the longest context of {server.model} is not known",
+                f"the maximum context of {server.model} is not known",
                 "compare with max_position_embeddings in its config.json",
             )
         elif int(written) > most and not server.container.line.has(
@@ -40,14 +40,14 @@ def _check(world: World) -> Iterator[Finding]:
                 obj,
                 field,
                 written,
-                f"{server.model} was made for {most} tokens: the engine does not start",
+                f"{server.model} supports at most {most} tokens: the engine does not start",
                 f"write {most} or less, or scale its positions",
             )
 
 
 RULE = Invariant(
     name="context-fits-model",
-    description="The longest sequence of an engine is within what its model was made for.",
+    description="An engine's maximum context length is within that of its model.",
     reference="vLLM refuses --max-model-len above max_position_embeddings",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""A group of pods has as many pods as its TPU slice has hosts."""
+"""The group size of a LeaderWorkerSet equals the number of hosts of its TPU slice."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,7 @@ def _findings(pod: PodOf, asked: int) -> Iterator[Finding]:
             pod.at("spec.nodeSelector"),
             None,
             "neither a topology nor its class was read",
-            "check the ComputeClass, too",
+            "also check the ComputeClass",
         )
     for topology in topologies:
         chips = chips_of(str(topology))
@@ -48,7 +48,7 @@ def _findings(pod: PodOf, asked: int) -> Iterator[Finding]:
 
 RULE = Invariant(
     name="group-size-is-hosts",
-    description="The size of a LeaderWorkerSet is the number of hosts of its topology.",
+    description="The size of a LeaderWorkerSet equals the number of hosts in its topology.",
     reference="GKE: multi-host TPU slices are whole; LeaderWorkerSet API",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""Pods that use a node's accelerator without asking for it keep off each other's nodes."""
+"""Pods that use accelerators without requesting them never share a node."""
 
 from collections.abc import Iterator
 
@@ -25,13 +25,13 @@ def _check(world: World) -> Iterator[Finding]:
             pod.obj,
             pod.at("spec.affinity.podAntiAffinity"),
             None,
-            "uses accelerators that it asks for in no resource: two pods may share a node's chips",
-            f"require pod anti-affinity over {_HOST}, or ask for the resource",
+            "uses accelerators without requesting them: two pods may share a node's chips",
+            f"require pod anti-affinity over {_HOST}, or request the resource",
         )
 
 
 def _takes(server: Engine) -> bool:
-    """Return whether a container reaches for a device: it is privileged and asks for none."""
+    """Return whether a container uses a device without requesting it: it is privileged."""
     container = server.container
     return resource_of(container) is None and (
         at(container.body, "securityContext", "privileged") is True
@@ -47,7 +47,7 @@ def _apart(pod: PodOf) -> bool:
 
 RULE = Invariant(
     name="one-pod-a-node",
-    description="Pods that use accelerators without asking for them require a node of their own.",
+    description="Pods that use accelerators without requesting them require a node of their own.",
     reference="ai-on-gke vLLM fungibility tutorial: privileged containers without a resource",
     check=_check,
 )

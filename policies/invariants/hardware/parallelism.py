@@ -1,11 +1,11 @@
-"""A model is split over exactly the chips that its pods ask for."""
+"""A model's parallelism equals the number of devices that its pods request."""
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.accelerators import accelerator, names_by_gke_type
 from policies.framework.finding import Finding, broken, unknown
 from policies.framework.rule import Invariant
-from policies.objects.accelerators import TPU, by_gke_type, resource_of
+from policies.objects.accelerators import TPU, resource_of
 from policies.objects.compute_classes import rungs_of
 from policies.objects.engines import Engine, engines, leads
 from policies.objects.world import World
@@ -22,24 +22,25 @@ def _findings(server: Engine, resource: str) -> Iterator[Finding]:
     container, pod = server.container, server.container.pod
     field = f"{container.path}.args"
     if server.tensor is None and server.kind not in {"vllm", "sglang"}:
-        if server.kind != "tgi":  # it takes every GPU it sees
+        if server.kind != "tgi":  # it uses all visible GPUs
             yield unknown(
                 pod.obj,
                 field,
                 None,
-                f"how {server.kind} splits the model is in a file of its own",
-                "give the size as an argument",
+                f"how {server.kind} splits the model is in a separate file",
+                "set the size as an argument",
             )
         return
-    written = [server.tensor or "1", server.pipeline or "1", server.local_replicas or "1"]
+    copies = server.replicas if server.has_expert_parallelism else server.local_replicas
+    written = [server.tensor or "1", server.pipeline or "1", copies or "1"]
     unclear = [value for value in written if not value.isdigit()]
     if unclear:
         yield unknown(
             pod.obj,
             field,
             unclear[0],
-            "the variable has no value in the objects that were read",
-            "check the ConfigMap that it comes from, too",
+            "the objects that were read do not set the variable",
+            "also check the ConfigMap that defines it",
         )
         return
     per_chip = _devices_per_chip(server, resource)
@@ -51,7 +52,7 @@ def _findings(server: Engine, resource: str) -> Iterator[Finding]:
             pod.obj,
             field,
             f"tensor parallelism {written[0]}, pipeline {written[1]}",
-            f"the model is split {used} ways, the pods ask for {asked} devices{over} ({resource})",
+            f"the model is split {used} ways, the pods request {asked} devices{over} ({resource})",
             f"split it {asked} ways, or ask for {used // per_chip or 1} chips",
         )
 
@@ -62,13 +63,13 @@ def _devices_per_chip(server: Engine, resource: str) -> int:
     pod = server.container.pod
     kind = pod.node_label("cloud.google.com/gke-tpu-accelerator")
     kinds = {kind} if kind else {rung.offer[0] for rung in rungs_of(pod)}
-    names = [by_gke_type()[each] for each in kinds if each in by_gke_type()]
+    names = [names_by_gke_type()[each] for each in kinds if each in names_by_gke_type()]
     return max((accelerator(name).devices_per_chip for name in names), default=1)
 
 
 RULE = Invariant(
     name="parallelism-is-chips",
-    description="Tensor times pipeline parallelism is the number of devices the pods ask for.",
-    reference="vLLM and SGLang parallelism; kept by hand in published manifests",
+    description="Tensor times pipeline parallelism equals the number of devices that pods request.",
+    reference="vLLM and SGLang parallelism; manually maintained in published manifests",
     check=_check,
 )

@@ -1,12 +1,14 @@
-"""Every rung a model may land on has the memory for its weights."""
+"""Every rung that a model may run on has enough memory for its weights."""
 
+import json
 from collections.abc import Iterator
+from typing import cast
 
-from gke_inference.catalogue.accelerators import accelerator
-from gke_inference.sizing.memory import UTILISATION, Loaded, room
+from gke_inference.catalogue.accelerators import accelerator, names_by_gke_type
+from gke_inference.sizing.memory import UTILISATION, Loaded, expert_part, room
 from policies.framework.finding import Finding, broken, unknown
 from policies.framework.rule import Invariant
-from policies.objects.accelerators import by_gke_type, resource_of
+from policies.objects.accelerators import resource_of
 from policies.objects.compute_classes import rungs_of
 from policies.objects.engines import Engine, engines, leads
 from policies.objects.models import loaded_of
@@ -27,8 +29,8 @@ def _check(world: World) -> Iterator[Finding]:
                 pod.obj,
                 f"{server.container.path}.args",
                 server.model,
-                "the size of the model is not in its name",
-                "name it as published, with its size",
+                "the model's name does not contain its size",
+                "use its published name, with its size",
             )
             continue
         yield from _findings(server, resource, model)
@@ -46,22 +48,25 @@ def _findings(server: Engine, resource: str, model: Loaded) -> Iterator[Finding]
             pod.at("spec.nodeSelector"),
             pod.compute_class,
             "which accelerator the pods get was not read",
-            "check the ComputeClass, too",
+            "also check the ComputeClass",
         )
     chips = (container.amount(resource) or 0) * pod.hosts
     share = _number(container.line.flag("--gpu-memory-utilization", "--mem-fraction-static"))
     for offer in sorted(str(each) for each in offers):
-        name = by_gke_type().get(offer)
+        name = names_by_gke_type().get(offer)
         if name is None:
             yield unknown(
                 pod.obj,
                 pod.at("spec.nodeSelector"),
                 offer,
-                "the accelerator is not catalogued",
+                "the accelerator is not in the catalog",
                 "add it to components/gke_inference/catalogue/data/accelerators.yaml",
             )
             continue
-        tensor, stages = _split(server, chips * accelerator(name).devices_per_chip)
+        devices = chips * accelerator(name).devices_per_chip
+        tensor, stages = _split(server, devices)
+        if server.has_expert_parallelism:
+            model = expert_part(model, devices, tensor, _redundant(server))
         found = room(model, name, tensor=tensor, stages=stages, share=share or UTILISATION)
         if found.problem is not None:
             yield broken(
@@ -69,14 +74,25 @@ def _findings(server: Engine, resource: str, model: Loaded) -> Iterator[Finding]
                 f"{container.path}.resources",
                 f"{chips} x {name}",
                 f"{server.model} {found.problem}",
-                "take more chips, a larger one, fewer bits a weight or a shorter context",
+                "use more or larger chips, fewer bits per weight or a shorter context",
             )
 
 
 def _split(server: Engine, devices: int) -> tuple[int, int]:
-    """Return devices of a stage, and stages; every device where the flags do not say."""
+    """Return devices per stage and number of stages; all devices if no flag sets them."""
     stages = _whole(server.pipeline) or 1
     return _whole(server.tensor) or max(1, devices // stages), stages
+
+
+def _redundant(server: Engine) -> int:
+    """Return the additional copies of experts, which take memory like the others."""
+    text = server.container.line.flag("--eplb-config")
+    try:
+        found: object = json.loads(text or "{}")
+    except ValueError:
+        return 0
+    count = cast("dict[str, object]", found).get("num_redundant_experts", 0)
+    return count if isinstance(count, int) else 0
 
 
 def _whole(text: str | None) -> int:
@@ -92,8 +108,7 @@ def _number(text: str | None) -> float | None:
 
 RULE = Invariant(
     name="rung-holds-model",
-    description="Weights, and what an engine needs beside them, fit into the devices of every "
-    "rung.",
+    description="Weights and engine overhead fit into the device memory of every rung.",
     reference="this project's fit arithmetic: gke_inference.sizing.memory",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""Processes that serve one model together on GPUs have shared memory to talk through."""
+"""Processes that serve one model on several GPUs have enough shared memory."""
 
 import re
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _check(world: World) -> Iterator[Finding]:
                 field,
                 at(volume, "name"),
                 f"{_PATH} is a folder on the node's disk",
-                "write medium: Memory",
+                "set medium: Memory",
             )
         elif size is not None and size < _LEAST_MIB:
             yield broken(
@@ -48,7 +48,7 @@ def _check(world: World) -> Iterator[Finding]:
                 field,
                 at(volume, "emptyDir", "sizeLimit"),
                 f"{_PATH} has {size:.0f} MiB for {devices} GPUs",
-                "give it at least 1Gi",
+                "set at least 1Gi",
             )
 
 
@@ -59,7 +59,7 @@ def _mib(quantity: str) -> float | None:
 
 RULE = Invariant(
     name="shared-memory",
-    description="Pods with several GPUs mount memory of at least 1 GiB at /dev/shm.",
+    description="Pods with several GPUs mount at least 1 GiB of memory at /dev/shm.",
     reference="vLLM: docker and Kubernetes deployment (tensor parallelism and NCCL need it)",
     check=_check,
 )

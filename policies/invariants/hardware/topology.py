@@ -1,4 +1,4 @@
-"""The chips of a TPU topology are the chips that the pods of one replica ask for."""
+"""The chips of a TPU topology equal the chips that the pods of one replica request."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,14 @@ from policies.objects.compute_classes import rungs_of
 from policies.objects.pods import Container
 from policies.objects.world import World
 
+_GROUPS = ("LeaderWorkerSet", "RayCluster")  # the former has a rule of its own
 _LABEL = "cloud.google.com/gke-tpu-topology"
 
 
 def _check(world: World) -> Iterator[Finding]:
     for container in world.containers:
         asked = container.amount(TPU)
-        if asked is not None and container.pod.obj.kind != "LeaderWorkerSet":
+        if asked is not None and container.pod.obj.kind not in _GROUPS:
             yield from _findings(container, asked)
 
 
@@ -38,8 +39,8 @@ def _findings(container: Container, asked: int) -> Iterator[Finding]:
                 pod.obj,
                 pod.at(field),
                 topology,
-                "the topology is no product such as 2x4",
-                "write the topology",
+                "the topology is not a product such as 2x4",
+                "set the topology",
             )
         elif chips != asked * pod.hosts:
             hosts = f" on each of {pod.hosts} hosts" if pod.hosts > 1 else ""
@@ -54,7 +55,7 @@ def _findings(container: Container, asked: int) -> Iterator[Finding]:
 
 RULE = Invariant(
     name="topology-is-chips",
-    description="The product of a TPU topology is the chips that a replica asks for.",
-    reference="GKE: plan TPUs; kept by hand in published manifests",
+    description="The chips of a TPU topology equal the chips that a replica requests.",
+    reference="GKE: plan TPUs; manually maintained in published manifests",
     check=_check,
 )

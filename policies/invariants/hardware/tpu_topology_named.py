@@ -1,4 +1,4 @@
-"""A pod that asks for TPU chips says of which topology."""
+"""Pods that request TPU chips select a topology."""
 
 from collections.abc import Iterator
 
@@ -21,14 +21,14 @@ def _check(world: World) -> Iterator[Finding]:
                 pod.obj,
                 pod.at("spec.nodeSelector"),
                 None,
-                f"asks for {TPU} and does not say {' and '.join(missing)}: no node is ever made",
+                f"asks for {TPU} and does not say {' and '.join(missing)}: no node is ever created",
                 "select type and topology, or a compute class",
             )
 
 
 RULE = Invariant(
     name="tpu-names-topology",
-    description="Pods with TPU chips select type and topology, or a compute class.",
+    description="Pods with TPU chips select a type and topology, or a compute class.",
     reference="GKE: deploy TPU workloads",
     check=_check,
 )

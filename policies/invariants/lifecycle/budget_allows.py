@@ -1,4 +1,4 @@
-"""A disruption budget lets nodes be drained, and covers more than one replica."""
+"""Disruption budgets allow node drains, and cover more than one replica."""
 
 from collections.abc import Iterator
 
@@ -17,8 +17,8 @@ def _check(world: World) -> Iterator[Finding]:
                 budget,
                 "spec.maxUnavailable",
                 most,
-                "no pod may ever be moved: upgrades wait for an hour, then take it, and a class "
-                "cannot move it to a better rung",
+                "no pod may ever be evicted: upgrades wait for an hour, then evict it anyway, and "
+                "a class cannot move it to a better rung",
                 "write 1",
             )
         least = budget.at("spec", "minAvailable")
@@ -30,13 +30,13 @@ def _check(world: World) -> Iterator[Finding]:
                 budget,
                 "spec.minAvailable",
                 least,
-                f"its pods number {replicas or 'fewer'} at least: none may ever be moved",
+                f"its pods number {replicas or 'fewer'} at least: none may ever be evicted",
                 "write maxUnavailable: 1",
             )
 
 
 def _replicas(world: World, budget: Obj) -> int:
-    """Return how many pods there are when least is going on: what the autoscalers leave."""
+    """Return the minimum number of pods, considering autoscalers."""
     total = 0
     for pod in world.selected(budget.namespace, section(budget.body, "spec", "selector")):
         scalers = [
@@ -51,7 +51,7 @@ def _replicas(world: World, budget: Obj) -> int:
 
 RULE = Invariant(
     name="budget-allows",
-    description="Disruption budgets let one pod be moved at a time.",
+    description="Disruption budgets allow evicting one pod at a time.",
     reference="google/skills gke-compute-classes: maxUnavailable 0 blocks active migration",
     check=_check,
 )

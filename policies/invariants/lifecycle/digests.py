@@ -1,4 +1,4 @@
-"""Images are named by what they contain."""
+"""Images are referenced by digest."""
 
 import re
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ def _check(world: World) -> Iterator[Finding]:
                 container.pod.obj,
                 f"{container.path}.image",
                 container.image,
-                "which bytes run is not said: a tag can be moved",
-                "write the digest behind the tag: @sha256:…",
+                "the content is not fixed: a tag can be moved",
+                "append the digest to the tag: @sha256:…",
             )
 
 
 RULE = Invariant(
     name="images-have-digests",
-    description="Images are named by digest.",
+    description="Images are referenced by digest.",
     reference="this project's version lock; llm-d #2207: a mutable tag broke every guide at once",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""Servers finish what they have begun before they go."""
+"""Servers finish their requests before they stop."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from policies.objects.world import World
 from workloads.engine.node import SPOT_POD_SECONDS
 
 _DEFAULT_GRACE = 30
-_ONLINE = ("Deployment", "LeaderWorkerSet", "StatefulSet")
+_ONLINE = ("Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet")
 _SLEEP = re.compile(r"\bsleep[ (]+(\d+(?:\.\d+)?)")
 
 
@@ -32,8 +32,7 @@ def _findings(server: Engine) -> Iterator[Finding]:
             pod.obj,
             field,
             None,
-            "the load balancer still sends requests to a server that has begun to stop, and "
-            "streams are cut",
+            "the load balancer still sends requests to a stopping server, and streams are cut off",
             "add a preStop hook that waits, or --shutdown-timeout",
         )
         return
@@ -45,21 +44,21 @@ def _findings(server: Engine) -> Iterator[Finding]:
             pod.obj,
             pod.at("spec.terminationGracePeriodSeconds"),
             grace,
-            f"the preStop hook alone waits {waits:g} s: the server is killed in it",
-            f"write more than {waits:g} and the longest request",
+            f"the preStop hook alone waits {waits:g} s: the server is killed during the hook",
+            f"write more than {waits:g} plus the longest request",
         )
     if waits >= SPOT_POD_SECONDS and any(rung.is_spot for rung in rungs_of(pod)):
         yield broken(
             pod.obj,
             field,
             f"{waits:g} s",
-            f"on a spot rung a pod has {SPOT_POD_SECONDS:g} s: nothing is left to finish in",
+            f"on a spot rung a pod has {SPOT_POD_SECONDS:g} s: no time is left to finish requests",
             f"wait well below {SPOT_POD_SECONDS:g} s before the server is stopped",
         )
 
 
 def _waits(hook: object) -> float:
-    """Return the seconds a hook waits at least: its sleep, not loops that end when it is idle."""
+    """Return the minimum wait of a hook in seconds: its sleep, without loops that wait for idle."""
     fixed = at(hook, "sleep", "seconds")
     if fixed is not None:
         return float(fixed)
@@ -70,8 +69,7 @@ def _waits(hook: object) -> float:
 
 RULE = Invariant(
     name="servers-drain",
-    description="Servers wait before they stop, within their grace period and a spot node's "
-    "notice.",
+    description="Servers drain before they stop, within their grace period and the Spot notice.",
     reference="dynamo #13559, AIBrix #553, kthena #1589: requests are killed at scale-down",
     check=_check,
 )

@@ -8,10 +8,10 @@ from policies.framework.rule import Invariant
 from policies.objects.world import World
 
 _BECAUSE = (
-    "there is no such PriorityClass: the pods are refused",
-    "name one that exists, or add it",
+    "the PriorityClass does not exist: the pods are rejected",
+    "use an existing one, or add it",
 )
-_UNREAD = ("no PriorityClass was read", "check the classes, too")
+_UNREAD = ("no PriorityClass was read", "also check the classes")
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -30,7 +30,7 @@ def _check(world: World) -> Iterator[Finding]:
 
 RULE = Invariant(
     name="priority-exists",
-    description="Priority classes of pods are defined.",
+    description="Priority classes of pods exist.",
     reference="Kubernetes: pod priority and preemption",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""A server is not restarted while it still loads and compiles."""
+"""Probes do not restart a server while it loads and compiles."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from policies.objects.models import loaded_of
 from policies.objects.world import World
 
 _AMPLE_SECONDS = 1800
-"""Enough for what is known: a TPU that compiles for half an hour at worst."""
+"""Enough for all known cases: a TPU server compiles for up to half an hour."""
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -33,7 +33,7 @@ def _findings(server: Engine) -> Iterator[Finding]:
             obj,
             f"{container.path}.{field}",
             f"{window:g} s",
-            "how long the model loads is not known: its size is not in its name",
+            "the loading time is unknown: the model's name does not contain its size",
             f"allow {_AMPLE_SECONDS} s",
         )
         return
@@ -46,13 +46,13 @@ def _findings(server: Engine) -> Iterator[Finding]:
             f"{container.path}.{field}",
             f"{window:g} s",
             f"a first start takes about {needed:.0f} s ({size:.0f} GB of weights, and compiling): "
-            "it is killed and starts again, for ever",
+            "it is killed and restarted forever",
             f"allow {max(_AMPLE_SECONDS, 2 * needed):.0f} s in startupProbe",
         )
 
 
 def _window(container: Properties) -> tuple[float | None, str]:
-    """Return the seconds until a container that does not answer is restarted; None for never."""
+    """Return the seconds until an unresponsive container is restarted, or None for never."""
     for name in ("startupProbe", "livenessProbe"):
         probe = at(container, name)
         if probe is not None:
@@ -64,7 +64,7 @@ def _window(container: Properties) -> tuple[float | None, str]:
 
 RULE = Invariant(
     name="startup-window",
-    description="Probes let a server load its weights and compile before they restart it.",
+    description="Probes give a server time to load weights and compile before a restart.",
     reference="the planner's cold start: planner/data/coldstart.yaml, which has the sources",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""Adapters have slots, and the engine accepts adapters."""
+"""The engine has LoRA enabled and enough slots for its adapters."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def _findings(server: Engine) -> Iterator[Finding]:
                 obj,
                 f"{field}[--enable-lora]",
                 None,
-                "adapters or their slots are given, and the engine takes none",
+                "adapters or slots are configured, but LoRA is not enabled",
                 "add --enable-lora",
             )
         return
@@ -38,8 +38,8 @@ def _findings(server: Engine) -> Iterator[Finding]:
             obj,
             field,
             slots,
-            "the variable has no value in the objects that were read",
-            "check the ConfigMap that it comes from, too",
+            "the objects that were read do not set the variable",
+            "also check the ConfigMap that defines it",
         )
         return
     kept = int(held) if held else int(slots)
@@ -56,15 +56,15 @@ def _findings(server: Engine) -> Iterator[Finding]:
             obj,
             f"{field}[--max-cpu-loras]",
             held or slots,
-            f"{count} adapters are given and {kept} are kept: requests read the others from "
-            "storage again and again",
+            f"{count} adapters are configured and {kept} are kept: requests repeatedly load the "
+            "others from storage",
             f"write --max-cpu-loras={count}",
         )
 
 
 RULE = Invariant(
     name="adapters-fit",
-    description="Adapters are switched on, and as many are kept in memory as are given.",
+    description="LoRA is enabled, with enough memory slots for all adapters.",
     reference="vLLM: LoRA adapters; AIBrix #801, production-stack #331",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""No object is of an API version that is gone."""
+"""Objects use API versions that are still served."""
 
 from collections.abc import Iterator
 
@@ -18,14 +18,14 @@ def _check(world: World) -> Iterator[Finding]:
                 each,
                 "apiVersion",
                 version,
-                "this version is not served any more",
+                "this version is no longer served",
                 f"write {successor}",
             )
 
 
 RULE = Invariant(
     name="current-apis",
-    description="Every object is of an API version that is served.",
+    description="Every object uses an API version that is still served.",
     reference="gateway-api-inference-extension releases; ai-on-gke guides still have v1alpha2",
     check=_check,
 )

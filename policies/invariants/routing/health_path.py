@@ -1,4 +1,4 @@
-"""The health check asks the port and path at which the server answers."""
+"""Health checks use the port and path at which the server answers."""
 
 from collections.abc import Iterator
 
@@ -45,8 +45,8 @@ def _findings(policy: Obj, pod: PodOf) -> Iterator[Finding]:
                 policy,
                 f"{field}.{name}.port",
                 port,
-                f"{pod.obj.title} does not listen there",
-                "ask the port that serves",
+                f"{pod.obj.title} does not listen on it",
+                "use the serving port",
             )
         for container in pod.containers:
             server = engine(container)
@@ -55,7 +55,7 @@ def _findings(policy: Obj, pod: PodOf) -> Iterator[Finding]:
                     policy,
                     f"{field}.{name}.requestPath",
                     path,
-                    f"{server.kind} answers its health at {_PATHS[server.kind][0]}",
+                    f"{server.kind} serves its health check at {_PATHS[server.kind][0]}",
                     f"write {_PATHS[server.kind][0]}",
                 )
 
@@ -72,7 +72,7 @@ def _listens(pod: PodOf, port: int) -> bool:
 
 RULE = Invariant(
     name="health-checks-answer",
-    description="Health checks of the load balancer ask a port and a path that the server has.",
+    description="Load balancer health checks use a port and path that the server answers.",
     reference="gateway-api-inference-extension #476, #1591: gateway not programmed",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""What is scraped is a port of the pods."""
+"""Scraped ports are ports of the pods."""
 
 from collections.abc import Iterator
 
@@ -21,8 +21,8 @@ def _check(world: World) -> Iterator[Finding]:
                         each,
                         f"spec.endpoints[{index}].port",
                         port,
-                        f"{pod.obj.title} has no such port: nothing is scraped, in silence",
-                        "write the name or number of a containerPort",
+                        f"{pod.obj.title} has no such port: scraping silently finds nothing",
+                        "use the name or number of a containerPort",
                     )
 
 
@@ -38,7 +38,7 @@ def _has(pod: PodOf, port: object) -> bool:
 
 RULE = Invariant(
     name="monitored-ports",
-    description="PodMonitorings name ports that the selected pods have.",
+    description="PodMonitorings use ports that the selected pods expose.",
     reference="Managed Prometheus: targets without the port are dropped",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""The names by which a route tells models apart are names that its backend serves."""
+"""Model names in route matches are names that the backend serves."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def _check(world: World) -> Iterator[Finding]:
         target = world.find(each.kind, each.namespace, each.name)
         servers = servers_of(world, target) if target is not None else []
         if not servers or any(server.container.environment.get(_LIVE) for server in servers):
-            continue  # adapters may come while it serves
+            continue  # adapters may be added while it serves
         for name in _names(each.rule):
             silent = [one for one in servers if name not in one.served_names]
             rewritten = any(True for _ in world.of("InferenceModelRewrite"))
@@ -29,7 +29,7 @@ def _check(world: World) -> Iterator[Finding]:
                     name,
                     f"{each.kind} {each.name} serves {', '.join(servers[0].served_names)}: "
                     "requests get 404",
-                    "write a name of --served-model-name or --lora-modules",
+                    "use a name from --served-model-name or --lora-modules",
                 )
 
 
@@ -44,7 +44,7 @@ def _names(rule: object) -> list[str]:
 
 RULE = Invariant(
     name="names-are-served",
-    description="Routes that match a model's name lead to servers of that name.",
+    description="Routes that match a model name lead to servers that serve it.",
     reference="body-based routing: the model name of the request is the header",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""The picker cuts prompts into the blocks that the engine caches, and no further than it reads."""
+"""The picker's block size and prefix length match those of the engines."""
 
 from collections.abc import Iterator
 
@@ -39,9 +39,9 @@ def _block(plugin: PickerPlugin, server: Engine) -> Iterator[Finding]:
             plugin.config,
             f"{plugin.field}.parameters",
             tokens,
-            f"{server.container.pod.obj.title} does not say its block size, which the engine "
+            f"{server.container.pod.obj.title} does not set its block size, which the engine "
             "chooses on TPU",
-            "give the engine --block-size, or the picker autoTune: true",
+            "set --block-size on the engine, or autoTune: true on the picker",
         )
         return
     block = int(written) if written and written.isdigit() else _DEFAULT_BLOCK
@@ -50,14 +50,14 @@ def _block(plugin: PickerPlugin, server: Engine) -> Iterator[Finding]:
             plugin.config,
             f"{plugin.field}.parameters",
             f"{tokens:g} tokens",
-            f"{server.container.pod.obj.title} caches blocks of {block} tokens: prefixes are "
-            "looked up that are never cached",
-            f"write a block of {block} tokens, or autoTune: true",
+            f"{server.container.pod.obj.title} caches blocks of {block} tokens: the picker "
+            "looks up prefixes that are never cached",
+            f"set the block size to {block} tokens, or set autoTune: true",
         )
 
 
 def _tokens(plugin: PickerPlugin) -> float | None:
-    """Return the block size in tokens; `blockSize` alone is in characters."""
+    """Return the block size in tokens. `blockSize` alone is in characters."""
     given = plugin.parameters
     tokens = at(given, "blockSizeTokens") or at(given, "tokenProcessorConfig", "blockSize")
     tokens = tokens or at(given, "indexerConfig", "tokenProcessorConfig", "blockSize")
@@ -84,7 +84,7 @@ def _reach(plugin: PickerPlugin, server: Engine) -> Iterator[Finding]:
 
 RULE = Invariant(
     name="picker-agrees",
-    description="Block size and longest prefix of the picker are those of the engines it picks.",
+    description="The picker's block size and maximum prefix match those of its engines.",
     reference="llm-d optimized-baseline router values: kept equal by a comment",
     check=_check,
 )

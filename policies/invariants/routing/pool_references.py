@@ -1,4 +1,4 @@
-"""Objectives name a pool that exists, and the pool a picker that exists and listens."""
+"""Objectives reference existing pools, and pools reference existing pickers on the right port."""
 
 from collections.abc import Iterator
 
@@ -21,8 +21,8 @@ def _check(world: World) -> Iterator[Finding]:
                 pool,
                 field,
                 None,
-                "no picker chooses replicas: requests fail",
-                "name the picker's Service",
+                "there is no picker to choose replicas: requests fail",
+                "use the picker's Service",
             )
             continue
         name = str(at(reference, "name"))
@@ -40,7 +40,7 @@ def _check(world: World) -> Iterator[Finding]:
                 f"{field}.port",
                 port,
                 f"Service {name} has {', '.join(map(str, ports))}",
-                "name the picker's port",
+                "use the picker's port",
             )
 
 
@@ -49,7 +49,7 @@ def _named(world: World, obj: Obj, field: str, kind: str, name: str) -> Iterator
         return
     if any(each.namespace == obj.namespace for each in world.of(kind)):
         yield broken(
-            obj, field, name, f"no {kind} of this name is in the namespace", "name one that exists"
+            obj, field, name, f"no {kind} of this name is in the namespace", "use an existing one"
         )
     else:
         yield unknown(
@@ -59,7 +59,7 @@ def _named(world: World, obj: Obj, field: str, kind: str, name: str) -> Iterator
 
 RULE = Invariant(
     name="pool-references",
-    description="Objectives name pools, and pools the Service of a picker, that exist.",
+    description="Objectives reference existing pools, and pools an existing picker Service.",
     reference="Gateway API inference extension: InferencePool, InferenceObjective",
     check=_check,
 )

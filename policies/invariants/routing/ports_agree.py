@@ -1,4 +1,4 @@
-"""Service, InferencePool, probes and the engine mean the same port."""
+"""Services, InferencePools, probes and engines use the same port."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def _reached(obj: Obj, field: str, port: object, pods: list[PodOf]) -> Iterator[
             field,
             port,
             f"{pod.obj.title} listens on {', '.join(map(str, sorted(numbers)))}",
-            "name a port that the pods listen on",
+            "use a port that the pods listen on",
         )
 
 
@@ -78,8 +78,8 @@ def _own(container: Container) -> Iterator[Finding]:
                     pod.obj,
                     f"{container.path}.{probe}.{kind}.port",
                     port,
-                    "the container does not say on which ports it listens",
-                    "name its ports",
+                    "the container does not declare the ports that it listens on",
+                    "declare its ports",
                 )
             else:
                 yield broken(
@@ -87,13 +87,13 @@ def _own(container: Container) -> Iterator[Finding]:
                     f"{container.path}.{probe}.{kind}.port",
                     port,
                     f"the pod listens on {', '.join(map(str, sorted(numbers)))}",
-                    "ask a port that it listens on",
+                    "use a port that it listens on",
                 )
 
 
 RULE = Invariant(
     name="ports-agree",
     description="Pools, Services and probes use ports that the engine and its pod listen on.",
-    reference="kept by hand in published manifests; gateway-api-inference-extension #476",
+    reference="manually maintained in published manifests; gateway-api-inference-extension #476",
     check=_check,
 )

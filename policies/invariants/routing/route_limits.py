@@ -1,4 +1,4 @@
-"""A route has no more rules and matches than the API takes."""
+"""Routes stay within the API's limits on rules and matches."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def _check(world: World) -> Iterator[Finding]:
                 "spec.rules",
                 len(rules),
                 f"a route has at most {_RULES} rules",
-                "make several routes of it",
+                "split it into several routes",
             )
         for index, count in enumerate(counts):
             if count > _MATCHES:
@@ -28,9 +28,9 @@ def _check(world: World) -> Iterator[Finding]:
                     route,
                     f"spec.rules[{index}].matches",
                     count,
-                    f"a rule has at most {_MATCHES} matches: with exact names of adapters they "
-                    "run out",
-                    "make several routes of it, or match in the body router",
+                    f"a rule has at most {_MATCHES} matches: exact adapter names quickly "
+                    "exhaust them",
+                    "split the route, or match in the body-based router",
                 )
         if sum(counts) > _ALL_MATCHES and max(counts) <= _MATCHES:
             yield broken(
@@ -38,13 +38,13 @@ def _check(world: World) -> Iterator[Finding]:
                 "spec.rules[].matches",
                 sum(counts),
                 f"a route has at most {_ALL_MATCHES} matches",
-                "make several routes of it",
+                "split it into several routes",
             )
 
 
 RULE = Invariant(
     name="route-limits",
-    description="Routes have at most 16 rules, 64 matches a rule and 128 in all.",
+    description="Routes have at most 16 rules, 64 matches per rule and 128 matches in total.",
     reference="Gateway API HTTPRoute validation; kserve/website #749: 64 matches at 7 adapters",
     check=_check,
 )

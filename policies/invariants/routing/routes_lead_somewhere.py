@@ -1,4 +1,4 @@
-"""Routes lead to backends that exist, and that may be used from their namespace."""
+"""Backends of routes exist, and allow references from the route's namespace."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def _check(world: World) -> Iterator[Finding]:
                 each.route,
                 each.field,
                 f"{each.namespace}/{each.name}",
-                "is in another namespace, which grants nothing to this one",
+                "is in another namespace, which does not grant access to this one",
                 f"add a ReferenceGrant in {each.namespace}",
             )
     for route in world.of("GRPCRoute", "HTTPRoute"):
@@ -33,8 +33,8 @@ def _absent(world: World, each: Backend) -> Finding:
             each.route,
             each.field,
             shown,
-            "there is no such backend: requests get 500",
-            "name one that exists",
+            "the backend does not exist: requests fail with 500",
+            "use an existing one",
         )
     return unknown(
         each.route,
@@ -77,16 +77,16 @@ def _parents(world: World, route: Obj) -> Iterator[Finding]:
                 route,
                 field,
                 name,
-                "there is no such Gateway: the route is never attached",
-                "name one that exists",
+                "the Gateway does not exist: the route is never attached",
+                "use an existing one",
             )
         else:
-            yield unknown(route, field, name, "no Gateway was read", "check the Gateway, too")
+            yield unknown(route, field, name, "no Gateway was read", "also check the Gateway")
 
 
 RULE = Invariant(
     name="routes-lead-somewhere",
-    description="Backends and parents of routes exist, across namespaces with a ReferenceGrant.",
+    description="Backends and parents of routes exist; other namespaces need a ReferenceGrant.",
     reference="Gateway API; gateway-api-inference-extension #1591: BackendNotFound",
     check=_check,
 )

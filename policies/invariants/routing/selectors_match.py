@@ -1,4 +1,4 @@
-"""Whatever selects pods selects some."""
+"""Selectors match at least one pod."""
 
 from collections.abc import Iterator
 
@@ -30,21 +30,21 @@ def _check(world: World) -> Iterator[Finding]:
                 "spec.selector",
                 shown,
                 "matches the labels of no pod in the namespace",
-                "write the labels of the pod template",
+                "use the labels of the pod template",
             )
         else:
             yield unknown(
                 each,
                 "spec.selector",
                 shown,
-                "no pod of the namespace was read",
-                "check the workloads, too",
+                "no pods of the namespace were read",
+                "also check the workloads",
             )
 
 
 RULE = Invariant(
     name="selectors-match",
-    description="Services, InferencePools, PodMonitorings and budgets select pods that exist.",
-    reference="field experience: labels and selectors are kept by hand in published manifests",
+    description="Services, InferencePools, PodMonitorings and PDBs select existing pods.",
+    reference="field experience: published manifests maintain labels and selectors manually",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""A Service behind Google's load balancer has a health check and a time-out of its own."""
+"""Services behind Google's load balancer have a health check and a timeout."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from policies.objects.backends import backends, by_gke, targeting
 from policies.objects.world import World
 
 _POLICIES = {
-    "HealthCheckPolicy": "the default check asks for GET / on the serving port",
-    "GCPBackendPolicy": "the default time-out of 30 s cuts streams",
+    "HealthCheckPolicy": "the default health check requests GET / on the serving port",
+    "GCPBackendPolicy": "the default timeout of 30 s cuts off streams",
 }
 
 
@@ -27,7 +27,7 @@ def _check(world: World) -> Iterator[Finding]:
                 "spec.parentRefs",
                 None,
                 "the class of its Gateway was not read",
-                "check the Gateway, too",
+                "also check the Gateway",
             )
         elif ours:
             for kind, reason in _POLICIES.items():
@@ -43,7 +43,7 @@ def _check(world: World) -> Iterator[Finding]:
 
 RULE = Invariant(
     name="service-backends",
-    description="Services behind a gke-l7 gateway have a HealthCheckPolicy and a GCPBackendPolicy.",
+    description="Services behind a gke-l7 Gateway have a HealthCheckPolicy and a GCPBackendPolicy.",
     reference="gateway-api-inference-extension #1475; llm-d #2119; 504s in published guides",
     check=_check,
 )

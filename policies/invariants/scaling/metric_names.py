@@ -1,4 +1,4 @@
-"""Metrics that scale, and that are scraped, exist in the engine's release."""
+"""Metrics used for scaling and scraping exist in the engine's release."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def _findings(obj: Obj, field: str, text: str, pods: list[PodOf]) -> Iterator[Fi
     for name in dict.fromkeys(_NAME.findall(text)):
         if not servers and any(name.startswith(kind) for kind in ("vllm", "sglang")):
             yield unknown(
-                obj, field, name, "no engine that exports it was read", "check the servers, too"
+                obj, field, name, "no engine that exports it was read", "also check the servers"
             )
         for server in servers:
             yield from _of(obj, field, name, server)
@@ -63,12 +63,12 @@ def _of(obj: Obj, field: str, name: str, server: Engine) -> Iterator[Finding]:
             "use a name that the release has; the autoscaler would read <unknown>",
         )
     elif answer is Exists.UNKNOWN:
-        yield unknown(obj, field, name, f"{server.kind} {release}: {detail}", "look at /metrics")
+        yield unknown(obj, field, name, f"{server.kind} {release}: {detail}", "check /metrics")
 
 
 RULE = Invariant(
     name="metrics-exist",
-    description="Metrics that autoscalers and scrapes name are exported by the engine's release.",
+    description="The engine's release exports the metrics that autoscalers and scraping use.",
     reference="ai-on-gke fungibility tutorial: gpu_cache_usage_perc, renamed in vLLM 0.9.2",
     check=_check,
 )

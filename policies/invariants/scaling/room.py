@@ -1,4 +1,4 @@
-"""An autoscaler has room to scale, and does not take the last replica with it."""
+"""Autoscalers have room to scale, and can scale up again from zero."""
 
 from collections.abc import Iterator
 
@@ -19,15 +19,15 @@ def _check(world: World) -> Iterator[Finding]:
                 each,
                 "spec.maxReplicas",
                 most,
-                f"minReplicas is {least}: there is nothing to scale",
-                "raise maxReplicas, or leave the autoscaler out",
+                f"minReplicas is {least}: it can never scale",
+                "raise maxReplicas, or remove the autoscaler",
             )
         if least == 0 and not _wakes(each):
             yield broken(
                 each,
                 "spec.minReplicas",
                 0,
-                "no replica reports a metric of its own at zero: it never scales up again",
+                "no replica reports a metric at zero replicas: it never scales up again",
                 "add an External or Object metric, or keep one replica",
             )
 
@@ -41,7 +41,7 @@ def _wakes(each: Obj) -> bool:
 
 RULE = Invariant(
     name="scaling-has-room",
-    description="Autoscalers have a maximum above the minimum, and a way back from zero.",
+    description="Autoscalers have a maximum above the minimum, and can scale up from zero.",
     reference="accelerated-platforms async-inference hpa.yaml: minimum and maximum are both 1",
     check=_check,
 )

@@ -1,4 +1,4 @@
-"""What an autoscaler scales exists."""
+"""The scale target of an autoscaler exists."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def _check(world: World) -> Iterator[Finding]:
                 field,
                 f"{kind} {name}",
                 f"no {kind} of this name is in the namespace",
-                "name one that is",
+                "use an existing one",
             )
         else:
             yield unknown(

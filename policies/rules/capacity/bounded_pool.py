@@ -1,4 +1,4 @@
-"""A pool cannot grow without end."""
+"""Node pools have a maximum size."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="bounded-pool",
-    description="Every node pool has a maximum, since idle accelerators cost the most.",
+    description="Every node pool has a maximum size, since idle accelerators are the largest cost.",
     applies=is_type(NODE_POOL),
     check=_check,
     reference="GKE: cluster autoscaler",

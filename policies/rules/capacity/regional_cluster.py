@@ -1,4 +1,4 @@
-"""A zone that fails does not take the control plane with it."""
+"""A zone outage does not affect the availability of the control plane."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="regional-cluster",
-    description="Clusters of production are regional.",
+    description="Production clusters are regional.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="GKE: regional clusters; Google: best practices for availability",

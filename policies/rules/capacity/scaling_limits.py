@@ -1,4 +1,4 @@
-"""No autoscaler may ask for more than the owner meant."""
+"""Autoscalers have an intended maximum."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="scaling-limits",
-    description="Autoscalers have a maximum that somebody chose.",
+    description="Autoscalers have an explicit maximum.",
     applies=is_kubernetes("HorizontalPodAutoscaler"),
     check=_check,
     reference="GKE: a replica is a node; quotas are the only other bound",
@@ -27,7 +27,7 @@ RULE = ResourceRule(
         "mostReplicas": {
             "type": "integer",
             "default": _MOST,
-            "description": "Replicas that one autoscaler may ask for.",
+            "description": "Maximum replicas of one autoscaler.",
         }
     },
 )

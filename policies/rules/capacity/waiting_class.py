@@ -1,4 +1,4 @@
-"""A pod that finds no rung waits, instead of landing on a machine without its chips."""
+"""A pod without an available rung waits instead of running on a machine without its chips."""
 
 from collections.abc import Iterator
 
@@ -18,13 +18,13 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="waiting-class",
-    description="A compute class whose rungs are all empty makes pods wait (DoNotScaleUp).",
+    description="Pods wait if no rung of their compute class is available (DoNotScaleUp).",
     applies=is_kubernetes("ComputeClass"),
     check=_check,
     reference="ComputeClass reference: whenUnsatisfiable",
     on_objects=OnObjects(
         subject="classes",
-        fix="write whenUnsatisfiable: DoNotScaleUp",
+        fix="set whenUnsatisfiable: DoNotScaleUp",
         reference="ComputeClass reference; gke-labs/kube-agents #1774",
     ),
 )

@@ -1,4 +1,4 @@
-"""Nobody commits to years of spending by a deployment."""
+"""Deployments purchase no multi-year commitments."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
         return
     plan = at(resource.props, "plan")
     yield broken(
-        resource, "plan", quoted(plan), "must not be bought by a stack, as nothing undoes it"
+        resource, "plan", quoted(plan), "must not be purchased by a stack, as it cannot be undone"
     )
 
 
 RULE = ResourceRule(
     name="commitments",
-    description="Commitments to spend for years are bought by people, not by a stack.",
+    description="Stacks do not purchase commitments; people do.",
     applies=is_type("gcp:compute/regionCommitment:RegionCommitment"),
     check=_check,
     reference="Compute Engine: commitments cannot be cancelled",
@@ -28,7 +28,7 @@ RULE = ResourceRule(
             "type": "array",
             "items": {"type": "string"},
             "default": [],
-            "description": "Logical names of commitments that are meant.",
+            "description": "Logical names of allowed commitments.",
         }
     },
 )

@@ -1,4 +1,4 @@
-"""The bill can be split by namespace and label."""
+"""Costs can be split by namespace and label."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="cost-allocation",
-    description="Costs of a cluster are allocated to namespaces and labels in the billing export.",
+    description="Cluster costs are broken down by namespace and label in the billing export.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="GKE: cost allocations",

@@ -1,4 +1,4 @@
-"""Every bill can be traced to an environment and a part of the platform."""
+"""Costs can be attributed to an environment and a part of the platform."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 
 def _remedy(resource: Resource, _: Config) -> dict[str, Any]:
-    """Return the labels with what is missing: the stack, and that Pulumi manages it."""
+    """Return the labels with the missing ones added: the stack, and that Pulumi manages it."""
     labels = section(resource.props, _field(resource))
     missing = {"env": resource.stack, "managed-by": "pulumi"}
     added = {key: value for key, value in missing.items() if not labels.get(key)}
@@ -32,7 +32,7 @@ def _remedy(resource: Resource, _: Config) -> dict[str, Any]:
 
 RULE = ResourceRule(
     name="cost-labels",
-    description="What is billed has labels of environment and owner; missing ones are added.",
+    description="Billed resources have environment and owner labels; the pack adds missing ones.",
     applies=is_type(BUCKET, CLUSTER, _DISK),
     check=_check,
     level="remediating",

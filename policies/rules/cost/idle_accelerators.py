@@ -1,4 +1,4 @@
-"""Accelerators that nobody uses are not paid for."""
+"""Unused accelerators cost nothing."""
 
 from collections.abc import Iterator
 
@@ -15,18 +15,18 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     )
     reserved = at(resource.props, "nodeConfig", "reservationAffinity", "consumeReservationType")
     if not has_chips or reserved == "SPECIFIC_RESERVATION":
-        return  # what is reserved is paid for in any case
+        return  # reservations are billed in any case
     for name in ("minNodeCount", "totalMinNodeCount"):
         least = at(resource.props, "autoscaling", name)
         if isinstance(least, int | float) and least > 0:
             yield broken(
-                resource, f"autoscaling.{name}", f"{least:g}", "must be 0 where nothing is reserved"
+                resource, f"autoscaling.{name}", f"{least:g}", "must be 0 without a reservation"
             )
 
 
 RULE = ResourceRule(
     name="idle-accelerators",
-    description="Pools of accelerators go down to zero, unless their machines are reserved.",
+    description="Accelerator node pools scale to zero, unless their VMs are reserved.",
     applies=is_type(NODE_POOL),
     check=_check,
     reference="GKE: cluster autoscaler scales pools to zero",

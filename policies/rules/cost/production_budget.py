@@ -1,4 +1,4 @@
-"""Somebody is notified before a month of production costs more than planned."""
+"""Production has a budget that notifies people before costs exceed the plan."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,13 @@ def _check(resources: list[Resource], config: Config) -> Iterator[Finding]:
     for budget in budgets:
         if not entries(budget.props, "thresholdRules"):
             yield broken(
-                budget, "thresholdRules", "none", "must have a share at which people are notified"
+                budget, "thresholdRules", "none", "must have a threshold for notifications"
             )
     if budgets:
         return
     for cluster in resources:
         if cluster.type == CLUSTER and is_production(cluster, config):
-            yield broken(cluster, _BUDGET, "none", "must be in a stack of production")
+            yield broken(cluster, _BUDGET, "none", "must exist in a production stack")
             return
 
 
@@ -29,7 +29,7 @@ RULE = StackRule(
     name="production-budget",
     description="A production stack has a budget that notifies people.",
     check=_check,
-    reference="Google: best practices for cost optimisation (budgets and alerts)",
+    reference="Google: best practices for cost optimization (budgets and alerts)",
     level="advisory",
     config=PRODUCTION_CONFIG,
 )

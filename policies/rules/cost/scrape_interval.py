@@ -1,4 +1,4 @@
-"""Samples that nobody looks at are not paid for."""
+"""Metrics are not sampled more often than needed."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="scrape-interval",
-    description="Metrics are scraped no more often than scaling needs.",
+    description="Metrics are not scraped more often than autoscaling needs.",
     applies=is_kubernetes("PodMonitoring"),
     check=_check,
     reference="Managed Prometheus bills every sample",
@@ -38,7 +38,7 @@ RULE = ResourceRule(
         "leastSeconds": {
             "type": "integer",
             "default": _LEAST_SECONDS,
-            "description": "Seconds between two scrapes.",
+            "description": "Minimum scrape interval, in seconds.",
         }
     },
 )

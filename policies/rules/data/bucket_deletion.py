@@ -1,4 +1,4 @@
-"""A bucket that holds something is not deleted with the stack."""
+"""Destroying a stack does not delete buckets with data."""
 
 from collections.abc import Iterator
 
@@ -12,17 +12,17 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if not is_production(resource, config):
         return
     if at(resource.props, "softDeletePolicy", "retentionDurationSeconds") == 0:
-        return  # what it holds can be made again, such as a compile cache
+        return  # its content can be re-created, such as a compile cache
     value = at(resource.props, "forceDestroy")
     if value is True:
         yield broken(
-            resource, "forceDestroy", quoted(value), "must be off for what is kept in production"
+            resource, "forceDestroy", quoted(value), "must be off for retained production data"
         )
 
 
 RULE = ResourceRule(
     name="bucket-deletion",
-    description="Buckets that keep deleted objects are not emptied by a destroy, in production.",
+    description="In production, a destroy does not empty buckets that retain deleted objects.",
     applies=is_type(BUCKET),
     check=_check,
     reference="Cloud Storage: a bucket with objects cannot be deleted",

@@ -1,4 +1,4 @@
-"""Secrets are encrypted with a key of the project before they are stored."""
+"""Kubernetes Secrets are encrypted with a project-owned key before they are stored."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="encrypted-secrets",
-    description="Kubernetes Secrets of production are encrypted with a key of your own.",
+    description="Production clusters encrypt Kubernetes Secrets with your own key.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 5.3.1 (Secrets encrypted with Cloud KMS)",

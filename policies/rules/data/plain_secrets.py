@@ -1,4 +1,4 @@
-"""Tokens and keys do not stand in manifests."""
+"""Manifests contain no tokens or keys."""
 
 import re
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="plain-secrets",
-    description="Variables that hold tokens, passwords or keys are read from a Secret.",
+    description="Environment variables with tokens, passwords or keys come from a Secret.",
     applies=is_workload,
     check=_check,
     reference="CIS GKE Benchmark 4.4.1 (secrets); Secret Manager add-on",
     on_objects=OnObjects(
         subject="files",
-        fix="take it from a Secret by secretKeyRef",
+        fix="use a Secret with secretKeyRef",
     ),
 )

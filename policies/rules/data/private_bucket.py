@@ -19,7 +19,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="private-bucket",
-    description="Buckets have uniform access and cannot be made public.",
+    description="Buckets use uniform bucket-level access and public access prevention.",
     applies=is_type("gcp:storage/bucket:Bucket"),
     check=_check,
     reference="CIS Google Cloud Foundation Benchmark 5.1, 5.2",

@@ -1,4 +1,4 @@
-"""What people ask is in no log."""
+"""No prompts in logs."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="private-prompts",
-    description="Engines write no prompts into their logs.",
+    description="Engines do not log prompts.",
     applies=is_workload,
     check=_check,
     reference="vLLM: --enable-log-requests; data protection",

@@ -1,4 +1,4 @@
-"""What was deleted by mistake can be had back."""
+"""Accidentally deleted objects can be restored."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _WEEK_SECONDS = 604_800
 
 def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if not is_production(resource, config) or at(resource.props, "forceDestroy") is True:
-        return  # what is deleted with the stack was never to be kept
+        return  # objects that are deleted with the stack need no recovery
     kept = at(resource.props, "softDeletePolicy", "retentionDurationSeconds")
     versioned = at(resource.props, "versioning", "enabled") is True
     if not versioned and kept is not None and int(kept) < _WEEK_SECONDS:
@@ -26,7 +26,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="recoverable-bucket",
-    description="Deleted objects of production can be restored for a week.",
+    description="In production, deleted objects can be restored for a week.",
     applies=is_type(BUCKET),
     check=_check,
     reference="Cloud Storage: soft delete",

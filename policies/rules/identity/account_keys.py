@@ -1,4 +1,4 @@
-"""No key of a service account can be copied, as there is none."""
+"""No service account keys, which could be copied."""
 
 from collections.abc import Iterator
 
@@ -9,14 +9,12 @@ from policies.framework.rule import Config, ResourceRule
 
 
 def _check(resource: Resource, _: Config) -> Iterator[Finding]:
-    yield broken(
-        resource, resource.name, "a key that lasts until somebody deletes it", "must not be made"
-    )
+    yield broken(resource, resource.name, "a key that never expires", "must not be made")
 
 
 RULE = ResourceRule(
     name="account-keys",
-    description="No keys of service accounts are made; workloads and CI use federation.",
+    description="No service account keys are created; workloads and CI use federation.",
     applies=is_type("gcp:serviceaccount/key:Key"),
     check=_check,
     reference="CIS Google Cloud Foundation Benchmark 1.4; Google: avoid service account keys",

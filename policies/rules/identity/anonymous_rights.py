@@ -1,4 +1,4 @@
-"""Nobody has rights in a cluster only because they could reach it."""
+"""No permissions in a cluster for anyone who can merely reach it."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="anonymous-rights",
-    description="No role is bound to whoever is authenticated, or to whoever is not.",
+    description="No role is bound to all authenticated or all unauthenticated users.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 4.1.9, 4.1.10; GKE: rbac_binding_config",

@@ -50,7 +50,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="broad-roles",
-    description="Service accounts and workload identities get no role that rules a whole service.",
+    description="Service accounts and workload identities have no overly broad roles.",
     applies=is_grant,
     check=_check,
     config={
@@ -58,7 +58,7 @@ RULE = ResourceRule(
             "type": "array",
             "items": {"type": "string"},
             "default": [],
-            "description": "Further roles that no machine may have.",
+            "description": "Additional roles that no workload may have.",
         }
     },
     reference="CIS Google Cloud Foundation Benchmark 1.5; GKE: least privilege",

@@ -1,4 +1,4 @@
-"""No program has every right in a cluster."""
+"""No workload has full permissions in a cluster."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
                 resource,
                 "subjects",
                 quoted(name),
-                "must be people or their groups for cluster-admin",
+                "must be users or groups for cluster-admin",
             )
 
 

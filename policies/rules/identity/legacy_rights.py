@@ -1,4 +1,4 @@
-"""Rights in a cluster come from IAM and RBAC, not from attributes of requests."""
+"""Permissions in a cluster come from IAM and RBAC, not from request attributes."""
 
 from collections.abc import Iterator
 

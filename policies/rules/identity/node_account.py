@@ -1,4 +1,4 @@
-"""Nodes never run as the project's default account, which can edit the whole project."""
+"""Nodes never run as the project's default service account, which can edit the whole project."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,13 @@ _CLASS = "kubernetes:cloud.google.com/v1:ComputeClass"
 
 
 def _where(resource: Resource) -> list[str]:
-    """Return the paths that say which account nodes run as."""
+    """Return the paths of the node service account."""
     if resource.type == NODE_POOL:
         return ["nodeConfig.serviceAccount"]
     if resource.type == _CLASS:
         rungs = entries(resource.props, "spec", "priorities")
         if rungs and all(at(rung, "nodepools") for rung in rungs):
-            return []  # its nodes come from pools made by hand, which are checked themselves
+            return []  # its nodes are in node pools, which are checked themselves
         return ["spec.nodePoolConfig.serviceAccount"]
     provisioned = "clusterAutoscaling.autoProvisioningDefaults.serviceAccount"
     paths: list[str] = []
@@ -33,7 +33,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for path in _where(resource):
         account = at(resource.props, *path.split("."))
         if account in (None, "", "default"):
-            yield broken(resource, path, quoted(account), "must name a service account of its own")
+            yield broken(resource, path, quoted(account), "must name a dedicated service account")
         elif str(account).endswith(_DEFAULT_SUFFIX):
             yield broken(resource, path, quoted(account), "must not be the default compute account")
 
@@ -44,7 +44,7 @@ def _applies(resource: Resource) -> bool:
 
 RULE = ResourceRule(
     name="node-account",
-    description="Nodes run as a service account made for them, never as the project's default one.",
+    description="Nodes run as a dedicated service account, never as the project's default one.",
     applies=_applies,
     check=_check,
     reference="CIS GKE Benchmark 5.2.1 (default service account)",

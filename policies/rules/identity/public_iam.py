@@ -1,4 +1,4 @@
-"""Nothing is granted to everybody."""
+"""No roles for the general public."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ _EVERYBODY = frozenset(["allUsers", "allAuthenticatedUsers"])
 
 
 def is_grant(resource: Resource) -> bool:
-    """Return whether a resource grants roles on something in Google Cloud."""
+    """Return whether a resource grants roles in Google Cloud."""
     return resource.type.startswith("gcp:") and (
         resource.kind.lower().endswith(("iammember", "iambinding"))
     )
 
 
 def members(resource: Resource) -> list[str]:
-    """Return whom a grant is for."""
+    """Return the members that a role is granted to."""
     one = at(resource.props, "member")
     return ([str(one)] if one is not None else []) + [
         str(member) for member in entries(resource.props, "members")
@@ -28,10 +28,10 @@ def members(resource: Resource) -> list[str]:
 def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     who = members(resource)
     if not who:
-        yield broken(resource, "member", "nobody", "must say whom the role is for")
+        yield broken(resource, "member", "nobody", "must list the members of the role")
     for member in who:
         if member in _EVERYBODY:
-            yield broken(resource, "member", quoted(member), "must not be everybody")
+            yield broken(resource, "member", quoted(member), "must not be public")
 
 
 RULE = ResourceRule(

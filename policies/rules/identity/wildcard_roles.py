@@ -1,4 +1,4 @@
-"""Roles say what they allow."""
+"""Roles list what they allow."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
             )
         elif "*" in kinds and "*" in groups:
             yield broken(
-                resource, f"rules[{index}].resources", "'*' of '*'", "must be of named groups"
+                resource, f"rules[{index}].resources", "'*' of '*'", "must be in named groups"
             )
         elif at(each, "nonResourceURLs") == ["*"]:
             yield broken(resource, f"rules[{index}].nonResourceURLs", "'*'", "must be named")
@@ -26,7 +26,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="wildcard-roles",
-    description="Roles do not allow everything: verbs, kinds or groups are named.",
+    description="Roles name verbs, resources or API groups instead of using wildcards.",
     applies=is_kubernetes("ClusterRole", "Role"),
     check=_check,
     reference="CIS GKE Benchmark 4.1.3 (wildcards in roles)",

@@ -1,4 +1,4 @@
-"""Pods get Google credentials by Workload Identity, not from the node."""
+"""Pods get Google credentials from Workload Identity, not from the node."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="workload-identity",
-    description="Pods get credentials by Workload Identity and cannot read those of their node.",
+    description="Pods get credentials from Workload Identity and cannot read those of their node.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
     reference="CIS GKE Benchmark 5.2.2, 5.4.2 (Workload Identity, metadata server)",

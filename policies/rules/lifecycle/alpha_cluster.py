@@ -1,4 +1,4 @@
-"""Clusters are not made of alpha features, which are deleted after 30 days."""
+"""Clusters are not alpha clusters, which are deleted after 30 days."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="alpha-cluster",
-    description="Clusters are not alpha clusters: those end after 30 days and are never upgraded.",
+    description="Clusters are not alpha clusters, which expire after 30 days without upgrades.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 5.10.2 (alpha clusters)",

@@ -1,4 +1,4 @@
-"""Clusters of production cannot be deleted by one command."""
+"""Production clusters cannot be deleted with one command."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="deletion-protection",
-    description="Clusters of production have deletion protection.",
+    description="Production clusters have deletion protection.",
     applies=is_type(CLUSTER),
     check=_check,
     config=PRODUCTION_CONFIG,

@@ -1,4 +1,4 @@
-"""Nodes answer no questions of the kind that needs no header."""
+"""The metadata server does not answer requests without its required header."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 
 def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
-    """Return the node configuration with the old endpoints off."""
+    """Return the node configuration with the legacy endpoints off."""
     if not list(_check(resource, config)):
         return {}
     node = section(resource.props, "nodeConfig")
@@ -27,7 +27,7 @@ def _remedy(resource: Resource, config: Config) -> dict[str, Any]:
 
 RULE = ResourceRule(
     name="legacy-metadata",
-    description="The legacy endpoints of the metadata server are off; the pack turns them off.",
+    description="Legacy metadata server endpoints are off; the pack turns them off.",
     applies=is_type(NODE_POOL),
     check=_check,
     level="remediating",

@@ -1,4 +1,4 @@
-"""Upgrades come when the owner expects them."""
+"""Upgrades happen at planned times."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="maintenance-window",
-    description="Clusters of production say when they may be upgraded.",
+    description="Production clusters have a maintenance window.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="GKE: maintenance windows and exclusions",

@@ -1,4 +1,4 @@
-"""Nodes boot an image that has nothing but what runs containers."""
+"""Nodes boot a minimal image for containers."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="node-image",
-    description="Nodes run Container-Optimized OS, which is what GKE tests drivers with.",
+    description="Nodes run Container-Optimized OS, with which GKE tests drivers.",
     applies=is_type(NODE_POOL),
     check=_check,
     reference="CIS GKE Benchmark 5.5.1 (Container-Optimized OS)",

@@ -1,4 +1,4 @@
-"""What happens in a cluster is recorded."""
+"""Clusters report logs and metrics."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="observed-cluster",
-    description="Clusters send logs and metrics of the system to Cloud Operations.",
+    description="Clusters send system logs and metrics to Google Cloud Observability.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 5.7.1 (logging and monitoring)",

@@ -23,7 +23,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="release-channel",
-    description="Clusters follow a release channel, so that fixes arrive and upgrades are planned.",
+    description="Clusters use a release channel, for timely fixes and planned upgrades.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 5.5.4 (release channels)",

@@ -1,4 +1,4 @@
-"""Nodes are repaired and upgraded by GKE."""
+"""GKE repairs and upgrades nodes."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="repaired-pools",
-    description="Node pools are repaired and upgraded; flex-start nodes cannot be repaired.",
+    description="Node pools use auto-repair and auto-upgrade; flex-start nodes cannot be repaired.",
     applies=is_type(NODE_POOL),
     check=_check,
     reference="CIS GKE Benchmark 5.5.2, 5.5.3 (auto-repair, auto-upgrade)",

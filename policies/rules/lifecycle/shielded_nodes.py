@@ -1,4 +1,4 @@
-"""Nodes prove what they booted."""
+"""Nodes verify their boot sequence."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="shielded-nodes",
-    description="Nodes are shielded, with secure boot and integrity monitoring.",
+    description="Nodes are Shielded GKE Nodes, with secure boot and integrity monitoring.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
     reference="CIS GKE Benchmark 5.5.5, 5.5.6, 5.5.7 (shielded nodes)",

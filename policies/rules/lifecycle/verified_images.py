@@ -1,4 +1,4 @@
-"""Only images that were attested run in production."""
+"""Only attested images run in production."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="verified-images",
-    description="Clusters of production admit images by Binary Authorization.",
+    description="Production clusters enforce Binary Authorization.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 5.10.4 (Binary Authorization)",

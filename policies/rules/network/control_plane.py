@@ -1,4 +1,4 @@
-"""The control plane does not take connections from any address."""
+"""The control plane does not accept connections from arbitrary addresses."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
             resource,
             "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled",
             quoted(on_address),
-            "must be false, or masterAuthorizedNetworksConfig must name who may connect",
+            "must be false, or masterAuthorizedNetworksConfig must list the allowed networks",
         )
     for index, block in enumerate(entries(networks, "cidrBlocks")):
         cidr = at(block, "cidrBlock")
@@ -30,7 +30,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="control-plane-access",
-    description="The control plane is reached by its DNS endpoint and IAM, or from named networks.",
+    description="The control plane accepts only its DNS endpoint or authorized networks.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 5.6.3, 5.6.4 (control plane)",

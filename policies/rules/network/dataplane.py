@@ -1,4 +1,4 @@
-"""Clusters use Dataplane V2, so that network policies are enforced."""
+"""Clusters use Dataplane V2, which enforces network policies."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Prompts cross the internet encrypted."""
+"""Prompts are encrypted on the internet."""
 
 from collections.abc import Iterator
 
@@ -21,14 +21,14 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
                 resource,
                 f"spec.listeners[{index}].protocol",
                 quoted(protocol),
-                "must be HTTPS where it is external and of production",
+                "must be HTTPS on an external production gateway",
             )
 
 
 _PRODUCTION = ["prod", "production"]
 RULE = ResourceRule(
     name="encrypted-gateway",
-    description="External gateways of production listen with TLS only.",
+    description="In production, external gateways serve only HTTPS.",
     applies=is_kubernetes("Gateway"),
     check=_check,
     config=PRODUCTION_CONFIG,

@@ -1,4 +1,4 @@
-"""Traffic between pods of one node is seen by the network, too."""
+"""The network sees traffic between pods on the same node."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="intranode-visibility",
-    description="Traffic between pods on one node is seen, logged and filtered by the network.",
+    description="The network sees, logs and filters traffic between pods on the same node.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="CIS GKE Benchmark 5.6.1 (intranode visibility)",

@@ -1,4 +1,4 @@
-"""The port of the kubelet that asks for no credentials is closed."""
+"""The unauthenticated port of the kubelet is closed."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="kubelet-port",
-    description="The read-only port of the kubelet, which asks for no credentials, is closed.",
+    description="The unauthenticated read-only port of the kubelet is closed.",
     applies=is_type(CLUSTER),
     check=_check,
     reference="GKE: disable the insecure kubelet read-only port",

@@ -1,4 +1,4 @@
-"""Who may talk to a model server is written down."""
+"""Network policies define which traffic reaches a model server."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,13 @@ from policies.framework.reading import (
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, StackRule
 
-_is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet")
+_is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet")
 _is_namespace = is_kubernetes("Namespace")
 _is_policy = is_kubernetes("NetworkPolicy")
 
 
 def _closes(policy: Resource) -> bool:
-    """Return whether a policy denies by default: it selects every pod and lets nobody in."""
+    """Return whether a policy denies by default: it selects all pods and allows no ingress."""
     return (
         not section(policy.props, "spec", "podSelector")
         and "Ingress" in entries(policy.props, "spec", "policyTypes")
@@ -30,9 +30,9 @@ def _closes(policy: Resource) -> bool:
 
 
 def _isolates(policy: Resource, server: Resource) -> bool:
-    """Return whether a policy selects the pods of a server, and so denies what it does not list.
+    """Return whether a policy selects a server's pods, which denies traffic that it does not list.
 
-    That is enough where a namespace is shared with others, whose pods are none of ours
+    That is sufficient in a namespace shared with pods of others
     (kubernetes.io/docs/concepts/services-networking/network-policies).
     """
     wanted = section(policy.props, "spec", "podSelector", "matchLabels")
@@ -61,7 +61,7 @@ def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
         if not uses_chips or namespace in closed:
             continue
         if namespace not in made and at(server.props, "metadata", "labels", TEAM_LABEL):
-            continue  # the stack of the team's platform makes the namespace, and closes it
+            continue  # the platform's stack creates the namespace and its default-deny policy
         if not any(_isolates(each, server) for each in policies):
             yield broken(
                 server,
@@ -73,7 +73,7 @@ def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
 
 RULE = StackRule(
     name="namespace-policies",
-    description="Namespaces of model servers deny traffic that no network policy allows.",
+    description="Namespaces of model servers deny traffic by default.",
     check=_check,
     reference="CIS GKE Benchmark 4.3.2 (network policies in all namespaces)",
 )

@@ -1,4 +1,4 @@
-"""Nothing in the network is open to everybody."""
+"""Firewall rules do not allow traffic from everywhere."""
 
 from collections.abc import Iterator
 
@@ -19,14 +19,14 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
         yield broken(
             resource,
             "sourceRanges",
-            sources or "none, which is everybody",
-            "must be named networks",
+            sources or "none, which means all addresses",
+            "must be specific networks",
         )
 
 
 RULE = ResourceRule(
     name="open-firewall",
-    description="Firewall rules let in named networks, never everybody.",
+    description="Firewall rules allow specific source ranges, never all addresses.",
     applies=is_type("gcp:compute/firewall:Firewall"),
     check=_check,
     reference="CIS Google Cloud Foundation Benchmark 3.6, 3.7; CIS GKE Benchmark 5.6.6",

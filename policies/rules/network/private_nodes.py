@@ -17,7 +17,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="private-nodes",
-    description="Nodes have no public addresses; they reach the internet through Cloud NAT.",
+    description="Nodes have no external IP addresses and reach the internet through Cloud NAT.",
     applies=is_type(CLUSTER, NODE_POOL),
     check=_check,
     reference="CIS GKE Benchmark 5.6.5 (private nodes)",

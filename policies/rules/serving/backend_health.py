@@ -1,8 +1,8 @@
-"""The load balancer knows how to ask a model server whether it is well, and how long to wait."""
+"""The load balancer has a health check and a timeout for each pool."""
 
 from collections.abc import Iterator
 
-from policies.framework.finding import Finding, broken, quoted
+from policies.framework.finding import Finding, broken, quoted, unknown
 from policies.framework.reading import at, is_kubernetes, section
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, OnObjects, StackRule
@@ -11,12 +11,19 @@ _is_pool = is_kubernetes("InferencePool")
 _is_check = is_kubernetes("HealthCheckPolicy")
 _is_backend = is_kubernetes("GCPBackendPolicy")
 _LOAD_BALANCER_SECONDS = 30
+_EXPORT = "networking.gke.io/export"
+_IMPORT = "GCPInferencePoolImport"
+
+
+def _is_exported(pool: Resource) -> bool:
+    return section(pool.props, "metadata", "annotations").get(_EXPORT) == "True"
 
 
 def _targets(policy: Resource, pool: Resource) -> bool:
     reference = section(policy.props, "spec", "targetRef")
+    kind = _IMPORT if _is_exported(pool) else "InferencePool"
     return (
-        reference.get("kind") == "InferencePool"
+        reference.get("kind") == kind
         and reference.get("name") == at(pool.props, "metadata", "name")
         and at(policy.props, "metadata", "namespace") == at(pool.props, "metadata", "namespace")
     )
@@ -27,6 +34,10 @@ def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
         if not _is_pool(pool):
             continue
         checks = [each for each in resources if _is_check(each) and _targets(each, pool)]
+        if not checks and _is_exported(pool):
+            note = f"no policy of a {_IMPORT} was read: they are in the config cluster"
+            yield unknown(pool, "HealthCheckPolicy", None, note, "also check the config cluster")
+            continue
         if not checks:
             yield broken(pool, "HealthCheckPolicy", "none", "must target the pool")
         for check in checks:
@@ -46,9 +57,9 @@ def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
 
 RULE = StackRule(
     name="backend-health",
-    description="Every InferencePool has a health check and a time-out longer than a stream.",
+    description="Every InferencePool has a health check and a timeout longer than a stream.",
     check=_check,
-    reference="GKE Inference Gateway: health checks and time-outs",
+    reference="GKE Inference Gateway: health checks and timeouts",
     on_objects=OnObjects(
         subject="routing",
         fix="add a HealthCheckPolicy and a GCPBackendPolicy with timeoutSec for the pool",

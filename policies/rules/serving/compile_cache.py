@@ -1,4 +1,4 @@
-"""A TPU server keeps what it compiled: without that each start compiles for many minutes again."""
+"""TPU servers keep compiled programs. Otherwise, each start compiles again for many minutes."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -17,29 +17,32 @@ from policies.framework.resources import Properties, Resource
 from policies.framework.rule import Config, OnObjects, ResourceRule
 
 VARIABLE = "VLLM_XLA_CACHE_PATH"
-"""Where vLLM keeps what it compiles."""
+"""Compile cache of vLLM."""
 JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
-"""Where other programs on JAX keep it, such as an image generation server."""
+"""Compile cache of other JAX programs, such as an image generation server."""
 _LASTING = ("csi", "ephemeral", "nfs", "persistentVolumeClaim")
 _TPU_VARIABLES = frozenset(["TPU_ACCELERATOR_TYPE", "TPU_TOPOLOGY"])
 
 
 def _is_tpu_server(container: Properties) -> bool:
-    """Return whether a container uses TPU chips, asked for or found on the node."""
+    """Return whether a container uses TPU chips, requested, claimed or found on the node."""
+    image = str(at(container, "image")).rpartition("/")[2]
+    if entries(container, "resources", "claims") and "tpu" in image:
+        return True
     return "google.com/tpu" in chips(container) or not _TPU_VARIABLES.isdisjoint(
         str(at(entry, "name")) for entry in entries(container, "env")
     )
 
 
 def _variable(container: Properties, known: Properties) -> str:
-    """Return the variable that says where a server keeps what it compiles."""
+    """Return the variable with the compile cache of a server."""
     if VARIABLE not in known and JAX_VARIABLE in known:
         return VARIABLE if "vllm" in str(at(container, "image")) else JAX_VARIABLE
     return VARIABLE
 
 
 def _volume_of(pod: PodTemplate, container: Properties, path: str) -> Properties | None:
-    """Return the volume whose mount holds a path, the longest mount path first."""
+    """Return the volume whose mount contains a path, the longest mount path first."""
     mounts = [
         mount
         for mount in entries(container, "volumeMounts")
@@ -69,7 +72,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
                 )
                 continue
             if "://" in cache:
-                continue  # the engine writes to a bucket by itself
+                continue  # the engine writes to a bucket directly
             volume = _volume_of(pod, container, cache)
             if volume is None:
                 yield broken(
@@ -87,7 +90,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="compile-cache",
-    description="A TPU server keeps its compiled programs on a volume that outlives the pod.",
+    description="TPU servers keep compiled programs on a volume that outlives the pod.",
     applies=is_workload,
     check=_check,
     reference="vLLM on TPU: VLLM_XLA_CACHE_PATH; JAX: JAX_COMPILATION_CACHE_DIR",

@@ -1,4 +1,4 @@
-"""What runs is in a namespace with rules of its own."""
+"""Workloads run in a namespace with its own policies."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="default-namespace",
-    description="No workload runs in the namespace default.",
+    description="No workload runs in the `default` namespace.",
     applies=is_workload,
     check=_check,
     reference="CIS GKE Benchmark 4.6.4 (default namespace)",

@@ -1,4 +1,4 @@
-"""Upgrades and moves never take every replica of a model at once."""
+"""Upgrades and migrations never evict all replicas of a model at once."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from policies.framework.reading import at, chips, is_kubernetes, pods, section
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, OnObjects, StackRule
 
-_is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet")
+_is_server = is_kubernetes("Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet")
 _is_budget = is_kubernetes("PodDisruptionBudget")
 
 
@@ -36,7 +36,7 @@ def _check(resources: list[Resource], _: Config) -> Iterator[Finding]:
 
 RULE = StackRule(
     name="disruption-budget",
-    description="Every server with accelerators is covered by a PodDisruptionBudget.",
+    description="Every server with accelerators has a PodDisruptionBudget.",
     check=_check,
     reference="GKE: plan for disruptions",
     on_objects=OnObjects(

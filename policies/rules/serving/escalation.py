@@ -1,4 +1,4 @@
-"""No process gains rights that its container did not have."""
+"""Processes cannot gain more privileges than their container has."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="escalation",
-    description="Containers cannot gain rights while they run.",
+    description="Containers do not allow privilege escalation.",
     applies=is_workload,
     check=_check,
     reference="Pod Security Standards, restricted; CIS GKE Benchmark 4.2.1",

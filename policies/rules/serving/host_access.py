@@ -1,4 +1,4 @@
-"""Pods stay in their own namespaces of network, processes and files."""
+"""Pods do not use the network, process or file namespaces of their host."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="host-access",
-    description="Pods use no network, processes or files of their node without a reason.",
+    description="Pods do not use host namespaces or host paths without a stated reason.",
     applies=is_workload,
     check=_check,
     reference="CIS GKE Benchmark 4.2.1 (Pod Security Standards, baseline)",

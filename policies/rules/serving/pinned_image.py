@@ -15,7 +15,7 @@ _FLOATING = re.compile(r"(^|[-_.])(latest|nightly|main|master|dev|edge|head|stab
 
 
 def floating(image: str) -> str | None:
-    """Return why an image reference is not pinned, or None where it is."""
+    """Return why an image reference is not pinned, or None if it is."""
     if _DIGEST.search(image):
         return None
     tag = _TAG.search(image)
@@ -24,7 +24,7 @@ def floating(image: str) -> str | None:
     if _FLOATING.search(tag.group(1)):
         return f"has the moving tag {tag.group(1)!r}"
     if not _EXACT.search(tag.group(1)):
-        return f"has the tag {tag.group(1)!r}, which is no exact version"
+        return f"has the tag {tag.group(1)!r}, which is not an exact version"
     return None
 
 
@@ -37,6 +37,8 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
             image = at(container, "image")
             if not image:
                 yield broken(resource, f"{path}.image", quoted(image), "must be set")
+            elif at(container, "imagePullPolicy") == "Never":
+                continue  # the node's own, which no registry can change
             elif reason := floating(str(image)):
                 yield broken(
                     resource,
@@ -59,12 +61,12 @@ RULE = ResourceRule(
         "digestsOnly": {
             "type": "boolean",
             "default": False,
-            "description": "Refuse exact versions, too: only a digest cannot be moved.",
+            "description": "Also reject exact versions, since only digests are immutable.",
         }
     },
     reference="CIS GKE Benchmark 5.1 (image registry and scanning)",
     on_objects=OnObjects(
         subject="lifecycle",
-        fix="write the exact release, or its digest",
+        fix="use the exact release, or its digest",
     ),
 )

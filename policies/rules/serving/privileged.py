@@ -26,12 +26,12 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="privileged",
-    description="No container is privileged, unless the pod is annotated with the reason.",
+    description="No container is privileged, unless an annotation on the pod states the reason.",
     applies=is_workload,
     check=_check,
     reference="CIS GKE Benchmark 4.2.1 (Pod Security Standards)",
     on_objects=OnObjects(
         subject="hardware",
-        fix="ask for the accelerator as a resource instead",
+        fix="request the accelerator as a resource instead",
     ),
 )

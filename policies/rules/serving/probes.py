@@ -1,4 +1,4 @@
-"""A server with chips gets traffic when it is ready, and time to load its model."""
+"""Servers with accelerators get traffic only when ready, and have time to load their model."""
 
 from collections.abc import Iterator
 
@@ -27,8 +27,8 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="server-probes",
-    description="A server with accelerators has a readiness probe and a start-up probe.",
-    applies=is_kubernetes("Deployment", "LeaderWorkerSet", "StatefulSet"),
+    description="Servers with accelerators have a readiness probe and a startup probe.",
+    applies=is_kubernetes("Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet"),
     check=_check,
     reference="GKE: best practices for inference",
     on_objects=OnObjects(

@@ -1,4 +1,4 @@
-"""Pods may make the system calls of a container, no more."""
+"""Containers are limited to the default system calls."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="seccomp",
-    description="Containers run with the default filter of system calls.",
+    description="Containers use the RuntimeDefault seccomp profile.",
     applies=is_workload,
     check=_check,
     reference="CIS GKE Benchmark 4.6.2 (seccomp)",

@@ -1,4 +1,4 @@
-"""The autoscaler knows how large a node must be."""
+"""The autoscaler can determine the required node size."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="sized-containers",
-    description="Containers say what CPU and memory they need; nodes are chosen by it.",
+    description="Containers request CPU and memory, which determine the node size.",
     applies=is_workload,
     check=_check,
     reference="google/skills gke-compute-classes: node sizing uses requests",

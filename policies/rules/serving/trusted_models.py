@@ -1,4 +1,4 @@
-"""No program comes along with the weights."""
+"""Model weights carry no executable code."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="trusted-models",
-    description="Engines do not run code that comes with a model.",
+    description="Engines do not run code that ships with a model.",
     applies=is_workload,
     check=_check,
     reference="vLLM: --trust-remote-code; safetensors hold no code",

@@ -1,4 +1,4 @@
-"""A server asks for the chips it uses, the same number as request and limit."""
+"""Accelerator requests equal limits."""
 
 from collections.abc import Iterator
 
@@ -33,13 +33,13 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 
 RULE = ResourceRule(
     name="whole-chips",
-    description="Requests and limits of accelerators are equal, as the scheduler needs them.",
+    description="Accelerator requests equal limits, as Kubernetes requires.",
     applies=is_workload,
     check=_check,
     reference="Kubernetes: extended resources",
     on_objects=OnObjects(
         subject="hardware",
-        fix="write the same number in requests and limits",
+        fix="set the same number in requests and limits",
         reference="Kubernetes: extended resources cannot be overcommitted",
     ),
 )

@@ -1,4 +1,4 @@
-"""One platform as dashboards and alerts see it, for the tests of both."""
+"""Alert and dashboard settings of one platform, for the tests of both."""
 
 from dataclasses import replace
 from typing import Any
@@ -30,6 +30,7 @@ SCOPE = Scope(
     has_clients=True,
     has_guards=True,
     has_fallbacks=True,
+    kafka_streams=("letters",),
     subscriptions=("docs",),
     hostname="models.example.com",
 )

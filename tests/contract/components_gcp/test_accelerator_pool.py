@@ -258,7 +258,7 @@ REFUSED = {
     "a slice in any zone": (
         {**ARGS, "rung": {**V6E, "topology": "4x4"}},
         "rung.zones",
-        "must be one zone, a slice is never in two, got 0",
+        "must be one zone: a slice never spans zones, got 0",
     ),
     "a reservation in any zone": (
         {**ARGS, "rung": {**V6E, "provisioning": "reservation", "reservation": "r"}},
@@ -273,7 +273,7 @@ REFUSED = {
     "a queue without flex-start": (
         {**ARGS, "queued": True},
         "queued",
-        "must be left out with on-demand",
+        "must be false with on-demand: only flex-start",
     ),
     "a class of Google's": (
         {**ARGS, "compute_class": "gke-fast"},
@@ -283,7 +283,7 @@ REFUSED = {
     "a driver for a tpu": (
         {**ARGS, "gpu_driver": "latest"},
         "gpuDriver",
-        "must be left out for tpu-v6e",
+        "must not be set for tpu-v6e",
     ),
     "a driver that does not exist": (
         {**L4_ARGS, "gpu_driver": "newest"},
@@ -320,3 +320,54 @@ def test_a_broken_rule_is_refused(recorder, args, path, words):
     assert refused.value.property_path == path
     assert words in refused.value.reason
     assert recorder.all(POOL) == []
+
+
+@pytest.mark.parametrize(
+    ("args", "change", "message"),
+    [
+        (
+            {**ARGS, "rung": SLICE},
+            {"max_nodes": 4},
+            "deviceClaims.*must be false when a replica spans several hosts",
+        ),
+        (
+            {**L4_ARGS, "rung": {**L4, "provisioning": "flex-start"}},
+            {},
+            "deviceClaims.*except with on-demand, reservation, spot, got a rung of flex-start",
+        ),
+        (L4_ARGS, {"gpu_driver": "latest"}, "gpuDriver.*must be disabled with deviceClaims"),
+    ],
+)
+def test_claims_where_no_driver_could_hand_out_the_chips_are_refused(
+    recorder, args, change, message
+):
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        run(recorder, {**args, **change, "device_claims": True})
+    assert recorder.all(POOL) == []
+
+
+RDMA = {
+    "accelerator": "nvidia-b200",
+    "network": "rdma",
+    "provisioning": "spot",
+    "zones": ["us-central1-b"],
+}
+
+
+def test_a_pool_with_rdma_has_the_networks_and_the_driver_that_gke_makes(recorder):
+    run(recorder, {**L4_ARGS, "rung": RDMA})
+    inputs = recorder.one(POOL).inputs
+    assert inputs["networkConfig"] == {
+        "acceleratorNetworkProfile": "auto",
+        "enablePrivateNodes": True,
+    }
+    labels = inputs["nodeConfig"]["labels"]
+    assert labels == {"cloud.google.com/gke-networking-dra-driver": "true"}
+    assert inputs["nodeConfig"].get("taints", []) == []
+
+
+def test_a_pool_with_rdma_is_in_one_zone(recorder):
+    zones = ["us-central1-a", "us-central1-b"]
+    rung = {**RDMA, "zones": zones, "allow_unlisted_zones": True}
+    with pytest.raises(pulumi.InputPropertyError, match="one zone: RDMA does not cross zones"):
+        run(recorder, {**L4_ARGS, "rung": rung})

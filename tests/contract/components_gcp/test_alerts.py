@@ -26,12 +26,19 @@ RELAY_METRICS = {
 }
 """What relays export, as their source says it."""
 BATCHES = Path(__file__).parents[3] / "workloads" / "batch"
+STREAMS = Path(__file__).parents[3] / "workloads" / "stream"
 BATCH_METRICS = {
     name + suffix
     for name in re.findall(r'"(gke_inference_batch_\w+)"', (BATCHES / "metrics.py").read_text())
     for suffix in ("", "_total")
 }
 """What the service of batches and its workers export, as their source says it."""
+STREAM_METRICS = {
+    name + suffix
+    for name in re.findall(r'"(gke_inference_stream_\w+)"', (STREAMS / "metrics.py").read_text())
+    for suffix in ("", "_total")
+}
+"""The same for the workers of streams."""
 CHANNEL = "gcp:monitoring/notificationChannel:NotificationChannel"
 UPTIME = "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig"
 
@@ -61,7 +68,8 @@ def test_every_alert_has_a_severity_a_duration_and_a_summary():
 
 def test_every_alert_looks_at_metrics_that_somebody_exports():
     scraped = {name.removesuffix("_(bucket|count|sum)") for name in SCRAPED}
-    known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS | BATCH_METRICS
+    known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS
+    known |= BATCH_METRICS | STREAM_METRICS
     for alert in alerts(SCOPE, Dialect.MANAGED):
         used = metrics_of(alert.expr)
         assert used, alert.name
@@ -113,6 +121,8 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "GatewayUnreachable",
         "GuardFailsClosed",
         "GuardFailsOpen",
+        "KafkaStreamBehind",
+        "KafkaStreamDeadLetters",
         "PoolFallbackInUse",
         "PoolFallbackNearlySpent",
         "PoolFallbackSpent",
@@ -142,7 +152,7 @@ def test_a_prometheus_of_ones_own_gets_no_alert_on_series_of_google():
         "alert": "QueueTooLong",
         "annotations": {
             "runbook": "docs/runbooks/queue-too-long.md",
-            "summary": "Requests wait on every replica of a model; it needs more than it has.",
+            "summary": "Requests wait on every replica of a model; it needs more replicas.",
         },
         "expr": "avg by (job, cluster) "
         '(vllm:num_requests_waiting{namespace="models",job=~"embedder|llama"}) > 20',
@@ -264,7 +274,7 @@ def test_an_internal_endpoint_is_not_asked_from_outside(recorder):
         ),
         (
             {"receivers": [{"kind": "email", "name": "x", "address": "a@b.example"}] * 2},
-            r"receivers.*unlike names, got \['x'\]",
+            r"receivers.*unique names, got \['x'\]",
         ),
         ({"cost_limit_usd_per_hour": 0}, "costLimitUsdPerHour.*above 0, got 0"),
         ({"models": []}, "models.*at least one"),

@@ -70,7 +70,7 @@ def test_the_accounts_people_can_be_left_out_where_others_are_told(recorder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"billing_account": "acme"}, "billingAccount.*must be like 012345-6789AB-CDEF01"),
+        ({"billing_account": "acme"}, "billingAccount.*must be an ID such as 012345-6789AB-CDEF01"),
         ({"monthly_usd": 0}, "monthlyUsd.*must be 1 to"),
         ({"monthly_usd": 12.5}, "monthlyUsd.*got 12.5"),
         ({"alert_percents": [0]}, "alertPercents.*must be different shares, 1 to 1000"),

@@ -307,7 +307,7 @@ REFUSED = {
     "a version that is none": (
         {"min_version": "newest"},
         "minVersion",
-        "must be such as 1.36 or 1.36.4-gke.1391002, got 'newest'",
+        "must be a version such as 1.36 or 1.36.4-gke.1391002, got 'newest'",
     ),
     "a fallback to the same machines": (
         {"system_pool": {"fallback": ["e2-standard-4"]}},
@@ -319,7 +319,7 @@ REFUSED = {
         "releaseChannel",
         "got 'daily'",
     ),
-    "a name with a capital": ({"cluster_name": "Prod"}, "clusterName", "lower-case letters"),
+    "a name with a capital": ({"cluster_name": "Prod"}, "clusterName", "lowercase letters"),
     "a name that is too long": ({"cluster_name": "c" * 41}, "clusterName", "1 to 40 characters"),
     "a name too long for its account": (
         {"cluster_name": "acme-prod-northamerica-north"},
@@ -340,12 +340,12 @@ REFUSED = {
     "a system pool in autopilot": (
         {"mode": "autopilot", "system_pool": {}},
         "systemPool",
-        "left out in autopilot",
+        "must not be set in Autopilot mode",
     ),
     "auto-provisioning in autopilot": (
         {"mode": "autopilot", "auto_provisioning_limits": {"cpu": 1}},
         "autoProvisioningLimits",
-        "left out in autopilot",
+        "must not be set in Autopilot mode",
     ),
     "node zones of another region": (
         {"node_zones": ["us-east4-a"]},

@@ -16,7 +16,7 @@ from tests.contract.components_gcp.observed import MIXED, SCOPE, args, model
 
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
 FOLDER = Path(__file__).parent
-# Name of every metric of picker v1.2.0, and of GKE's kube state and system metrics that are used.
+# Name of every metric of picker v1.5.0, and of GKE's kube state and system metrics that are used.
 PICKER_METRICS = set((FOLDER / "picker-metrics.txt").read_text().split())
 GKE_METRICS = {
     # cloud.google.com/kubernetes-engine/docs/how-to/kube-state-metrics
@@ -41,7 +41,7 @@ GKE_METRICS = {
 METRIC = re.compile(
     r"\b(?:vllm|kubernetes_io|loadbalancing_googleapis_com|gke_inference"
     r"|monitoring_googleapis_com|pubsub_googleapis_com):\w+"
-    r"|\b(?:kube|inference|callout|relay|gke_inference_batch)_\w+"
+    r"|\b(?:kube|inference|callout|relay|gke_inference_(?:batch|stream))_\w+"
 )
 
 
@@ -183,9 +183,9 @@ def test_cloud_monitoring_gets_units_in_its_own_notation(recorder):
     assert units["KV cache in use"] == "10^2.%"
     assert units["Accelerator duty cycle"] == "%"
     assert units["Load balancer to last byte, p95"] == "ms"
-    assert units["Time to decide"] == "s"
+    assert units["Decision time"] == "s"
     assert units["Tokens"] == units["Answered requests"] == "1/s"
-    assert units["Cost an hour"] == units["Cost of a million tokens, now"] == "{USD}"
+    assert units["Cost per hour"] == units["Current cost per million tokens"] == "{USD}"
     assert units["Requests waiting"] == units["Ready replicas"] == "1"
 
 

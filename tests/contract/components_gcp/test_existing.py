@@ -64,5 +64,5 @@ def test_a_repository_that_exists_gets_members_only(recorder):
 )
 def test_settings_of_a_repository_that_exists_are_refused(recorder, field, name, value):
     args: Any = {"existing": True, "location": "us", "project": "acme", "repository_id": "engines"}
-    with pytest.raises(pulumi.InputPropertyError, match=f"{name}.*must be left out where"):
+    with pytest.raises(pulumi.InputPropertyError, match=f"{name}.*must not be set when"):
         recorder.run(lambda: EngineRepository("engines", args | {field: value}))

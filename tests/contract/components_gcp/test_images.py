@@ -78,14 +78,14 @@ def test_a_repository_says_what_references_begin_with(recorder):
 @pytest.mark.parametrize(
     ("component", "args", "message"),
     [
-        (EngineRepository, {**REPOSITORY, "repository_id": "Engines"}, "lower-case"),
+        (EngineRepository, {**REPOSITORY, "repository_id": "Engines"}, "lowercase"),
         (EngineRepository, {**REPOSITORY, "untagged_days": 0}, "must be 1 to 3650, got 0"),
         (ImageAdmission, {**ADMISSION, "attestors": []}, "at least one"),
         (ImageAdmission, {**ADMISSION, "clusters": ["acme-prod"]}, "must be LOCATION.NAME"),
         (ImageBuild, {**BUILD, "images": ["vllm"]}, "must be of .*vllm_tpu.*, got 'vllm'"),
         (ImageBuild, {**BUILD, "source_repository": "acme/platform"}, "connections/C"),
         (ImageBuild, {**BUILD, "refuse_severity": "bad"}, "must be one of low, medium"),
-        (ImageAttestor, {**ATTESTOR, "attestor_name": "Images"}, "lower-case"),
+        (ImageAttestor, {**ATTESTOR, "attestor_name": "Images"}, "lowercase"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(recorder, component, args, message):

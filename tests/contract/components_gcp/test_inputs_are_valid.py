@@ -11,6 +11,7 @@ from gke_inference import (
     ModelDisk,
     Network,
     NodeImageCache,
+    PersonalFront,
     WorkloadIdentity,
 )
 from twin.providers.gcp.checks.validate import validate_inputs
@@ -153,6 +154,20 @@ OTHERS: list[tuple[Any, dict[str, Any]]] = [
             "bucket_roles": {"w": {"bucket": "b", "access": "read"}},
             "project_roles": ["roles/monitoring.viewer"],
             "secrets": ["hf-token"],
+        },
+    ),
+    (
+        PersonalFront,
+        {
+            "account_id": "acme-personal",
+            "bucket_name": "acme-personal",
+            "callback_hosts": ["app.example.com"],
+            "callers": ["serviceAccount:app@acme-prod-1.iam.gserviceaccount.com"],
+            "project": "acme-prod-1",
+            "project_number": "1",
+            "region": "us-central1",
+            "service_name": "acme-personal",
+            "worker": "principal://iam.googleapis.com/worker",
         },
     ),
 ]

@@ -51,7 +51,7 @@ def test_a_user_cannot_take_the_labels_that_bills_go_by():
 
 @pytest.mark.parametrize("extra", [{"Team": "x"}, {"team": "X"}, {"1": "x"}, {"t": "x" * 64}])
 def test_a_label_google_refuses_is_refused(extra):
-    with pytest.raises(ValueError, match="must be lower-case letters"):
+    with pytest.raises(ValueError, match="must be lowercase letters"):
         labels_of("cluster", extra=extra)
 
 

@@ -140,7 +140,7 @@ REFUSED = {
         "networkName",
         "1 to 63 characters for a compute, got 65",
     ),
-    "an upper-case name": ({"network_name": "Acme"}, "networkName", "lower-case letters"),
+    "an upper-case name": ({"network_name": "Acme"}, "networkName", "lowercase letters"),
     "a range that is none": (
         {"regions": {"us-east5": {**EAST, "nodes_cidr": "10.0.0.0"}, "us-west1": WEST}},
         "regions.us-east5.nodesCidr",

@@ -152,6 +152,17 @@ def test_a_price_for_all_regions_counts_where_a_region_has_none_of_its_own():
     assert unit_price("gcs-standard", "mars-north1") is None
 
 
+def test_the_price_of_traffic_to_the_internet_falls_with_the_amount_in_every_region():
+    with (DATA / "platform_prices.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["item"].startswith("internet-egress")]
+    regions = {row["region"] for row in rows}
+    assert "asia-northeast1" not in regions  # the source has a second tier above the first
+    assert len(rows) == 3 * len(regions)
+    for region in regions:
+        tiers = [float(row["usd"]) for row in rows if row["region"] == region]
+        assert tiers == sorted(tiers, reverse=True)
+
+
 def test_a_machine_costs_by_its_vcpus_within_its_shape_and_nothing_is_guessed_beyond():
     listed, half = (machine_price(name, "us-east4") for name in ("e2-standard-8", "e2-standard-4"))
     assert listed is not None

@@ -122,8 +122,8 @@ REFUSED = {
         "topology",
         "must be one of 1x1",
     ),
-    "a topology on a gpu": ({**L4, "topology": "2x2"}, "topology", "shaped by 'count'"),
-    "a count on a tpu": ({**V6E, "count": 4}, "count", "shaped by 'topology'"),
+    "a topology on a gpu": ({**L4, "topology": "2x2"}, "topology", "'count' determines the shape"),
+    "a count on a tpu": ({**V6E, "count": 4}, "count", "'topology' determines the shape"),
     "no count on a gpu": (
         {"accelerator": "nvidia-l4", "provisioning": "spot"},
         "count",
@@ -150,18 +150,22 @@ REFUSED = {
     "flex-start with a reservation": (
         {**V6E, **FLEX, "reservation": "v6e-prod"},
         "reservation",
-        "must be left out with flex-start, got 'v6e-prod'",
+        "must not be set with flex-start, got 'v6e-prod'",
     ),
-    "spot with a reservation": ({**L4, "reservation": "l4"}, "reservation", "left out with spot"),
+    "spot with a reservation": (
+        {**L4, "reservation": "l4"},
+        "reservation",
+        "must not be set with spot",
+    ),
     "on-demand with the project of a reservation": (
         {**V6E, "reservation_project": "acme"},
         "reservation_project",
-        "left out with on-demand",
+        "must not be set with on-demand",
     ),
     "spot with the zones of a reservation": (
         {**L4, "reservation_zones": ["us-east1-b"]},
         "reservation_zones",
-        "left out with spot",
+        "must not be set with spot",
     ),
     "a reservation without a name": (
         {**V6E, "provisioning": "reservation"},
@@ -181,7 +185,7 @@ REFUSED = {
     "run hours without flex-start": (
         {**V6E, "max_run_hours": 24},
         "max_run_hours",
-        "left out with on-demand",
+        "must not be set with on-demand",
     ),
     "more than a week": ({**V6E, **FLEX, "max_run_hours": 169}, "max_run_hours", "1 to 168"),
     "no time at all": ({**V6E, **FLEX, "max_run_hours": 0}, "max_run_hours", "got 0"),
@@ -215,7 +219,7 @@ REFUSED = {
         "provisioning",
         "must be flex-start or spot for a3-highgpu-2g, got 'on-demand'",
     ),
-    "no zones in a list": ({**V6E, "zones": []}, "zones", "different names, or left out, got []"),
+    "no zones in a list": ({**V6E, "zones": []}, "zones", "different names, or unset, got []"),
     "a zone twice": (
         {**V6E, "zones": ["us-east5-a", "us-east5-a"]},
         "zones",
@@ -231,7 +235,7 @@ def test_a_broken_rule_is_refused_with_field_rule_and_value(rung, field, words):
     with pytest.raises(InputError) as refused:
         check_rung(rung, "capacity.chat.rungs[0]", region="us-east5")
     assert refused.value.path == f"capacity.chat.rungs[0].{field}"
-    assert str(refused.value).startswith(f"capacity.chat.rungs[0].{field}: must be ")
+    assert str(refused.value).startswith(f"capacity.chat.rungs[0].{field}: must ")
     assert words in str(refused.value)
 
 
@@ -243,9 +247,54 @@ def test_a_component_names_the_field_as_other_languages_spell_it():
     with pytest.raises(pulumi.InputPropertyError) as refused:
         checked_input({**V6E, "max_run_hours": 3}, "rungs[1]")
     assert refused.value.property_path == "rungs[1].maxRunHours"
-    assert refused.value.reason == "must be left out with on-demand, got 3"
+    assert refused.value.reason == "must not be set with on-demand, got 3"
 
 
 def test_a_rule_at_the_top_has_no_path_before_it():
     with pytest.raises(InputError, match=r"^topology: must be"):
         check_rung({**V6E, "topology": "9x9"})
+
+
+SEVERAL: dict[str, Any] = {"count": 8, "hosts": 2, "provisioning": "spot"}
+
+
+@pytest.mark.parametrize(
+    ("rung", "network"),
+    [
+        ({**SEVERAL, "accelerator": "nvidia-h200-141gb"}, "rdma"),
+        ({**SEVERAL, "accelerator": "nvidia-b200", "network": "tcp"}, "tcp"),
+        ({**SEVERAL, "accelerator": "nvidia-h100-80gb", "network": "tcp"}, "tcp"),
+        ({"accelerator": "nvidia-h200-141gb", "provisioning": "spot"}, None),
+        ({"accelerator": "nvidia-h200-141gb", "provisioning": "spot", "network": "rdma"}, "rdma"),
+        ({**V6E, "topology": "4x4"}, None),
+    ],
+)
+def test_hosts_of_one_replica_are_connected_by_rdma_where_the_machine_has_it(rung, network):
+    assert check_rung(rung).network == network
+
+
+@pytest.mark.parametrize(
+    ("rung", "message"),
+    [
+        (
+            {**SEVERAL, "accelerator": "nvidia-h100-80gb"},
+            "network: must be 'tcp' for 2 hosts of a3-highgpu-8g, which has no RDMA, got none;"
+            " nvidia-b200 and nvidia-h200-141gb have it",
+        ),
+        (
+            {**L4, "network": "rdma"},
+            "network: must be 'tcp' or unset for g2-standard-12, which has no RDMA, got 'rdma';"
+            " nvidia-b200 and nvidia-h200-141gb have it",
+        ),
+        (
+            {**V6E, "network": "tcp"},
+            "network: must not be set for tpu-v6e: the hosts of a slice have their own links,"
+            " got 'tcp'",
+        ),
+        ({**L4, "network": "ib"}, "network: must be rdma or tcp, got 'ib'"),
+    ],
+)
+def test_a_network_that_the_machine_does_not_have_is_refused(rung, message):
+    with pytest.raises(InputError) as caught:
+        check_rung(rung)
+    assert str(caught.value) == message

@@ -101,6 +101,13 @@ def test_a_cache_is_made_in_each_zone_that_reads(recorder):
     ]
     assert caches[0].inputs["ttl"] == "172800s"
     assert caches[0].inputs["bucket"] == "acme-weights"
+    assert "ingestOnWrite" not in caches[0].inputs
+
+
+def test_a_cache_can_take_what_is_written(recorder):
+    bucket(recorder, cache_zones=["us-east5-b"], cache_on_write=True)
+    (cache,) = recorder.all("gcp:storage/anywhereCache:AnywhereCache")
+    assert cache.inputs["ingestOnWrite"] is True
 
 
 def test_a_key_encrypts_the_objects(recorder):
@@ -111,8 +118,8 @@ def test_a_key_encrypts_the_objects(recorder):
 BUCKET_REFUSES = {
     "soft delete of three days": ({"soft_delete_days": 3}, "softDeleteDays", "0 or 7 to 90, got 3"),
     "soft delete of a year": ({"soft_delete_days": 365}, "softDeleteDays", "0 to 90, got 365"),
-    "versions with folders": ({"versioning": True}, "versioning", "say 'folders: false'"),
-    "a name with a capital": ({"bucket_name": "Acme-weights"}, "bucketName", "lower-case"),
+    "versions with folders": ({"versioning": True}, "versioning", "set 'folders: false'"),
+    "a name with a capital": ({"bucket_name": "Acme-weights"}, "bucketName", "lowercase"),
     "a name that is too short": ({"bucket_name": "w"}, "bucketName", "3 to 63 characters"),
     "a cache in another region": (
         {"cache_zones": ["us-east4-a"]},
@@ -277,8 +284,12 @@ def test_a_disk_that_was_filled_is_read_by_many(recorder):
 
 
 DISK_REFUSES = {
-    "two sources": ({"image": "llama"}, "image", "left out with 'snapshot', got both"),
-    "a copy that is not filled": ({"filled": False}, "filled", "left out with 'snapshot'"),
+    "two sources": (
+        {"image": "llama"},
+        "image",
+        "must not be set together with 'snapshot', got both",
+    ),
+    "a copy that is not filled": ({"filled": False}, "filled", "must be true with 'snapshot'"),
     "zones of two regions": (
         {"zones": ["us-east5-a", "us-east4-a"]},
         "zones",
@@ -343,7 +354,7 @@ IMAGE_REFUSES = {
     "two sources": (
         {"raw_disk": "gs://a/b.tar.gz", "source_disk": "d"},
         "rawDisk",
-        "left out with 'sourceDisk'",
+        "must not be set together with 'sourceDisk'",
     ),
     "a raw disk elsewhere": ({"raw_disk": "vllm.tar.gz"}, "rawDisk", "must be gs://BUCKET/"),
     "a name with a dot": ({"image_name": "vllm.0"}, "imageName", "got 'vllm.0'"),
@@ -364,3 +375,49 @@ def test_a_file_cache_never_outgrows_its_volume():
         option.endswith("max-size-mb:-1") and "file-cache" in option for option in options
     )
     assert "file-cache:max-size-mb:-1" in mount_options(), "a claim does not say how large it is"
+
+
+PROFILED = {
+    "bucket_name": "acme-models",
+    "claim_name": "model-bucket",
+    "namespace": "models",
+    "profile": "serving",
+    "project_number": "314",
+}
+
+
+def test_gke_tunes_a_volume_with_a_profile(recorder):
+    args: Any = PROFILED
+    recorder.run(lambda: FuseVolume("weights", args).claim_name)
+    spec = recorder.one(VOLUME).inputs["spec"]
+    assert spec["storageClassName"] == "gcsfusecsi-serving"
+    assert spec["csi"]["volumeAttributes"] == {"anywhereCacheZones": "none"}
+    assert spec["csi"]["readOnly"] is True
+    assert "mountOptions" not in spec
+    claim = recorder.one(CLAIM).inputs
+    assert claim["spec"]["storageClassName"] == "gcsfusecsi-serving"
+    assert claim["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    grant = recorder.one("gcp:storage/bucketIAMMember:BucketIAMMember").inputs
+    assert grant == {
+        "bucket": "acme-models",
+        "member": "serviceAccount:service-314@container-engine-robot.iam.gserviceaccount.com",
+        "role": "roles/storage.legacyBucketReader",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "reason"),
+    [
+        (
+            {"profile": "batch"},
+            "profile",
+            "must be one of checkpointing, serving, training, got 'batch'",
+        ),
+        ({"project_number": None}, "projectNumber", "must be set with 'profile', got none"),
+    ],
+)
+def test_a_profile_that_gke_cannot_apply_is_refused(recorder, changes, path, reason):
+    args: Any = {**PROFILED, **changes}
+    with pytest.raises(pulumi.InputPropertyError) as refused:
+        recorder.run(lambda: FuseVolume("weights", args).claim_name)
+    assert (refused.value.property_path, refused.value.reason) == (path, reason)

@@ -11,7 +11,7 @@ import yaml
 from twin import toolchain
 
 ROOT = Path(__file__).parents[3]
-_UPSTREAM = ("crds/gateway", "crds/inference", "crds/kueue", "crds/lws")
+_UPSTREAM = ("crds/gateway", "crds/inference", "crds/kueue", "crds/lws", "crds/ray")
 
 
 def check(obj: dict[str, Any]) -> None:

@@ -70,8 +70,8 @@ def test_a_fallback_that_is_never_ready_keeps_no_run_waiting(recorder):
     ("target", "message"),
     [
         ({**TARGET, "kind": "openia"}, "kind"),
-        ({**TARGET, "secret": None}, "secret.*is required where kind is openai"),
-        ({**TARGET, "url": "https://x.example"}, "url.*must be left out where kind is openai"),
+        ({**TARGET, "secret": None}, "secret.*is required when kind is openai"),
+        ({**TARGET, "url": "https://x.example"}, "url.*must not be set when kind is openai"),
         ({**TARGET, "weight": 0}, "must be 1 to 1000, got 0"),
         ({"kind": "vertex", "model": "m", "location": "us-east5"}, "project.*is required"),
         (

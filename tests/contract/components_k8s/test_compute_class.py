@@ -209,3 +209,21 @@ def test_numbers_of_other_languages_build_the_same_class(recorder):
     wire: Any = {**args(cast("Any", {**L4, "count": 1.0})), "max_pods_per_node": 32.0}
     arguments: ComputeClassArgs = wire
     assert spec_of(recorder, arguments)["priorities"][0]["maxPodsPerNode"] == 32
+
+
+def test_nodes_with_rdma_get_their_networks_and_a_driver_from_gke(recorder):
+    rung: RungArgs = {
+        "accelerator": "nvidia-h200-141gb",
+        "hosts": 2,
+        "provisioning": "spot",
+        "zones": ["us-central1-b"],
+    }
+    spec = spec_of(recorder, args(rung))
+    assert spec["nodePoolConfig"]["dra"] == {"networking": {"enabled": True}}
+    assert spec["priorities"][0]["acceleratorNetworkProfile"] == "auto"
+
+
+def test_nodes_that_need_no_others_have_no_networks_of_their_own(recorder):
+    spec = spec_of(recorder, args({"accelerator": "nvidia-h200-141gb", "provisioning": "spot"}))
+    assert "dra" not in spec["nodePoolConfig"]
+    assert "acceleratorNetworkProfile" not in spec["priorities"][0]

@@ -114,10 +114,24 @@ def test_the_picker_reads_the_metrics_this_engine_has(recorder):
     build(recorder, args())
     pod = named(recorder, DEPLOYMENT, "llama-8b-picker")["spec"]["template"]["spec"]
     command = pod["containers"][0]["args"]
-    at = command.index("--kv-cache-usage-percentage-metric")
-    assert command[at + 1] == "vllm:kv_cache_usage_perc"
+    assert not [flag for flag in command if flag.endswith("-metric")]  # the picker rejects them
     assert command[:4] == ["--pool-name", "llama-8b", "--pool-namespace", "serving"]
     assert "--ha-enable-leader-election" not in command
+    text = named(recorder, CONFIG_MAP, "llama-8b-picker")["data"]["default-plugins.yaml"]
+    plugins = {plugin["type"]: plugin for plugin in yaml.safe_load(text)["plugins"]}
+    assert plugins["core-metrics-extractor"]["parameters"] == {
+        "defaultEngine": "engine",
+        "engineConfigs": [
+            {
+                "name": "engine",
+                "queuedRequestsSpec": "vllm:num_requests_waiting",
+                "runningRequestsSpec": "vllm:num_requests_running",
+                "kvUsageSpec": "vllm:kv_cache_usage_perc",
+                "loraSpec": "vllm:lora_requests_info",
+                "cacheInfoSpec": "vllm:cache_config_info",
+            }
+        ],
+    }
 
 
 def test_the_picker_scores_adapters_only_where_there_are_some(recorder):
@@ -244,14 +258,13 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
         "sql": "llama-3.1-8b",
         "support": "llama-3.1-8b",
     }
-    route = named(recorder, CUSTOM["route"], "inference-catalogue")["spec"]["rules"][0]
-    assert route["matches"] == [
-        {"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}},
-        {"path": {"type": "PathPrefix", "value": "/v1/responses"}},
+    rules = named(recorder, CUSTOM["route"], "inference-catalogue")["spec"]["rules"]
+    assert [rule["matches"] for rule in rules] == [
+        [{"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}}]
     ]
 
 
-def test_the_responses_api_is_refused_as_openai_would(recorder):
+def test_the_refusal_of_the_responses_api_has_openais_format(recorder):
     build(recorder, args())
     site = read_site(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
     for path in ("/v1/responses", "/v1/responses/resp_1/cancel"):
@@ -260,7 +273,7 @@ def test_the_responses_api_is_refused_as_openai_would(recorder):
         assert refusal.status == 404
         assert json.loads(refusal.text)["error"] == {
             "code": "unknown_url",
-            "message": "The Responses API is not served here: use /v1/chat/completions.",
+            "message": "This model does not serve the Responses API: use /v1/chat/completions.",
             "param": None,
             "type": "invalid_request_error",
         }

@@ -1,4 +1,4 @@
-"""What a second version of a model adds to its gateway."""
+"""Gateway resources that a canary adds."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ from tests.contract.components_k8s.gateway_args import EMBED, LLAMA, args, refus
         ({"requests_per_minute": 0}, "requestsPerMinute.*1 to 1000000, got 0"),
         (
             {"exposure": "internal", "subnetwork": "s", "requests_per_minute": 5},
-            "requestsPerMinute.*left out",
+            "requestsPerMinute.*must not be set",
         ),
         ({"log_percent": 101}, "logPercent.*0 to 100, got 101"),
         ({"port": 0}, "port.*1 to 65535, got 0"),

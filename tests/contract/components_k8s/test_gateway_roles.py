@@ -76,6 +76,26 @@ def test_the_pool_is_closed_while_nobody_empties_forged_headers(recorder):
     assert recorder.one(POOL).inputs["spec"]["endpointPickerRef"]["failureMode"] == "FailClose"
 
 
+def test_the_responses_api_of_a_model_with_roles_is_refused_by_the_catalogue(recorder):
+    build(recorder, adapters=["sql"])
+    routes = recorder.all("kubernetes:gateway.networking.k8s.io/v1:HTTPRoute")
+    catalogue = next(
+        r.inputs for r in routes if r.inputs["metadata"]["name"] == "inference-catalogue"
+    )
+    _, refused = catalogue["spec"]["rules"]
+    assert refused["backendRefs"][0]["name"] == "inference-catalogue"
+    assert [
+        (match["headers"][0]["value"], match["path"]["value"]) for match in refused["matches"]
+    ] == [("llama-3.1-8b", "/v1/responses"), ("sql", "/v1/responses")]
+
+
+def test_llmds_picker_gets_metric_names_by_flag(recorder):
+    build(recorder)
+    args = picker(recorder)["args"]
+    at = args.index("--kv-cache-usage-percentage-metric")
+    assert args[at + 1] == "vllm:kv_cache_usage_perc"
+
+
 def test_a_model_without_roles_keeps_upstreams_picker(recorder):
     build(recorder, prefill_threshold_tokens=None)
     assert "/epp:" in picker(recorder)["image"]

@@ -105,7 +105,7 @@ def test_only_the_namespace_of_the_team_may_use_its_queue():
         (
             {"compute_class": "flex"},
             {},
-            "flavors[1].computeClass must be of one flavor only, got 'flex' twice",
+            "flavors[1].computeClass must be in only one flavor, got 'flex' twice",
         ),
         (
             {},
@@ -118,7 +118,7 @@ def test_only_the_namespace_of_the_team_may_use_its_queue():
         (
             {"chips": 12},
             {"chips": {"spot": 8}},
-            "flavors[0].chips must be at least what its teams have together (16), got 12",
+            "flavors[0].chips must be at least the total of its teams (16), got 12",
         ),
     ],
 )

@@ -29,7 +29,11 @@ def matches(recorder):
 def test_only_the_paths_of_prompts_are_routed_as_engines_load_what_they_are_told(recorder):
     found = matches(build(recorder, args(LIVE)))
     paths = {(kind, path) for kind, path, _, _ in found}
-    assert paths == {("Exact", "/v1/chat/completions"), ("Exact", "/v1/completions")}
+    assert paths == {
+        ("Exact", "/v1/chat/completions"),
+        ("Exact", "/v1/completions"),
+        ("Exact", "/v1/responses"),
+    }
 
 
 def test_an_adapter_that_no_route_names_reaches_the_model_that_the_client_names(recorder):
@@ -60,5 +64,5 @@ def test_a_canary_beside_live_adapters_is_refused(recorder):
         "version": "next",
     }
     both: RoutedModelArgs = {**LIVE, "canary": canary}
-    with pytest.raises(pulumi.InputPropertyError, match="must be left out with a canary"):
+    with pytest.raises(pulumi.InputPropertyError, match="must be false with a canary"):
         build(recorder, args(both))

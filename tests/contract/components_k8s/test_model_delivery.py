@@ -1,4 +1,4 @@
-"""What a namespace has its models from: the objects of Config Sync and Argo CD."""
+"""Objects of Config Sync and Argo CD that deliver the models of a namespace."""
 
 from typing import Any
 
@@ -89,7 +89,7 @@ def test_an_application_prunes_and_heals_in_its_namespace_alone(recorder):
 
 
 def test_a_secret_for_what_has_its_own_logins_is_refused(recorder):
-    with pytest.raises(pulumi.InputPropertyError, match="must be left out but for git"):
+    with pytest.raises(pulumi.InputPropertyError, match="must not be set except for git"):
         made(recorder, {**GIT, "secret": "login", "tool": "argo-cd"})
 
 

@@ -1,4 +1,4 @@
-"""Who may reach the pods of the serving namespace."""
+"""Network policies of the serving namespace: who can reach its pods."""
 
 from typing import Any, cast
 
@@ -138,5 +138,5 @@ def test_a_pod_security_level_of_a_namespace_that_exists_is_refused(recorder):
         "namespace": "serving",
         "pod_security": "baseline",
     }
-    with pytest.raises(pulumi.InputPropertyError, match=r"podSecurity.*must be left out where"):
+    with pytest.raises(pulumi.InputPropertyError, match=r"podSecurity.*must not be set when"):
         recorder.run(lambda: ServingNamespace("serving", args).namespace)

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from gke_inference import SharedFolder
-from gke_inference.catalogue.filestore import TIERS
+from gke_inference.catalogue.files.filestore import TIERS
 
 ARGS: dict[str, Any] = {
     "capacity_gib": 1280,
@@ -45,6 +45,7 @@ def test_pods_claim_the_share_of_the_instance(made: Any) -> None:
         "volumeHandle": "modeInstance/us-central1-b/acme-prod-shared-us-central1/shared",
     }
     assert volume["claimRef"] == {"name": "shared-folder", "namespace": "models"}
+    assert volume["mountOptions"] == ["lookupcache=positive"]
     claim = found.one("kubernetes:core/v1:PersistentVolumeClaim").inputs["spec"]
     assert claim["accessModes"] == volume["accessModes"] == ["ReadWriteMany"]
     assert claim["volumeName"] == "acme-prod-shared-us-central1"
@@ -78,7 +79,7 @@ def test_an_instance_is_protected_and_encrypted_where_asked(made: Any) -> None:
     ],
 )
 def test_each_tier_has_its_capacities(tier: str, capacity: int, allowed: bool) -> None:
-    assert TIERS[tier].allows(capacity) is allowed
+    assert TIERS[tier].sizes.allow(capacity) is allowed
 
 
 def test_a_capacity_that_the_tier_has_not_is_refused(made: Any) -> None:
@@ -88,3 +89,11 @@ def test_a_capacity_that_the_tier_has_not_is_refused(made: Any) -> None:
     assert refused.value.reason == (
         "must be 1024 to 9984 in steps of 256, or 10240 to 102400 in steps of 2560, got 1100"
     )
+
+
+@pytest.mark.parametrize("more", [["jobs-images", "models"], ["jobs-images", "jobs-images"]])
+def test_a_namespace_that_is_named_twice_is_refused(made: Any, more: list[str]) -> None:
+    with pytest.raises(pulumi.InputPropertyError) as refused:
+        made(more_namespaces=more)
+    assert refused.value.property_path == "moreNamespaces[1]"
+    assert refused.value.reason == f"must be a namespace that no other entry names, got {more[1]!r}"

@@ -26,6 +26,10 @@ COMPUTED: dict[str, dict[str, Any]] = {
     "gcp:container/cluster:Cluster": {
         "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"endpoint": "gke-1.example.goog"}}
     },
+    "gcp:filestore/instance:Instance": {
+        "networks": [{"ipAddresses": ["10.9.0.2"], "modes": []}],
+    },
+    "gcp:lustre/instance:Instance": {"mountPoint": "10.9.0.2@tcp:/shared"},
     "gcp:serviceaccount/account:Account": {"email": "nodes@acme.iam.gserviceaccount.com"},
 }
 
@@ -41,6 +45,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
 GATEWAY = "kubernetes:gateway.networking.k8s.io/v1:Gateway"
 PROGRAMMED = {FORWARDING_RULES: "/projects/1/regions/r/forwardingRules/gkegw1-a-models"}
 """What GKE writes on a Gateway."""
+ADDRESSED = {"addresses": [{"type": "IPAddress", "value": f"10.0.{at}.9"} for at in range(2)]}
+"""Its status, for a Gateway with two addresses."""
 
 
 class CloudRecorder(Recorder):
@@ -53,7 +59,7 @@ class CloudRecorder(Recorder):
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         name, outputs = super().new_resource(args)
         if args.typ == GATEWAY and self.is_read(args):
-            outputs = {**outputs, "metadata": {"annotations": PROGRAMMED}}
+            outputs = {**outputs, "metadata": {"annotations": PROGRAMMED}, "status": ADDRESSED}
         return name, {**outputs, **COMPUTED.get(args.typ, {})}
 
 

@@ -1,4 +1,4 @@
-"""From a stack to arguments: one named fact at a time."""
+"""Arguments that result from a stack, one named fact at a time."""
 
 import json
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from infra.region import BuiltRegion
 from infra.stack import Exposure, Gateway, Platform
 from infra.stack.problems import join, suggest
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.cloud import CloudRecorder
+from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.infra.resolved import region_of, served_in
 
 MODEL = "llama-3.1-8b"
@@ -338,12 +338,11 @@ def test_the_network_has_the_packets_that_the_stack_asks_for(cloud: CloudRecorde
     assert cloud.one("gcp:compute/network:Network").inputs["mtu"] == 8896
 
 
-def test_a_protected_stack_has_spare_pickers_and_routers(cloud: CloudRecorder) -> None:
-    cloud.run(lambda: deploy(read("prod")))
+def test_a_protected_stack_has_spare_pickers_and_routers(deployed: Deployed) -> None:
     replicas = {
         seen.inputs["metadata"]["labels"]["app.kubernetes.io/component"]: seen.inputs["spec"][
             "replicas"
         ]
-        for seen in cloud.all("kubernetes:apps/v1:Deployment")
+        for seen in deployed(read("prod")).all("kubernetes:apps/v1:Deployment")
     }
     assert (replicas["endpoint-picker"], replicas["body-router"]) == (2, 3)

@@ -221,39 +221,39 @@ def set_at(document: dict[str, Any], path: list[Any], value: Any) -> None:
         (
             ["backends", "gpt", "secret"],
             None,
-            "backends.gpt.secret is required where kind is openai",
+            "backends.gpt.secret is required when kind is openai",
         ),
         (
             ["backends", "gpt", "location"],
             "us-central1",
-            "backends.gpt.location must be left out where kind is openai, got 'us-central1'",
+            "backends.gpt.location must not be set when kind is openai, got 'us-central1'",
         ),
         (
             ["backends", "vertex-llama", "location"],
             None,
-            "backends.vertex-llama.location is required where kind is vertex",
+            "backends.vertex-llama.location is required when kind is vertex",
         ),
         (
             ["backends", "small", "url"],
             "http://gemma.example.com",
-            "backends.small.url must begin with https:// where a credential is sent, got",
+            "backends.small.url must begin with https:// when a credential is sent, got",
         ),
         (
             ["backends", "on-premises", "secret"],
             "dc-key",
-            "backends.on-premises.url must begin with https:// where a credential is sent, got",
+            "backends.on-premises.url must begin with https:// when a credential is sent, got",
         ),
         (["backends", "gpt", "kind"], None, "backends.gpt.kind is required without 'targets'"),
         (
             ["backends", "gemini-flash", "model"],
             "m",
-            "backends.gemini-flash.model must be left out beside 'targets'",
+            "backends.gemini-flash.model must not be set together with 'targets'",
         ),
         (["backends", "gpt", "kind"], "openia", "did you mean 'openai'?"),
         (
             ["backends", "on-premises", "url"],
             "https://user:pass@llm.example.com/v1",
-            "must be an address such as https://llm.example.com/v1, without user or query",
+            "must be an address such as https://llm.example.com/v1, without credentials or query",
         ),
         (
             ["models", MODEL, "fallback", "backend"],
@@ -268,7 +268,7 @@ def set_at(document: dict[str, Any], path: list[Any], value: Any) -> None:
         (
             ["models", MODEL, "adapters"],
             ["sql"],
-            f"models.{MODEL}.fallback must be left out where a model has adapters",
+            f"models.{MODEL}.fallback must not be set when a model has adapters",
         ),
         (
             ["clients", "prices", "vertex-llama"],
@@ -294,12 +294,12 @@ def test_a_wrong_backend_is_refused_in_one_message(path: list[Any], value: Any, 
 def test_a_platform_that_others_share_has_no_backends():
     changed = copy.deepcopy(platform_of(EXAMPLES / "teams" / "Pulumi.shared.yaml"))
     changed["backends"] = {"gpt": document()["backends"]["gpt"]}
-    with pytest.raises(StackError, match="backends must be left out where layer is platform"):
+    with pytest.raises(StackError, match="backends must not be set when layer is platform"):
         parse(json.dumps(changed))
 
 
 def test_a_backend_may_not_have_the_name_of_a_model():
     changed = document()
     changed["backends"][MODEL] = changed["backends"]["gpt"]
-    with pytest.raises(StackError, match="must have a name that no model or adapter has"):
+    with pytest.raises(StackError, match="must have a name that no model or adapter uses"):
         parse(json.dumps(changed))

@@ -10,10 +10,11 @@ from infra.bootstrap.roles import (
     ARMOR_ROLES,
     BACKEND_ROLES,
     CLIENT_ROLES,
-    DELIVERY_ROLES,
     DEPLOY_ROLES,
+    FLEET_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
+    PERSONAL_ROLES,
     PREVIEW_ROLES,
     SERVICES,
     STREAM_ROLES,
@@ -162,7 +163,8 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
         ("has_armor", ARMOR_ROLES),
         ("has_backends", BACKEND_ROLES),
         ("has_clients", CLIENT_ROLES),
-        ("has_config_sync", DELIVERY_ROLES),
+        ("has_fleet", FLEET_ROLES),
+        ("has_personal_images", PERSONAL_ROLES),
         ("has_streams", STREAM_ROLES),
         ("has_tables", TABLE_ROLES),
     ],
@@ -171,6 +173,18 @@ def test_a_deployment_has_the_roles_of_what_the_stack_has(engine_stand_in, needs
     project = replace(PROJECT, stacks=(replace(PROD, **{needs: True}),))
     seen = run(engine_stand_in, project)
     assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == {*DEPLOY_ROLES, *more}
+
+
+def test_a_role_that_two_parts_of_a_stack_need_is_granted_once(engine_stand_in):
+    needs = {"has_backends": True, "has_personal_images": True, "has_streams": True}
+    project = replace(PROJECT, stacks=(replace(PROD, **needs),))
+    seen = run(engine_stand_in, project)
+    names = [
+        each.name
+        for each in seen.all("gcp:projects/iAMMember:IAMMember")
+        if each.name.startswith("deploy prod ")
+    ]
+    assert names.count("deploy prod run.admin") == names.count("deploy prod pubsub.admin") == 1
 
 
 def test_without_a_repository_no_identity_is_made(engine_stand_in):

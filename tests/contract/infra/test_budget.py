@@ -32,6 +32,14 @@ def platform(
     return parse(json.dumps(edited(base, edits)))
 
 
+def told() -> Platform:
+    """Return a stack whose own budget reports to one receiver and a topic; tests share it."""
+    receivers = {"first": MAIL, "bills": MAIL}
+    return platform(
+        receivers, "local", covers="stack", notify=["bills"], topic="projects/p/topics/t"
+    )
+
+
 def test_a_stack_without_a_budget_makes_none_and_needs_no_api() -> None:
     local = read("local")
     assert budget_args(local, None) is None
@@ -46,13 +54,13 @@ def test_production_counts_its_whole_project(deployed: Deployed) -> None:
 
 
 def test_a_budget_of_the_stack_counts_what_carries_its_label(deployed: Deployed) -> None:
-    records = deployed(platform(covers="stack"))
+    records = deployed(told())
     made = records.one(TYPE).inputs
-    assert made["budgetFilter"]["labels"] == {"env": "prod"}
-    assert made["budgetFilter"]["projects"] == ["projects/141421356237"]
+    assert made["budgetFilter"]["labels"] == {"env": "local"}
+    assert made["budgetFilter"]["projects"] == ["projects/314159265358"]
     assert made["amount"]["specifiedAmount"]["units"] == "900000"
     labelled = records.all("gcp:container/cluster:Cluster")
-    assert {seen.inputs["resourceLabels"]["env"] for seen in labelled} == {"prod"}
+    assert {seen.inputs["resourceLabels"]["env"] for seen in labelled} == {"local"}
 
 
 def test_a_budget_of_the_project_has_no_label() -> None:
@@ -62,10 +70,7 @@ def test_a_budget_of_the_project_has_no_label() -> None:
 
 
 def test_receivers_of_alerts_are_told_by_their_names(deployed: Deployed) -> None:
-    told = platform(
-        {"first": MAIL, "bills": MAIL}, "local", notify=["bills"], topic="projects/p/topics/t"
-    )
-    records = deployed(told)
+    records = deployed(told())
     rule = records.one(TYPE).inputs["allUpdatesRule"]
     channels = [
         seen.name for seen in records.all("gcp:monitoring/notificationChannel:NotificationChannel")

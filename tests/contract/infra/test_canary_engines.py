@@ -35,10 +35,6 @@ def named(recorder: Records, kind: str, name: str) -> Any:
     return found
 
 
-def flag(args: list[str], name: str) -> str:
-    return args[args.index(name) + 1]
-
-
 def test_the_second_version_has_the_defaults_of_its_own_engine(platform: Platform) -> None:
     ((first,), (second,)) = (resolve(platform).models[name] for name in (MODEL, SECOND))
     assert (first.settings.engine, second.settings.engine) == (Engine.VLLM, Engine.SGLANG)
@@ -50,12 +46,11 @@ def test_the_second_version_has_the_defaults_of_its_own_engine(platform: Platfor
 def test_each_version_has_a_picker_that_reads_its_engines_metrics(recorder: Records) -> None:
     found: dict[str, tuple[str, str]] = {}
     for name in ("llama-3-1-8b-picker", "llama-3-1-8b-sglang-picker"):
-        picker = named(recorder, "kubernetes:apps/v1:Deployment", name)
-        args = picker["spec"]["template"]["spec"]["containers"][0]["args"]
-        found[name] = (
-            flag(args, "--total-queued-requests-metric"),
-            flag(args, "--kv-cache-usage-percentage-metric"),
-        )
+        data = named(recorder, "kubernetes:core/v1:ConfigMap", name)["data"]
+        plugins = yaml.safe_load(data["default-plugins.yaml"])["plugins"]
+        read = next(each for each in plugins if each["type"] == "core-metrics-extractor")
+        (names,) = read["parameters"]["engineConfigs"]
+        found[name] = (names["queuedRequestsSpec"], names["kvUsageSpec"])
     assert found == {
         "llama-3-1-8b-picker": ("vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"),
         "llama-3-1-8b-sglang-picker": ("sglang:num_queue_reqs", "sglang:token_usage"),

@@ -1,6 +1,6 @@
 """Invariants over the objects of stacks that no engine renders in tests: examples and roles.
 
-The shipped stacks are put to them as the engine renders them, in tests/preview. Here a stand-in for
+The shipped stacks are checked as the engine renders them, in tests/preview. Here a stand-in for
 the engine gives the objects, in a second a stack.
 """
 
@@ -34,12 +34,17 @@ def example(folder: str) -> Platform:
 
 STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
     "backends": (lambda: example("backends"), "HTTPRoute"),
+    "device-claims": (lambda: example("device-claims"), "ResourceClaimTemplate"),
     "existing-network": (lambda: example("existing-network"), "InferencePool"),
     "guardrails": (lambda: example("guardrails"), "GCPTrafficExtension"),
+    "internal-front": (lambda: example("internal-front"), "GCPBackendPolicy"),
     "multi-host": (lambda: example("multi-host"), "LeaderWorkerSet"),
     "nearest-region": (lambda: example("nearest-region"), "GCPGatewayPolicy"),
     "pictures": (lambda: example("pictures"), "HealthCheckPolicy"),
+    "ray": (lambda: example("ray"), "RayCluster"),
+    "rdma": (lambda: example("rdma"), "ResourceClaimTemplate"),
     "three-regions": (lambda: example("three-regions"), "GCPGatewayPolicy"),
+    "wide-ep": (lambda: example("wide-ep"), "LeaderWorkerSet"),
     "roles": (test_disaggregation.platform, "InferencePool"),
 }
 """Stacks by name, each with a kind that has to be among its objects."""

@@ -1,14 +1,18 @@
 """Clients of a stack: what a region builds for them, and what stays as it was without them."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
+from infra.plan.clients import limits_in
 from infra.project import services_of
 from infra.reading.load import parse
+from infra.stack import ClientTeam, TeamLimits
+from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import edited
 
 TEAMS = {"assistant": {"requests_per_minute": 60}}
@@ -18,13 +22,20 @@ def platform_with(base: str, clients: dict[str, Any]) -> Any:
     return parse(json.dumps(edited(base, [{"at": ["clients"], "value": clients}])))
 
 
+def with_teams() -> Any:
+    """Return prod with teams, where one region lacks one of the models; tests share it."""
+    prod = platform_with("prod", {"teams": TEAMS})
+    qwen = prod.models["qwen3-32b"].model_copy(update={"regions": ("us-central1", "europe-west4")})
+    return prod.model_copy(update={"models": {**prod.models, "qwen3-32b": qwen}})
+
+
 def settings_of(recorder: Any) -> list[dict[str, Any]]:
     maps = [seen.inputs["data"] for seen in recorder.all("kubernetes:core/v1:ConfigMap")]
     return [json.loads(data["callout.yaml"]) for data in maps if "callout.yaml" in data]
 
 
 def test_each_region_has_a_gate_with_its_own_counters_and_all_share_the_keys(deployed) -> None:
-    seen = deployed(platform_with("prod", {"teams": TEAMS}))
+    seen = deployed(with_teams())
     regions = ["asia-northeast1", "europe-west4", "us-central1"]
     found = settings_of(seen)
     assert sorted(one["region"] for one in found) == regions
@@ -36,11 +47,38 @@ def test_each_region_has_a_gate_with_its_own_counters_and_all_share_the_keys(dep
     assert grant.inputs["member"].endswith("/subject/ns/models/sa/client-gate")
 
 
+def test_a_limit_of_a_region_replaces_that_of_the_team() -> None:
+    own = TeamLimits(monthly_usd=None, tokens_per_minute=10)
+    team = ClientTeam(monthly_usd=5, requests_per_minute=6, regional={"us-central1": own})
+    assert limits_in(team, "europe-west4") == TeamLimits(monthly_usd=5, requests_per_minute=6)
+    assert limits_in(team, "us-central1") == TeamLimits(requests_per_minute=6, tokens_per_minute=10)
+
+
+@pytest.mark.parametrize(
+    ("regional", "message"),
+    [
+        ({"us-west1": {"tokens_per_minute": 1}}, "regional.us-west1 must be one of"),
+        ({"us-central1": {}}, "regional.us-central1 must have a limit, got none"),
+        ({"us-central1": {"monthly_usd": 5}}, "monthly_usd needs 'clients.prices' of every model"),
+    ],
+)
+def test_limits_of_a_region_are_checked(regional: dict[str, Any], message: str) -> None:
+    with pytest.raises(StackError, match=re.escape(message)):
+        platform_with("prod", {"teams": {"assistant": {"regional": regional}}})
+
+
+def test_the_gate_of_a_region_has_the_limits_of_that_region(deployed) -> None:
+    region = next(iter(with_teams().regions))
+    regional = {region: {"requests_per_minute": 7}}
+    team = {**TEAMS["assistant"], "requests_per_minute": 90, "regional": regional}
+    found = settings_of(deployed(platform_with("prod", {"teams": {"assistant": team}})))
+    limits = {one["region"]: one["teams"]["assistant"]["requests_per_minute"] for one in found}
+    assert {limits.pop(region), *limits.values()} == {7, 90}
+    assert set(limits.values()) == {90}
+
+
 def test_a_gate_knows_the_models_of_its_region_and_their_pools(deployed) -> None:
-    prod = platform_with("prod", {"teams": TEAMS})
-    qwen = prod.models["qwen3-32b"].model_copy(update={"regions": ("us-central1", "europe-west4")})
-    some = prod.model_copy(update={"models": {**prod.models, "qwen3-32b": qwen}})
-    found = {one["region"]: one for one in settings_of(deployed(some))}
+    found = {one["region"]: one for one in settings_of(deployed(with_teams()))}
     assert "qwen3-32b" in found["us-central1"]["pools"]
     assert "qwen3-32b" not in found["asia-northeast1"]["pools"]
     assert found["us-central1"]["pools"]["sql"] == "llama-3-1-8b"
@@ -48,12 +86,14 @@ def test_a_gate_knows_the_models_of_its_region_and_their_pools(deployed) -> None
 
 
 def test_counters_that_are_local_need_no_store_and_no_api_for_one(deployed) -> None:
-    platform = platform_with("prod", {"counters": "local", "teams": TEAMS})
+    platform = platform_with("staging", {"counters": "local", "teams": TEAMS})
     seen = deployed(platform)
     assert not seen.all("gcp:memorystore/instance:Instance")
-    assert all("store" not in one for one in settings_of(seen))
+    assert [one["region"] for one in settings_of(seen) if "store" not in one] == list(
+        platform.regions
+    )
     assert "memorystore.googleapis.com" not in services_of(platform)
-    assert "memorystore.googleapis.com" in services_of(platform_with("prod", {"teams": TEAMS}))
+    assert "memorystore.googleapis.com" in services_of(platform_with("staging", {"teams": TEAMS}))
 
 
 def test_an_endpoint_that_everybody_may_use_has_no_gate(deployed) -> None:
@@ -72,7 +112,7 @@ def test_engines_report_the_usage_of_every_stream_where_somebody_counts_it(deplo
         ]
         return {"--enable-force-include-usage" in engine for engine in engines}
 
-    assert flags({"teams": TEAMS}) == {True}
+    assert flags({"counters": "local", "teams": TEAMS}) == {True}
     assert flags({"anonymous": "reachable from the office alone"}) == {False}
 
 
@@ -85,16 +125,16 @@ def test_counters_are_in_the_cost_by_the_type_of_their_nodes(base: str, nodes: s
 
 
 CACHE = {"embeddings": "qwen3-embedding-0.6b"}
+CACHED = {
+    "cache": CACHE,
+    "teams": {"assistant": {**TEAMS["assistant"], "cached_answers": True}},
+}
 
 
 def test_a_region_that_keeps_answers_has_a_store_for_them_and_its_gate_asks_its_own_embeddings(
     deployed,
 ) -> None:
-    clients = {
-        "cache": CACHE,
-        "teams": {"assistant": {**TEAMS["assistant"], "cached_answers": True}},
-    }
-    seen = deployed(platform_with("prod", clients))
+    seen = deployed(platform_with("prod", CACHED))
     stores = seen.all("gcp:memorystore/instance:Instance")
     assert sorted({store.inputs["instanceId"] for store in stores}) == [
         "acme-prod-answers",
@@ -122,8 +162,8 @@ def test_answers_are_kept_without_counters_too(deployed) -> None:
 
 
 def test_engines_let_a_gate_in_that_asks_for_embeddings_and_no_other(deployed) -> None:
-    def allowed(clients: dict[str, Any]) -> bool:
-        seen = deployed(platform_with("prod", clients))
+    def allowed(platform: Any) -> bool:
+        seen = deployed(platform)
         (spec, *_) = [
             one.inputs["spec"]
             for one in seen.all("kubernetes:networking.k8s.io/v1:NetworkPolicy")
@@ -132,6 +172,5 @@ def test_engines_let_a_gate_in_that_asks_for_embeddings_and_no_other(deployed) -
         peers = spec["ingress"][0]["from"]
         return any("client-gate" in json.dumps(peer) for peer in peers)
 
-    teams = {"assistant": {"cached_answers": True}}
-    assert allowed({"cache": CACHE, "teams": teams})
-    assert not allowed({"teams": TEAMS})
+    assert allowed(platform_with("prod", CACHED))
+    assert not allowed(with_teams())

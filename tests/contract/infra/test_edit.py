@@ -15,6 +15,7 @@ PLACEMENT = Placement(
     topology=None,
     count=2,
     hosts=None,
+    network=None,
     region="us-central1",
     tensor_parallel=None,
     parameters_billion=32.8,
@@ -23,6 +24,7 @@ PLACEMENT = Placement(
     context=4096,
     replicas=2,
     most_replicas=6,
+    kv_cache_dtype=None,
     slo_ms=(800, 40),
 )
 
@@ -72,3 +74,99 @@ def test_a_stack_that_would_not_be_usable_is_left_as_it_was(folder):
     with pytest.raises(StackError, match="regions must have us-east5"):
         write_model("prod", "small", dataclasses.replace(PLACEMENT, region="us-east5"), folder)
     assert file.read_bytes() == before
+
+
+def change(file, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+
+
+EXPERTS = dataclasses.replace(
+    PLACEMENT,
+    accelerator="nvidia-h200-141gb",
+    provisioning=("spot",),
+    count=8,
+    parameters_billion=235,
+    bits=8,
+    experts=True,
+    weights="qwen3-235b-a22b",
+)
+
+
+def test_experts_are_written_kept_and_removed_with_the_hardware(folder):
+    name = "sparse"
+    write_model("prod", name, EXPERTS, folder)
+    model = read("prod", folder).models[name]
+    assert model.weights == "qwen3-235b-a22b"
+    assert model.experts is not None
+    change(folder / "Pulumi.prod.yaml", "experts: {}", "experts: {redundant: 8}")
+    write_model("prod", name, dataclasses.replace(EXPERTS, most_replicas=7), folder)
+    model = read("prod", folder).models[name]
+    assert model.replicas.max == 7
+    assert model.experts is not None
+    assert model.experts.redundant == 8
+    write_model("prod", name, dataclasses.replace(EXPERTS, experts=False), folder)
+    assert read("prod", folder).models[name].experts is None
+
+
+def test_a_move_keeps_all_but_the_hardware(folder):
+    before = read("prod", folder).models["qwen3-32b"]
+    moved = dataclasses.replace(PLACEMENT, is_move=True, context=512, bits=8)
+    write_model("prod", "qwen3-32b", moved, folder)
+    after = read("prod", folder).models["qwen3-32b"]
+    hardware = {"capacity": before.capacity, "replicas": before.replicas}
+    assert after.model_copy(update=hardware) == before
+
+
+def test_settings_of_a_capacity_are_copied_and_not_shared(folder):
+    file = folder / "Pulumi.prod.yaml"
+    change(file, "      small:\n", "      small:\n        node_pools: {max_nodes: 9}\n")
+    moved = dataclasses.replace(PLACEMENT, is_move=True, accelerator="nvidia-l4", count=1)
+    write_model("prod", "qwen3-embedding-0.6b", moved, folder)
+    capacity = read("prod", folder).capacity
+    assert capacity["qwen3-embedding-0-6b-plan"].node_pools == capacity["small"].node_pools
+    assert "&" not in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "weights: qwen3-32b\n",
+            "weights: qwen3-32b\n        engine: sglang\n",
+            r"qwen3-32b.engine must be vllm, the engine that the choice is for, got 'sglang'",
+        ),
+        (
+            "        context: 32768\n        replicas: {min: 1, max: 4, standby: 1}",
+            "        context: &long 32768\n        replicas: {min: 1, max: 4, standby: 1}",
+            r"Pulumi.prod.yaml must be without YAML anchors, which could also change what refers to"
+            r" them, got &long in line \d+",
+        ),
+    ],
+)
+def test_what_a_choice_cannot_be_written_over_is_refused(folder, old, new, message):
+    file = folder / "Pulumi.prod.yaml"
+    change(file, old, new)
+    before = file.read_bytes()
+    with pytest.raises(StackError, match=message):
+        write_model("prod", "qwen3-32b", PLACEMENT, folder)
+    assert file.read_bytes() == before
+
+
+def test_replicas_that_do_both_are_not_written_over_separate_roles(folder):
+    split = dataclasses.replace(
+        PLACEMENT, accelerator="nvidia-h200-141gb", count=8, prefill_replicas=(1, 2),
+        provisioning=("spot",),
+    )  # fmt: skip
+    write_model("prod", "mistral-nemo-12b", split, folder)
+    with pytest.raises(StackError, match=r"disaggregated must be removed first: replicas of this"):
+        write_model("prod", "mistral-nemo-12b", PLACEMENT, folder)
+
+
+@pytest.mark.parametrize("stack", ["shared", "search"])
+def test_only_a_file_with_models_and_their_capacity_can_be_written(tmp_path, stack):
+    for file in (STACKS.parent / "docs" / "examples" / "teams").glob("Pulumi.*.yaml"):
+        shutil.copy(file, tmp_path)
+    with pytest.raises(StackError, match="layer must be all: models and their capacity are in"):
+        write_model(stack, "mistral-nemo-12b", PLACEMENT, tmp_path)

@@ -4,14 +4,17 @@ import json
 from operator import itemgetter
 from typing import Any
 
-from infra.program import deploy
+import pytest
+
+from infra.plan.folders import tiers_of
 from infra.project import services_of
 from infra.reading.load import parse, read
 from infra.stack import Platform
+from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.cloud import CloudRecorder
+from tests.contract.infra.cloud import Deployed
 
-MODEL = "llama-3.1-8b"
+MODEL, TIERED = "llama-3.1-8b", "kv-offload/kv-offload"
 
 
 def stack(**changes: Any) -> Platform:
@@ -25,16 +28,8 @@ def stack(**changes: Any) -> Platform:
     return parse(json.dumps(edited("local", edits)))
 
 
-def deployed(cloud: CloudRecorder, platform: Platform) -> CloudRecorder:
-    cloud.outputs["gcp:filestore/instance:Instance"] = {
-        "networks": [{"ipAddresses": ["10.9.0.2"], "modes": []}]
-    }
-    cloud.run(lambda: deploy(platform))
-    return cloud
-
-
-def test_engines_read_adapters_from_the_folder_of_their_model(cloud: CloudRecorder) -> None:
-    seen = deployed(cloud, stack())
+def test_engines_read_adapters_from_the_folder_of_their_model(deployed: Deployed) -> None:
+    seen = deployed(stack())
     deployments = seen.all("kubernetes:apps/v1:Deployment")
     pods = [each.inputs["spec"]["template"]["spec"] for each in deployments]
     name = itemgetter("name")
@@ -53,9 +48,9 @@ def test_engines_read_adapters_from_the_folder_of_their_model(cloud: CloudRecord
 
 
 def test_each_region_has_an_instance_in_its_first_zone_and_a_cluster_with_the_driver(
-    cloud: CloudRecorder,
+    deployed: Deployed,
 ) -> None:
-    seen = deployed(cloud, stack())
+    seen = deployed(stack())
     instance = seen.one("gcp:filestore/instance:Instance").inputs
     assert instance["name"] == "acme-local-shared-us-central1"
     assert instance["location"] == read("local").regions["us-central1"].zones[0]
@@ -63,11 +58,134 @@ def test_each_region_has_an_instance_in_its_first_zone_and_a_cluster_with_the_dr
     assert cluster["addonsConfig"]["gcpFilestoreCsiDriverConfig"] == {"enabled": True}
 
 
-def test_a_regional_instance_is_in_the_region(cloud: CloudRecorder) -> None:
-    seen = deployed(cloud, stack(tier="regional"))
+def test_a_regional_instance_is_in_the_region(deployed: Deployed) -> None:
+    seen = deployed(stack(tier="regional"))
     assert seen.one("gcp:filestore/instance:Instance").inputs["location"] == "us-central1"
 
 
 def test_only_such_a_stack_needs_the_api() -> None:
     assert "file.googleapis.com" in services_of(stack())
     assert "file.googleapis.com" not in services_of(read("local"))
+
+
+def test_kv_cache_on_filestore_mounts_the_share_in_every_engine(deployed: Deployed) -> None:
+    seen = deployed(parse(json.dumps(edited(TIERED, []))))
+    deployments = seen.all("kubernetes:apps/v1:Deployment")
+    pods = [each.inputs["spec"]["template"]["spec"] for each in deployments]
+    (pod,) = [each for each in pods if each["containers"][0]["name"] == "vllm"]
+    claims = [each.get("persistentVolumeClaim") for each in pod["volumes"]]
+    assert {"claimName": "shared-folder"} in claims
+    (flag,) = [arg for arg in pod["containers"][0]["args"] if "kv-transfer-config" in arg]
+    assert '"root_dir":"/mnt/kv-shared/llama-3-1-8b/kv-cache/' in flag
+    assert seen.one("gcp:filestore/instance:Instance").inputs["fileShares"]["capacityGb"] == 10_240
+
+
+CANARY = {"version": "v2", "weights": "llama-3.1-8b-v2", "percent": 10}
+
+
+@pytest.mark.parametrize(
+    ("canary", "problem"),
+    [
+        (
+            CANARY,
+            "models.llama-3.1-8b.canary.settings.kv_offload.shared.gib must be at most 9216 with "
+            "all others on the share, got 9000: 18000 together, on 10240 GiB; the canary has the "
+            "model's settings and a folder of its own",
+        ),
+        (
+            {
+                **CANARY,
+                "settings": {
+                    "kv_offload": {"cpu_gib": 12, "shared": {"place": "filestore", "gib": 300}}
+                },
+            },
+            "models.llama-3.1-8b.canary.settings.kv_offload.shared.gib must be at most 9216 with "
+            "all others on the share, got 300: 9300 together, on 10240 GiB",
+        ),
+    ],
+)
+def test_the_tier_of_a_canary_counts(canary: dict[str, Any], problem: str) -> None:
+    with pytest.raises(StackError) as refused:
+        parse(json.dumps(edited(TIERED, [{"at": ["models", MODEL, "canary"], "value": canary}])))
+    assert [each.sentence() for each in refused.value.problems] == [problem]
+
+
+def test_a_canary_of_another_engine_has_no_tier() -> None:
+    canary = {**CANARY, "engine": "sglang"}
+    platform = parse(
+        json.dumps(edited(TIERED, [{"at": ["models", MODEL, "canary"], "value": canary}]))
+    )
+    assert list(tiers_of(platform.models[MODEL])) == ["settings"]
+
+
+TRAINING = {
+    "flavors": [{"capacity": "training", "chips": 4}],
+    "teams": {"images": {"shared_folder": True}, "evals": {}},
+}
+SPOT = {"accelerator": "tpu-v6e", "topology": "1x1", "provisioning": "spot"}
+
+
+def with_queue(*edits: dict[str, Any]) -> Platform:
+    """Return the local stack with a folder on Filestore and a queue with two teams."""
+    given = json.loads(stack().model_dump_json(exclude_unset=True))
+    given["capacity"]["training"] = {"rungs": [SPOT]}
+    given["queues"] = {"training": TRAINING}
+    for edit in edits:
+        given |= edit
+    return parse(json.dumps(given))
+
+
+def test_jobs_of_a_team_have_a_claim_on_the_folder_where_the_queue_says_so(
+    deployed: Deployed,
+) -> None:
+    seen = deployed(with_queue())
+    claims = seen.all("kubernetes:core/v1:PersistentVolumeClaim")
+    volumes = {
+        each.inputs["metadata"]["name"]: each.inputs["spec"]
+        for each in seen.all("kubernetes:core/v1:PersistentVolume")
+    }
+    found = {
+        each.inputs["metadata"]["namespace"]: volumes[each.inputs["spec"]["volumeName"]]
+        for each in claims
+        if each.inputs["metadata"]["name"] == "shared-folder"
+    }
+    assert sorted(found) == ["jobs-images", "models"]
+    for namespace, volume in found.items():
+        assert volume["claimRef"] == {"name": "shared-folder", "namespace": namespace}
+        assert volume["csi"]["volumeAttributes"] == {"ip": "10.9.0.2", "volume": "shared"}
+    handles = {volume["csi"]["volumeHandle"] for volume in found.values()}
+    assert len(handles) == 1
+
+
+def test_a_shared_folder_that_no_model_has_is_refused() -> None:
+    models = json.loads(with_queue().model_dump_json(exclude_unset=True))["models"]
+    models[MODEL]["live_adapters"] = {"max_rank": 32}
+    with pytest.raises(StackError) as refused:
+        with_queue({"models": models, "storage": {}})
+    assert [problem.sentence() for problem in refused.value.problems] == [
+        "queues.training.teams.images.shared_folder needs a model in us-central1 with "
+        "live_adapters.place filestore or lustre, got none"
+    ]
+
+
+def test_one_team_of_a_region_can_have_the_folder() -> None:
+    teams = {"images": {"shared_folder": True}, "evals": {"shared_folder": True}}
+    with pytest.raises(StackError) as refused:
+        with_queue({"queues": {"training": {**TRAINING, "teams": teams}}})
+    assert [problem.sentence() for problem in refused.value.problems] == [
+        "queues.training.teams.evals.shared_folder must be false: "
+        "queues.training.teams.images.shared_folder is true, and one team of a region can have "
+        "the folder, got true"
+    ]
+
+
+def test_a_team_in_two_queues_has_the_folder_in_both() -> None:
+    flavor = {"capacity": "more", "chips": 4}
+    platform = with_queue()
+    given = json.loads(platform.model_dump_json(exclude_unset=True))
+    given["capacity"]["more"] = {"rungs": [SPOT]}
+    given["queues"]["second"] = {
+        "flavors": [flavor],
+        "teams": {"images": {"shared_folder": True}},
+    }
+    assert sorted(parse(json.dumps(given)).queues) == ["second", "training"]

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 
 from infra.cost.network import front_parts, network_parts
-from infra.cost.usage import DEFAULT_USAGE
+from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.plan.front import answering, in_front, paths_of_models
-from infra.program import deploy
 from infra.quota.network import network_asks
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
+from planner.choice.cost import HOURS_PER_MONTH
 from tests.contract.infra.broken_stacks import EXAMPLES
-from tests.contract.infra.cloud import CloudRecorder
+from tests.contract.infra.cloud import Deployed
 
 REGIONS = ["us-central1", "europe-west4", "asia-northeast1"]
 
@@ -44,18 +44,24 @@ def refused(found: dict[str, Any]) -> str:
     return str(error.value)
 
 
+def guarded() -> Platform:
+    """Return a stack whose front has a limit, the usual port and certificates; tests share it."""
+    return stack(
+        port=443, requests_per_minute=60, issue_certificate=True, dns={"zone": "example-com"}
+    )
+
+
 @pytest.fixture
-def made(cloud: CloudRecorder):
+def made(deployed: Deployed):
     """Return what a stack registers, by type, as a cluster with a programmed Gateway answers."""
 
-    def deployed(platform: Platform) -> dict[str, list[dict[str, Any]]]:
-        cloud.run(lambda: deploy(platform))
+    def by_type(platform: Platform) -> dict[str, list[dict[str, Any]]]:
         found: dict[str, list[dict[str, Any]]] = {}
-        for seen in cloud.registrations:
+        for seen in deployed(platform).registrations:
             found.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
         return found
 
-    return deployed
+    return by_type
 
 
 def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
@@ -87,7 +93,7 @@ def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
 
 
 def test_what_guards_a_gateway_guards_the_global_front_in_its_place(made):
-    found = made(stack(requests_per_minute=60))
+    found = made(guarded())
     assert "RegionSecurityPolicy" not in found
     (guard,) = found["SecurityPolicy"]
     throttle = guard["rules"][0]
@@ -99,7 +105,7 @@ def test_what_guards_a_gateway_guards_the_global_front_in_its_place(made):
 
 
 def test_plain_http_is_redirected_where_the_port_is_the_usual_one(made):
-    found = made(stack(port=443))
+    found = made(guarded())
     rules = {each["portRange"]: each["target"] for each in found["GlobalForwardingRule"]}
     assert rules == {"443": "front-id", "80": "front-redirect-id"}
     assert {each["ipAddress"] for each in found["GlobalForwardingRule"]} == {"203.0.113.99"}
@@ -115,7 +121,7 @@ def test_another_port_has_no_redirect(made):
 
 
 def test_an_issued_certificate_is_made_in_every_region_and_for_the_front(made):
-    found = made(stack(issue_certificate=True, dns={"zone": "example-com"}))
+    found = made(guarded())
     locations = [each["location"] for each in found["Certificate"]]
     assert sorted(locations) == sorted([*REGIONS, "global"])
     (entry,) = found["CertificateMapEntry"]
@@ -233,31 +239,31 @@ def test_a_stack_without_a_front_keeps_the_plain_record(made):
     [
         (
             {"exposure": "internal"},
-            "gateway.front must be 'dns' or left out where exposure is internal: the address is"
-            " public, got 'global'",
+            "gateway.front must be 'dns', 'internal' or unset when exposure is internal: the"
+            " address is public, got 'global'",
         ),
-        ({"hostname": None}, "gateway.front needs 'hostname' beside it, got 'global' without one"),
+        ({"hostname": None}, "gateway.front needs 'hostname', got 'global' without one"),
         (
             {"front": "dns"},
-            "gateway.front needs 'dns' beside it, the zone of its record, got 'dns' without one",
+            "gateway.front needs 'dns', the zone of its record, got 'dns' without one",
         ),
         (
             {"front": None},
-            "regions.us-central1.ranges.published must be left out where gateway.front is not"
-            " global and nothing is published, got '10.3.0.0/24'",
+            "regions.us-central1.ranges.published must not be set unless gateway.front is global"
+            " or gateway.publish is set, got '10.3.0.0/24'",
         ),
         (
             {"front": None, "drain": ["us-central1"]},
-            "gateway.drain needs 'front' beside it, got us-central1",
+            "gateway.drain needs 'front', got us-central1",
         ),
         ({"drain": ["us-west1"]}, "gateway.drain[0] must be one of us-central1, europe-west4"),
         ({"drain": REGIONS}, "gateway.drain must leave a region with a gateway"),
-        ({"drain": ["us-central1"] * 2}, "must name a region once, got 'us-central1' twice"),
+        ({"drain": ["us-central1"] * 2}, "must not repeat a region, got 'us-central1' twice"),
         (
             {"front": "dns", "publish": {"consumers": {"acme-shop": 1}}},
-            "gateway.publish must be left out where the gateways are external",
+            "gateway.publish must not be set when the gateways are external",
         ),
-        ({"front": "both"}, "gateway.front must be one of dns, global, got 'both'"),
+        ({"front": "both"}, "gateway.front must be one of dns, global, internal, got 'both'"),
     ],
 )
 def test_what_google_does_not_offer_is_refused(change: dict[str, Any], expected: str):
@@ -280,15 +286,25 @@ def test_a_front_without_a_region_for_every_model_is_refused():
     found = partly_served()
     found["models"]["qwen3-0.6b"]["regions"] = REGIONS[2:]
     assert (
-        "gateway.front needs a region, not drained, that serves every model: the front cannot"
-        " read which model a request is for, got 'global' (us-central1 lacks qwen3-0.6b;"
+        "gateway.front needs an undrained region that serves every model: the front cannot"
+        " read the model of a request, got 'global' (us-central1 lacks qwen3-0.6b;"
         " europe-west4 lacks qwen3-0.6b; asia-northeast1 lacks qwen3-1.7b)"
     ) in refused(found)
 
 
-def test_the_cost_of_a_global_front_is_of_all_regions_and_has_no_price_yet():
-    (rules,) = [each for each in front_parts(stack(), DEFAULT_USAGE) if each.what.endswith("rules")]
-    assert (rules.region, rules.source) == ("", None)
+def test_a_global_front_costs_its_rules_and_the_traffic_of_each_region():
+    parts = list(front_parts(stack(), Usage(traffic_gib=1000)))
+    monthly = {(each.what, each.region): each.expected.value * HOURS_PER_MONTH for each in parts}
+    assert monthly["global load balancer, forwarding rules", ""] == pytest.approx(18.25)
+    assert monthly["global load balancer, data both ways", "us-central1"] == pytest.approx(16)
+    out = "traffic of the front to the internet"
+    assert monthly[out, "us-central1"] == monthly[out, "europe-west4"] == pytest.approx(120)
+    assert {(each.what, each.region) for each in parts if each.source is None} == {
+        ("Cloud Armor policy of the front", ""),
+        ("global load balancer, data both ways", "asia-northeast1"),
+        ("global load balancer, data both ways", "europe-west4"),
+        (out, "asia-northeast1"),
+    }
     assert list(front_parts(stack("nearest-region"), DEFAULT_USAGE)) == []
     inner = [each.what for each in network_parts(stack(), "us-central1", [], DEFAULT_USAGE)]
     assert "Private Service Connect, data" in inner

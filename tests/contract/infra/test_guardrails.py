@@ -132,10 +132,10 @@ def test_the_cost_names_model_armor_as_without_a_price() -> None:
         ({"config": "docs/adr"}, "guardrails.house.config must have a file config.yml"),
         ({"config": "absent"}, "guardrails.house.config must be a folder of the repository"),
         ({"phases": ["input"]}, "guardrails.house.config must have rails.input.flows"),
-        ({"floor": True}, "guardrails.house.floor must be left out where kind is nemo"),
+        ({"floor": True}, "guardrails.house.floor must not be set when kind is nemo"),
         (
             {"kind": "model-armor"},
-            "guardrails.house.config must be left out where kind is model-armor",
+            "guardrails.house.config must not be set when kind is model-armor",
         ),
         ({"timeout_ms": 5}, "guardrails.house.timeout_ms must be at least 10"),
     ],

@@ -1,19 +1,23 @@
 """The host name of a stack: what it makes for it, and in which order."""
 
+import json
 from typing import Any
 
 from infra.program import deploy
-from infra.reading.load import read
+from infra.reading.load import parse, platform_of
 from infra.stack import Dns, Platform
+from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import CloudRecorder
+
+EXAMPLE = EXAMPLES / "three-regions" / "Pulumi.three-regions.yaml"
 
 
 def stack(**changes: Any) -> Platform:
-    """Prod with a gateway in each region, and with some other words."""
-    prod = read("prod")
+    """Three regions with a gateway in each, and with some other words."""
+    three = parse(json.dumps(platform_of(EXAMPLE)))
     plain = {"front": None, "issue_certificate": False, "dns": None}
-    gateway = prod.gateway.model_copy(update={**plain, **changes})
-    return prod.model_copy(update={"gateway": gateway})
+    gateway = three.gateway.model_copy(update={**plain, **changes})
+    return three.model_copy(update={"gateway": gateway})
 
 
 def made(cloud: CloudRecorder, **changes: Any) -> dict[str, list[dict[str, Any]]]:
@@ -48,4 +52,4 @@ def test_a_stack_that_issues_its_certificate_makes_one_in_each_region(cloud):
     records = found["gcp:dns/recordSet:RecordSet"]
     assert sorted(each["type"] for each in records) == ["A", "CNAME", "CNAME", "CNAME"]
     assert {each["ttl"] for each in records} == {60}
-    assert {each["project"] for each in records} == {"acme-inference-prod"}
+    assert {each["project"] for each in records} == {"acme-inference-local"}

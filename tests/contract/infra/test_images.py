@@ -46,7 +46,7 @@ def test_what_a_stack_needs_is_what_its_pods_run(deployed, name):
 
 
 def test_every_pod_takes_its_image_from_the_repository_of_its_region(deployed):
-    platform = stack("staging", digests=digests(read("staging")))
+    platform = stack("staging", attestation="enforce", digests=digests(read("staging")))
     found = images_in(deployed(platform))
     assert set(found) == {"us-central1", "us-east1"}
     for region, used in found.items():
@@ -133,7 +133,7 @@ def test_enforcing_takes_a_digest_of_everything_that_runs():
     known = digests(read("prod"))
     assert stack("prod", attestation="enforce", digests=known).images is not None
     known.pop("vllm-tpu")
-    with pytest.raises(StackError, match="must have vllm-tpu where attestation is enforce"):
+    with pytest.raises(StackError, match="must have vllm-tpu when attestation is enforce"):
         stack("prod", attestation="enforce", digests=known)
 
 

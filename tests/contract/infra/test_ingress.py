@@ -1,4 +1,4 @@
-"""Who may reach the pods of a stack, against the pods and the ports that the stack has."""
+"""Network policies of a stack, checked against its pods and ports."""
 
 import json
 from typing import Any

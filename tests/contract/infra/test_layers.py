@@ -12,6 +12,8 @@ from typing import Any
 import pulumi
 import pytest
 
+from gke_inference.namespace.team_share import deploying
+from gke_inference.serving.weights_gate import gate_objects
 from infra.cost.stack_cost import stack_cost
 from infra.options.ownership import labeled
 from infra.plan import resolve
@@ -344,7 +346,10 @@ def test_two_stacks_of_one_team_are_refused(tmp_path: Path):
     (tmp_path / "Pulumi.ads.yaml").write_text(text)
     with pytest.raises(StackError) as refused:
         read("search", tmp_path)
-    assert str(refused.value) == "team must be of one stack, got 'search', the team of ads, too"
+    assert (
+        str(refused.value)
+        == "team must be set in only one stack, got 'search', the team of ads, too"
+    )
 
 
 def test_two_teams_with_a_model_of_one_name_on_one_host_are_refused(tmp_path: Path):
@@ -354,7 +359,7 @@ def test_two_teams_with_a_model_of_one_name_on_one_host_are_refused(tmp_path: Pa
     with pytest.raises(StackError) as refused:
         read("search", tmp_path)
     assert str(refused.value) == (
-        "models.llama-3.1-8b must be a name that no other team has on the gateway's address,"
+        "models.llama-3.1-8b must be a name that no other team uses on the gateway's address,"
         " got 'llama-3.1-8b', that of models.llama-3.1-8b in ads"
     )
 
@@ -453,3 +458,25 @@ print(sorted(name for name in sys.modules if name.endswith("._inputs") and "pulu
         check=True,
     )
     assert answer.stdout == "['pulumi_gcp._inputs', 'pulumi_gcp.monitoring._inputs']\n"
+
+
+def _granted(rules: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_a_deployer_can_grant_what_a_gate_is_granted():
+    deployer = deploying("search", ["ci@acme.iam"])["deployer"]["rules"]
+    has = _granted(deployer)
+    gate = _granted(gate_objects("search", "gate")["role"]["rules"])
+    missing = {
+        (group, resource, verb)
+        for group, resource, verb in gate
+        if not {(group, resource, verb), (group, resource, "*")} & has
+    }
+    assert missing == set()

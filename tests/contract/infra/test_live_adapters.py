@@ -47,9 +47,9 @@ CANARY = {"version": "next", "weights": "llama-3.1-8b-next"}
         ({"live_adapters": {"folder": "../x"}}, 'folder must be a folder such as .* got "../x"'),
         (
             {"live_adapters": {}, "task": "embed", "adapters": []},
-            "live_adapters must be left out where task is embed",
+            "live_adapters must not be set when task is embed",
         ),
-        ({"live_adapters": {}, "canary": CANARY}, "left out while there is a canary"),
+        ({"live_adapters": {}, "canary": CANARY}, "must not be set during a canary"),
     ],
 )
 def test_what_cannot_be_is_refused_when_the_stack_is_read(more: Any, message: str):
@@ -65,6 +65,6 @@ def test_a_model_whose_replicas_have_several_hosts_is_refused_before_anything_is
     with pytest.raises(StackError) as refused:
         parse(json.dumps(found))
     assert [problem.sentence() for problem in refused.value.problems] == [
-        "models.llama-3.1-70b.live_adapters must be left out: capacity.slices.rungs[0] spans "
-        "several hosts, and a loader serves one"
+        "models.llama-3.1-70b.live_adapters must not be set: capacity.slices.rungs[0] spans "
+        "several hosts, but a loader serves only one"
     ]

@@ -27,12 +27,15 @@ def stack(**changed):
     return parse(json.dumps(whole))
 
 
+def pod_of(args, rungs):
+    return deployments(model_plan(args, rungs))["tpu"]["spec"]["template"]["spec"]
+
+
 @pytest.fixture(scope="module")
 def container():
     args = assemble_models.server_args(stack(), served_in(stack(), MODEL, REGION))
     rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
-    made = deployments(model_plan(args, rungs))
-    return made["tpu"]["spec"]["template"]["spec"]["containers"][0]
+    return pod_of(args, rungs)["containers"][0]
 
 
 def test_each_chip_of_a_replica_has_a_process_of_its_own(container):
@@ -47,6 +50,34 @@ def test_the_server_takes_every_argument_that_its_pod_has(container):
     assert (given.model, given.steps, given.queue_limit) == (MODEL, 4, 64)
     assert given.size == ["1024x1024", "768x1344"]
     assert given.adapter[0].endswith(f"/{MODEL}/adapters/comic")
+
+
+def test_live_adapters_of_a_model_that_draws_need_no_loader():
+    given = stack(live_adapters={"max_rank": 32, "slots": 4})
+    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+    (server,) = pod_of(args, rungs)["containers"]
+    words = [*server["command"], *server.get("args", [])]
+    flags = parser().parse_args(words[words.index("diffusion") + 1 :])
+    assert flags.live_adapters == f"/mnt/live-adapters/{MODEL}/live-adapters"
+    assert (flags.live_rank, flags.adapter_slots) == (32, 4)
+    assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in str(server["env"])
+
+
+@pytest.mark.parametrize(
+    ("pictures", "flags"),
+    [
+        ({"step_cache": 0.12, "steps": 28}, ["--steps=28", "--step-cache=0.12"]),
+        ({"sigmas": [1, 0.65, 0.3]}, ["--sigma=1", "--sigma=0.65", "--sigma=0.3"]),
+    ],
+)
+def test_what_saves_steps_is_a_flag_of_the_server(pictures, flags):
+    given = stack(pictures=pictures)
+    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+    (server,) = pod_of(args, rungs)["containers"]
+    found = [word for word in server["args"] if word.startswith(("--si", "--st"))]
+    assert [word for word in found if not word.startswith("--size")] == flags
 
 
 def test_what_it_compiles_outlives_the_pod(container):
@@ -66,12 +97,35 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"engine": "vllm"}, "engine must be diffusion where task is image, got 'vllm'"),
+        ({"engine": "vllm"}, "engine must be diffusion when task is image, got 'vllm'"),
         ({"task": "generate", "pictures": None}, "task must be one of image"),
         ({"pictures": {"sizes": ["1000x1000"]}}, "must be multiples of 16, got 1000x1000"),
         (
+            {"pictures": {"sigmas": [1, 0.5, 0.5]}},
+            "pictures.sigmas must be at most 100 falling numbers above 0, from at most 1, "
+            "got 1, 0.5, 0.5",
+        ),
+        (
+            {"pictures": {"sigmas": [1, 0.5], "steps": 2}},
+            "pictures.steps must not be set when sigmas are given: each is one step, got 2",
+        ),
+        (
+            {"pictures": {"sigmas": [1, 0.5], "step_cache": 0.1}},
+            "pictures.step_cache must not be set when sigmas are given: a distilled schedule has "
+            "no steps to skip, got 0.1",
+        ),
+        (
+            {"live_adapters": {"max_rank": 256}},
+            "live_adapters.max_rank must be at most 128 when task is image, got 256",
+        ),
+        (
             {"size": {"parameters_billion": 17, "bits": 16}},
-            "needs 33.7 GiB on each chip (31.7 GiB of weights",
+            "needs 33.8 GiB on each chip (31.7 GiB of weights, 0.2 of adapters, 2 free)",
+        ),
+        (
+            {"live_adapters": {"max_rank": 128, "slots": 8}},
+            "needs 39.3 GiB on each chip (27.0 GiB of weights, 10.3 of adapters, 2 free), "
+            "one of tpu-v6e has 31.2 GiB",
         ),
     ],
 )

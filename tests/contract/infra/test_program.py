@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -245,6 +246,36 @@ def test_replicas_on_autopilot_end_within_ten_minutes(deployed: Deployed) -> Non
         if made.inputs["metadata"]["name"] == "llama-3-1-8b-gpu"
     }
     assert grace == {"us-central1": 675, "us-east1": 570}
+
+
+def test_only_a_new_autopilot_cluster_is_waited_for_until_it_has_gkes_kinds(build: Build) -> None:
+    made = named(build("staging"), "ClusterKinds")
+    assert sorted(made) == ["us-east1-kinds"]
+    assert named(build("prod"), "ClusterKinds") == {}
+
+
+def test_objects_of_gkes_kinds_are_created_after_an_autopilot_cluster_has_them(
+    cloud: CloudRecorder,
+) -> None:
+    edits = [{"at": ["monitoring"], "value": {"metrics_adapter": False}}]  # whatever else it has
+    platform = parse(json.dumps(edited("staging", edits)))
+    cloud.run(lambda: deploy(platform))
+    own = [
+        request
+        for (kind, name), request in cloud.requests.items()
+        if name.startswith("us-east1")
+        and re.match(r"kubernetes:(cloud\.google|inference|gateway\.networking|networking\.gke"
+                     r"|monitoring\.google)", kind)
+    ]  # fmt: skip
+    assert len(own) >= 10
+    for child in own:
+        before: set[str] = set()  # a child is created after what its parents depend on
+        request = child
+        while request is not None:
+            before |= {urn.rpartition("::")[2] for urn in request.dependencies}
+            *_, kind, name = request.parent.split("::")
+            request = cloud.requests.get((kind.rpartition("$")[2], name))
+        assert "us-east1-kinds" in before
 
 
 def test_every_cluster_has_a_metrics_adapter_and_the_project_one_grant_for_all(

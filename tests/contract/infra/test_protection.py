@@ -24,10 +24,11 @@ def test_every_stateful_resource_of_production_is_protected_and_nothing_else_is(
 
 
 def test_what_may_be_lost_is_not_protected_by_its_name_in_the_cloud_or_the_program(deployed):
-    names = ("acme-prod-models-us-central1", "europe-west4")
-    platform = stack_named("prod").model_copy(update={"allow_replace": names})
+    names = ("acme-staging-models-us-central1", "us-east1")
+    changes = {"protection": True, "allow_replace": names}
+    platform = stack_named("staging").model_copy(update=changes)
     open_ones = {each.name for each in stateful(deployed, platform) if not each.protected}
-    assert open_ones == {"us-central1-models", "europe-west4"}
+    assert open_ones == {"us-central1-models", "us-east1"}
 
 
 def test_a_stack_that_comes_and_goes_protects_nothing(deployed):

@@ -1,4 +1,4 @@
-"""What a stack can ask of each quota at most."""
+"""Maximum quota that a stack can use."""
 
 import json
 import math

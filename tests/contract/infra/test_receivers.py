@@ -58,7 +58,7 @@ def test_every_missing_secret_is_named_before_anything_is_made(cloud: CloudRecor
     with pytest.raises(pulumi.RunError) as refused:
         run()
     assert str(refused.value).splitlines() == [
-        f"Pulumi.test.yaml: monitoring.notify.{name} must have a secret where kind is {kind}, "
+        f"Pulumi.test.yaml: monitoring.notify.{name} must have a secret when kind is {kind}, "
         f"got none: pulumi config set --secret gke-inference:notify-{name}"
         for name, kind in (("channel", "slack"), ("oncall", "pagerduty"))
     ]

@@ -1,4 +1,4 @@
-"""What is read, what is refused, and how command lines are understood."""
+"""Reading of objects and command lines, and rejected input."""
 
 import json
 
@@ -60,7 +60,7 @@ def test_a_kustomization_is_refused_with_the_command_that_renders_it(tmp_path):
 
 def test_a_file_that_is_no_text_is_refused_by_its_name(tmp_path):
     (tmp_path / "a.yaml").write_bytes(b"\xff\xfe\x00kind")
-    with pytest.raises(UnreadableError, match="is no text in UTF-8"):
+    with pytest.raises(UnreadableError, match="is not UTF-8 text"):
         sources([tmp_path])
 
 

@@ -35,7 +35,7 @@ def answer(rule: Policy, case: dict[str, Any]) -> Any:
 
 
 def remedied(rule: ResourceRule, case: dict[str, Any]) -> Any:
-    """Return the properties that a remediating policy makes of a case; None where it has none."""
+    """Return the properties that a remediating policy makes of a case; None if it has none."""
     return policy_of(rule).remediate(_arguments(case))
 
 

@@ -13,6 +13,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 from policies.pack import analyzer
 from policies.pack.policies import all_policies
 from policies.rules import resource_rules
+from twin.pulumi import speedups
 
 CLUSTER = "gcp:container/cluster:Cluster"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -104,6 +105,10 @@ def test_a_stack_is_answered_for_as_by_the_sdk_with_the_service_in_its_place(mon
     analyzer.serve_by_type({})
     assert policy._PolicyAnalyzerServicer is not _SDK
     assert _service(policy._PolicyAnalyzerServicer, {}).AnalyzeStack(stack, None) == expected
+
+
+def test_one_variable_turns_off_the_pack_and_the_patches_of_the_twin():
+    assert analyzer.OFF == speedups.OFF
 
 
 def test_inputs_of_objects_are_kept_for_the_rules_about_the_stack():

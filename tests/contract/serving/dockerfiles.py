@@ -18,6 +18,7 @@ _ENTRIES = {
     "batch": '["python3", "-m", "workloads.batch"]',
     "callout": '["/callout"]',
     "guardrails": '["python3", "-m", "guardrails"]',
+    "personal": '["python3", "-m", "workloads.personal"]',
     "relay": '["/relay"]',
     "stream": '["python3", "-m", "stream"]',
 }
@@ -135,7 +136,7 @@ def shell_entry(file: Dockerfile) -> Iterator[str]:
 def probes(file: Dockerfile) -> Iterator[str]:
     """Kubernetes probes; a HEALTHCHECK is read by nobody there."""
     for value in file.all("HEALTHCHECK"):
-        yield f"HEALTHCHECK {value}: must be left out"
+        yield f"HEALTHCHECK {value}: must not be set"
 
 
 def labels(file: Dockerfile) -> Iterator[str]:

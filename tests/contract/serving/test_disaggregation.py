@@ -13,7 +13,12 @@ from gke_inference.serving.model_server import ModelServer
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 BUDGET = "kubernetes:policy/v1:PodDisruptionBudget"
-H200: RungArgs = {"accelerator": "nvidia-h200-141gb", "count": 8, "provisioning": "on-demand"}
+H200: RungArgs = {
+    "accelerator": "nvidia-h200-141gb",
+    "count": 8,
+    "network": "rdma",
+    "provisioning": "on-demand",
+}
 V6E_8: RungArgs = {"accelerator": "tpu-v6e", "topology": "2x4", "provisioning": "on-demand"}
 L4: RungArgs = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
 
@@ -116,8 +121,8 @@ def test_tpus_move_their_cache_with_their_own_connector(recorder, args):
         ({"rungs": [L4]}, "no network that KV cache can be moved over"),
         ({"rungs": [{**V6E_8, "topology": "2x2"}], "cache_bucket": "c"}, "tried as 2x4 only"),
         ({"role": "both"}, "must be one of decode, prefill"),
-        ({"task": "embed"}, "must be left out where task is embed"),
-        ({"rungs": [V6E_8, H200], "cache_bucket": "c"}, "must be left out in form 'paired'"),
+        ({"task": "embed"}, "must not be set when task is embed"),
+        ({"rungs": [V6E_8, H200], "cache_bucket": "c"}, "must not be set when form is 'paired'"),
     ],
 )
 def test_what_cannot_be_taken_apart_is_refused(recorder, halved, change, message):

@@ -102,7 +102,7 @@ def test_one_kind_of_hardware_is_refused(recorder, dual):
     refused(
         recorder,
         {**dual, "rungs": dual["rungs"][:1]},
-        "form.*must be single where all rungs",
+        "form.*must be single when all rungs",
     )
 
 

@@ -18,11 +18,17 @@ from twin.engines.vllm_flags import parse as as_vllm_reads
 from workloads.diffusion.__main__ import parser
 
 MODEL = "llama-3.1-8b"
-H200: RungArgs = {"accelerator": "nvidia-h200-141gb", "count": 8, "provisioning": "on-demand"}
+H200: RungArgs = {
+    "accelerator": "nvidia-h200-141gb",
+    "count": 8,
+    "network": "rdma",
+    "provisioning": "on-demand",
+}
 H100S: RungArgs = {
     "accelerator": "nvidia-h100-80gb",
     "count": 8,
     "hosts": 2,
+    "network": "tcp",
     "provisioning": "spot",
 }
 V6E: RungArgs = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
@@ -131,7 +137,7 @@ def test_a_flag_with_several_values_gets_each_as_a_word():
     ]
 
 
-OWNED = "must be left out, as the platform owns it"
+OWNED = "must not be set: the platform owns it"
 REFUSED = [
     ("engine_args", "max-num-batched-token", "1", "did you mean 'max-num-batched-tokens'?"),
     ("engine_args", "--seed", "1", "a flag of vLLM 0.32.0, got '--seed'; did you mean 'seed'?"),
@@ -171,7 +177,7 @@ def test_a_stack_refuses_the_same_on_its_own_path(field, name, value, message):
     platform["models"][MODEL]["settings"] = {field: {name: value}}
     with pytest.raises(StackError) as refused:
         parse(json.dumps(platform))
-    assert str(refused.value).startswith(f"models.{MODEL}.settings.{field}.{name} must be ")
+    assert str(refused.value).startswith(f"models.{MODEL}.settings.{field}.{name} must ")
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 

@@ -1,7 +1,11 @@
+import json
 from dataclasses import replace
 
+import pytest
+
 from gke_inference.serving.launcher.commands import arguments
-from gke_inference.serving.launcher.spec import Serving
+from gke_inference.serving.launcher.spec import Serving, Speculation
+from gke_inference.serving.launcher.vllm import PROMPT_LOOKUP_LONGEST
 from gke_inference.serving.live_adapters import slots
 
 GPU = Serving(
@@ -73,3 +77,25 @@ def test_what_is_asked_for_is_passed_and_the_rest_is_the_engines():
     asked = replace(GPU, block_size=32, kv_cache_dtype="fp8", max_batch=64, quantization="fp8")
     flags = ["--block-size=32", "--kv-cache-dtype=fp8", "--max-num-seqs=64", "--quantization=fp8"]
     assert [arg for arg in arguments(asked) if arg not in arguments(GPU)] == flags
+
+
+@pytest.mark.parametrize(
+    ("guess", "config"),
+    [
+        (
+            Speculation("ngram", 4),
+            {"method": "ngram", "prompt_lookup_max": PROMPT_LOOKUP_LONGEST},
+        ),
+        (Speculation("draft", 4, "/mnt/d"), {"method": "draft_model", "model": "/mnt/d"}),
+        (Speculation("eagle3", 4, "/mnt/e"), {"method": "eagle3", "model": "/mnt/e"}),
+        (Speculation("mtp", 4), {"method": "mtp"}),
+    ],
+)
+def test_every_method_of_speculation_has_its_config(guess: Speculation, config):
+    (flag,) = [
+        arg
+        for arg in arguments(replace(GPU, speculation=guess))
+        if arg.startswith("--speculative-config=")
+    ]
+    found = json.loads(flag.partition("=")[2])
+    assert found == {**config, "num_speculative_tokens": 4}

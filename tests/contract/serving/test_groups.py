@@ -21,6 +21,7 @@ PAIR_OF_NODES: dict[str, Any] = {
     "accelerator": "nvidia-h100-80gb",
     "count": 8,
     "hosts": 2,
+    "network": "tcp",
     "provisioning": "spot",
 }
 
@@ -172,7 +173,7 @@ def test_a_slice_with_one_gpu_node_behind_it_is_a_pair(args):
         ),
         (
             {"spanning": "ray", "rungs": [{**SLICE, "topology": "2x2"}]},
-            "spanning.*no rung of it spans",
+            "spanning.*none of its rungs spans",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_dockerfile_breaks_no_rule(folder, tmp_path):
         ("engine/ /opt", "infra/../infra /opt", "does not let"),
         ('ENTRYPOINT ["python3", "-m", "engine"]', "ENTRYPOINT python3 -m engine", "a JSON list"),
         ('"-m", "engine"]', '"-m", "http.server"]', "must be the launcher"),
-        ("USER", "HEALTHCHECK CMD true\nUSER", "must be left out"),
+        ("USER", "HEALTHCHECK CMD true\nUSER", "must not be set"),
         (".revision", ".revisions", "must have org.opencontainers.image.revision"),
     ],
 )

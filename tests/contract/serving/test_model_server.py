@@ -225,10 +225,10 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
     [
         ({"compute_classes": {"tpu": "t"}}, "computeClasses.*must have 'gpu', got"),
         ({"context_tokens": 0}, "contextTokens.*got 0"),
-        ({"form": "triple"}, "form.*dual-container, paired, single, got 'triple'"),
+        ({"form": "triple"}, "form.*dra, dual-container, paired, single, got 'triple'"),
         (
             {"form": "single"},
-            "form.*must be paired or dual-container where there",
+            "form.*must be paired, dual-container or dra when there",
         ),
         ({"longest_request_seconds": 0}, "longestRequestSeconds.*1 to 3600"),
         (
@@ -242,13 +242,38 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
         ({"rungs": []}, "rungs.*at least one"),
         ({"standby_replicas": -1}, "standbyReplicas.*got -1"),
         ({"task": "sing"}, "task.*embed, generate, image, got 'sing'"),
-        ({"task": "embed"}, "adapters.*must be left out where task is embed, got 1"),
+        ({"task": "embed"}, "adapters.*must not be set when task is embed, got 1"),
         ({"weights": "hf://llama"}, "weights.*gs://BUCKET/PATH@VERSION, got 'hf://llama'"),
         ({"adapters": {"sql": "sql"}}, "adapters.sql.*gs://BUCKET/PATH"),
     ],
 )
 def test_a_server_that_could_not_work_is_refused(recorder, args, change, message):
     refused(recorder, {**args, **change}, message)
+
+
+@pytest.mark.parametrize(
+    ("guess", "message"),
+    [
+        ({"method": "eagle3", "tokens": 3}, "weights.*must name the EAGLE-3 head with method"),
+        (
+            {"method": "mtp", "tokens": 1, "weights": "gs://acme-models/head@v1"},
+            "weights.*must not be set with method 'mtp'",
+        ),
+        (
+            {"method": "mtp", "tokens": 1},
+            "method.*must not be mtp: llama-3.1-8b has no layers for further tokens",
+        ),
+        ({"method": "medusa", "tokens": 1}, "speculative.*draft, eagle3, mtp, ngram.*'medusa'"),
+    ],
+)
+def test_speculation_that_the_model_or_engine_lacks_is_refused(recorder, gpu_only, guess, message):
+    weights = "gs://acme-models/llama-3.1-8b@v1"
+    refused(recorder, {**gpu_only, "weights": weights, "speculative": guess}, message)
+
+
+def test_an_eagle_head_is_not_for_tpu(recorder, args):
+    guess = {"method": "eagle3", "tokens": 3, "weights": "gs://acme-models/head@v1"}
+    refused(recorder, {**args, "speculative": guess}, "speculative.*on tpu-v6e, got 'eagle3'")
 
 
 def test_a_tpu_server_without_a_compile_cache_is_refused(recorder, args):
@@ -260,7 +285,8 @@ def test_rungs_of_different_shapes_are_refused_in_one_deployment(recorder, args)
     refused(
         recorder,
         {**args, "rungs": [*args["rungs"], V6E_8]},
-        "rungs.*same chips and topology.*tpu-v6e 2x2 reservation and tpu-v6e 2x4 on-demand",
+        "rungs.*same chips, topology and network.*"
+        "tpu-v6e 2x2 reservation and tpu-v6e 2x4 on-demand",
     )
 
 

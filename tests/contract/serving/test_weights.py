@@ -1,5 +1,6 @@
 import pytest
 
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import engine_version
 from gke_inference.serving.weights import bucket_path, storage
 
@@ -81,10 +82,17 @@ def test_without_a_version_the_server_follows_the_pointer_of_the_model():
     assert files("tpu", claim="llama-weights").has_versions is False, "a disk holds one version"
 
 
-@pytest.mark.parametrize("version", ["", "Upper", "adapters", "a/b"])
+@pytest.mark.parametrize("version", ["", "Upper", "a/b"])
 def test_a_version_that_is_none_is_refused(version):
     with pytest.raises(ValueError, match="weights"):
         bucket_path(f"gs://acme-models/llama@{version}", "weights")
+
+
+def test_a_folder_beside_the_versions_is_refused_as_a_version():
+    with pytest.raises(InputError) as refused:
+        bucket_path("gs://acme-models/llama@adapters", "weights")
+    rule = "must not be one of adapters, live-adapters"
+    assert refused.value == InputError("weights", rule, "gs://acme-models/llama@adapters")
 
 
 def test_a_gpu_server_keeps_what_it_compiles_in_one_object_and_mounts_nothing_for_it():
@@ -123,3 +131,26 @@ def test_the_file_caches_of_a_pod_fit_into_their_volume_together():
     assert min(limits) > 0
     assert sum(limits) < size
     assert max(limits) > 15 * 1024, "all of the weights"
+
+
+def test_a_claim_of_the_bucket_leaves_caches_to_gke():
+    found = files("tpu", bucket_claim="model-bucket")
+    assert found.source == "/mnt/buckets/acme-models/llama"
+    (volume,) = [one for one in found.volumes if "persistentVolumeClaim" in one]
+    assert volume["persistentVolumeClaim"] == {"claimName": "model-bucket", "readOnly": True}
+    assert not [one for one in found.volumes if one["name"] == "gke-gcsfuse-cache"]
+    assert found.annotations["gke-gcsfuse/volumes"] == "true"
+    assert found.is_cached is True
+
+
+def test_adapters_of_the_same_bucket_are_read_through_its_claim():
+    adapters = {"sql": bucket_path("gs://acme-models/llama/adapters/sql", "adapters")}
+    found = files("gpu", adapters=adapters, bucket_claim="model-bucket")
+    (volume,) = found.volumes
+    assert volume["persistentVolumeClaim"]["claimName"] == "model-bucket"
+    assert found.annotations["gke-gcsfuse/volumes"] == "true"
+
+
+def test_a_server_that_mounts_no_bucket_does_not_use_its_claim():
+    found = files("gpu", bucket_claim="model-bucket")
+    assert (found.volumes, found.annotations) == ([], {})

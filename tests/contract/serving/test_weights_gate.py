@@ -61,6 +61,11 @@ def test_the_gate_may_scale_workloads_and_keep_one_config_map_and_nothing_else()
             "resources": ["leaderworkersets/scale"],
             "verbs": ["patch"],
         },
+        {
+            "apiGroups": ["ray.io"],
+            "resources": ["rayclusters"],
+            "verbs": ["list", "patch", "watch"],
+        },
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
         {
             "apiGroups": [""],

@@ -1,4 +1,4 @@
-"""One endpoint in front of six runtimes, and a pool that spills, as docs/backends.md says."""
+"""One endpoint for six runtimes, and a pool with a fallback, as in docs/backends.md."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""One platform for the tests of batches: two replicas on TPUs, and one on a spot machine."""
+"""Platform for the tests of batches: two replicas on TPUs, and one on a spot machine."""
 
 import pytest
 

@@ -27,7 +27,7 @@ def pids(paths: TwinPaths, role: str) -> list[int]:
 
 
 def _words_of(pid: int) -> list[str]:
-    """Return the command line of a process; nothing where it has ended."""
+    """Return the command line of a process; nothing if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
     except OSError:

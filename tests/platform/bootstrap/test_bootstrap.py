@@ -1,5 +1,7 @@
 """`bootstrap` on the twin, in the order of a project's life: shown, made, repaired, taken back."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.platform.bootstrap.conftest import BUCKET, NAME, STATE
@@ -31,7 +33,7 @@ def test_a_run_that_the_user_declines_shows_the_changes_and_makes_none(project):
     assert not project.local_state()
 
 
-@pytest.mark.parametrize("changes", [5, 21])
+@pytest.mark.parametrize("changes", [pytest.param(5, marks=pytest.mark.soak), 21])
 def test_a_run_that_was_killed_is_finished_by_the_next(project, changes):
     """Killed in the middle; killed after the last change and before the state was moved."""
     project.kill_after(changes, "--yes")
@@ -51,7 +53,12 @@ def test_the_second_run_asks_nothing_and_changes_nothing(project):
     assert answer.returncode == 0, answer.stderr
     assert "Nothing to change.\n" in answer.stdout
     assert "Make these" not in answer.stdout
-    assert project.records() == before
+    # that an engine knows what a killed one made is no change of the project
+    assert acknowledged(project.records()) == acknowledged(before)
+
+
+def acknowledged(records):
+    return [replace(each, acknowledged=True) for each in records]
 
 
 def test_a_repository_adds_identities_without_keys(project):

@@ -1,6 +1,7 @@
 """Teams with keys in front of a model, as docs/clients.md says: from `up` to a revoked key."""
 
 import json
+import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,15 +10,18 @@ from typing import Any
 import openai
 import pytest
 
+from scripts.clients.reconcile import SLACK
 from tests.platform import example_checkout
 from tests.platform.example_checkout import output_of
 from twin.host.paths import TwinPaths
+from twin.tests.eventually import eventually
 
 pytestmark = pytest.mark.needs_tools
 
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "clients")
 REVOKED_WITHIN_SECONDS = 5.0
+LONG_TOKENS = 300
 
 
 @pytest.fixture
@@ -47,7 +51,9 @@ def client():
 
 def ask(of: openai.OpenAI, model: str = MODEL, **more):
     messages: Any = [{"role": "user", "content": "Which keys open which doors?"}]
-    return of.chat.completions.create(model=model, messages=messages, max_tokens=8, **more)
+    return of.chat.completions.create(
+        **{"max_tokens": 8, "messages": messages, "model": model, **more}
+    )
 
 
 def ask_again_and_again(of: openai.OpenAI) -> None:
@@ -86,6 +92,39 @@ def usage(paths: TwinPaths) -> list[dict]:
     return [found for line in lines if "prompt_tokens" in (found := json.loads(line))]
 
 
+def compared(checkout: Path, paths: TwinPaths) -> tuple[int, dict[str, dict[str, Any]]]:
+    """Return the exit code of `clients reconcile`, and its rows of the model by kind."""
+    arguments = ("clients", "reconcile", *STACK, "--json")
+    answer = example_checkout.run(checkout, paths, *arguments, stderr=subprocess.DEVNULL)
+    rows = json.loads(answer.stdout) if answer.returncode < 2 else []
+    return answer.returncode, {row["kind"]: row for row in rows if row["model"] == MODEL}
+
+
+def check_records(checkout: Path, paths: TwinPaths, assistant: openai.OpenAI) -> None:
+    """Answer a few hundred tokens, compare records and counters, and delete the record."""
+    answer = ask(assistant, max_tokens=LONG_TOKENS, extra_body={"ignore_eos": True})
+    assert answer.usage.completion_tokens == LONG_TOKENS
+    listed = json.loads(output_of(checkout, paths, "clients", "usage", *STACK, "--json"))
+    (team,) = [row for row in listed if row["team"] == "assistant"]
+    assert team["completion_tokens"] >= LONG_TOKENS
+
+    def agreement() -> dict[str, Any] | None:
+        code, rows = compared(checkout, paths)
+        found = rows.get("completion", {"recorded": 0, "counted": 0})
+        both = min(found["recorded"], found["counted"])
+        return found if code == 0 and both >= LONG_TOKENS else None
+
+    eventually(agreement, 150)  # counters are compared when they are 30 s old
+    for log in paths.root.glob("clusters/*/logs/pods/*client-gate*.log"):
+        lines = log.read_text().splitlines(keepends=True)
+        kept = [line for line in lines if f'"completion_tokens":{LONG_TOKENS}' not in line]
+        log.write_text("".join(kept))
+    code, rows = compared(checkout, paths)
+    assert (code, rows["completion"]["agrees"]) == (1, False)
+    missing = rows["completion"]["counted"] - rows["completion"]["recorded"]
+    assert missing >= LONG_TOKENS - SLACK
+
+
 def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, paths, client):
     up = output_of(checkout, paths, "up", *STACK)
     assert "Models   llama-3.1-8b, support" in up, "up lends itself a key of a team"
@@ -97,6 +136,10 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
     whole = ask(assistant)
     assert whole.usage is not None
     assert whole.usage.completion_tokens == 8
+    response = assistant.responses.create(model=MODEL, input="Which keys?", max_output_tokens=8)
+    assert response.usage is not None
+    assert response.usage.output_tokens == 8
+    assert response.output_text
     chunks = list(ask(assistant, stream=True))
     assert all(chunk.usage is None for chunk in chunks), "nobody asked for usage"
     assert [model.id for model in assistant.models.list().data] == [MODEL, "support"]
@@ -111,9 +154,11 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
     batch = output_of(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
     other = client(endpoint, batch)
     time.sleep(2.5)
-    with pytest.raises(openai.RateLimitError, match="has spent its tokens of this month"):
+    with pytest.raises(openai.RateLimitError, match="has used its tokens for this month"):
         ask_again_and_again(other)
     ask(assistant)  # another team's month is its own
+
+    check_records(checkout, paths, assistant)
 
     listed = json.loads(output_of(checkout, paths, "clients", "keys", "list", "--json", *STACK))
     assert sorted(each["team"] for each in listed) == ["assistant", "evaluation"]

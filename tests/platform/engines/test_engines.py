@@ -5,7 +5,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,7 @@ import openai
 import pytest
 
 from tests.platform import example_checkout
-from twin import daemon
 from twin.cluster.monitoring.promql import query
-from twin.host import processes
 from twin.host.paths import TwinPaths
 
 pytestmark = pytest.mark.needs_tools
@@ -24,14 +22,6 @@ STACK = ("--stack", "engines")
 MODEL, OTHER = "llama-3.1-8b", "qwen3-4b"
 CANARY = "llama-3-1-8b-sglang"
 BURST = 40
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> Iterator[TwinPaths]:
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
 
 
 def run(folder: Path, paths: TwinPaths, *arguments: str) -> str:

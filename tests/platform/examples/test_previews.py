@@ -1,4 +1,7 @@
-"""Examples previewed with the real engine and the twin's providers: what each is about."""
+"""Examples that no test deploys, previewed with the real engine and the twin's providers.
+
+tests/contract/infra/test_example_resources.py has the resources of examples that tests deploy.
+"""
 
 import json
 from collections import Counter
@@ -7,10 +10,20 @@ import pytest
 
 from scripts.shared.scratch_project import scratch_project
 from tests.platform.examples.test_examples import EXAMPLES, engine
+from tests.warm_engine import WarmEngine
 
 pytestmark = pytest.mark.needs_tools
 
 __all__ = ["engine"]
+
+
+@pytest.fixture(scope="module")
+def previews(engine):
+    """The engine of the twin, with the SDKs loaded."""
+    warm = WarmEngine(engine.paths)
+    yield warm
+    warm.close()
+
 
 GLOBAL = {
     "BackendService": 1,
@@ -25,45 +38,40 @@ GLOBAL = {
     "TargetHttpsProxy": 1,
     "URLMap": 1,
 }
+FLEET = {
+    "AutoscalingMetric": 2,
+    "Feature": 2,
+    "GCPBackendPolicy": 1,
+    "Gateway": 1,
+    "HTTPRoute": 1,
+    "InferencePool": 2,
+    "Membership": 2,
+}
 DNS = {"HealthCheck": 1, "RecordSet": 1, "RegionSecurityPolicy": 3, "RegionSslPolicy": 3}
-
-STREAM = {
-    "HorizontalPodAutoscaler": 3,
-    "Subscription": 3,
-    "SubscriptionIAMMember": 2,
-    "Topic": 3,
-    "TopicIAMMember": 3,
-}
-QUEUES = {
-    "AdmissionCheck": 1,
-    "ClusterQueue": 3,
-    "Cohort": 2,
-    "LocalQueue": 3,
-    "ProvisioningRequestConfig": 1,
-    "ResourceFlavor": 3,
-    "WorkloadPriorityClass": 2,
-}
-
-BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        ("teams/shared", {"Namespace": 3, "ResourceQuota": 2}),
         ("three-regions", GLOBAL),
         ("nearest-region", DNS),
+        ("internal-front", FLEET),
         ("shared-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
-        ("streaming", STREAM),
-        ("queues", QUEUES),
-        ("batch", BATCH),
+        ("kv-offload", {"Instance": 1, "PersistentVolumeClaim": 1, "CapacityBuffer": 1}),
+        ("lustre-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
+        ("archive", {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2}),
+        ("wide-ep", {"LeaderWorkerSet": 2}),
+        ("rdma", {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1}),
     ],
 )
-def test_an_example_previews_with_what_it_is_about(engine, tmp_path, name, expected):
-    text = (EXAMPLES / name / f"Pulumi.{name}.yaml").read_text()
-    project = scratch_project(tmp_path, name, text)
-    words = ("-s", name, "--non-interactive")
-    engine.run("stack", "init", *words, capture=True, project=project)
-    ran = engine.run("preview", "--json", *words, capture=True, project=project)
+def test_an_example_previews_with_what_it_is_about(previews, tmp_path, name, expected):
+    folder, _, stack = name.rpartition("/")
+    text = (EXAMPLES / (folder or stack) / f"Pulumi.{stack}.yaml").read_text()
+    project = scratch_project(tmp_path, stack, text)
+    words = ("-s", stack, "--non-interactive")
+    previews.run("stack", "init", *words, capture=True, project=project)
+    ran = previews.run("preview", "--json", *words, capture=True, project=project)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     made = Counter(
         step["urn"].split("::")[2].rpartition(":")[2]

@@ -10,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from gke_inference.serving.live_adapters import LOADER
@@ -29,6 +30,10 @@ from twin.host.paths import REPOSITORY, TwinPaths
 from twin.wire.kube import Kube
 from twin.world.capacity import StockLine, World
 
+ONLY_LONG = pytest.mark.parametrize(
+    "length", [pytest.param(1, id="full", marks=pytest.mark.soak)], indirect=True
+)
+"""For a fault whose short form is a test of the twin's own gateway or rules: see its comment."""
 STACK = "local"
 LOCAL = REPOSITORY / "stacks" / f"Pulumi.{STACK}.yaml"
 MODEL = "llama-3.1-8b"
@@ -122,14 +127,30 @@ class Load:
         return self._found[0]
 
 
+def together(folder: Path, file: Path, other: Path, *keys: str) -> Path:
+    """Write a stack with what another one has under some keys as well, to share a platform."""
+    whole = yaml.safe_load(file.read_text())
+    parts = yaml.safe_load(other.read_text())["config"]["gke-inference:platform"]
+    platform = whole["config"]["gke-inference:platform"]
+    for key in keys:
+        platform[key] = {**platform.get(key, {}), **parts[key]}
+    made = folder / file.name
+    made.write_text(yaml.safe_dump(whole, default_flow_style=None, sort_keys=False, width=1000))
+    return made
+
+
 class Platform:
     """A platform on a twin of its own, out of a project of its own."""
 
     def __init__(
-        self, folder: Path, file: Path = LOCAL, replicas: str = "{min: 3, max: 3, standby: 0}"
+        self,
+        folder: Path,
+        file: Path = LOCAL,
+        replicas: str = "{min: 3, max: 3, standby: 0}",
+        speed: float = SPEED,
     ) -> None:
         self.paths = TwinPaths(folder / "twin")
-        self.engine = Engine(self.paths, SPEED)
+        self.engine = Engine(self.paths, speed)
         found = file.read_text()
         text = re.sub(r"replicas: \{.*\}", f"replicas: {replicas}", found)
         assert text != found
@@ -139,9 +160,12 @@ class Platform:
         self._state = backend(folder)
         self.url = ""
 
-    def bring_up(self, *stock: StockLine) -> None:
-        """Deploy the stack where there is this stock; `close` ends what was started."""
-        self.world(*stock)
+    def bring_up(self, *stock: StockLine, accounts: tuple[str, ...] = ()) -> None:
+        """Deploy the stack where there is this stock, and these service accounts of others.
+
+        `close` ends what was started.
+        """
+        World(stock=stock, service_accounts=accounts).save(self.paths.capacity_file)
         self.pulumi("stack", "init", self.stack, "--no-select")
         self.up()
         outputs = self.pulumi("stack", "output", "endpoint", "-s", self.stack)

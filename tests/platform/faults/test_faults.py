@@ -1,4 +1,4 @@
-"""What a fault costs while requests run; nothing is ever lost without an error to the client."""
+"""Effects of faults under load; no request is ever lost without an error for the client."""
 
 import json
 import os
@@ -13,6 +13,7 @@ from tests.platform.faults.rig import (
     NAMESPACE,
     NO_L4,
     NO_OTHER_TPU,
+    ONLY_LONG,
     SPEED,
     STACK,
     TPU,
@@ -74,6 +75,7 @@ def test_a_preempted_node_finishes_its_answers_within_its_notice(settled_platfor
     assert counts(load.report)["answered"] == len(load.report.records)
 
 
+@ONLY_LONG  # twin/tests/running/gateway/test_gateway_updates.py kills the picker of either mode
 def test_with_a_pool_that_fails_open_a_killed_picker_costs_only_what_it_had_in_hand(
     settled_platform, say, length
 ):
@@ -87,6 +89,7 @@ def test_with_a_pool_that_fails_open_a_killed_picker_costs_only_what_it_had_in_h
     assert [r for r in load.report.records if not answered(r) and r.due > noticed] == []
 
 
+@ONLY_LONG  # the same
 def test_with_a_pool_that_fails_closed_a_killed_picker_refuses_until_it_is_back(
     settled_platform, say, length
 ):
@@ -126,6 +129,7 @@ def test_with_a_pool_that_fails_closed_a_killed_picker_refuses_until_it_is_back(
     assert all(answered(record) for record in after)
 
 
+@ONLY_LONG  # twin/tests/running/gateway/test_gateway_reload.py changes routes under load
 def test_a_gateway_whose_configuration_changes_all_the_time_drops_no_request(
     settled_platform, say, length
 ):
@@ -156,7 +160,8 @@ def test_a_slow_replica_gets_less_and_everything_is_answered(settled_platform, s
 
 
 def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say, length):
-    settled_platform.world(NO_L4)  # a rollout takes a replica away only when no other is missing
+    # a rollout takes a replica away only when no other is missing
+    settled_platform.world(TPU.model_copy(update={"chips": 64}), NO_L4)
     file = settled_platform.project / "stacks" / f"Pulumi.{STACK}.yaml"
     text = file.read_text()
     wait_for(
@@ -193,6 +198,7 @@ def alert(platform, name):
     return next(rule for group in groups for rule in group["rules"] if rule["name"] == name)
 
 
+@pytest.mark.soak  # tests/platform/observe has each alert with promtool, whole/ the quiet ones
 def test_an_alert_fires_when_no_replica_is_left_and_is_quiet_again_when_one_is_back(
     settled_platform,
 ):

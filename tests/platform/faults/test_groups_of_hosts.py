@@ -10,7 +10,15 @@ import pytest
 from scripts.backend.twin_leftovers import leftovers
 from scripts.shared.model_client import stream_chat
 from simulator.traffic import Outcome
-from tests.platform.faults.rig import NAMESPACE, Load, Platform, counts, silent_losses, wait_for
+from tests.platform.faults.rig import (
+    NAMESPACE,
+    ONLY_LONG,
+    Load,
+    Platform,
+    counts,
+    silent_losses,
+    wait_for,
+)
 from twin.host.paths import REPOSITORY
 from twin.world.capacity import StockLine
 
@@ -20,6 +28,13 @@ FILE = REPOSITORY / "docs" / "examples" / "multi-host" / "Pulumi.slices.yaml"
 REPLICAS = "{min: 2, max: 3, scale_in_delay_seconds: 15, scale_in_every_seconds: 5}"
 NAME = "llama-3-1-70b-tpu"
 HOSTS = 4
+RESERVED = StockLine(
+    zone="*",
+    accelerator="tpu-v6e",
+    provisioning="reservation",
+    reservation="v6e-large",
+    chips="unlimited",
+)
 SET = f"/apis/leaderworkerset.x-k8s.io/v1/namespaces/{NAMESPACE}/leaderworkersets/{NAME}"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 OF_SET = f"leaderworkerset.sigs.k8s.io/name={NAME}"
@@ -31,7 +46,7 @@ CLASS = "cloud.google.com/compute-class=slices"
 def platform(tmp_path_factory):
     made = Platform(tmp_path_factory.mktemp("hosts"), FILE, REPLICAS)
     try:
-        made.bring_up(StockLine(zone="*", accelerator="tpu-v6e", chips="unlimited"))
+        made.bring_up(RESERVED)
         made.settle(2 * HOSTS)
         yield made
     finally:
@@ -115,6 +130,7 @@ def answering(platform):
     return {stream_chat(platform.url, platform.model, f"Still {n}?").served_by for n in range(8)}
 
 
+@ONLY_LONG  # whole/ scales a model of one host; twin/tests/running/groups adds a second group
 def test_the_autoscaler_adds_and_takes_away_whole_groups_and_no_request_is_lost(
     platform, say, length
 ):

@@ -1,38 +1,98 @@
-"""A stack that draws: from the example to PNG files through the real gateway."""
+"""Stacks that draw: PNG files through the real gateway, and adapters of people and their jobs."""
 
 import io
+import json
+import shutil
 import time
+import urllib.request
 
 import pytest
+import yaml
 from PIL import Image
 
 from scripts.shared.model_client import generate_images
 from scripts.terminal.console import CommandError
-from tests.platform.faults.rig import Platform
+from tests.platform.faults.rig import Platform, together, wait_for
 from twin.host.paths import REPOSITORY
+from twin.world.rules import DEFAULT_SPEED
 
 pytestmark = pytest.mark.needs_tools
 
-FILE = REPOSITORY / "docs" / "examples" / "pictures" / "Pulumi.pictures.yaml"
-MODEL = "flux-schnell"
+EXAMPLES = REPOSITORY / "docs" / "examples"
+EXAMPLE = EXAMPLES / "personalized-images"
+PICTURES = EXAMPLES / "pictures" / "Pulumi.pictures.yaml"
+MODEL, NAMESPACE = "flux-dev", "jobs-images"
+FAST = "flux-schnell"
+CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
+HEADERS = {"Content-Type": "application/json", "X-Gateway-Base-Model-Name": MODEL}
 
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory):
-    made = Platform(tmp_path_factory.mktemp("pictures"), FILE, "{min: 1, max: 2}")
+    own = EXAMPLE / "Pulumi.personalized-images.yaml"
+    file = together(tmp_path_factory.mktemp("stack"), own, PICTURES, "capacity", "models")
+    made = Platform(tmp_path_factory.mktemp("images"), file, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
-        made.bring_up()
-        until = time.monotonic() + 120
-        while True:
-            try:
-                generate_images(made.url, MODEL, "x")
-                break
-            except CommandError:
-                assert time.monotonic() < until
-                time.sleep(0.2)
+        made.bring_up(accounts=(CALLER,))
+        wait_for(lambda: image_of(made, MODEL) is not None, 120, made.states)
+        wait_for(lambda: draws(made), 120, made.states)
         yield made
     finally:
         made.close()
+
+
+def draws(platform):
+    """Return whether the model of `pictures` draws."""
+    try:
+        return bool(generate_images(platform.url, FAST, "x"))
+    except CommandError:
+        return False
+
+
+def image_of(platform, name):
+    """Return the image of an adapter or the model, or None if there is no such name."""
+    body = json.dumps({"model": name, "prompt": "x", "seed": 7}).encode()
+    url = platform.url + "/v1/images/generations"
+    request = urllib.request.Request(url, body, HEADERS)  # noqa: S310 - the gateway of this test
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=120) as answer:
+            return json.load(answer)["data"][0]["b64_json"]
+    except OSError:
+        return None
+
+
+@pytest.fixture(scope="module")
+def folder(platform):
+    """The shared folder, as a job of the team has it."""
+    (found,) = (platform.paths.root / "filestore").glob("*/shared")
+    return found
+
+
+def test_an_adapter_is_served_through_the_gateway_until_its_owner_deletes_it(platform, folder):
+    base = image_of(platform, MODEL)
+    assert image_of(platform, "alice") is None
+    live = folder / MODEL / "live-adapters" / "alice"
+    live.mkdir(parents=True)
+    (live / "pytorch_lora_weights.safetensors").write_bytes(b"alice")
+    assert image_of(platform, "alice") not in (None, base)
+    shutil.rmtree(live)
+    assert image_of(platform, "alice") is None
+    assert image_of(platform, MODEL) == base
+
+
+def test_the_training_job_of_the_example_gets_chips_of_the_queue_and_the_folder(platform):
+    settings, job = yaml.safe_load_all((EXAMPLE / "train.yaml").read_text())
+    platform.kube.post(f"/api/v1/namespaces/{NAMESPACE}/configmaps", settings)
+    platform.kube.post(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", job)
+    where = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/train-alice"
+    until = time.monotonic() + 120
+    while not (found := platform.kube.get(where)).get("status", {}).get("succeeded"):
+        assert time.monotonic() < until, found
+        time.sleep(0.2)
+    assert found["spec"]["suspend"] is False
+    claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims/shared-folder"
+    assert platform.kube.get(claims)["status"]["phase"] == "Bound"
 
 
 def sides(picture):
@@ -42,19 +102,19 @@ def sides(picture):
 
 
 def test_the_gateway_gives_as_many_pictures_as_were_asked_for_of_one_seed_each(platform):
-    pictures = generate_images(platform.url, MODEL, "a red bicycle", count=4, seed=7)
+    pictures = generate_images(platform.url, FAST, "a red bicycle", count=4, seed=7)
     assert [picture.seed for picture in pictures] == [7, 8, 9, 10]
     assert {sides(picture) for picture in pictures} == {(1024, 1024)}
     assert len({picture.file for picture in pictures}) == 4
-    assert generate_images(platform.url, MODEL, "a red bicycle", seed=9)[0].file == pictures[2].file
+    assert generate_images(platform.url, FAST, "a red bicycle", seed=9)[0].file == pictures[2].file
 
 
 def test_an_adapter_is_routed_by_its_name_in_the_body(platform):
     ours = generate_images(platform.url, "comic", "a red bicycle", seed=7)[0]
-    assert ours.file != generate_images(platform.url, MODEL, "a red bicycle", seed=7)[0].file
+    assert ours.file != generate_images(platform.url, FAST, "a red bicycle", seed=7)[0].file
 
 
 def test_another_size_of_the_stack_is_drawn_and_one_that_is_not_is_refused(platform):
-    assert sides(generate_images(platform.url, MODEL, "x", size="768x1344")[0]) == (768, 1344)
+    assert sides(generate_images(platform.url, FAST, "x", size="768x1344")[0]) == (768, 1344)
     with pytest.raises(CommandError, match=r"HTTP 400 .*size: must be one of"):
-        generate_images(platform.url, MODEL, "x", size="512x512")
+        generate_images(platform.url, FAST, "x", size="512x512")

@@ -1,6 +1,7 @@
-"""A team's models from git: commits, drift, a bad revision and a bad canary (docs/gitops.md)."""
+"""Two teams on one platform (docs/layers.md), one of them delivered from git (docs/gitops.md)."""
 
 import json
+import shutil
 import subprocess
 import threading
 import time
@@ -12,18 +13,22 @@ from pathlib import Path
 import pytest
 
 from scripts.shared.clusters import close, of_twin
-from scripts.shared.model_client import stream_chat
+from scripts.shared.model_client import models, stream_chat
 from tests.platform import example_checkout
 from twin import daemon
 from twin.host import processes
-from twin.host.paths import TwinPaths
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.wire.kube import KubeError
 
 pytestmark = pytest.mark.needs_tools
 
 MODEL, TEAM = "llama-3.1-8b", "search"
+OTHER_MODEL, OTHER_TEAM = "qwen3-8b", "ads"
+OTHER = REPOSITORY / "docs" / "examples" / "teams" / f"Pulumi.{OTHER_TEAM}.yaml"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{TEAM}/deployments"
 SCALER = f"/apis/autoscaling/v2/namespaces/{TEAM}/horizontalpodautoscalers/llama-3-1-8b-gpu"
 ROUTE = f"/apis/gateway.networking.k8s.io/v1/namespaces/{TEAM}/httproutes/llama-3-1-8b"
+ADD_OTHER = ("    teams:\n", "    teams:\n      ads: {chips: {gpu: 2}}\n")
 CANARY = """replicas: {min: 1, max: 2}
         canary:
           version: v2
@@ -70,16 +75,29 @@ def until(reached, what: str, seconds: float = 60.0):
     return value
 
 
-def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_path):
+@pytest.mark.parametrize(
+    "with_canary",
+    [
+        pytest.param(False, id="short"),
+        # tests/unit/canary has the rollback of a canary that fails, with any way to change weights
+        pytest.param(True, id="with a canary that is lost", marks=pytest.mark.soak),
+    ],
+)
+def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(
+    paths, tmp_path, with_canary
+):
     folder = example_checkout.checkout(tmp_path / "checkout", "gitops")
     serving, stack = tmp_path / "serving", folder / "stacks" / "Pulumi.search.yaml"
     serving.mkdir()
     git(serving, "init", "--quiet", "--initial-branch=main")
     # a replica of a rollout counts as well, and a canary has replicas of its own
-    edit(folder / "stacks" / "Pulumi.shared.yaml", ("gpu: 2}", "gpu: 4}"))
+    edit(folder / "stacks" / "Pulumi.shared.yaml", ("gpu: 2}", "gpu: 4}"), ADD_OTHER)
+    shutil.copy(OTHER, folder / "stacks")
     git(serving, "config", "user.name", "test")
     git(serving, "config", "user.email", "test@example.com")
-    edit(stack, (REMOTE, f"file://{serving}"), ("replicas: {min: 1, max: 2}\n", CANARY))
+    edit(stack, (REMOTE, f"file://{serving}"))
+    if with_canary:
+        edit(stack, ("replicas: {min: 1, max: 2}\n", CANARY))
 
     def run(*arguments: str) -> tuple[int, str]:
         answer = example_checkout.run(folder, paths, *arguments)
@@ -96,6 +114,8 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
         [cluster] = json.loads(said)
         return status, cluster
 
+    status, said = run("up", "--stack", OTHER_TEAM)
+    assert (status, "must be a serving stack whose platform is up" in said) == (2, True), said
     status, said = run("up", "--stack", "shared")
     assert status == 0, said
     first = render()
@@ -110,6 +130,18 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
     assert [kind for kind in kinds if kind.startswith("kubernetes:")] == [
         "kubernetes:configsync.gke.io/v1beta1:RepoSync"
     ]
+
+    # The other team applies its own, beside it.
+    status, said = run("up", "--stack", OTHER_TEAM)
+    assert status == 0, said
+    assert models(f"{endpoint}/{TEAM}") == [MODEL]
+    assert models(f"{endpoint}/{OTHER_TEAM}") == [OTHER_MODEL]
+    assert stream_chat(endpoint, OTHER_MODEL, "Hello", max_tokens=8, timeout=60).text
+    status, said = run("status", "--stack", OTHER_TEAM)
+    assert (status, "qwen3-8b-gpu" in said, "llama-3-1-8b" in said) == (0, True, False), said
+    # the quota of 2 has a replica on it already
+    assert "exceeded quota: team" in refused(paths, OTHER_TEAM, 2)
+    assert refused(paths, OTHER_TEAM, 1) == ""
 
     # A change of the model's settings is a commit.
     edit(stack, ("context: 8192", "context: 4096"), ("max: 2", "max: 3"))
@@ -147,7 +179,24 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
     status, cluster = delivered(good)
     assert (status, cluster["synced"]) == (0, good), cluster
 
-    # A canary whose replica is lost takes some of the requests with it, and no more of them.
+    if with_canary:
+        lose_the_canary(twin, endpoint, run, serving)
+        assert "percent: 0" in stack.read_text()
+        assert "Set the canary of llama-3.1-8b to 0%" in git(serving, "log", "--format=%s", "-1")
+    close([twin])
+
+    status, said = run("down", "--stack", "shared")
+    assert status == 1, said
+    assert "take down ads, search first" in said.replace("\n", " ")
+    status, said = run("down")
+    assert status == 0, said
+    assert "Nothing is left in the cloud." in said
+    assert not paths.root.exists()
+
+
+def lose_the_canary(twin, endpoint: str, run, serving: Path) -> None:
+    """Scale a canary to nothing in the middle of its rollout, which rolls back."""
+
     def weights() -> list[int]:
         refs = twin.kube.get(ROUTE)["spec"]["rules"][0]["backendRefs"]
         return [each["weight"] for each in refs]
@@ -171,13 +220,6 @@ def test_commits_reach_the_cluster_and_a_bad_one_leaves_what_runs(paths, tmp_pat
         answered = traffic.seen["answered"]
         until(lambda: traffic.seen["answered"] >= answered + 20, "answers after the rollback")
         assert traffic.seen["failed"] == settled
-    assert "percent: 0" in stack.read_text()
-    assert "Set the canary of llama-3.1-8b to 0%" in git(serving, "log", "--format=%s", "-1")
-    close([twin])
-
-    status, said = run("down")
-    assert status == 0, said
-    assert "Nothing is left in the cloud." in said
 
 
 class Traffic:
@@ -228,3 +270,29 @@ def owned_by_pulumi(folder: Path, paths: TwinPaths) -> list[str]:
     [file] = (paths.root / "pulumi-state" / ".pulumi" / "stacks").glob("*/search.json")
     found = json.loads(file.read_text())["checkpoint"]["latest"]["resources"]
     return sorted({each["type"] for each in found})
+
+
+def refused(paths: TwinPaths, namespace: str, gpus: int) -> str:
+    """Return why a cluster refuses a pod with some GPUs."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "too-many", "namespace": namespace},
+        "spec": {
+            "containers": [
+                {
+                    "image": "registry.k8s.io/pause",
+                    "name": "pause",
+                    "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+                }
+            ]
+        },
+    }
+    [cluster] = of_twin(paths)
+    try:
+        cluster.kube.post(f"/api/v1/namespaces/{namespace}/pods", pod, dryRun="All")
+    except KubeError as error:
+        return error.message
+    finally:
+        close([cluster])
+    return ""

@@ -91,7 +91,7 @@ def test_an_image_is_pinned_mirrored_to_every_region_and_pinned_in_the_stack(
     upstream = start()
     regions = {f"{region}-docker.pkg.dev": start() for region in REGIONS}
     registry = Registry(hosts={"registry.k8s.io": upstream, **regions})
-    name = "gateway-api-inference-extension/epp:v1.2.0"
+    name = "gateway-api-inference-extension/epp:v1.5.0"
     digest = push(tmp_path, f"{upstream}/{name}")
 
     # pin: the lock learns what the tag is
@@ -108,7 +108,7 @@ def test_an_image_is_pinned_mirrored_to_every_region_and_pinned_in_the_stack(
     assert done == {"epp": digest}
     for region in REGIONS:
         target = f"{region}-docker.pkg.dev/acme-inference-prod/engines/epp"
-        assert registry.digest(f"{target}:v1.2.0") == digest
+        assert registry.digest(f"{target}:v1.5.0") == digest
         assert 0 < registry.size_bytes(f"{target}@{digest}") < 10_000
 
     monkeypatch.undo()

@@ -2,42 +2,21 @@
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.platform import example_checkout
-from twin import daemon
 from twin.cluster.base.context import ClusterContext
-from twin.host import processes
 from twin.host.paths import TwinPaths
+from twin.tests.eventually import eventually
 from twin.world.capacity import World
 
 pytestmark = pytest.mark.needs_tools
 
 STACK = ("--stack", "queues")
 DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> Iterator[TwinPaths]:
-    paths = TwinPaths(tmp_path / "twin")
-    yield paths
-    daemon.shut_down(paths)
-    assert processes.running(paths) == {}
-
-
-def until(check: Callable[[], Any], seconds: float = 90.0) -> Any:
-    limit = time.monotonic() + seconds
-    found: Any = None
-    while time.monotonic() < limit:
-        if found := check():
-            return found
-        time.sleep(0.5)
-    raise AssertionError(f"not within {seconds} s: {found!r}")
 
 
 class Jobs:
@@ -93,12 +72,12 @@ def test_teams_share_chips_and_see_what_their_jobs_wait_for(
     # a job of several pods gets all of its nodes at once
     gpus = ("nvidia.com/gpu", "8")
     jobs.submit("research", "tune", lasts="5s", queue="training", chips=gpus, pods=2)
-    until(lambda: jobs.shown()["tune"]["state"] == "succeeded", 150)
+    eventually(lambda: jobs.shown()["tune"]["state"] == "succeeded", 150)
 
     # research has 8 spot and 4 flex-start chips, and borrows all that evals does not use
     for number in range(7):
         jobs.submit("research", f"train-{number}")
-    until(lambda: len(jobs.states("running")) == 6)
+    eventually(lambda: len(jobs.states("running")) == 6, 90)
     found = jobs.shown()
     flavors = [each["flavor"] for each in found.values() if each["state"] == "running"]
     assert sorted(flavors) == ["jobs-flex"] * 2 + ["jobs-spot"] * 4
@@ -107,23 +86,24 @@ def test_teams_share_chips_and_see_what_their_jobs_wait_for(
 
     # evals comes back for its own
     jobs.submit("evals", "check", lasts="20s")
-    until(lambda: jobs.states("preempted"))
-    until(lambda: jobs.shown()["check"]["state"] == "succeeded")
-    until(lambda: len(jobs.states("running")) == 6)
+    eventually(lambda: jobs.states("preempted"), 90)
+    eventually(lambda: jobs.shown()["check"]["state"] == "succeeded", 90)
+    eventually(lambda: len(jobs.states("running")) == 6, 90)
 
     # spot chips are gone: jobs keep their turn, and say what they wait for
     none = {"zone": "*", "accelerator": "tpu-v6e", "provisioning": "spot", "chips": 0}
     World.model_validate({"stock": [none]}).save(paths.capacity_file)
-    until(
+    eventually(
         lambda: [
             each
             for each in jobs.shown().values()
             if each["state"] == "waiting for nodes"
             and "ZONE_RESOURCE_POOL_EXHAUSTED" in each["reason"]
-        ]
+        ],
+        90,
     )
     World().save(paths.capacity_file)
-    until(lambda: len(jobs.states("running")) == 6)
+    eventually(lambda: len(jobs.states("running")) == 6, 90)
 
     down = example_checkout.run(folder, paths, "down")
     assert down.returncode == 0, down.stdout[-3000:]

@@ -24,10 +24,17 @@ def leave_an_endpoint_group(paths: TwinPaths) -> str:
     return path
 
 
-def test_a_destroy_interrupted_at_three_points_leaves_nothing_when_it_is_run_again(deployed):
+@pytest.mark.parametrize(
+    "shares",
+    [
+        pytest.param((0.9,), id="once"),
+        pytest.param((0.9, 0.6, 0.3), id="three times", marks=pytest.mark.soak),
+    ],
+)
+def test_an_interrupted_destroy_leaves_nothing_when_it_is_run_again(deployed, shares):
     whole = deployed.resources()
     left = ""
-    for share in (0.9, 0.6, 0.3):
+    for share in shares:
         deployed.kill_when(
             lambda share=share: deployed.resources() <= share * whole,
             "destroy",
@@ -41,7 +48,7 @@ def test_a_destroy_interrupted_at_three_points_leaves_nothing_when_it_is_run_aga
     answer = deployed.cli("down")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert f"is already being used by '{left}'" in answer.stdout
-    assert f"Removed what a cluster left: {GROUP} {left}, made by GKE." in answer.stdout
+    assert f"Removed a leftover of a cluster: {GROUP} {left}, made by GKE." in answer.stdout
     assert "Nothing is left in the cloud." in answer.stdout
     assert not deployed.paths.root.exists()
     assert leftovers(deployed.paths) == []

@@ -200,7 +200,7 @@ def over(api: openai.OpenAI, batch: Any, seconds: float = 40) -> Any:
 
 
 def read(api: openai.OpenAI, file: str | None) -> list[Any]:
-    """Return the lines of a file; none where there is no file."""
+    """Return the lines of a file; none if there is no file."""
     if file is None:
         return []
     return [json.loads(each) for each in api.files.content(file).read().splitlines()]

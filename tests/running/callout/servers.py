@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
-from simulator.server.protocol import embedding
-from simulator.server.text import tokenize
+from simulator.server.bodies.text import tokenize
+from simulator.server.bodies.vectors import embedding
 from twin.host.ports import free_port
 
 _BYTES_PER_TOKEN = 7  # not the callout's guess, so that a guess cannot pass for the engine's count

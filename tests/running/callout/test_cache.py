@@ -1,4 +1,4 @@
-"""Answers that are known already: who gets them, who does not, and what a failing cache does."""
+"""Cached answers: who gets them, who does not, and the effect of a failing cache."""
 
 import json
 from typing import Any

@@ -45,6 +45,22 @@ def test_hostile_requests_are_refused_and_reach_no_engine(world):
     assert world.servers.requests == []
 
 
+def test_a_team_does_not_reach_the_adapter_of_another_team(world):
+    teams = {
+        "research": {"models": ["llama", "llama-sql"]},
+        "web": {"models": ["llama", "llama-shop"]},
+    }
+    world.start(teams=teams)
+    ours, theirs = ({**PROMPT, "model": f"llama-{name}"} for name in ("sql", "shop"))
+    answer = world.ask(theirs, bearer("ada"))
+    assert (answer.status, answer.code) == (404, "model_not_found")
+    answer = world.ask(theirs, {**bearer("ada"), "x-gateway-model-name": "llama-sql"})
+    assert (answer.status, answer.code) == (400, "model_mismatch")
+    assert world.servers.requests == []
+    assert world.ask(ours, bearer("ada")).status == 200
+    assert world.ask(theirs, bearer("bob")).status == 200
+
+
 def test_a_body_without_a_length_is_bounded_as_well(world):
     world.start("--max-body-bytes", str(LIMIT_BYTES))
     parts = iter([b'{"model":"llama","p":"', *[b"x" * 20_000] * 10])

@@ -1,4 +1,4 @@
-"""Who may call, through a real Envoy."""
+"""Authentication of callers, through a real Envoy."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What requests are recorded to have used."""
+"""Recorded usage of requests."""
 
 import http.client
 import itertools

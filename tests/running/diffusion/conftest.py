@@ -13,7 +13,7 @@ import pytest
 
 from twin.host.paths import REPOSITORY
 
-TIMEOUT = 120.0
+TIMEOUT = 300.0
 
 
 class Server:
@@ -58,7 +58,7 @@ class Server:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
 
     def get(self, path):
-        """Return status and body; 0 where nothing listens."""
+        """Return status and body; 0 if nothing listens."""
         with closing(self._connection()) as connection, suppress(ConnectionError):
             connection.request("GET", path)
             answer = connection.getresponse()

@@ -31,6 +31,9 @@ class Fake:
     def facts(self):
         return {"device": "none"}
 
+    def forget(self, adapter):
+        Path(self._settings.folder, "forgotten").write_text(adapter)
+
     def generate(self, batch, is_cancelled, clock):
         self._obey(batch.prompts[0])
         for _ in range(batch.steps):
@@ -41,7 +44,11 @@ class Fake:
             if is_cancelled():
                 Path(self._settings.folder, "given-up").write_text(batch.prompts[0])
                 return None
-        shared = {"batch": len(batch.seeds), "adapter": batch.adapter, "pid": os.getpid()}
+        shared = {
+            "batch": len(batch.seeds),
+            "adapter": batch.adapter and batch.adapter.name,
+            "pid": os.getpid(),
+        }
         pairs = zip(batch.prompts, batch.seeds, strict=True)
         return [json.dumps({"prompt": p, "seed": s, **shared}).encode() for p, s in pairs]
 

@@ -170,3 +170,56 @@ def test_stages_queue_and_pictures_are_measured(serve):
     assert 'diffusion_requests_total{code="200"} 1.0' in page
     assert "diffusion_queue_seconds_count 2.0" in page
     assert "diffusion_queue_limit 64.0" in page
+
+
+def test_a_live_adapter_is_served_as_soon_as_it_is_there_and_forgotten_once_it_is_gone(
+    serve, tmp_path
+):
+    live = tmp_path / "live"
+    server = serve(live_adapters=str(live)).ready()
+    assert server.ask(prompt="x", model="alice")[0] == 404
+    (live / "alice").mkdir(parents=True)
+    assert server.ask(prompt="x", model="alice")[0] == 404  # an upload that is under way
+    weights = live / "alice" / "pytorch_lora_weights.safetensors"
+    weights.touch()
+    assert drawn(server.ask(prompt="x", model="alice"))[0]["adapter"] == "alice"
+    listed = json.loads(server.get("/v1/models")[1])["data"]
+    assert [each["id"] for each in listed] == ["flux", "alice"]
+    weights.unlink()
+    assert server.ask(prompt="x", model="alice")[0] == 404
+    server.until((server.folder / "forgotten").exists)
+    assert (server.folder / "forgotten").read_text() == "alice"
+    assert server.get("/health")[0] == 200
+
+
+def test_a_chip_forgets_an_adapter_that_is_gone_while_it_draws(serve, tmp_path):
+    weights = tmp_path / "live" / "alice" / "w.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.touch()
+    server = serve(live_adapters=str(tmp_path / "live")).ready()
+    assert drawn(server.ask(prompt="x", model="alice"))
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    weights.unlink()
+    server.until((server.folder / "forgotten").exists)
+    gate.touch()
+    assert drawn(held.result())
+
+
+def test_an_adapter_that_was_replaced_shares_no_batch_with_the_one_before(serve, tmp_path):
+    weights = tmp_path / "live" / "alice" / "w.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_text("one")
+    server = serve(live_adapters=str(tmp_path / "live")).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    first = server.begin(prompt="x", model="alice")
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 1)
+    weights.write_text("another")
+    second = server.begin(prompt="x", model="alice")
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 2)
+    gate.touch()
+    held.result()
+    assert [drawn(one.result())[0]["batch"] for one in (first, second)] == [1, 1]

@@ -1,4 +1,4 @@
-"""What the launcher learns of its node: a spot machine's notice, and devices that come late."""
+"""Node events that the launcher notices: a spot machine's notice, and devices that appear late."""
 
 import json
 import ssl

@@ -121,12 +121,36 @@ def test_the_draft_model_and_the_adapters_of_a_server_are_waited_for_too(launch)
     root: Path = server.folder / "root/models"
     assert waits_for(server) == "/models/draft/_MANIFEST.json"
     write_version(root / "draft")
-    server.until(lambda: waits_for(server) == "/models/adapters/sql/adapter_config.json")
+    server.until(lambda: waits_for(server) == "/models/adapters/sql/_CURRENT.json")
     (root / "adapters/sql").mkdir(parents=True)
     (root / "adapters/sql/adapter_config.json").write_text("{}")
     server.until(lambda: waits_for(server).endswith("/adapter_model.safetensors"))
     (root / "adapters/sql/adapter_model.bin").write_bytes(b"x")
     server.until(lambda: server.get("/readyz")[0] == 200)
+
+
+def test_an_adapter_is_read_from_the_version_that_its_pointer_names(tmp_path, monkeypatch):
+    folder = tmp_path / "models/adapters/sql"
+    write_version(tmp_path / "models/m")
+    write_version(folder / "v1", "v1")
+    write_version(folder / "v2", "v2")
+    point(folder, "v2")
+    monkeypatch.setenv("GKE_INFERENCE_ROOT", str(tmp_path))
+    found = weights.look(serving("/models/m", adapters={"sql": "/models/adapters/sql"}))
+    assert found.serving.adapters == {"sql": "/models/adapters/sql/v2"}
+    words = found.words(["serve", "/models/m", "sql=/models/adapters/sql", "/models/adapters/sql2"])
+    assert words[2:] == ["sql=/models/adapters/sql/v2", "/models/adapters/sql2"]
+
+
+def test_a_half_uploaded_version_of_an_adapter_is_not_served(tmp_path, monkeypatch):
+    folder = tmp_path / "models/adapters/sql"
+    write_version(tmp_path / "models/m")
+    write_version(folder / "v1", "v1")
+    point(folder, "v1")
+    (folder / "v1/model.safetensors").unlink()
+    monkeypatch.setenv("GKE_INFERENCE_ROOT", str(tmp_path))
+    with pytest.raises(weights.MissingError, match=r"sql/v1/model\.safetensors, as its manifest"):
+        weights.look(serving("/models/m", adapters={"sql": "/models/adapters/sql"}))
 
 
 def test_waiting_for_weights_passes_the_startup_probe_and_is_alive_and_not_ready(launch):

@@ -1,4 +1,4 @@
-"""One client of OpenAI's library, and six providers that each have a dialect of their own."""
+"""OpenAI's client library with six providers, each with its own dialect."""
 
 import json
 from typing import Any
@@ -209,5 +209,5 @@ def test_a_bad_first_file_ends_the_program_with_one_line(relay: Relay, text: str
 
 def test_a_credential_goes_to_no_host_that_an_environment_names(relay: Relay):
     relay.environment = {"RELAY_HOSTS": "api.openai.com=http://10.0.0.1:80"}
-    with pytest.raises(AssertionError, match="must have HOST=URL of this machine"):
+    with pytest.raises(AssertionError, match="must have HOST=URL with an address on this machine"):
         relay.start()

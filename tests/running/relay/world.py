@@ -15,9 +15,9 @@ from typing import Any
 import openai
 import requests
 
-from twin.elsewhere.dialects import Grants
-from twin.elsewhere.server import Providers, serve
 from twin.host.ports import free_port, free_ports
+from twin.model_providers.dialects import Grants
+from twin.model_providers.server import Providers, serve
 from twin.toolchain import tool
 
 KEYS = {

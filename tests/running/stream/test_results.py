@@ -1,4 +1,5 @@
-"""Where answers go: the same answer twice is kept once, and a place that is away loses none."""
+"""Results of streams: a repeated answer is stored once, and an unavailable destination loses
+none."""
 
 import json
 import threading

@@ -128,7 +128,12 @@ def _model(name: str) -> Json:
 
 
 def node(name: str, labels: dict[str, str], created: str = "2026-11-22T12:00:10Z") -> Json:
-    return {"metadata": {"name": name, "labels": labels, "creationTimestamp": created}}
+    ready = {"type": "Ready", "status": "True"}
+    return {
+        "metadata": {"name": name, "labels": labels, "creationTimestamp": created},
+        "spec": {},
+        "status": {"conditions": [ready]},
+    }
 
 
 def pod(
@@ -189,30 +194,36 @@ class Cluster:
                 "conditions": [{"type": "Programmed", "status": "True"}],
             }
         }
+        self.buffer: Json = {}
         self.up = {"llama-0": 1.0}
         self.error: KubeError | None = None
         self.deleted: list[str] = []
         self._lists = {
             "/api/v1/namespaces/models/pods": lambda: self.pods,
             "/api/v1/nodes": lambda: self.nodes,
+            "/api/v1/pods": lambda: self.pods,
             monitorings: lambda: self.monitorings,
             scalers: lambda: self.scalers,
         }
-        self._gateway = f"{gateways}/acme-local-gateway"
+        buffers = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/models/capacitybuffers"
+        self._objects = {
+            f"{gateways}/acme-local-gateway": lambda: self.gateway,
+            f"{buffers}/llama-3-1-8b-tpu": lambda: self.buffer,
+        }
 
     def list(
         self, path: str, label_selector: str | None = None, field_selector: str | None = None
     ) -> list[Json]:
         if self.error is not None:
             raise self.error
-        assert label_selector in (None, "gke-inference/model=llama-3-1-8b")
+        known = (None, "gke-inference/model", "gke-inference/model=llama-3-1-8b")
+        assert label_selector in known
         return list(self._lists[path]())
 
     def get(self, path: str, **query: Any) -> Json:
         if self.error is not None:
             raise self.error
-        assert path == self._gateway
-        return self.gateway
+        return self._objects[path]()
 
     def delete(self, path: str, body: Json | None = None, **query: Any) -> Json:
         self.deleted.append(path)

@@ -1,4 +1,4 @@
-"""What models answer: the good answer of each task, and each bad one."""
+"""Checks of model answers: the good answer of each task, and each bad one."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_a_vector_of_zeros_is_not_met(fake, local):
 def test_an_image_that_is_no_png_is_not_met(fake, local):
     fake.gateway.png = "AAAA"
     (row,) = answers(fake.deployed(with_model(local, task=Task.IMAGE, adapters=())))
-    assert (row.verdict, row.measured) == (Verdict.NOT_MET, "3 bytes that are no PNG")
+    assert (row.verdict, row.measured) == (Verdict.NOT_MET, "3 bytes that are not a PNG")
 
 
 def test_an_answer_in_pieces_with_usage_at_its_end_is_streamed(platform):
@@ -93,7 +93,7 @@ def test_an_answer_that_comes_at_once_is_not_streamed(platform, fake):
     fake.gateway.text = "whole"
     row = row_of(streams(platform), "streaming")
     assert row.verdict is Verdict.NOT_MET
-    assert row.measured.endswith("the answer came at once")
+    assert row.measured.endswith("the answer arrived all at once")
 
 
 def test_first_tokens_of_a_model_that_refuses_are_not_checked(platform, fake):

@@ -1,4 +1,4 @@
-"""Where replicas run, and how long they took to start."""
+"""Checks of the location of replicas and their start times."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def placed(platform):
 def test_replicas_on_the_first_rung_are_met(platform):
     row = placed(platform)
     assert (row.name, row.verdict) == (NAME, Verdict.MET)
-    assert row.predicted == "at least 1 ready, first on tpu-v6e 2x2 reservation"
+    assert row.predicted == "at least 1 ready, preferably on tpu-v6e 2x2 reservation"
     assert row.measured == "1 ready: 1 on tpu-v6e 2x2 reservation"
 
 
@@ -52,7 +52,7 @@ def test_a_replica_on_a_node_of_no_rung_is_not_met(platform, fake, labels):
     fake.cluster.nodes = [node("tpu", labels)]
     row = placed(platform)
     assert row.verdict is Verdict.NOT_MET
-    assert row.measured == "1 ready: 1 on a node of no rung of the stack"
+    assert row.measured == "1 ready: 1 on a node that belongs to no rung of the stack"
 
 
 def test_too_few_ready_replicas_are_not_met(platform, fake):
@@ -68,7 +68,7 @@ def test_a_cluster_that_refuses_is_not_seen(platform, fake):
     fake.cluster.error = KubeError(403, "Forbidden", "pods is forbidden", {})
     row = placed(platform)
     assert (row.verdict, row.is_unseen) == (Verdict.NOT_CHECKED, True)
-    assert row.measured == "the cluster refuses or does not answer: pods is forbidden"
+    assert row.measured == "the cluster refuses the request or does not answer: pods is forbidden"
 
 
 def test_the_newest_replica_of_each_rung_is_put_beside_its_estimate(platform, fake):
@@ -114,7 +114,7 @@ def test_a_node_that_was_there_is_not_in_the_estimate(platform):
     row = started(1, "x", its, pod("llama-0", "tpu"), old)
     without = sum(stage.seconds for stage in its.first.stages if stage.name != "node")
     assert row.predicted.startswith(f"{without:.0f} s (")
-    assert row.predicted.endswith("on a node that was there")
+    assert row.predicted.endswith("on an existing node")
 
 
 def test_a_clock_that_runs_faster_is_measured_and_not_judged(platform):

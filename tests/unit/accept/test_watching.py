@@ -29,7 +29,7 @@ def test_every_ready_pod_of_a_pod_monitoring_is_a_target_that_is_up(platform, fa
 @pytest.mark.parametrize(
     ("up", "says"),
     [
-        ({}, "llama-0 of llama-3-1-8b is no target"),
+        ({}, "llama-0 of llama-3-1-8b is not a target"),
         ({"llama-0": 0.0}, "llama-0 of llama-3-1-8b is down"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_receiver_that_a_policy_does_not_name_is_not_met(watched, fake):
     policies[0]["notificationChannels"] = []
     (row,) = [row for row in alerts(watched) if row.name == "team"]
     name = policies[0]["displayName"].removeprefix("acme local: ")
-    assert row.measured == f"is not told of {name}"
+    assert row.measured == f"is not notified of {name}"
 
 
 def test_policies_that_google_hides_are_not_seen(platform, fake):

@@ -12,6 +12,7 @@ from tests.unit.bootstrap.fake_google import refused
 
 URN = "urn:pulumi:prod::gke-inference::gcp:compute/network:Network::network"
 CLUSTER = "urn:pulumi:prod::gke-inference::gcp:container/cluster:Cluster::main"
+PEERING = "urn:pulumi:prod::p::gcp:servicenetworking/connection:Connection::services"
 NETWORK = f"projects/{PROJECT}/global/networks/acme-prod-net"
 
 
@@ -47,6 +48,19 @@ def test_what_exists_is_imported_and_what_does_not_is_cleared(google, engine, ca
     )  # fmt: skip
     said = capsys.readouterr().out
     assert f"creating gcp:compute/network:Network network: exists as {NETWORK}" in said
+
+
+@pytest.mark.parametrize("has_peering", [True, False])
+def test_a_connection_to_googles_services_exists_if_its_network_has_the_peering(
+    google, engine, has_peering
+):
+    pending, ran = engine
+    names = ["servicenetworking-googleapis-com"] if has_peering else ["other"]
+    google.resources[f"{COMPUTE}/{NETWORK}"] = {"peerings": [{"name": name} for name in names]}
+    pending.append(creating(PEERING, network=NETWORK, service="servicenetworking.googleapis.com"))
+    recover("prod", cloud=True, yes=True)
+    identifier = f"{NETWORK.replace('/', '%2F')}:servicenetworking.googleapis.com"
+    assert (identifier in ran[0]) is has_peering
 
 
 def test_a_run_that_ended_leaves_nothing_to_do(google, engine, capsys):

@@ -47,8 +47,10 @@ class Memory(Bucket):
         content: bytes,
         *,
         generation: int | None = None,
+        kind: str = "application/json",
         metadata: dict[str, str] | None = None,
     ) -> int:
+        del kind
         known = self.objects.get(name, (b"", 0, {}))[1]
         if generation is not None and generation != known:
             raise Changed

@@ -1,4 +1,4 @@
-"""How answers are kept in parts, and sealed without all of them in memory."""
+"""Answers are stored in parts and sealed without loading all of them into memory."""
 
 import asyncio
 import json

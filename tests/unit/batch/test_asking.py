@@ -1,4 +1,4 @@
-"""How a request is asked: what costs an attempt, and what is waited for."""
+"""Sending of requests: which failures count as an attempt, and which only cause a wait."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""How batches are moved on: one that cannot be stops no other."""
+"""Progress of batches: a failing batch does not affect others."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""How a shard is changed when answers of the bucket are lost."""
+"""Changes of a shard when responses of the bucket are lost."""
 
 import asyncio
 
@@ -22,9 +22,12 @@ class Deaf(Memory):
         content: bytes,
         *,
         generation: int | None = None,
+        kind: str = "application/json",
         metadata: dict[str, str] | None = None,
     ) -> int:
-        written = await super().write(name, content, generation=generation, metadata=metadata)
+        written = await super().write(
+            name, content, generation=generation, kind=kind, metadata=metadata
+        )
         lost, self.lost = self.lost, None
         if lost is not None:
             raise lost

@@ -1,4 +1,4 @@
-"""What is looked at in the input of a batch, and how it is dealt to workers."""
+"""Validation of the input of a batch, and its distribution to workers."""
 
 import json
 from typing import Any

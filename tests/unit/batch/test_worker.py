@@ -1,4 +1,4 @@
-"""How a worker takes shards: what fails in one stops no other."""
+"""Shards of a worker: a failure in one does not affect others."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a project has already is found without a change, and what was deleted can be restored."""
+"""Existing resources of a project are found without a change, and deleted ones are restored."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a command line and an earlier run say of a project becomes its settings."""
+"""Settings of a project, from a command line and an earlier run."""
 
 from dataclasses import replace
 
@@ -81,11 +81,11 @@ def test_a_key_cannot_move_to_another_location():
         ({"location": "mars"}, "--location: must be a region such as us-east5, got 'mars'"),
         (
             {"undo": True, "ci": "github:a/b"},
-            "--ci: must be left out with --undo, got 'github:a/b'",
+            "--ci: must not be used with --undo, got 'github:a/b'",
         ),
         (
             {"undo": True, "location": "us-east5"},
-            "--location: must be left out with --undo, got 'us-east5'",
+            "--location: must not be used with --undo, got 'us-east5'",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What `canary run` refuses before it changes a share, and says where it ends without passing."""
+"""Input that `canary run` rejects before a change, and its output if it does not pass."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def refused() -> Outcome:
     [
         (terminated, KeyboardInterrupt, 25, 25, "The canary's share is 25%. "),
         (terminated, KeyboardInterrupt, None, None, "The canary's share is 10%. "),
-        (refused, CommandError, 5, 25, "share is 5%, or 25% once that is applied. "),
+        (refused, CommandError, 5, 25, "share is 5%, or 25% once that change is applied. "),
     ],
 )
 def test_a_run_that_ends_early_says_which_share_is_live_and_how_to_take_it_back(

@@ -1,4 +1,4 @@
-"""How the share of a canary gets into the clusters from git, with others pushing meanwhile."""
+"""Delivery of a canary's share from git, while others push."""
 
 import re
 import subprocess

@@ -144,7 +144,7 @@ def test_the_looks_of_a_run_share_its_probability_of_a_false_alarm():
         ((5, 5), "must rise from step to step"),
         (
             (100,),
-            "must begin below 100: there the stable version has no requests to compare with",
+            "must begin below 100: at 100 the stable version has no requests to compare with",
         ),
         ((5, 100), ""),
     ],

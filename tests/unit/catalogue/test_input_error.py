@@ -44,9 +44,13 @@ def test_errors_that_say_the_same_are_equal_and_have_one_hash() -> None:
 
 
 def test_an_error_can_be_said_of_an_option() -> None:
-    error = InputError("mean_share", "must be above 0 to 1", 2)
-    assert str(error.at("--mean-share")) == "--mean-share: must be above 0 to 1, got 2"
-    assert (error.path, error.rule, error.value) == ("mean_share", "must be above 0 to 1", 2)
+    error = InputError("mean_share", "must be above 0 and at most 1", 2)
+    assert str(error.at("--mean-share")) == "--mean-share: must be above 0 and at most 1, got 2"
+    assert (error.path, error.rule, error.value) == (
+        "mean_share",
+        "must be above 0 and at most 1",
+        2,
+    )
 
 
 def test_it_can_be_raised_and_caught_like_any_wrong_value() -> None:

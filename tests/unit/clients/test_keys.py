@@ -103,7 +103,7 @@ def test_a_document_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize("text", ["", "[]", '{"keys": [{"id": "a"}]}', '{"keys": 3}', "nonsense"])
 def test_a_secret_with_something_else_is_not_written_over(text: str) -> None:
     manager = SecretManager(versions=[text])
-    with pytest.raises(KeyProblem, match="must hold a document of keys"):
+    with pytest.raises(KeyProblem, match="must contain a document of keys"):
         kept(manager).change(lambda found: found)
     assert manager.versions == [text]
 
@@ -158,7 +158,7 @@ def test_two_changes_at_once_both_hold() -> None:
 def test_a_change_that_never_comes_through_says_so() -> None:
     manager = SecretManager(versions=[documents.document([])])
     manager.before_adding = lambda found: found.versions.append(documents.document([]))
-    with pytest.raises(CloudError, match="others change it all the time"):
+    with pytest.raises(CloudError, match="concurrent changes kept interfering"):
         kept(manager).change(lambda found: found)
 
 

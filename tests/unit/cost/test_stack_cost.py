@@ -1,4 +1,4 @@
-"""What whole stacks cost, with sums calculated by hand in cases/."""
+"""Cost of whole stacks, compared with manual calculations in cases/."""
 
 import json
 from dataclasses import asdict
@@ -94,3 +94,15 @@ def test_a_share_of_the_traffic_moves_replicas_and_system_nodes_alike() -> None:
 def test_usage_below_nothing_is_refused_by_its_name(field: str) -> None:
     with pytest.raises(ValueError, match=f"^{field}: must be 0 or more, got -1$"):
         Usage(**{field: -1})
+
+
+def test_a_shared_folder_costs_what_its_whole_capacity_costs() -> None:
+    live = {"place": "lustre", "max_rank": 32}
+    lustre = {"capacity_gib": 18_000, "services_range": "10.64.0.0/20"}
+    edits: list[dict[str, Any]] = [
+        {"at": ["models", "llama-3.1-8b", "adapters"], "value": []},
+        {"at": ["models", "llama-3.1-8b", "live_adapters"], "value": live},
+        {"at": ["storage"], "value": {"lustre": {**lustre, "mb_per_second_per_tib": 500}}},
+    ]
+    parts = {part.what: monthly(part) for part in cost_of({"base": "local", "edits": edits}).parts}
+    assert parts["Managed Lustre 500 MB/s per TiB"] == figures(18_000 * 0.34)

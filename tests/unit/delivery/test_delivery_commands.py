@@ -1,4 +1,4 @@
-"""What `render --git`, `render --oci` and `delivery status` refuse, and say of a cluster."""
+"""Refusals and output of `render --git`, `render --oci` and `delivery status`."""
 
 import re
 

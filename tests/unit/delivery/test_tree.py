@@ -121,7 +121,7 @@ def test_all_problems_are_named_at_once():
 
 
 def test_two_objects_of_one_name_are_refused():
-    with pytest.raises(CommandError, match="us: must have one object of a kind and name"):
+    with pytest.raises(CommandError, match="us: must have only one object of each kind and name"):
         tree_of("s", "search", {"us": [config(x="1"), config(x="2")]})
 
 
@@ -143,14 +143,14 @@ def test_a_folder_that_render_did_not_write_is_left_alone(tmp_path):
     folder = tmp_path / "us"
     folder.mkdir()
     (folder / "mine.yaml").write_text("{}")
-    with pytest.raises(CommandError, match="must be empty or a folder that render wrote"):
+    with pytest.raises(CommandError, match="must be empty or written by render"):
         write_tree(tree_of("s", "search", {"us": [config()]}), tmp_path)
     assert [file.name for file in folder.iterdir()] == ["mine.yaml"]
 
 
 def test_a_folder_of_another_stack_is_refused_and_left_alone(tmp_path):
     write_tree(tree_of("search", "search", {"us": [config("a")]}), tmp_path)
-    message = "us must be of the stack 'other', got one of 'search'; give each stack its own"
+    message = "us must be from the stack 'other', got one of 'search'; give each stack its own"
     with pytest.raises(CommandError, match=re.escape(message)):
         write_tree(tree_of("other", "search", {"us": [config("b")]}), tmp_path)
     assert (tmp_path / "us" / "configmap.core-a.yaml").is_file()

@@ -1,5 +1,6 @@
 import pytest
 
+from workloads.diffusion.adapters import Adapter
 from workloads.diffusion.config import from_dict
 from workloads.diffusion.protocol import ApiError, parse
 
@@ -40,7 +41,8 @@ def test_everything_a_request_may_say_is_taken():
         "user": "me",
     }
     asked = parse(body, SETTINGS)
-    assert (asked.model, asked.adapter, asked.count, asked.steps) == ("comic", "comic", 4, 8)
+    assert (asked.model, asked.count, asked.steps) == ("comic", 4, 8)
+    assert asked.adapter == Adapter("comic", "/comic")
     assert (asked.width, asked.height, asked.format) == (512, 768, "jpeg")
     assert (asked.seed, asked.guidance) == (5, 2)
 
@@ -49,10 +51,10 @@ def test_everything_a_request_may_say_is_taken():
     ("body", "status", "field", "words"),
     [
         ([], 400, None, "JSON object"),
-        ({}, 400, "prompt", "not empty"),
-        ({"prompt": "  "}, 400, "prompt", "not empty"),
+        ({}, 400, "prompt", "non-empty"),
+        ({"prompt": "  "}, 400, "prompt", "non-empty"),
         ({"prompt": "x" * 32_001}, 400, "prompt", "at most 32000"),
-        ({"prompt": "half a character \ud83d"}, 400, "prompt", "whole characters"),
+        ({"prompt": "half a character \ud83d"}, 400, "prompt", "must be valid Unicode"),
         ({"prompt": "x", "model": "gpt-9"}, 404, "model", "'gpt-9' does not exist"),
         ({"prompt": "x", "n": 5}, 400, "n", "from 1 to 4"),
         ({"prompt": "x", "n": True}, 400, "n", "a whole number"),

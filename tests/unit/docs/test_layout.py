@@ -16,9 +16,13 @@ LINES_IN_A_FILE = 400
 
 
 @pytest.fixture(scope="module")
-def graph():
-    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]
-    return grimp.build_graph(*settings["root_packages"], cache_dir=None)
+def linter():
+    return tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]
+
+
+@pytest.fixture(scope="module")
+def graph(linter):
+    return grimp.build_graph(*linter["root_packages"], cache_dir=None)
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +31,12 @@ def sources():
     names = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     files = [PurePath(name) for name in names.stdout.split()]
     return [file for file in files if "tests" not in file.parts and file.parts[0] != "docs"]
+
+
+def test_a_new_folder_has_to_be_given_a_layer(linter):
+    inside = [contract for contract in linter["contracts"] if "containers" in contract]
+    assert len(inside) == 6
+    assert [each["name"] for each in inside if not each.get("exhaustive")] == []
 
 
 def test_folders_import_each_other_in_one_direction_only(graph):
@@ -45,6 +55,17 @@ def test_folders_import_each_other_in_one_direction_only(graph):
     except CycleError as error:
         pytest.fail(f"folders in a circle: {' -> '.join(error.args[1])}")
     assert order.index("gke_inference.catalogue") < order.index("infra.stack")
+
+
+def test_no_file_imports_itself_through_others_not_even_for_its_types(graph):
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    try:
+        order = list(TopologicalSorter(imports).static_order())
+    except CycleError as error:
+        pytest.fail(f"files in a circle: {' -> '.join(error.args[1])}")
+    only_for_types = ("gke_inference", "gke_inference.cluster.cluster")
+    assert graph.direct_import_exists(importer=only_for_types[0], imported=only_for_types[1])
+    assert order.index("gke_inference.cluster.settings") < order.index(only_for_types[1])
 
 
 def test_a_folder_has_at_most_twenty_modules(sources):

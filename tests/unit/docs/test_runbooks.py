@@ -13,7 +13,7 @@ ALERTS = {
     Alert(source["name"], source["severity"], source["lasting"], "", "").runbook: source
     for source in sources()
 }
-SECTIONS = ["Meaning", "First look", "Likely causes", "Mending", "Rehearse on the twin"]
+SECTIONS = ["Meaning", "Diagnosis", "Likely causes", "Mitigation", "Rehearse on the twin"]
 
 
 def test_no_alert_lacks_its_runbook_and_no_runbook_its_alert():

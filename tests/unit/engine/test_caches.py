@@ -1,4 +1,4 @@
-"""What an engine compiles on GPU is there for the next server."""
+"""Programs that an engine compiled on GPU are available to the next server."""
 
 import io
 import tarfile

@@ -46,7 +46,7 @@ def with_settings(plain: Serving, able: Abilities) -> Iterator[Serving]:
         for value in getattr(able, field):
             yield replace(plain, **{field: value})
     for method in able.speculative:
-        draft = "/mnt/draft" if method == "draft" else None
+        draft = "/mnt/draft" if method in ("draft", "eagle3") else None
         yield replace(plain, speculation=Speculation(method, 4, draft))
 
 

@@ -19,11 +19,14 @@ class FakeKube:
     def __init__(self, *deployments: dict[str, Any]) -> None:
         self.deployments = list(deployments)
         self.state: dict[str, str] | None = None
+        self.clusters: list[dict[str, Any]] = []
         self.scaled: list[tuple[str, int]] = []
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         if path.endswith("leaderworkersets"):
             raise gate.KubeError(404, "Not Found")
+        if "rayclusters" in path:
+            return self._clusters(method, path, body)
         if path.endswith("/scale"):
             name, replicas = path.split("/")[-2], body["spec"]["replicas"]
             self.scaled.append((name, replicas))
@@ -41,6 +44,13 @@ class FakeKube:
             self.state |= body["data"]
         assert method == "POST" or path.endswith(f"/configmaps/{STATE}")
         return {"data": self.state}
+
+    def _clusters(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        if method == "GET":
+            return {"items": self.clusters}
+        [cluster] = [each for each in self.clusters if path.endswith(each["metadata"]["name"])]
+        cluster["spec"] |= body["spec"]
+        return {}
 
 
 def deployment(name: str = "llama-tpu", replicas: int = 0, uid: str = "1") -> dict[str, Any]:
@@ -79,6 +89,25 @@ def test_a_workload_gets_its_replicas_when_its_weights_are_there_and_not_before(
     assert look() is False
     assert kube.scaled == [("llama-tpu", 3)]
     assert states(kube)["llama-tpu"]["open"] is True
+
+
+def test_a_suspended_ray_cluster_goes_on_once_when_its_weights_are_there(missing):
+    kube, name = FakeKube(), "llama-gpu-0"
+    cluster = deployment(name)
+    cluster["metadata"]["annotations"][REPLICAS] = "1"
+    cluster["spec"] = {"suspend": True}
+    kube.clusters.append(cluster)
+    missing.add(f"gs://m/{name}")
+    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    assert look() is True
+    assert cluster["spec"] == {"suspend": True}
+    missing.clear()
+    assert look() is False
+    assert cluster["spec"] == {"suspend": False}
+    cluster["spec"]["suspend"] = True  # by somebody who means it
+    assert look() is False
+    assert cluster["spec"] == {"suspend": True}
+    assert kube.scaled == []
 
 
 def test_each_workload_is_opened_by_itself(missing):

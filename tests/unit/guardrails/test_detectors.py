@@ -1,4 +1,4 @@
-"""What the detectors find, and what they leave alone."""
+"""Text that the detectors find, and text that they ignore."""
 
 import time
 
@@ -60,9 +60,9 @@ def test_personal_data_is_masked_by_its_form_and_checksum(text: str, masked: str
     assert mask_personal_data(found) == found
 
 
-def test_a_text_of_megabytes_is_read_in_seconds():
+def test_a_text_of_a_megabyte_is_read_in_a_second_or_two():
     began = time.monotonic()
-    for text in ("a" * 4_000_000, "1 " * 2_000_000, "ignore " * 500_000, "a@" * 1_000_000):
+    for text in ("a" * 1_000_000, "1 " * 500_000, "ignore " * 125_000, "a@" * 250_000):
         find_prompt_injection(text)
         mask_personal_data(text)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 5

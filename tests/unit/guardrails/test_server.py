@@ -1,4 +1,4 @@
-"""What a check takes and returns."""
+"""Requests and responses of a check."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ def test_each_message_is_a_text_with_its_role():
         ({"text": "x"}, "text, messages: one of them is required"),
         ({"messages": "x"}, "messages: must be a list"),
         ({"messages": ["x"]}, "messages[0]: must be an object with content"),
-        ({"messages": [{"content": 1}]}, "content: must be a text, got int"),
-        ({"team": None}, "team: must be a text, got NoneType"),
+        ({"messages": [{"content": 1}]}, "content: must be a string, got int"),
+        ({"team": None}, "team: must be a string, got NoneType"),
     ],
 )
 def test_what_is_no_check_is_refused(changes: dict[str, Any], message: str):

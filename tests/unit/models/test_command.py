@@ -8,6 +8,7 @@ import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
+from infra.stack import Canary, Task
 from scripts import main
 from scripts.models import in_cluster, session, uploads
 from scripts.models.places import targets, used_versions
@@ -16,6 +17,7 @@ from scripts.models.uploads import PushOptions
 from scripts.shared.google_cloud import Cloud
 from scripts.terminal.exit_codes import ExitCode
 from tests.unit.models import strict_storage, tiny
+from twin.engines.real.tiny_model import write_adapter
 from workloads.transfer.errors import Refused, TransferError
 
 PROD = [
@@ -107,8 +109,8 @@ def test_a_bucket_that_is_missing_is_one_line_with_what_to_do(run, model, cloud)
     code, _, err = push(run, model)
     assert code == ExitCode.ERROR
     assert err == (
-        f"error: gs://{PROD[1]}: does not exist: deploy the stack first; its servers wait for "
-        "their weights\n"
+        f"error: gs://{PROD[1]}: does not exist: deploy the stack first; its model servers wait "
+        "for their weights\n"
     )
     assert cloud.bytes_uploaded() == 0
 
@@ -168,20 +170,20 @@ WRONG = {
     "a version with a capital": (("x", "--version", "V1"), "--version: must be 1 to 63 lower-case"),
     "a revision of a folder": (
         ("x", "--revision", "main"),
-        "--revision: must be left out without --from-hub, got 'main'",
+        "--revision: must be used with --from-hub, got 'main'",
     ),
     "a folder in a cluster": (
         ("x", "--in-cluster"),
-        "SOURCE: must be left out with --in-cluster, which reads the hub, got 'x'",
+        "SOURCE: must not be used with --in-cluster, which reads the hub, got 'x'",
     ),
     "no repository": (("--from-hub", "llama"), "--from-hub: must be ORGANIZATION/MODEL"),
     "a snapshot without a job": (
         ("x", "--snapshot", "llama"),
-        "--snapshot: must be left out without --in-cluster, got 'llama'",
+        "--snapshot: must be used with --in-cluster, got 'llama'",
     ),
     "a direct job": (
         ("--from-hub", "a/b", "--in-cluster", "--direct"),
-        "--direct: must be left out with --in-cluster, which copies between regions, got true",
+        "--direct: must not be used with --in-cluster, which copies between regions, got true",
     ),
     "no folder": (("/none",), "SOURCE: must be a folder with a model, got '/none'"),
 }
@@ -280,7 +282,7 @@ def test_a_job_fills_a_disk_of_the_models_size_in_a_zone_of_the_region():
 
 
 def test_options_of_a_disk_go_together():
-    with pytest.raises(Refused, match="--zone: must be left out without --snapshot, got 'a'"):
+    with pytest.raises(Refused, match="--zone: must be used with --snapshot, got 'a'"):
         PushOptions(repository="a/b", zone="a").check(on_twin=False, in_cluster=True)
 
 
@@ -288,3 +290,66 @@ def test_progress_is_a_line_with_rate_and_time_left():
     line = progress_line("send to gs://b", 1_500_000_000, 3_000_000_000, 100e6)
     assert line == "send to gs://b: 1.5 GB of 3.0 GB, 100.0 MB/s, 15 s left"
     assert (size_text(0), size_text(2e12)) == ("0 B", "2.0 TB")
+
+
+SQL = "llama-3.1-8b/adapters/sql"
+
+
+@pytest.fixture
+def adapter(tmp_path):
+    return write_adapter(tmp_path / "sql")
+
+
+def test_an_adapter_is_pushed_listed_verified_and_removed_like_a_model(run, adapter, cloud):
+    own = ("--stack", "prod", "--model", SQL)
+    code, out, err = run("push", str(adapter), *own, "--version", "v1")
+    assert (code, err) == (ExitCode.OK, "")
+    assert f"gs://{PROD[2]}/{SQL}: version v1 is current" in out
+    assert f"{SQL}/v1/_MANIFEST.json" in cloud.names(PROD[0])
+    _, out, _ = run("list", *own, "--json")
+    assert [each["versions"][0]["is_used"] for each in json.loads(out[out.index("[") :])] == [
+        True
+    ] * len(PROD)
+    assert run("verify", *own, "--deep")[0] == ExitCode.OK
+    assert run("rm", *own, "--version", "v1", "--yes")[0] == ExitCode.ERROR
+    assert run("rm", *own, "--version", "v1", "--yes", "--force")[0] == ExitCode.OK
+    assert cloud.names(PROD[0]) == []
+
+
+@pytest.mark.parametrize("name", ["adapter_config.json", "adapter_model.safetensors"])
+def test_a_folder_that_is_no_adapter_is_not_sent_as_one(run, adapter, cloud, name):
+    (adapter / name).unlink()
+    code, _, err = run("push", str(adapter), "--stack", "prod", "--model", SQL)
+    assert code == ExitCode.ERROR
+    assert f"SOURCE: must have {name}" in err
+    assert cloud.bytes_uploaded() == 0
+
+
+def test_an_adapter_for_images_needs_one_file(tmp_path):
+    uploads.check_adapter({"pytorch_lora_weights.safetensors"}, Task.IMAGE)
+    with pytest.raises(Refused, match=r"must have a \.safetensors file"):
+        uploads.check_adapter({"adapter_config.json"}, Task.IMAGE)
+
+
+def test_a_canary_with_weights_of_its_own_has_adapters_of_its_own():
+    plan = resolve(read("prod"))
+    model = plan.platform.models["llama-3.1-8b"]
+    canary = Canary(version="v2", weights="llama-new", percent=1)
+    other = model.model_copy(update={"canary": canary})
+    models = {**plan.platform.models, "llama-3.1-8b": other}
+    known = targets(resolve(plan.platform.model_copy(update={"models": models})))
+    assert [(key, known[key].folder) for key in known if key.endswith("/sql")] == [
+        (SQL, SQL),
+        ("llama-3.1-8b-v2/adapters/sql", "llama-new/adapters/sql"),
+    ]
+    same = canary.model_copy(update={"weights": "llama-3.1-8b@v2"})
+    models["llama-3.1-8b"] = model.model_copy(update={"canary": same})
+    known = targets(resolve(plan.platform.model_copy(update={"models": models})))
+    assert [key for key in known if key.endswith("/sql")] == [SQL]
+
+
+def test_a_sample_of_an_adapter_can_be_pushed(run, cloud, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("sample", "sql", "--adapter")
+    assert (code, out) == (0, "sql: 2 files\n")
+    assert run("push", "sql", "--stack", "prod", "--model", SQL)[0] == ExitCode.OK

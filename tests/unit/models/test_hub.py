@@ -30,7 +30,7 @@ def test_an_error_of_the_hub_never_has_the_token(caplog, capsys):
     with caplog.at_level(logging.DEBUG), pytest.raises(TransferError) as error:
         hub.download("acme/llama", "main", hub.Token(SECRET), None, fetch=fetch)
     assert str(error.value) == (
-        "acme/llama cannot be had from the hub: "
+        "acme/llama cannot be read from the hub: "
         "401 for acme/llama with Authorization: Bearer (token)"
     )
     assert error.value.__suppress_context__

@@ -1,4 +1,4 @@
-"""What is found on this machine, and what is refused before anything is sent."""
+"""Model folders on this machine, and those rejected before anything is sent."""
 
 import pytest
 

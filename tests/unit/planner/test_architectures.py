@@ -53,7 +53,7 @@ def test_latent_attention_keeps_one_vector_a_token_and_layer():
 def test_a_diffusion_model_has_no_shape_of_text():
     flux = find("flux.1-dev")
     assert flux is not None
-    with pytest.raises(ValueError, match="must be a model of text, got flux"):
+    with pytest.raises(ValueError, match="must be a text model, got flux"):
         shape(flux)
 
 

@@ -1,4 +1,4 @@
-"""How long a replica takes to its first answer."""
+"""Time from the request for a replica to its first answer."""
 
 from statistics import median
 

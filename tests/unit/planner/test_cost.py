@@ -1,4 +1,4 @@
-"""What models of a stack cost."""
+"""Cost of a stack's models."""
 
 from datetime import date
 
@@ -35,7 +35,7 @@ def test_what_is_expected_lies_between_and_follows_the_share():
     low, high = bill([one(rung("on-demand"))], 0.1), bill([one(rung("on-demand"))], 1.0)
     assert low.total("expected") == low.total("minimum")
     assert high.total("expected") == high.total("maximum")
-    with pytest.raises(ValueError, match="mean_share: must be above 0 to 1, got 0"):
+    with pytest.raises(ValueError, match="mean_share: must be above 0 and at most 1, got 0"):
         bill([], 0)
 
 

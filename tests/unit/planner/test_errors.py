@@ -1,4 +1,6 @@
-"""What the estimates are worth on points that they have not seen."""
+"""Errors of the estimates on held-out points."""
+
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,33 @@ def test_the_best_hardware_is_among_the_first_two_of_each_choice_without_having_
 
 def test_every_point_belongs_to_one_family():
     assert sum(len(group.compared) for group in families()) == len(points())
+
+
+def test_the_page_has_the_errors_that_the_planner_measures():
+    page = (Path(__file__).parents[3] / "docs" / "planner.md").read_text()
+    rows = [(group.name, group) for group in families()]
+    rows += [(by, left_out(by)) for by in LEFT_OUT]
+    for name, group in rows:
+        figures = f"| {group.median:.0%} | {group.nine_in_ten:.0%} | {group.inside:.0%} |"
+        found = [line for line in page.splitlines() if line.endswith(figures) and name in line]
+        assert found, f"{name} {figures}"
+    assert f"the {len(points())} quantities" in page
+
+
+def test_every_family_is_below_a_fifth_or_its_intervals_hold_what_was_published():
+    for group in families():
+        assert group.median < 0.2 or group.inside >= 0.8, group.name
+
+
+def test_requests_that_wait_are_no_part_of_the_batch():
+    knees = [
+        point
+        for point in points()
+        if point.row["accelerator"] == "nvidia-l4" and "27b" in point.row["model"]
+    ]
+    (fewer,) = {round(point.sequences, 6) for point in knees}
+    assert len(knees) == 2
+    assert fewer == pytest.approx(442 * 0.118)
 
 
 def test_rows_of_a_public_collection_are_read_by_their_own_column_names():

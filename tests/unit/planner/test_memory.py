@@ -33,7 +33,9 @@ LLAMA_8B = shape(architecture("llama-3.1-8b"))
 
 
 def rung(accelerator: str, shape: str | int, hosts: int = 1):
-    field = {"topology": shape} if isinstance(shape, str) else {"count": shape, "hosts": hosts}
+    field: dict[str, Any] = {"topology": shape} if isinstance(shape, str) else {"count": shape}
+    if hosts > 1:
+        field |= {"hosts": hosts, "network": "tcp"}
     args: Any = {"accelerator": accelerator, "provisioning": "spot", **field}
     return check_rung(args)
 

@@ -1,4 +1,4 @@
-"""How a way to buy an accelerator can fail."""
+"""Failure modes of each provisioning model."""
 
 from gke_inference.catalogue.accelerators import PROVISIONING
 from planner.choice.availability import notes, obtaining

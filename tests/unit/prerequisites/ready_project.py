@@ -18,8 +18,8 @@ FILES = (
     FileEntry("model.safetensors", 16_000_000_000, CRC32C, "b" * 64),
 )
 HOSTS = (
-    "artifactregistry", "certificatemanager", "cloudbuild", "cloudquotas", "cloudresourcemanager",
-    "compute", "dns", "orgpolicy", "serviceusage", "storage",
+    "artifactregistry", "certificatemanager", "cloudbilling", "cloudbuild", "cloudquotas",
+    "cloudresourcemanager", "compute", "dns", "orgpolicy", "serviceusage", "storage",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Reservations and the odds of machines that are not reserved."""
+"""Reservations and the availability of unreserved machines."""
 
 import json
 from dataclasses import replace
@@ -56,8 +56,9 @@ def test_a_reservation_of_machines_counts_machines(google, project):
     google.resources[url(GPU)] |= machines("a3-ultragpu-8g", count=4, used=4)
     one = found(project, GPU)
     assert one.state is State.MET
-    assert one.says.startswith(
-        "4 x a3-ultragpu-8g, 0 free; the stack starts with 1; what is in use"
+    assert one.says == (
+        "4 x a3-ultragpu-8g, 0 free; the stack starts with 1 and may grow to 3;"
+        " machines in use must belong to this stack"
     )
 
 
@@ -83,10 +84,10 @@ def test_a_reservation_of_tpus_is_asked_for_in_calendar_mode(google, project):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (tpus(family="CT5LP"), "holds CT5LP; must be CT6E"),
+        (tpus(family="CT5LP"), "holds CT5LP; must hold CT6E"),
         (tpus(chips=4), "1 x ct6e-standard-4t, 1 free; the stack starts with 2"),
         ({"status": "CREATING"}, "is CREATING; must be READY"),
-        ({"aggregateReservation": None}, "does not show what it holds"),
+        ({"aggregateReservation": None}, "does not show its machines"),
     ],
 )
 def test_a_reservation_that_does_not_fit_is_not_met(google, project, change, says):
@@ -99,7 +100,7 @@ def test_a_reservation_that_does_not_fit_is_not_met(google, project, change, say
 def test_machines_of_another_type_are_no_reservation_of_the_rung(google, project):
     google.resources[url(GPU)] |= machines("a3-highgpu-8g")
     one = found(project, GPU)
-    assert one.says.startswith("holds a3-highgpu-8g; must be a3-ultragpu-8g")
+    assert one.says.startswith("holds a3-highgpu-8g; must hold a3-ultragpu-8g")
     assert one.state is State.MISSING
 
 
@@ -216,5 +217,5 @@ def test_gpus_in_calendar_mode_are_asked_for_by_machine(google, project):
 def test_a_week_that_nobody_can_have_is_advice_and_fails_nothing(google, project):
     google.week = {"otherLocations": {"zones/us-central1-b": {"status": "NO_CAPACITY"}}}
     one = next(iter(calendar_mode(booked(project, "interactive"))))
-    assert one.says == "no 7 days that begin within 28 days are free"
+    assert one.says == "no 7 days that start within 28 days are free"
     assert (one.state, one.is_problem) == (State.UNLIKELY, False)

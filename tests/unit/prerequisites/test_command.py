@@ -151,6 +151,8 @@ def test_a_twin_shows_what_it_keeps_and_says_what_it_does_not(prod, tmp_path):
     assert "API container.googleapis.com" in missing
     assert any(name.startswith("quota TPUS_PER_TPU_FAMILY") for name in missing)
     unseen = {each.subject for each in found.values() if each.state is State.UNSEEN}
-    assert {"certificate", "image", "organization policy", "permission", "reservation"} <= unseen
+    assert {"certificate", "image", "organization policy", "permission"} <= unseen
+    absent = {each.subject for each in found.values() if each.state is State.MISSING}
+    assert {"build connection", "disk image", "reservation", "snapshot"} <= absent
     met = {each.subject for each in found.values() if each.state is State.MET}
     assert met == {"quota"}

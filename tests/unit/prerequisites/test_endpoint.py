@@ -133,7 +133,7 @@ ZONE = {"dnsName": "example.com.", "visibility": "public"}
 @pytest.mark.parametrize(
     ("zone", "state", "says"),
     [
-        (ZONE, State.MET, "is for example.com; `up` makes the records"),
+        (ZONE, State.MET, "is for example.com; `up` creates the records"),
         (None, State.MISSING, "there is none"),
         ({**ZONE, "dnsName": "example.org."}, State.MISSING, "is for example.org; must be"),
         ({**ZONE, "dnsName": "ample.com."}, State.MISSING, "is for ample.com; must be"),

@@ -1,4 +1,4 @@
-"""What a stack names must exist and fit: networks, clusters, buckets, repositories and keys."""
+"""Networks, clusters, buckets, repositories and keys that a stack names must exist and fit."""
 
 import copy
 import json
@@ -126,6 +126,14 @@ def existing_cluster(platform: dict[str, Any]) -> None:
     platform["images"] = {}
 
 
+def own(platform: dict[str, Any]) -> None:
+    """Name the network as one of the own project."""
+    network = platform["existing"]["network"]
+    platform["existing"]["network"] = network.replace("acme-network-host", platform["project"])
+    subnet = platform["regions"][REGION]["existing"]["subnet"]
+    subnet["name"] = subnet["name"].replace("acme-network-host", platform["project"])
+
+
 def project_of(google: FakeGoogle, change: Change = lambda _: None) -> Project:
     document = platform_of(STACK)
     change(document)
@@ -156,12 +164,6 @@ def test_what_does_not_exist_is_missing(google: FakeGoogle) -> None:
 
 
 def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> None:
-    def own(platform: dict[str, Any]) -> None:
-        network = platform["existing"]["network"]
-        platform["existing"]["network"] = network.replace("acme-network-host", platform["project"])
-        subnet = platform["regions"][REGION]["existing"]["subnet"]
-        subnet["name"] = subnet["name"].replace("acme-network-host", platform["project"])
-
     assert list(shared_vpc(project_of(google, own))) == []
 
 
@@ -174,12 +176,12 @@ def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> Non
             "subnet",
             "has the secondary ranges inference-pods; must have inference-services",
         ),
-        (SUBNET, {"network": f"{LINK}-2"}, "subnet", "is of shared-2; must be of shared"),
+        (SUBNET, {"network": f"{LINK}-2"}, "subnet", "is in shared-2; must be in shared"),
         (
             SUBNET,
             {"privateIpGoogleAccess": False},
             "subnet",
-            "has no Private Google Access; must have it, as nodes have no external address",
+            "has no Private Google Access; nodes without external addresses need it",
         ),
         (SUBNETS, {"items": []}, "proxy-only subnet", "the network has none there"),
         (
@@ -195,7 +197,7 @@ def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> Non
             BUCKET,
             {"iamConfiguration": {}},
             "bucket",
-            "has no uniform bucket-level access; must have it, for Workload Identity",
+            "has no uniform bucket-level access; Workload Identity requires it",
         ),
         (CLUSTER, {"status": "ERROR"}, "cluster", "is ERROR; must be RUNNING"),
         (
@@ -218,7 +220,7 @@ def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> Non
             CLUSTER,
             {"networkConfig": {**ANSWERS[CLUSTER]["networkConfig"], "gatewayApiConfig": {}}},
             "cluster",
-            "has no Gateway API; must have its CHANNEL_STANDARD",
+            "has no Gateway API; must have CHANNEL_STANDARD",
         ),
         (
             CLUSTER,
@@ -230,13 +232,13 @@ def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> Non
             f"cloudkms.googleapis.com/v1/{KEY}",
             {"primary": {"state": "DESTROYED"}},
             "key",
-            "has a primary version that is DESTROYED; must be ENABLED",
+            "has a primary version in state DESTROYED; must be ENABLED",
         ),
         (
             f"artifactregistry.googleapis.com/v1/{REPOSITORY}",
             {"format": "PYTHON"},
             "repository",
-            "is of the format PYTHON; must be of DOCKER",
+            "has the format PYTHON; must be DOCKER",
         ),
     ],
 )
@@ -247,6 +249,76 @@ def test_what_does_not_fit_is_said(
     projects = (project_of(google), project_of(google, existing_cluster))
     found = {each.subject: each for project in projects for each in problems(project)}
     assert found[subject].says.startswith(says)
+
+
+def test_ray_clusters_need_the_add_on_in_a_cluster_that_exists(google: FakeGoogle) -> None:
+    def with_ray(platform: dict[str, Any]) -> None:
+        existing_cluster(platform)
+        capacity = next(iter(platform["capacity"].values()))
+        capacity["rungs"] = [
+            {
+                "accelerator": "nvidia-h100-80gb",
+                "count": 8,
+                "hosts": 2,
+                "network": "tcp",
+                "provisioning": "spot",
+            }
+        ]
+        model = next(iter(platform["models"].values()))
+        model |= {"spanning": "kuberay", "replicas": {"min": 1, "max": 1}}
+
+    (found,) = problems(project_of(google, with_ray))
+    assert (found.subject, found.says) == (
+        "cluster",
+        "has no Ray operator; must have the add-on RayOperator",
+    )
+    google.resources[CLUSTER]["addonsConfig"]["rayOperatorConfig"] = {"enabled": True}
+    assert problems(project_of(google, with_ray)) == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "field", "says"),
+    [
+        (
+            {"filestore": {}},
+            "gcpFilestoreCsiDriverConfig",
+            "has no Filestore driver; must have the add-on GcpFilestoreCsiDriver",
+        ),
+        (
+            {"lustre": {"capacity_gib": 9000}},
+            "lustreCsiDriverConfig",
+            "has no Managed Lustre driver; must have the add-on LustreCsiDriver",
+        ),
+    ],
+)
+def test_shared_folders_need_their_driver_in_a_cluster_that_exists(
+    google: FakeGoogle, storage: dict[str, Any], field: str, says: str
+) -> None:
+    def with_folder(platform: dict[str, Any]) -> None:
+        existing_cluster(platform)
+        own(platform)
+        (place,) = storage
+        platform["storage"] = storage
+        model = next(iter(platform["models"].values()))
+        model["live_adapters"] = {"place": place, "max_rank": 32}
+
+    project = project_of(google, with_folder)
+    cluster = next(iter(existing_clusters(project)))
+    assert says in cluster.says
+    google.resources[CLUSTER]["addonsConfig"][field] = {"enabled": True}
+    cluster = next(iter(existing_clusters(project)))
+    assert "driver" not in cluster.says
+
+
+def test_a_key_of_an_archive_is_checked(google: FakeGoogle) -> None:
+    def with_archive(platform: dict[str, Any]) -> None:
+        archive = {"location": "us-central1", "kms_key": KEY}
+        platform.setdefault("storage", {})["archives"] = {"answers": archive}
+
+    assert problems(project_of(google, with_archive)) == []
+    del google.resources[f"cloudkms.googleapis.com/v1/{KEY}"]
+    (found,) = problems(project_of(google, with_archive))
+    assert (found.subject, found.name, found.says) == ("key", KEY, "there is none")
 
 
 def test_a_role_that_is_missing_has_the_command_that_grants_it(google: FakeGoogle) -> None:

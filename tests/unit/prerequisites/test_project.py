@@ -1,9 +1,14 @@
 """APIs, permissions, quotas and organization policies of a project, in each state."""
 
+from dataclasses import replace
+
 import pytest
 
+from infra.stack import AdapterPlace, Filestore, Lustre
+from infra.stack.gateway import Dns
+from infra.stack.models import LiveAdapters
 from scripts.prerequisites.apis import apis, permissions
-from scripts.prerequisites.finding import State
+from scripts.prerequisites.finding import Project, State
 from scripts.prerequisites.limits import quotas
 from scripts.prerequisites.org_policies import org_policies
 from tests.unit.bootstrap.fake_google import refused
@@ -33,10 +38,55 @@ def test_a_project_without_the_api_of_apis_tells_how_to_enable_it(google, projec
 
 def test_a_permission_that_the_caller_lacks_has_the_role_that_has_it(google, project):
     google.denied_permissions.add("container.clusters.create")
-    met, missing = permissions(project)
-    assert met.state is State.MET
+    met, missing, budget = permissions(project)
+    assert met.state is budget.state is State.MET
     assert (missing.name, missing.state) == ("container.clusters.create", State.MISSING)
     assert missing.command.endswith("--member=MEMBER --role=roles/container.admin")
+
+
+def test_a_budget_asks_for_a_permission_on_its_billing_account(google, project):
+    (found,) = [each for each in permissions(project) if "billing" in each.name]
+    assert (found.name, found.state) == (
+        "1 permission on billing account 01A2B3-4C5D6E-7F8A9B",
+        State.MET,
+    )
+    google.denied_permissions.add("billing.budgets.create")
+    (missing,) = [each for each in permissions(project) if each.state is State.MISSING]
+    assert missing.name == "billing.budgets.create on billing account 01A2B3-4C5D6E-7F8A9B"
+    assert missing.command == (
+        "gcloud billing accounts add-iam-policy-binding 01A2B3-4C5D6E-7F8A9B --member=MEMBER"
+        " --role=roles/billing.costsManager"
+    )
+
+
+def test_a_billing_account_that_nobody_may_read_cannot_be_seen(google, project):
+    google.refusals["cloudbilling.googleapis.com"] = refused(403, "denied")
+    (found,) = [each for each in permissions(project) if "billing" in each.name]
+    assert found.state is State.UNSEEN
+
+
+def test_client_keys_ask_for_permissions_on_secrets(google, project):
+    google.denied_permissions.add("secretmanager.secrets.create")
+    (missing,) = [each for each in permissions(project) if each.state is State.MISSING]
+    assert missing.name == "secretmanager.secrets.create"
+    assert missing.command.endswith("--role=roles/secretmanager.admin")
+    platform = project.plan.platform.model_copy(update={"clients": None})
+    without = replace(project, plan=replace(project.plan, platform=platform))
+    assert [each for each in permissions(without) if each.state is State.MISSING] == []
+
+
+def test_a_zone_of_another_project_asks_for_permissions_there(google, project):
+    platform = project.plan.platform
+    dns = Dns(zone="example-com", project="acme-dns")
+    gateway = platform.gateway.model_copy(update={"dns": dns})
+    plan = replace(project.plan, platform=platform.model_copy(update={"gateway": gateway}))
+    google.denied_permissions.add("dns.changes.create")
+    (missing,) = [
+        each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
+    ]
+    assert missing.name == "dns.changes.create in acme-dns"
+    assert missing.command.startswith("gcloud projects add-iam-policy-binding acme-dns ")
+    assert any("projects/acme-dns:testIamPermissions" in path for _, path in google.calls)
 
 
 def test_permissions_of_builds_are_asked_for_where_the_stack_builds(google, project):
@@ -76,7 +126,7 @@ def test_quotas_that_nobody_may_read_cannot_be_seen(google, project):
 
 def test_policies_that_refuse_nothing_are_one_row(project):
     (found,) = org_policies(project)
-    assert (found.name, found.state) == ("8 constraints", State.MET)
+    assert (found.name, found.state) == ("9 constraints", State.MET)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +153,7 @@ def test_policies_that_refuse_nothing_are_one_row(project):
                 }
             },
             State.UNSEEN,
-            "whether europe-west4 belong there",
+            "whether they include europe-west4",
         ),
         (
             "gcp.restrictServiceUsage",
@@ -134,13 +184,13 @@ def test_policies_that_refuse_nothing_are_one_row(project):
             "iam.disableServiceAccountCreation",
             {"enforce": True},
             State.MISSING,
-            "a service account of their own",
+            "a dedicated service account",
         ),
         (
             "iam.disableWorkloadIdentityClusterCreation",
             {"enforce": True},
             State.MISSING,
-            "by Workload Identity",
+            "through Workload Identity",
         ),
         (
             "iam.allowedPolicyMemberDomains",
@@ -158,7 +208,7 @@ def test_a_policy_that_may_refuse_the_stack_has_its_row(
     assert (found.name, found.state) == (constraint, state)
     assert says in found.says
     assert bool(found.command) is (state is State.MISSING)
-    assert fine.name == "7 constraints"
+    assert fine.name == "8 constraints"
 
 
 @pytest.mark.parametrize(
@@ -187,3 +237,63 @@ def test_a_rule_for_some_tags_only_cannot_be_judged(google, project):
     found, _ = org_policies(project)
     assert found.state is State.UNSEEN
     assert "for some tags" in found.says
+
+
+@pytest.mark.parametrize(
+    ("rule", "state", "says"),
+    [
+        ({"denyAll": True}, State.MISSING, "denies peerings; storage.lustre needs one"),
+        ({"values": {"allowedValues": ["under:organizations/1"]}}, State.UNSEEN, "restricts"),
+        ({"values": {"deniedValues": ["under:projects/x"]}}, State.UNSEEN, "restricts peerings"),
+    ],
+)
+def test_lustre_needs_a_peering_that_policies_can_refuse(google, project, rule, state, says):
+    google.policies["compute.restrictVpcPeering"] = [rule]
+    (found,) = org_policies(project)
+    assert found.state is State.MET  # prod has no Lustre
+    found, _ = org_policies(with_storage(project, "lustre"))
+    assert (found.name, found.state) == ("compute.restrictVpcPeering", state)
+    assert found.says.startswith(says)
+
+
+def test_lustre_is_fine_where_no_policy_restricts_peerings(project):
+    (found,) = org_policies(with_storage(project, "lustre"))
+    assert found.state is State.MET
+
+
+@pytest.mark.parametrize(
+    ("place", "permission", "role"),
+    [
+        ("filestore", "file.instances.create", "roles/file.editor"),
+        ("lustre", "lustre.instances.create", "roles/lustre.admin"),
+        (
+            "lustre",
+            "servicenetworking.services.addPeering",
+            "roles/servicenetworking.networksAdmin",
+        ),
+    ],
+)
+def test_a_shared_folder_asks_for_the_permission_to_make_it(
+    google, project, place, permission, role
+):
+    google.denied_permissions.add(permission)
+    assert all(each.state is State.MET for each in permissions(project))
+    found = list(permissions(with_storage(project, place)))
+    (missing,) = [each for each in found if each.state is State.MISSING]
+    assert missing.name == permission
+    assert missing.command.endswith(f"--role={role}")
+
+
+def with_storage(project: Project, place: str) -> Project:
+    """Return the project with a model whose live adapters are in a shared folder."""
+    platform = project.plan.platform
+    kinds = {
+        "filestore": Filestore(),
+        "lustre": Lustre(capacity_gib=9000, services_range="10.64.0.0/20"),
+    }
+    storage = platform.storage.model_copy(update={place: kinds[place]})
+    live = LiveAdapters(place=AdapterPlace(place), max_rank=32)
+    name, model = next(iter(platform.models.items()))
+    models = {**platform.models, name: model.model_copy(update={"live_adapters": live})}
+    changed = platform.model_copy(update={"storage": storage, "models": models})
+    return replace(project, plan=replace(project.plan, platform=changed))

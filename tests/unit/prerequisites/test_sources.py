@@ -11,7 +11,8 @@ from scripts.prerequisites.finding import State
 from scripts.prerequisites.images import connection, container_images
 from scripts.prerequisites.weights import adapters, weights
 from tests.unit.bootstrap.fake_google import refused
-from tests.unit.prerequisites.ready_project import COMPUTE
+from tests.unit.prerequisites.ready_project import COMPUTE, FILES
+from workloads.engine.weights_manifest import Current, Manifest
 
 SNAPSHOT = "projects/acme-images/global/snapshots/llama-3-3-70b-instruct"
 IMAGE = "projects/acme-images/global/images/acme-engines"
@@ -46,7 +47,7 @@ def test_a_source_of_disks_that_is_not_there_has_its_command(google, project, pa
     ("change", "says"),
     [
         ({"status": "UPLOADING"}, "is UPLOADING; must be READY"),
-        ({"diskSizeGb": "500"}, "is of a disk of 500 GiB; must be at most 200"),
+        ({"diskSizeGb": "500"}, "is for a disk of 500 GiB; must be at most 200"),
     ],
 )
 def test_a_snapshot_that_makes_no_disk_is_missing(google, project, change, says):
@@ -224,3 +225,18 @@ def test_an_adapter_must_be_beside_the_weights(google, project):
     del google.objects[BUCKET]["llama-3.1-8b/adapters/sql/adapter_config.json"]
     missing = [each for each in adapters(project) if each.state is State.MISSING]
     assert [each.name for each in missing] == ["sql of llama-3.1-8b in us-central1"]
+    assert missing[0].command == (
+        "gke-inference models push --stack prod --model llama-3.1-8b/adapters/sql FOLDER"
+    )
+
+
+def test_an_adapter_must_be_whole_in_its_current_version(google, project):
+    has, sql = google.objects[BUCKET], "llama-3.1-8b/adapters/sql"
+    has[f"{sql}/_CURRENT.json"] = Current("v1").dump()
+    has[f"{sql}/v1/_MANIFEST.json"] = Manifest("sql", "v1", "2026-11-22T00:00:00Z", FILES).dump()
+    has |= {f"{sql}/v1/{file.name}": file.size for file in FILES}
+    found = of(adapters(project), "sql of llama-3.1-8b in us-central1")
+    assert (found.state, found.says) == (State.MET, "version v1, 2 files, 16.0 GB")
+    del has[f"{sql}/v1/{FILES[0].name}"]
+    found = of(adapters(project), "sql of llama-3.1-8b in us-central1")
+    assert (found.state, found.says[:11]) == (State.MISSING, "version v1:")

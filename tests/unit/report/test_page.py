@@ -14,9 +14,9 @@ from infra.plan import resolve
 from infra.quota.needs import needs
 from planner.choice.coldstart import asks_at, spare_replicas
 from scripts.images.actions import rows
+from scripts.report.number_formats import time
 from scripts.report.page import page
 from scripts.report.starts import bars
-from scripts.report.words import time
 from scripts.report.write import html
 from tests.unit.report.conftest import NAME, route, state
 
@@ -153,7 +153,7 @@ def test_what_has_no_published_price_is_a_line_and_no_sign_at_the_figures(made, 
 
 def test_the_groups_of_the_cost_stand_in_a_table_with_a_picture_each(made):
     text = html(made)
-    table = text.partition("By group, a month")[2].partition("</table>")[0]
+    table = text.partition("By group, per month")[2].partition("</table>")[0]
     found = re.findall(r'<th scope="row">(\w+)</th>', table)
     assert found == ["accelerators", "cluster", "network", "storage", "observability"]
     assert table.count('<svg class="range"') == len(found)
@@ -163,8 +163,8 @@ def test_the_groups_of_the_cost_stand_in_a_table_with_a_picture_each(made):
 
 
 def test_what_always_runs_is_shown_committed(made):
-    text = html(made).partition("What always runs, committed")[2]
-    assert "<dt>on demand, a month</dt><dd>$98</dd>" in text
+    text = html(made).partition("Always-running machines, with commitments")[2]
+    assert "<dt>on demand, per month</dt><dd>$98</dd>" in text
     assert "<dt>committed for 3 years</dt><dd>$44<small>-55\u00a0%</small></dd>" in text
     assert "no published price here for commitments of tpu-v6e 2x2 in us-central1" in text
 
@@ -215,7 +215,7 @@ def test_a_model_that_embeds_has_a_price_of_what_it_is_given(stack, rendered):
     found = page(resolve(stack(name="prod")), "prod", folder, day=DAY)
     assert found.costs.units["qwen3-embedding-0.6b"].unit == "million input tokens"
     text = html(found)
-    assert "a million input tokens" in text
+    assert "per million input tokens" in text
     assert "<dt>A million tokens</dt>" in text  # of answers: embeddings are not among them
 
 

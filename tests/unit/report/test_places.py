@@ -19,7 +19,9 @@ def shapes():
             yield RungArgs(accelerator=name, provisioning="spot", topology=topology)
         for count in gpu_counts(name) if chip.kind == "gpu" else ():
             yield RungArgs(accelerator=name, provisioning="spot", count=count)
-            yield RungArgs(accelerator=name, provisioning="spot", count=count, hosts=2)
+            yield RungArgs(
+                accelerator=name, provisioning="spot", count=count, hosts=2, network="tcp"
+            )
 
 
 @pytest.mark.parametrize("args", list(shapes()), ids=lambda args: " ".join(map(str, args.values())))

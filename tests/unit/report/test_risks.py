@@ -1,4 +1,4 @@
-"""What can go wrong with a stack, as the page says it."""
+"""Risks of a stack on the report page."""
 
 from dataclasses import replace
 from datetime import date
@@ -15,8 +15,8 @@ from planner.choice.cost import bill
 from policies.checker.checker import Report
 from policies.framework.finding import Finding, Verdict
 from scripts.report import risks, risks_capacity
+from scripts.report.number_formats import time
 from scripts.report.risks import Risk, Severity
-from scripts.report.words import time
 
 
 def rungs(*kept):
@@ -53,10 +53,10 @@ def no_such_zone(data):
         (
             rungs(0),
             Severity.FIX,
-            "has one rung, tpu-v6e 2x2 reservation, and nothing to fall back",
+            "has one rung, tpu-v6e 2x2 reservation, and no fallback",
         ),
-        (rungs(2), Severity.FIX, "has no rung that lasts"),
-        (one_zone, Severity.FIX, "has all its machines of a region in one zone"),
+        (rungs(2), Severity.FIX, "has no permanent rung"),
+        (one_zone, Severity.FIX, "has all its machines in a region in one zone"),
         (no_such_zone, Severity.STOPS, "cannot get nvidia-h200-141gb x8 on-demand in us-central1"),
     ],
     ids=["one rung", "spot alone", "one zone", "no zone"],
@@ -93,7 +93,7 @@ def test_a_model_of_one_replica_is_a_risk_and_a_standby_mends_it(stack):
     assert [len(each) for each in found] == [1, 0]
     slowest = max(one.start.seconds for one in starts(resolve(stack())))
     assert f"up to {time(slowest)}" in found[0][0].what
-    assert "or its node upgraded" in found[0][0].what
+    assert "or its node is upgraded" in found[0][0].what
 
 
 def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
@@ -105,7 +105,7 @@ def test_a_rung_that_starts_too_late_is_a_risk_with_both_times(stack):
     late = [one for one in starts(resolve(platform)) if one.is_late]
     assert [one.what for one in found] == [
         f"llama-3.1-8b on {late[0].rung} starts in {time(late[0].start.seconds)}, "
-        "slo.cold_start_s promises 5 min"
+        "slo.cold_start_s is 5 min"
     ]
 
 
@@ -118,7 +118,9 @@ def test_a_rung_too_slow_for_the_promise_is_a_risk_and_one_fast_enough_is_none(s
         units = unit_costs(resolve(platform), bill(served(resolve(platform))))
         found.append(list(risks_capacity.of_speed(resolve(platform), units)))
     assert [len(each) for each in found] == [1, 0]
-    assert found[0][0].what.startswith("llama-3.1-8b on tpu-v6e 2x2 reservation is too slow")
+    assert found[0][0].what.startswith(
+        "llama-3.1-8b on tpu-v6e 2x2 reservation is estimated to miss its SLO"
+    )
     assert "1 ms between tokens" in found[0][0].where
 
 
@@ -153,12 +155,11 @@ def test_a_mandatory_policy_stops_it_an_advisory_one_is_known_and_a_mended_one_i
     assert [(one.severity, one.what) for one in found] == [
         (
             Severity.KNOW,
-            "encrypted-secrets: Kubernetes Secrets of production are encrypted with a key of your "
-            "own.",
+            "encrypted-secrets: Production clusters encrypt Kubernetes Secrets with your own key.",
         ),
         (
             Severity.STOPS,
-            "deletion-protection: Clusters of production have deletion protection.",
+            "deletion-protection: Production clusters have deletion protection.",
         ),
     ]
 
@@ -202,20 +203,20 @@ def of_budget(platform, monthly_usd, discount=0):
 def test_a_budget_that_the_stack_passes_is_a_risk(stack):
     [(severity, what)] = of_budget(stack(name="prod"), 1_000)
     assert severity is Severity.FIX
-    assert "A month of what is expected costs $" in what
+    assert "The expected cost is $" in what
 
 
 def test_a_budget_that_only_the_published_prices_keep_within_is_not_taken_for_enough(stack):
     for discount in (0, 40):
         [(severity, what)] = of_budget(stack(name="prod"), 2_000_000, discount)
         assert severity is Severity.KNOW
-        assert "whether that is enough is not known, as prices are not published" in what
+        assert "whether it is sufficient is unknown, because prices are not published" in what
 
 
 def test_a_budget_that_all_replicas_may_pass_is_told_once(stack):
     [(severity, what)] = of_budget(stack(name="prod"), 800_000)
     assert severity is Severity.KNOW
-    assert "A month of all replicas that the stack allows costs $1," in what
+    assert "The maximum cost is $1," in what
 
 
 def test_a_budget_that_every_price_is_known_for_and_keeps_within_is_no_risk(stack):

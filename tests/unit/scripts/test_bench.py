@@ -22,6 +22,7 @@ def measured(monkeypatch, tmp_path):
     short = {"preview": fail, "growth": lambda _engine, runs: [{"runs": runs}]}
     monkeypatch.setattr(bench, "MEASURES", short)
     monkeypatch.setattr(bench.bench_confirm, "measure", lambda: True)
+    monkeypatch.setattr(bench.bench_fairness, "measure", lambda: True)
     monkeypatch.setattr(bench.bench_routing, "measure", lambda **_: False)
     return tmp_path / "build" / "bench"
 

@@ -39,7 +39,7 @@ def test_sound_objects_end_with_zero_and_say_what_was_not_decided(capsys):
     code, text = run(capsys, SOUND, **options())
     assert code == 0
     assert "0 broken" in text
-    assert "images-have-digests: which bytes run is not said" in text
+    assert "images-have-digests: the content is not fixed" in text
 
 
 def test_what_is_not_decided_fails_when_asked_to(capsys):

@@ -1,6 +1,7 @@
-"""What `gke-inference cost` prints."""
+"""Output of `gke-inference cost`."""
 
 import json
+import re
 
 import pytest
 
@@ -41,8 +42,9 @@ def test_each_group_has_its_sum_above_its_parts(capsys):
 def test_a_part_that_has_no_price_anywhere_has_a_line_and_no_row(capsys):
     text = printed(capsys, "prod")
     rows = text.partition("GROUP")[2].partition("Total at list prices")[0]
-    assert "Anywhere Cache" not in rows
-    assert "for Anywhere Cache in europe-west4-a, us-central1-b: not in these totals" in text
+    assert "Anywhere Cache us-central1-b, at most" in rows
+    assert "Anywhere Cache europe-west4-a" not in rows
+    assert "for Anywhere Cache europe-west4-a, at most in europe-west4: not in these totals" in text
     assert "for nvidia-h100-80gb x8 on-demand in asia-northeast1: not in these totals" in text
 
 
@@ -56,7 +58,10 @@ def test_the_assumptions_are_printed_and_can_be_changed(capsys):
     text = " ".join(printed(capsys, "local", traffic_gib=1000.0).split())
     assert "Assumed: 1000 GiB of answers a month in each region, 2 GiB of logs" in text
     assert "GKE's free tier" in text
-    assert "for traffic to the internet in us-central1: not in these totals" in text
+    assert re.search(
+        r"traffic to the internet, at Premium Tier prices 1 120\.00 120\.00 120\.00", text
+    )
+    assert "for traffic to the internet in" not in text
 
 
 def test_json_has_for_each_total_its_figures_and_what_they_miss(capsys):
@@ -91,7 +96,9 @@ def test_the_lengths_that_were_taken_are_said_where_a_stack_only_embeds(capsys):
 
 
 def test_a_share_beyond_one_is_refused_by_the_option_as_it_is_typed():
-    with pytest.raises(CommandError, match=r"^--mean-share: must be above 0 to 1, got 40$"):
+    with pytest.raises(
+        CommandError, match=r"^--mean-share: must be above 0 and at most 1, got 40$"
+    ):
         cost("local", mean_share=40)
 
 

@@ -1,4 +1,4 @@
-"""What of a stack runs on the twin now, and costs."""
+"""Running replicas of a stack on the twin, and their cost."""
 
 from dataclasses import dataclass
 

@@ -79,10 +79,10 @@ def test_grafana_gets_units_in_its_own_notation(written):
     assert units["KV cache in use"] == "percentunit"
     assert units["Accelerator duty cycle"] == "percent"
     assert units["Load balancer to last byte, p95"] == "ms"
-    assert units["Time to decide"] == "s"
+    assert units["Decision time"] == "s"
     assert units["Answered requests"] == "reqps"
     assert units["Tokens"] == "cps"
-    assert units["Cost an hour"] == units["Cost of a million tokens, now"] == "currencyUSD"
+    assert units["Cost per hour"] == units["Current cost per million tokens"] == "currencyUSD"
     assert units["Requests waiting"] == units["Ready replicas"] == "short"
 
 

@@ -1,11 +1,13 @@
-"""What would be lost, from the engine's events."""
+"""Data that would be lost, from the engine's events."""
 
 import json
+import re
 import subprocess
 from types import SimpleNamespace
 
 import pytest
 
+from infra.plan.stateful import name_in_cloud
 from scripts.shared import data_loss as module
 from scripts.shared.data_loss import EVENTS, guard, losses, refuse_losses, unnamed
 from scripts.shared.engine import Engine
@@ -50,6 +52,24 @@ def test_a_replacement_is_one_loss_though_the_engine_takes_three_steps():
 def test_a_delete_is_a_loss_and_what_is_made_or_changed_is_none():
     lines = [event("create"), event("update", logical="b"), event("delete", logical="c"), ""]
     assert [str(loss) for loss in losses(lines)] == ["delete Cluster acme-main"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs"),
+    [
+        ("gcp:lustre/instance:Instance", {"instanceId": "acme-data"}),
+        ("gcp:artifactregistry/repository:Repository", {"repositoryId": "acme-data"}),
+        ("kubernetes:core/v1:PersistentVolumeClaim", {"metadata": {"name": "acme-data"}}),
+    ],
+)
+def test_a_loss_is_allowed_by_the_name_that_the_cloud_has(kind, inputs):
+    step = json.loads(event("delete", kind))
+    step["resourcePreEvent"]["metadata"]["old"]["inputs"] = inputs
+    found = losses([json.dumps(step)])
+    assert [each.name for each in found] == ["acme-data"]
+    assert list(unnamed(found, ["acme-data"])) == []
+    as_registered = {re.sub("Id$", "_id", key): value for key, value in inputs.items()}
+    assert name_in_cloud(as_registered) == "acme-data"
 
 
 def test_what_holds_nothing_may_go():

@@ -1,4 +1,4 @@
-"""What `gke-inference doctor` finds on machines of every kind; the facts are made up."""
+"""Findings of `gke-inference doctor` on different machines, with invented facts."""
 
 import json
 from dataclasses import replace

@@ -1,5 +1,6 @@
 """A scenario's traffic and its curves."""
 
+import json
 import threading
 
 import pytest
@@ -76,6 +77,8 @@ def test_traffic_that_lost_a_request_is_an_error(tmp_path):
     with pytest.raises(CommandError, match="1 requests lost, the first: reset"):
         print_report(Report((answered, lost)), tmp_path)
     assert '"lost": 1' in (tmp_path / "traffic.json").read_text()
+    lines = (tmp_path / "requests.jsonl").read_text().splitlines()
+    assert [json.loads(line)["outcome"] for line in lines] == ["answered", "lost"]
 
 
 def test_nodes_are_counted_by_rung_as_they_come_and_go():

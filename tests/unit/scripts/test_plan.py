@@ -1,6 +1,7 @@
 """`gke-inference plan`: words and numbers that it refuses, each in one line."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gke_inference.catalogue.input_error import InputError
+from infra.reading.load import STACKS, read
 from scripts.app import build_app
 from scripts.terminal.console import CommandError
 from scripts.terminal.options import check_positive, check_region, check_words, option_of
@@ -40,24 +42,126 @@ def printed(*arguments: str) -> Any:
             "10",
             "must be at least the 1200 tokens of input and output together, or 0, ",
         ),
+        ("--adapters", "99", "must be 0 to 64, the most of one batch, got 99"),
+        ("--images", "1", "must be 0 for llama-3.1-8b: it accepts none, or "),
+        ("--kv-bits", "4", "must be one of 8, 16, got 4"),
+        ("--load", "llama-3.1-8b=5", "must be omitted without --stack, got 'llama-3.1-8b=5'"),
+        ("--limits", "cloud", "must be omitted without --stack, got 'cloud'"),
+        ("--image-size", "8x8", "must be omitted without --images, got '8x8'"),
+        ("--name", "chat", "must be omitted without --write, got 'chat'"),
         ("--context", "200000", "must be at most 131072, the limit of llama-3.1-8b, got 200000"),
         ("--input", "0", "must be a number above 0, got 0"),
         ("--output", "-5", "must be a number above 0, got -5"),
-        ("--pick", "900", "must be 1 to "),
-        ("--prefix-share", "1", "must be 0 to below 1, got 1.0"),
+        ("--pick", "2", "must be omitted without --explain or --write, got 2"),
+        ("--prefix-share", "1", "must be at least 0 and below 1, got 1.0"),
         ("--provisioning", "calendar", "must be one of reservation, on-demand, flex-start, spot"),
         ("--rate", "nan", "must be a number above 0, got nan"),
         ("--region", "us-cental1", "must be one of asia-east1, "),
         ("--tpot-p95", "-3", "must be a number above 0, got -3"),
         ("--ttft-p95", "inf", "must be a number above 0, got inf"),
         ("--ttft-p95", "nan", "must be a number above 0, got nan"),
-        ("--utilisation", "2", "must be above 0 to 1, got 2.0"),
+        ("--utilisation", "2", "must be above 0 and at most 1, got 2.0"),
     ],
 )
 def test_a_word_or_number_that_cannot_be_is_refused_in_one_line(option: str, value: str, rule: str):
     message = said("llama-3.1-8b", option, value)
     assert message.startswith(f"{option}: {rule}")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--explain", "--pick", "900"), "--pick: must be 1 to "),
+        (("--json", "--explain"), "--explain: must be omitted with --json"),
+        (
+            ("--json", "--conversations", "5"),
+            "--conversations: must be omitted with --json, got 5",
+        ),
+        (("--errors", "--rate", "5"), "MODEL: must be omitted with --errors and --against, got"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(options, message: str):
+    assert said("llama-3.1-8b", *options).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "option", [("--input", "5"), ("--kv-bits", "8"), ("--context", "9"), ("--every",)]
+)
+def test_a_model_of_images_refuses_options_of_text(option):
+    rule = "must be omitted for a model that generates images"
+    assert said("flux.1-schnell", *option).startswith(f"{option[0]}: {rule}")
+
+
+def test_images_are_tokens_of_the_prompt():
+    assert said("qwen3-vl-8b", "--images", "1", "--image-size", "wide") == (
+        "--image-size: must be WIDTHxHEIGHT in pixels, got 'wide'"
+    )
+    few = ("qwen3-vl-8b", "--region", "us-central1", "--rows", "1", "--input", "100")
+    without, beside = (
+        printed(*few, *more)["choices"][0]["ttft_p95_ms"]["value"]
+        for more in ((), ("--images", "4"))
+    )
+    assert beside > without
+
+
+def test_the_plan_of_a_stack_keeps_every_other_model_and_says_why():
+    found = printed("--stack", "prod", "--load", "gemma-3-27b=20,500,100")
+    assert found["kept"] == {
+        "llama-3.3-70b": "it has disk",
+        "qwen3-embedding-0.6b": "its task is embed",
+    }
+    assert found["loads"]["gemma-3-27b"] == {"rate": 20, "given": 500, "made": 100}
+    costs = [one["usd_per_hour"]["value"] for one in found["frontier"]]
+    assert costs == sorted(costs, reverse=True)
+    shares = [one["temporary_share"] for one in found["frontier"]]
+    assert shares == sorted(shares)
+    assert found["proposed"] == 0
+    models = found["frontier"][0]["models"]
+    assert models["gemma-3-27b"]["hardware"].startswith("tpu-")
+    assert models["gemma-3-27b standby"]["is_standby"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("llama-3.1-8b", "--stack", "prod"), "MODEL: must be omitted with --stack, got"),
+        (("--stack", "prod", "--write", "dev"), "--write: must be prod, the stack of --stack"),
+        (("--stack", "prod", "--load", "nobody=3"), "--load: must name one of llama-3.1-8b, "),
+        (("--stack", "prod", "--load", "qwen3-32b=x"), "--load: must be MODEL=RATE or "),
+        (
+            ("--stack", "prod", "--load", "llama-3.3-70b=3"),
+            "--load: must name a model whose hardware the plan can choose, got 'llama-3.3-70b': it",
+        ),
+        (
+            ("--stack", "prod", "--load", "qwen3-32b=1", "--load", "qwen3-32b=2"),
+            "--load: must name each model once, got 'qwen3-32b' twice",
+        ),
+        (("--stack", "prod", "--load", "qwen3-32b=0"), "--load: must be MODEL=RATE or "),
+        (("--stack", "prod", "--budget", "-1"), "--budget: must be a number above 0"),
+        (("--stack", "prod", "--budget", "1000"), "--budget: must be at least $"),
+    ],
+)
+def test_a_plan_of_a_stack_that_cannot_be_is_refused(options, message: str):
+    assert said(*options).startswith(message)
+
+
+def test_the_plan_of_a_stack_is_written_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    shutil.copy(STACKS / "Pulumi.prod.yaml", tmp_path)
+    monkeypatch.setattr("scripts.plan.stack.STACKS", tmp_path)
+    before = (tmp_path / "Pulumi.prod.yaml").read_text()
+    arguments = ("--stack", "prod", "--write", "prod", "--load", "qwen3-32b=20")
+    answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments])
+    assert answer.exit_code == 0, answer.exception
+    platform = read("prod", tmp_path)
+    model = platform.models["qwen3-32b"]
+    assert model.capacity == "qwen3-32b-plan"
+    rungs = platform.capacity["qwen3-32b-plan"].rungs
+    assert {rung.accelerator.value.partition("-")[0] for rung in rungs} == {"tpu", "nvidia"}
+    assert platform.models["llama-3.3-70b"].capacity == "heavy"
+    written = (tmp_path / "Pulumi.prod.yaml").read_text()
+    assert written != before
+    assert "&id" not in written
 
 
 def test_lengths_that_no_model_takes_name_both_options():
@@ -71,7 +175,10 @@ def test_a_misspelt_word_gets_the_right_one():
 
 
 def test_pictures_refuse_a_rate_that_cannot_be():
-    assert said("flux.1-schnell", "--rate", "nan") == "--rate: must be above 0 to 1e+06, got nan"
+    assert (
+        said("flux.1-schnell", "--rate", "nan")
+        == "--rate: must be above 0 and at most 1e+06, got nan"
+    )
 
 
 def test_pictures_are_planned_where_and_how_it_is_asked():

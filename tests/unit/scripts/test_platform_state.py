@@ -1,4 +1,4 @@
-"""How commands find the platform of a serving stack."""
+"""Commands find the platform of a serving stack."""
 
 import json
 import shutil

@@ -18,10 +18,10 @@ from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
 from scripts.operate import up
 from scripts.operate.refusals import refuse_shortage
-from scripts.plan.quota import Against, has_credentials, quota
+from scripts.plan.quota import has_credentials, quota
 from scripts.shared import google_clients
 from scripts.shared.google_cloud import Cloud
-from scripts.shared.quota_limits import CloudLimits, limit_in, twin_limits
+from scripts.shared.quota_limits import Against, CloudLimits, limit_in, twin_limits
 from scripts.terminal.console import CheckFailedError, CommandError
 from tests.unit.bootstrap.fake_google import FakeGoogle, refused
 from twin.host.paths import TwinPaths

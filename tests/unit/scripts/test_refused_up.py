@@ -1,16 +1,53 @@
-"""`gke-inference up` of a stack whose certificate or DNS zone does not exist."""
+"""`gke-inference up` of a stack that names resources which do not exist."""
+
+import re
 
 import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
+from infra.stack import ImageCache
 from scripts.operate import refusals
 from scripts.operate.refusals import refuse_absence
+from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError
+from twin.host import paths as host_paths
 from twin.host.paths import TwinPaths
-from twin.world.capacity import GivenCertificate, World
+from twin.world.capacity import GivenCertificate, StockLine, World
+from twin.world.scenario import load, names
 
 CERTIFICATE = "models-example-com"
+SNAPSHOT = "projects/acme-images/global/snapshots/llama-3-3-70b-instruct"
+IMAGE = "projects/acme-images/global/images/acme-engines"
+REPOSITORY = (
+    "projects/acme-inference-prod/locations/us-central1/connections/forge/repositories/platform"
+)
+RESERVATIONS = tuple(
+    StockLine(
+        zone=zone,
+        accelerator=accelerator,
+        provisioning="reservation",
+        reservation=name,
+        chips="unlimited",
+    )
+    for name, accelerator, zones in (
+        ("v6e-prod", "tpu-v6e", ("us-central1-b", "europe-west4-a", "asia-northeast1-b")),
+        ("v6e-8-prod", "tpu-v6e", ("us-central1-b", "europe-west4-a", "asia-northeast1-b")),
+        ("h200-prod", "nvidia-h200-141gb", ("us-central1-b", "europe-west4-a")),
+    )
+    for zone in zones
+)
+
+
+def world(**more) -> World:
+    """Return a world with what `prod` uses, except for its certificate and its zone."""
+    given = {
+        "build_repositories": (REPOSITORY,),
+        "images": (IMAGE,),
+        "snapshots": (SNAPSHOT,),
+        "stock": RESERVATIONS,
+    }
+    return World(**given | more)
 
 
 @pytest.fixture
@@ -41,7 +78,7 @@ def refused(paths) -> str:
 
 def test_a_certificate_must_be_there_in_each_region_and_for_the_front(paths, stack):
     stack(issue_certificate=False, dns=None)
-    World(certificates=(GivenCertificate(name=CERTIFICATE, region="us-*"),)).save(
+    world(certificates=(GivenCertificate(name=CERTIFICATE, region="us-*"),)).save(
         paths.capacity_file
     )
     message = refused(paths)
@@ -50,24 +87,115 @@ def test_a_certificate_must_be_there_in_each_region_and_for_the_front(paths, sta
     )
     entry = f"certificates: [{{name: {CERTIFICATE}, hostname: models.example.com}}]"
     assert f"Add `{entry}` to {paths.capacity_file}" in message
-    World(certificates=(GivenCertificate(name=CERTIFICATE),)).save(paths.capacity_file)
+    world(certificates=(GivenCertificate(name=CERTIFICATE),)).save(paths.capacity_file)
     refuse_absence("prod", paths)
 
 
 def test_a_zone_must_be_there_and_a_certificate_that_is_issued_need_not(paths, stack):
     stack()
+    world().save(paths.capacity_file)
     message = refused(paths)
     assert "no zone example-com of Cloud DNS" in message
     assert "certificate" not in message
-    World(zones=("example-com",)).save(paths.capacity_file)
+    world(zones=("example-com",)).save(paths.capacity_file)
     refuse_absence("prod", paths)
 
 
 def test_a_stack_without_either_is_started(paths, stack):
     stack(certificate=None, issue_certificate=False, dns=None, hostname=None, front=None)
+    world().save(paths.capacity_file)
     refuse_absence("prod", paths)
 
 
 def test_a_scenario_brings_its_own_certificates(paths, stack):
     stack(issue_certificate=False, dns=None)
-    refuse_absence("prod", paths, "region-loss")
+    world(certificates=load(scenario_file("region-loss")).start.certificates).save(
+        paths.capacity_file
+    )
+    refuse_absence("prod", paths)
+    with pytest.raises(CheckFailedError, match="no reservation v6e-prod") as error:
+        refuse_absence("prod", paths, "region-loss")
+    assert "certificate" not in str(error.value)
+
+
+def test_a_file_that_lacks_what_a_new_twin_has_can_be_removed(paths):
+    World().save(paths.capacity_file)
+    with pytest.raises(CheckFailedError, match="no reservation v6e-local in us-c") as error:
+        refuse_absence("local", paths)
+    assert str(error.value).endswith("a new twin has them: remove that file to return to it")
+    assert "remove that file" not in refused(paths)  # prod: a new twin does not have them either
+    paths.capacity_file.unlink()
+    refuse_absence("local", paths)
+
+
+@pytest.mark.parametrize("scenario", names())
+def test_the_stack_local_can_be_started_after_every_scenario(paths, scenario):
+    load(scenario_file(scenario)).start.save(paths.capacity_file)
+    refuse_absence("local", paths)
+
+
+def test_prod_needs_its_snapshot_disk_image_repository_and_reservations(paths, stack):
+    stack(certificate=None, issue_certificate=False, dns=None, hostname=None, front=None)
+    World().save(paths.capacity_file)
+    message = refused(paths)
+    assert f"no snapshot {SNAPSHOT} (models.llama-3.3-70b.disk.snapshot)" in message
+    assert f"no disk image {IMAGE} (storage.image_cache)" in message
+    assert f"no repository {REPOSITORY} (images.build.source.repository)" in message
+    assert "no reservation v6e-prod in us-central1-b (capacity.interactive)" in message
+    assert "no reservation h200-prod in europe-west4-a (capacity.heavy)" in message
+    assert message.count("no reservation ") == len(RESERVATIONS)
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("build_repositories", f"no repository {REPOSITORY}"),
+        ("images", f"no disk image {IMAGE}"),
+        ("snapshots", f"no snapshot {SNAPSHOT}"),
+    ],
+)
+def test_each_of_them_is_needed(paths, stack, key, says):
+    stack(certificate=None, issue_certificate=False, dns=None, hostname=None, front=None)
+    world(**{key: ()}).save(paths.capacity_file)
+    assert refused(paths).startswith(f"prod: the twin's cloud has {says}")
+
+
+def test_the_entries_of_the_message_are_all_that_the_stack_needs(paths, stack):
+    stack(certificate=None, issue_certificate=False, dns=None, hostname=None, front=None)
+    World().save(paths.capacity_file)
+    entries = re.findall(r"`([^`]+)`", refused(paths))
+    paths.capacity_file.write_text("\n".join(entries))
+    refuse_absence("prod", paths)
+
+
+def test_the_disk_image_that_up_makes_need_not_be_there(paths, monkeypatch):
+    prod = read("prod")
+    cache = ImageCache(name="engines", archive="gs://acme-images/engines.tar.gz")
+    storage = prod.storage.model_copy(update={"image_cache": cache})
+    gateway = prod.gateway.model_copy(
+        update={"certificate": None, "issue_certificate": False, "dns": None, "front": None}
+    )
+    plan = resolve(prod.model_copy(update={"gateway": gateway, "storage": storage}))
+    monkeypatch.setattr(refusals, "plan_of", lambda _: plan)
+    world(images=()).save(paths.capacity_file)
+    refuse_absence("prod", paths)
+
+
+def test_a_service_account_must_be_there_that_may_call_the_service(paths, monkeypatch):
+    folder = host_paths.REPOSITORY / "docs" / "examples" / "personalized-images"
+    plan = resolve(read("personalized-images", folder))
+    monkeypatch.setattr(refusals, "plan_of", lambda _: plan)
+    email = "app@acme-inference-images.iam.gserviceaccount.com"
+    message = refused(paths)
+    assert f"no service account {email} (personal_images.callers[0])" in message
+    assert f"Add `service_accounts: [{email}]` to {paths.capacity_file}" in message
+    World(service_accounts=(email,)).save(paths.capacity_file)
+    refuse_absence("personalized-images", paths)
+
+
+def test_a_new_twin_has_the_reservation_of_the_stack_local_only(paths):
+    refuse_absence("local", paths)
+    refuse_absence("local", paths, "tpu-stockout")
+    World().save(paths.capacity_file)
+    with pytest.raises(CheckFailedError, match="no reservation v6e-local in us-central1-b"):
+        refuse_absence("local", paths)

@@ -1,4 +1,4 @@
-"""Rendered resources put to the checks of the provider, with what only `up` can know."""
+"""Rendered resources checked by the provider, with what only `up` can know."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What commands say of stack files that cannot be read, and of a twin that is not there."""
+"""Errors for stack files that cannot be read, and for a twin that does not run."""
 
 import socket
 from collections.abc import Iterator

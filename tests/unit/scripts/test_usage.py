@@ -1,4 +1,4 @@
-"""What is wrong with a command line is one line: option, rule, value; and exit code 2."""
+"""A wrong command line results in one line (option, rule, value) and exit code 2."""
 
 import re
 import sys

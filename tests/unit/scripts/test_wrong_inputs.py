@@ -1,4 +1,4 @@
-"""What a new user gets wrong is one line before anything is started or printed."""
+"""Mistakes of new users result in one line before anything is started or printed."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,6 @@ def _nothing_starts(monkeypatch, tmp_path):
             "--parameters: must be omitted unless MODEL",
         ),
         (lambda: plan.plan("llama-3.1-8b", parameters=-1), "--parameters: must be a number above"),
-        (lambda: plan.plan("llama-3.1-8b", name="x"), "--name: must be omitted without --write"),
         (
             lambda: plan.plan("llama-3.1-8b", write="prd"),
             "--write: must be one of .*, got 'prd'; did",

@@ -1,4 +1,4 @@
-"""What a worker does with an answer that is not kept at once, and with what no topic takes."""
+"""Answers that a worker cannot store at once, and messages that no topic accepts."""
 
 import asyncio
 from typing import Any

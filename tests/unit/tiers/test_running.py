@@ -1,8 +1,19 @@
-"""How the running tier is spread over workers."""
+"""Distribution of the running tier over workers."""
+
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from tests.tiers.running import GROUPS, durations, group_of, memory_gib, place, workers
+from tests.tiers.running import (
+    GROUPS,
+    durations,
+    group_of,
+    memory_gib,
+    place,
+    pytest_ignore_collect,
+    workers,
+)
 from twin.host.paths import REPOSITORY
 
 
@@ -27,6 +38,38 @@ def test_files_of_a_listed_folder_share_a_worker_and_begin_in_the_listed_order()
     assert [place(group) for group in (*GROUPS, other)] == list(range(len(GROUPS) + 1))
 
 
+@pytest.mark.parametrize(
+    ("text", "running", "unit"),
+    [
+        ("pytestmark = pytest.mark.needs_tools\n", None, True),
+        ("pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(9)]\n", None, True),
+        ("@pytest.mark.needs_tools\ndef test_one(): ...\n", None, None),
+        ("def test_one(): ...\n", True, None),
+    ],
+)
+def test_a_file_is_imported_only_where_it_can_have_tests_of_the_tier(tmp_path, text, running, unit):
+    file = tmp_path / "test_any.py"
+    file.write_text(text)
+
+    def ignored(marks, *, soak=False):
+        options = {"--soak": soak, "markexpr": marks}
+        config: Any = SimpleNamespace(getoption=options.get)
+        return pytest_ignore_collect(file, config)
+
+    assert ignored("needs_tools") is ignored("", soak=True) is running
+    assert ignored("not needs_tools") is unit
+    assert ignored("") is None  # whoever names a file gets its tests
+
+
+def test_a_folder_whose_tests_all_need_tools_is_left_out_with_its_conftest(tmp_path):
+    config: Any = SimpleNamespace(getoption={"--soak": False, "markexpr": "not needs_tools"}.get)
+    assert pytest_ignore_collect(tmp_path, config) is None
+    (tmp_path / "test_one.py").write_text("pytestmark = pytest.mark.needs_tools\n")
+    assert pytest_ignore_collect(tmp_path, config) is True
+    (tmp_path / "test_two.py").write_text("def test_two(): ...\n")
+    assert pytest_ignore_collect(tmp_path, config) is None
+
+
 def test_every_listed_group_exists():
     assert [group for group in GROUPS if not (REPOSITORY / group).exists()] == []
 
@@ -43,3 +86,12 @@ def test_a_group_takes_what_all_phases_of_its_tests_take():
         "a warning is among them too",
     ]
     assert durations(reports) == [(43.0, folder), (2.0, "tests/other/test_short.py")]
+
+
+def test_a_soak_run_collects_every_file_with_a_soak_test():
+    config: Any = SimpleNamespace(getoption={"--soak": True, "markexpr": ""}.get)
+    folders = [REPOSITORY / each for each in ("tests", "twin/tests", "simulator/tests")]
+    files = [file for folder in folders for file in folder.rglob("test_*.py")]
+    soaked = [file for file in files if "@pytest.mark.soak" in file.read_text()]
+    assert REPOSITORY / "simulator/tests/unit/engine/test_calibration.py" in soaked
+    assert [file for file in soaked if pytest_ignore_collect(file, config)] == []

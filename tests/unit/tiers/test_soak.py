@@ -1,4 +1,4 @@
-"""What a soak run selects, records and writes."""
+"""Selection, records and output of a soak run."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.tiers.soak import page
+from tests.tiers.soak import PAGE, RESULTS, page
 from twin.host.paths import REPOSITORY
 
 TESTS = """
@@ -29,8 +29,9 @@ def test_one_that_fails():
 
 @pytest.fixture
 def run(tmp_path):
-    """Run pytest on a project with a short and two long tests; return its last line."""
-    (tmp_path / "docs").mkdir()
+    """Run pytest on a project with one short and two long tests; return its last line."""
+    (tmp_path / PAGE).parent.mkdir()
+    (tmp_path / RESULTS).parent.mkdir(parents=True)
     (tmp_path / "test_faults_of_all_kinds.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\nmarkers = soak: long\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.tiers.soak"]
@@ -39,7 +40,11 @@ def run(tmp_path):
         answer = subprocess.run(
             [*command, *options],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(REPOSITORY),
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -54,43 +59,61 @@ def test_without_the_option_no_long_test_runs(run, tmp_path):
     assert list((tmp_path / "docs").iterdir()) == []
 
 
+def results(folder):
+    """Return the recorded rows by the name of their test."""
+    rows = json.loads((folder / RESULTS).read_text())
+    return {row["test"].split("::")[1].removeprefix("test_"): row for row in rows}
+
+
 def test_a_soak_run_writes_what_it_found_failures_too(run, tmp_path):
     assert run("--soak").startswith("1 failed, 1 passed, 1 deselected")
-    found = json.loads((tmp_path / "build" / "soak.json").read_text())
-    rows = {row["test"].split("::")[1]: row for row in found["rows"]}
-    assert rows["test_one_that_fails"]["outcome"] == "failed"
-    long = rows["test_a_long_one_loses_nothing"]
+    rows = results(tmp_path)
+    assert rows["one_that_fails"]["outcome"] == "failed"
+    long = rows["a_long_one_loses_nothing"]
     assert (long["outcome"], long["sent"], long["lost"]) == ("passed", 240, 0)
-    assert (tmp_path / "docs" / "soak.md").read_text() == page(found)
+    assert (tmp_path / PAGE).read_text() == page(sorted(rows.values(), key=lambda row: row["test"]))
 
 
-@pytest.mark.parametrize("part", [("-k", "long"), ("test_faults_of_all_kinds.py",)])
-def test_a_part_of_the_soak_tests_leaves_the_page_as_it_is(run, tmp_path, part):
-    assert "1 passed" in run("--soak", *part)
-    assert not (tmp_path / "docs" / "soak.md").exists()
+def test_a_part_of_the_soak_tests_replaces_its_own_rows_only(run, tmp_path):
+    run("--soak")
+    rows = results(tmp_path)
+    rows["one_that_fails"]["date"] = rows["a_long_one_loses_nothing"]["date"] = "2026-01-01"
+    (tmp_path / RESULTS).write_text(json.dumps(list(rows.values())))
+    assert "1 passed" in run("--soak", "-k", "long")
+    after = results(tmp_path)
+    assert after["one_that_fails"]["date"] == "2026-01-01"
+    assert after["a_long_one_loses_nothing"]["date"] != "2026-01-01"
+
+
+def test_a_run_of_all_forgets_the_tests_that_no_longer_exist(run, tmp_path):
+    gone = {"test": "test_gone.py::test_gone", "outcome": "passed"}
+    gone |= {"date": "2026-01-01", "machine": "2 cores", "load": 0.1}
+    for options, kept in ((("-k", "long"), True), ((), False)):
+        (tmp_path / RESULTS).write_text(json.dumps([gone]))
+        run("--soak", *options)
+        assert ("gone" in results(tmp_path)) == kept
 
 
 def test_the_page_has_a_table_for_each_file_with_what_its_tests_recorded():
     counted = {"sent": 240, "answered": 239, "refused": 0, "cut": 1, "lost": 0}
-    facts = {"date": "2026-11-22", "machine": "2 cores", "load_before": 0.5, "seconds": 1500}
     names = ("faults.py::test_a_kill[full]", "faults.py::test_growth", "scale.py::test_many_nodes")
+    facts = {"outcome": "passed", "date": "2026-11-22", "machine": "2 cores", "load": 0.5}
     rows: list[dict[str, object]] = [
-        {"test": f"soak/test_{name}", "outcome": "passed", "seconds": 9.6} for name in names
+        {"test": f"soak/test_{name}", "seconds": 900.0, **facts} for name in names
     ]
     rows[0] |= counted
     rows[1] |= {"outcome": "failed"}
     rows[2] |= {"figures": "1,000"}
-    lines = page({**facts, "rows": rows}).splitlines()
-    assert (
-        "**2026-11-22**, 2 cores, load average 0.5 at the start: 2 of 3 tests passed in 25 minutes."
-        in lines
-    )
+    lines = page(rows).splitlines()
+    assert "2 of 3 tests passed, in 0.8 hours." in lines
     at = lines.index("## Faults")
+    run = "2026-11-22 | 2 cores | 0.5 | 900 s"
     assert lines[at + 2 : at + 6] == [
-        "| test | result | duration | sent | answered | refused | cut | lost |",
-        "|---|---|---|---|---|---|---|---|",
-        "| a kill | passed | 10 s | 240 | 239 | 0 | 1 | 0 |",
-        "| growth | failed | 10 s |  |  |  |  |  |",
+        "| test | result | date | machine | load | duration "
+        "| sent | answered | refused | cut | lost |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        f"| a kill | passed | {run} | 240 | 239 | 0 | 1 | 0 |",
+        f"| growth | failed | {run} |  |  |  |  |  |",
     ]
     at = lines.index("## Scale")
-    assert lines[at + 4] == "| many nodes | passed | 10 s | 1,000 |"
+    assert lines[at + 4] == f"| many nodes | passed | {run} | 1,000 |"

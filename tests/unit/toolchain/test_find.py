@@ -17,7 +17,7 @@ def empty_cache(tmp_path, monkeypatch):
 def test_every_module_says_its_version_once_in_its_go_mod():
     versions = {name: module.version for name, module in toolchain.modules().items()}
     assert versions["kubernetes"] == "v1.36.3"
-    assert versions["epp"] == "v1.2.0"
+    assert versions["epp"] == "v1.5.0"
     assert versions["kube-state-metrics"] == "v2.15.0"
     assert versions["pulumi"] == "v3.250.0"
     assert all(version.startswith("v") for version in versions.values())

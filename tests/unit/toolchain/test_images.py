@@ -61,7 +61,7 @@ def test_a_program_comes_out_of_the_image_of_the_digest(crane, mirror, built):
     host = mirror.url.removeprefix("http://")
     image = f"{host}/registry.k8s.io/gateway-api-inference-extension/epp"
     assert (crane / "asked").read_text().splitlines() == [
-        f"digest --platform linux/amd64 {image}:v1.2.0 --insecure",
+        f"digest --platform linux/amd64 {image}:v1.5.0 --insecure",
         f"export {image}@sha256:{DIGEST} - --insecure",
     ]
     assert built == []
@@ -79,7 +79,7 @@ def test_the_digest_of_the_lock_is_asked_for_and_no_other(crane, built, locked):
 def test_an_image_without_the_program_is_refused(crane, built):
     (crane / "image.tar").write_bytes(file_system(passwd=b"root"))
     [line] = obtain("epp")
-    assert "registry.k8s.io/gateway-api-inference-extension/epp:v1.2.0: it has no epp" in line
+    assert "registry.k8s.io/gateway-api-inference-extension/epp:v1.5.0: it has no epp" in line
     assert built == ["epp"]
 
 
@@ -89,7 +89,7 @@ def test_a_registry_that_refuses_is_named_with_the_last_line_of_crane(crane, bui
         'echo "Error: MANIFEST_UNKNOWN" >&2\nexit 1\n'
     )
     [line] = obtain("epp")
-    assert line.endswith("epp:v1.2.0: Error: MANIFEST_UNKNOWN")
+    assert line.endswith("epp:v1.5.0: Error: MANIFEST_UNKNOWN")
     assert built == ["epp"]
 
 
@@ -113,5 +113,5 @@ def test_crane_itself_is_downloaded_first(mirror, platform, built):
     mirror.publish(download, {"crane": script.encode()})
     [line] = obtain("epp")
     assert find.tool("crane").read_text() == script
-    assert "epp:v1.2.0: " in line
+    assert "epp:v1.5.0: " in line
     assert built == ["epp"]

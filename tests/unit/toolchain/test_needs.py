@@ -1,5 +1,7 @@
 """Which tools a command or a part of a stack waits for."""
 
+import re
+
 import pytest
 
 from infra.plan import resolve
@@ -37,6 +39,20 @@ def test_every_tool_is_needed_by_something():
     assert needed == set(modules())
 
 
+def test_the_page_of_tools_names_each_tool_and_those_that_are_always_built():
+    page = (REPOSITORY / "docs" / "tools.md").read_text()
+    table = page.partition("## Tools by command")[2].partition("\n## ")[0]
+    named_in_table = set(re.findall(r"`([a-z-]+)`", table))
+    assert set(modules()) - named_in_table == {"pulumi"}, "the table calls it the Pulumi CLI"
+    always_built = {
+        name
+        for name, module in modules().items()
+        if module.binaries and "releases" not in module.spec
+    }
+    sentence = page.partition("contain Go code of this repository")[2].partition(". ")[0]
+    assert set(re.findall(r"`([a-z-]+)`", sentence)) == always_built
+
+
 def test_a_tool_of_two_purposes_is_listed_once():
     assert names("laboratory", "cluster")[:3] == ["kubernetes", "etcd", "epp"]
     assert len(names("laboratory", "cluster")) == len(names("cluster"))
@@ -61,8 +77,9 @@ def test_a_wrong_name_is_refused(call, argument, message):
         (read("local"), ["engine", "cluster"]),
         (read("backends", EXAMPLES / "backends"), ["engine", "cluster", "clients", "backends"]),
         (read("slices", EXAMPLES / "multi-host"), ["engine", "cluster", "groups"]),
+        (read("ray", EXAMPLES / "ray"), ["engine", "cluster", "ray"]),
     ],
-    ids=["local", "backends", "slices"],
+    ids=["local", "backends", "slices", "ray"],
 )
 def test_a_stack_adds_the_tools_of_its_parts(stack, purposes):
     assert purposes_of(resolve(stack)) == purposes

@@ -3,7 +3,7 @@
 `python -m tests.unit.verdicts.record` runs the stack `local` as it is against one with another
 machine type, another way to its control plane, a longer context and a model more, and writes
 recorded.jsonl: a step a line, of the resources of the types below, without outputs. What stays the
-same has its new state only. A test of the real engine says when it is to be run again.
+same has its new state only. A test of the real engine reports when it must be run again.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What a step of the engine means for those who use the platform."""
+"""Effects of the engine's steps on users of the platform."""
 
 import pytest
 
@@ -161,7 +161,7 @@ def test_nodes_made_anew_and_nodes_removed_are_both_said():
     [
         '= "gcp:container/cluster:Cluster"',
         '"cloud.google.com/compute-class"',
-        '"DaemonSet", "Deployment", "LeaderWorkerSet", "StatefulSet"',
+        '"DaemonSet", "Deployment", "LeaderWorkerSet", "RayCluster", "StatefulSet"',
     ],
 )
 def test_what_the_verdict_and_the_policies_both_read_is_written_once(text):

@@ -243,11 +243,13 @@ def test_a_new_stack_and_one_that_is_gone_say_so():
     gone = StackVerdict("old", Side.BASE, changes=(change(Kind.DESTROYS, "delete"),))
     text = comment(judged(made, gone))
     assert "### `new`: new stack, 1 safe" in text
-    assert "### `old`: stack is gone, 1 destroyed" in text
+    assert "### `old`: stack removed, 1 destroyed" in text
 
 
 def test_stacks_that_no_changed_file_is_part_of_are_named():
-    assert "No changed file is part of `dev`, `prod`." in comment(judged(untouched=("dev", "prod")))
+    assert "Not affected by the changed files: `dev`, `prod`." in comment(
+        judged(untouched=("dev", "prod"))
+    )
 
 
 def test_many_changes_of_one_sort_take_one_row_and_many_rows_are_cut():
@@ -364,9 +366,10 @@ def test_a_stack_whose_file_is_taken_away_blocks_nothing_and_says_what_to_do(tmp
     base, head = Checkout("main (1a2b3c4)", REPOSITORY), Checkout("the working tree", tmp_path)
     found = judged(verdicts.of_stack(Runner({}), "local", base, head))
     assert (found.blocks, found.word) == ([], "destroys")
-    assert "`pulumi destroy` it first" in comment(found)
+    assert "Run `pulumi destroy` first" in comment(found)
     assert "allow_replace" not in comment(found)
     assert "allow_replace" not in "\n".join(lines(found))
     assert (
-        "`pulumi destroy` it first" in json.loads(command.as_json(found))["stacks"]["local"]["note"]
+        "Run `pulumi destroy` first"
+        in json.loads(command.as_json(found))["stacks"]["local"]["note"]
     )

@@ -1,4 +1,4 @@
-"""What changes, in rows that fit a page, and the lines of a terminal."""
+"""Changes as rows of a page and lines of a terminal."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What policies and invariants say of both sides."""
+"""Results of policies and invariants for both sides."""
 
 import pytest
 

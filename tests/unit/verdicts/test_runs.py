@@ -1,4 +1,4 @@
-"""What a verdict runs, and how it ends."""
+"""Runs of a verdict, and its exit."""
 
 import os
 

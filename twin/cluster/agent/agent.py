@@ -1,4 +1,4 @@
-"""The node agent: the kubelet of every node of the twin, for the pods that become processes."""
+"""The node agent: acts as the kubelet of all nodes of the twin for pods that become processes."""
 
 import logging
 import shutil
@@ -10,7 +10,7 @@ from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.images import Images
 from twin.cluster.agent.launching.claims import is_claimed
 from twin.cluster.agent.names import Names
-from twin.cluster.agent.pod import PodRunner, stale_folders
+from twin.cluster.agent.pod import PodRunner
 from twin.cluster.base.context import ClusterContext
 from twin.wire.kube import JsonObject, KubeError
 
@@ -18,17 +18,17 @@ _log = logging.getLogger("twin.cluster.agent")
 
 
 def _lost(name: str) -> JsonObject:
-    """A node that is gone: enough of it to end its pods."""
+    """Return a minimal Node object for a node that is gone, to end its pods."""
     return {"metadata": {"name": name, "uid": ""}}
 
 
 class NodeAgent:
     """Runs the claimed pods of a cluster.
 
-    KWOK gives every pod its address; from there on a pod that `claims.is_claimed` is the agent's
-    alone: its containers are processes, its conditions come from its own probes, and its deletion
-    ends them. When the agent stops, processes run on and are found again by the next one;
-    `records.stop_all` ends them.
+    KWOK assigns an address to every pod. After that, only the agent manages pods for which
+    `claims.is_claimed` is true: their containers are processes, their conditions come from their
+    own probes, and their deletion ends the processes. When the agent stops, processes keep running
+    and the next agent adopts them. `records.stop_all` ends them.
     """
 
     def __init__(self, context: ClusterContext) -> None:
@@ -81,7 +81,7 @@ class NodeAgent:
         self._claim(pod)
 
     def _claim(self, pod: JsonObject) -> None:
-        """Begin with a pod once it is on a node and has an address."""
+        """Start running a pod once it is on a node and has an address."""
         current = pod.get("status", {})
         node_name = pod["spec"].get("nodeName")
         deleting = "deletionTimestamp" in pod["metadata"]
@@ -118,10 +118,10 @@ class NodeAgent:
             runner.lose()
 
     def _clean_up(self) -> None:
-        """End what an earlier agent left running for pods that are gone since."""
+        """End processes of an earlier agent whose pods no longer exist."""
         with self._lock:
             uids = set(self._runners)
-        folders = stale_folders(self._context.dir, uids | self._all_uids())
+        folders = records.stale_folders(self._context.dir, uids | self._all_uids())
         found = [
             record
             for folder in folders

@@ -1,6 +1,6 @@
-"""Versions of ConfigMaps and Secrets, by which a running pod learns that a file of it changed.
+"""Versions of ConfigMaps and Secrets, from which running pods detect changed files.
 
-Reading each object again and again took a third of an idle twin's requests.
+Polling each object caused a third of an idle twin's requests.
 """
 
 import threading
@@ -11,14 +11,14 @@ from twin.cluster.base.watches import Watches
 
 KINDS = ("configmaps", "secrets")
 Reference = tuple[str, str]
-"""One of `KINDS`, and the name of an object."""
+"""A kind from `KINDS`, and the name of an object."""
 
 
 class ConfigVersions:
-    """What one watch of each kind has seen last."""
+    """Latest versions, from one watch of each kind."""
 
     def __init__(self, watches: Watches) -> None:
-        changed = threading.Event()  # nobody waits: pods look when the kubelet would
+        changed = threading.Event()  # never waited on: pods check at the kubelet's interval
         self._seen = {kind: Informer(watches, f"/api/v1/{kind}", changed) for kind in KINDS}
 
     def start(self, stop: threading.Event) -> None:
@@ -27,9 +27,9 @@ class ConfigVersions:
             informer.start(stop)
 
     def of(self, namespace: str, references: Iterable[Reference]) -> tuple[str, ...] | None:
-        """Return the version of each object, empty where it is not there.
+        """Return the version of each object, empty for a missing one.
 
-        None until all objects have been listed: then nobody knows.
+        Returns None until all objects have been listed.
         """
         if not all(informer.synced.is_set() for informer in self._seen.values()):
             return None

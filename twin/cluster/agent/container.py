@@ -1,4 +1,4 @@
-"""One container of a pod: its process, its probes, its restarts."""
+"""One container of a pod: its process, probes and restarts."""
 
 import signal
 import time
@@ -9,6 +9,7 @@ from typing import Any
 
 from twin.cluster.agent import records
 from twin.cluster.agent.launching.claims import Kind
+from twin.cluster.agent.launching.launcher import put_devices
 from twin.cluster.agent.launching.place import Launch
 from twin.cluster.agent.probes import Schedule, Target
 from twin.cluster.base.reports import timestamp
@@ -22,17 +23,18 @@ _LOST_EXIT_CODE = 137
 
 @dataclass
 class Container:
-    """A container and what has become of it; `tick` moves it on.
+    """A container and its state; `tick` advances it.
 
     Args:
-        spec: from the pod.
-        launch: how it runs.
-        folder: for its process record.
-        log: where its output goes.
-        restart_policy: of the pod.
-        rules: of the twin.
-        target: resolves its ports.
-        event: told what the kubelet would tell.
+        spec: Container specification from the pod.
+        launch: How the container runs.
+        folder: Folder for its process record.
+        log: File for its output.
+        restart_policy: Restart policy of the pod.
+        rules: Rules of the twin.
+        target: Function that resolves its ports.
+        event: Function that receives the kubelet's events.
+        has_driver: Function that returns whether the node's driver is installed.
     """
 
     spec: JsonObject
@@ -43,6 +45,7 @@ class Container:
     rules: Rules
     target: Target
     event: EventSink
+    has_driver: Callable[[], bool] = lambda: True
     restarts: int = 0
     started: bool = False
     ready: bool = False
@@ -68,26 +71,26 @@ class Container:
 
     @property
     def name(self) -> str:
-        """Name in the pod."""
+        """Name of the container in the pod."""
         return str(self.spec["name"])
 
     @property
     def file(self) -> Path:
-        """Where its process is recorded."""
+        """File that contains its process record."""
         return self.folder / f"{self.name}.process.json"
 
     @property
     def record(self) -> records.Record | None:
-        """Its process, where one runs or ran."""
+        """Record of its process; None if none has run."""
         return self._record
 
     @property
     def finished(self) -> bool:
-        """Whether it ended and will not be started again."""
+        """Whether the container ended and will not restart."""
         return "terminated" in self.state
 
     def adopt(self) -> bool:
-        """Take over the process that an earlier agent started; False where there is none."""
+        """Adopt the process that an earlier agent started; return False if there is none."""
         record = records.read(self.file)
         if record is None:
             return False
@@ -97,7 +100,7 @@ class Container:
         return True
 
     def tick(self) -> None:
-        """Start, watch, probe or restart, whatever is due."""
+        """Start, check, probe or restart the process, as due."""
         now = time.monotonic()
         if self.finished:
             return
@@ -110,6 +113,8 @@ class Container:
             self._probe()
 
     def _start(self) -> None:
+        if self.launch.devices and self.has_driver():
+            put_devices(self.launch.devices)
         if self.launch.argv:
             try:
                 self._record = records.start(
@@ -157,7 +162,7 @@ class Container:
         self._back_off()
 
     def _back_off(self) -> None:
-        """Wait before the next start: ten seconds, doubled each time, five minutes at most."""
+        """Delay the next start: ten seconds, doubled each time, up to five minutes."""
         self.restarts += 1
         first = self.rules.seconds("agent.restart.backoff")
         longest = self.rules.seconds("agent.restart.backoff-longest")
@@ -201,7 +206,7 @@ class Container:
             self._running(time.time())
 
     def next_due(self) -> float:
-        """Return the monotonic time at which `tick` has something to do, at the latest."""
+        """Return the monotonic time by which `tick` must be called again."""
         soon = time.monotonic() + 0.25
         if self.running_since is None:
             return max(self._start_at, time.monotonic())

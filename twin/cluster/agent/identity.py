@@ -1,4 +1,4 @@
-"""A pod's own identity: a kubeconfig with its service account's token, as in-cluster config is."""
+"""A pod's identity: a kubeconfig with its service account's token, as for in-cluster access."""
 
 import base64
 import json
@@ -11,20 +11,19 @@ from twin.wire.kube import JsonObject, Kube
 
 
 def write_kubeconfig(kube: Kube, admin: Path, pod: JsonObject, file: Path) -> None:
-    """Write a kubeconfig that is the pod's service account, bound to the pod.
+    """Write a kubeconfig with a token of the pod's service account, bound to the pod.
 
-    Beside it, in `serviceaccount`, are the files that a pod finds in its own file system.
-
-    The permissions of a picker are thereby those of its Role, not the administrator's.
+    The folder `serviceaccount` beside it contains the files that a pod finds in its file system. A
+    picker therefore has the permissions of its Role, not the administrator's.
 
     Args:
-        kube: the API server, as administrator.
-        admin: a kubeconfig of the same server, for address and authority.
-        pod: whose identity it is.
-        file: to write.
+        kube: API server, accessed as administrator.
+        admin: Kubeconfig of the same server, for its address and CA.
+        pod: Pod to write the kubeconfig for.
+        file: File to write.
 
     Raises:
-        KubeError: the service account is not there.
+        KubeError: The service account does not exist.
     """
     account = pod["spec"].get("serviceAccountName", "default")
     namespace: str = pod["metadata"]["namespace"]

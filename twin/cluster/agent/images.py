@@ -1,28 +1,53 @@
-"""How long a node takes to pull an image."""
+"""Simulated image pulls on nodes."""
 
 import re
 import threading
 
+from gke_inference.catalogue.versions import engine_tags
 from twin.cluster.nodes.node_objects import STREAMING_LABEL
 from twin.wire.kube import JsonObject
+from twin.world.capacity import World
 from twin.world.rules import Rules
 
 _LARGE = re.compile(r"vllm|diffusion")
-"""Images with an engine: gigabytes."""
+"""Images with an engine, which are gigabytes in size."""
 _BOOT_DISK_LABEL = "cloud.google.com.node-restriction.kubernetes.io/gke-secondary-boot-disk"
 
 
+def missing(image: str, world: World) -> str:
+    """Return why an image cannot be pulled; empty if it can (rule agent.image.tags).
+
+    Args:
+        image: Reference of the image.
+        world: The twin's world, which can list further tags.
+    """
+    if "@" in image:
+        return ""
+    name, _, tag = image.rpartition(":") if ":" in image.rpartition("/")[2] else (image, "", "")
+    first = name.partition("/")[0]
+    full = name if "." in first or ":" in first else f"docker.io/{name}"
+    tags = engine_tags().get(full)
+    reference = f"{full}:{tag or 'latest'}"
+    if tags is None or (tag or "latest") in tags or reference in world.image_tags:
+        return ""
+    return (
+        f'Failed to pull image "{image}": failed to resolve reference "{reference}": not found'
+        " (the twin's rule agent.image.tags; if the tag exists, add it to image_tags of"
+        " capacity.yaml)"
+    )
+
+
 class Images:
-    """What has been pulled on which node."""
+    """Images that have been pulled on each node."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._there: dict[str, set[str]] = {}
-        """Images by the uid of the node they are on."""
+        """Pulled images by UID of the node."""
         self._lock = threading.Lock()
 
     def pull_seconds(self, image: str, node: JsonObject) -> float:
-        """Return the seconds of a pull on Google's clock; 0 where the image is there."""
+        """Return the duration of a pull in seconds of Google's clock; 0 if the image is present."""
         with self._lock:
             if image in self._there.get(node["metadata"]["uid"], ()):
                 return 0.0
@@ -36,11 +61,11 @@ class Images:
         return self._rules.seconds("agent.image.engine")
 
     def keep(self, image: str, node: JsonObject) -> None:
-        """Remember that an image is on a node."""
+        """Record that an image is on a node."""
         with self._lock:
             self._there.setdefault(node["metadata"]["uid"], set()).add(image)
 
     def forget(self, node: JsonObject) -> None:
-        """Forget a node that is gone."""
+        """Remove the records of a node that is gone."""
         with self._lock:
             self._there.pop(node["metadata"]["uid"], None)

@@ -1,4 +1,4 @@
-"""The preStop hook of a container that is asked to end."""
+"""The preStop hook of a container that is being terminated."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from twin.cluster.agent.probes import Target, check
 from twin.wire.kube import JsonObject
 
-# a hook's sleeps are as much faster as the twin; what it waits for beyond them is real
+# a hook's sleeps are shortened by the twin's speed; its other waits are real
 _FASTER = """\
 import time as _time
 _slept = _time.sleep
@@ -27,18 +27,18 @@ def pre_stop(
     target: Target,
     names: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a hook, at most `limit` seconds.
+    """Run a hook for at most `limit` seconds.
 
-    Sleeps are shortened by `speed`; a Python program runs for real, with the pod's address for its
-    loopback; an HTTP hook is called; any other command needs the image and is passed over.
+    Sleeps are divided by `speed`. A Python program runs with the pod's address in place of its
+    loopback. An HTTP hook is called. Any other command needs the image and is skipped.
 
     Args:
-        hook: the container's `lifecycle.preStop`.
-        address: of the pod.
-        speed: of the twin.
-        limit: the pod's grace period.
-        target: resolves ports of the container.
-        names: variables of the container that name other pods, as addresses.
+        hook: `lifecycle.preStop` of the container.
+        address: Address of the pod.
+        speed: Speed of the twin.
+        limit: Grace period of the pod, in seconds.
+        target: Function that resolves ports of the container.
+        names: Variables of the container that name other pods, with the pods' addresses.
     """
     if "sleep" in hook:
         time.sleep(min(limit, float(hook["sleep"]["seconds"]) / speed))
@@ -67,10 +67,10 @@ def _exec(
                 capture_output=True,
             )
         except subprocess.TimeoutExpired:
-            return  # the kubelet, too, goes on when the grace period is over
+            return  # the kubelet also continues when the grace period is over
 
 
 def seconds_slept(command: list[str]) -> float | None:
-    """Return how long a command sleeps, or None where it does something else."""
+    """Return how long a `sleep` command sleeps, or None for other commands."""
     match = re.fullmatch(r"(?:\S*sh -\w*c )?(?:\S*/)?sleep (\d+(?:\.\d+)?)s?", " ".join(command))
     return float(match.group(1)) if match else None

@@ -1,23 +1,24 @@
-"""One pod that the agent runs, from its address to its deletion, in a thread of its own."""
+"""One pod that the agent runs in its own thread, from its address to its deletion."""
 
 import logging
 import shutil
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from twin.cluster.agent import lifecycle, names, records, status
 from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.identity import write_kubeconfig
-from twin.cluster.agent.images import Images
+from twin.cluster.agent.images import Images, missing
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
 from twin.cluster.agent.launching.file_shares import share_folder
+from twin.cluster.agent.launching.fuse_profiles import check_profile
 from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.tokens import api_server
@@ -26,8 +27,10 @@ from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import pod_event
 from twin.cluster.base.traces import collector_address
+from twin.cluster.devices.preparing import PreparingError, prepared
 from twin.cluster.services import proxy as service_proxy
 from twin.wire.kube import JsonObject, KubeError
+from twin.world.capacity import World
 
 _log = logging.getLogger("twin.cluster.agent")
 _RETRY_SECONDS = 1.0
@@ -40,11 +43,11 @@ class PodRunner:
     """Runs one pod.
 
     Args:
-        context: the cluster.
-        pod: as the API server has it, scheduled; it has an address unless it is being deleted.
-        node: it is on.
-        images: what has been pulled where.
-        configs: versions of what its volumes may refer to.
+        context: The cluster.
+        pod: Scheduled pod from the API server; it has an address unless it is being deleted.
+        node: Node of the pod.
+        images: Images that nodes have pulled.
+        configs: Versions of the ConfigMaps and Secrets that its volumes may refer to.
     """
 
     def __init__(
@@ -56,7 +59,7 @@ class PodRunner:
         configs: ConfigVersions,
     ) -> None:
         self._context = context
-        # None: it was deleted before KWOK gave it an address, and only waits to be removed
+        # None: deleted before KWOK assigned an address; it only has to be removed
         self._address: str | None = pod.get("status", {}).get("podIP")
         self._pod = pod
         self._node = node
@@ -77,45 +80,46 @@ class PodRunner:
         self._stop = threading.Event()
         self._deleted = threading.Event()
         self._wake = threading.Event()
+        self._lock = threading.Lock()
         self._gone = False
         self._volumes: Volumes | None = None
         self._refresh_at = 0.0
         self._refreshed: tuple[str, ...] | None = None
-        """Versions of the objects whose content the files have."""
+        """Versions of the objects that the current files were written from."""
         self._thread = threading.Thread(target=self._run, name=f"pod-{self.name}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     @property
     def alive(self) -> bool:
-        """Whether it still works on the pod."""
+        """Whether the thread still runs."""
         return self._thread.is_alive()
 
     def update(self, pod: JsonObject) -> None:
-        """Take a newer version of the pod."""
+        """Accept a newer version of the pod."""
         if self._address is not None and pod.get("status", {}).get("podIP") != self._address:
             pod = {**pod, "status": {**pod.get("status", {}), "podIP": self._address}}
-            self._sent = {}  # KWOK gave it a second address: say again which one is bound
-        self._pod = pod
-        if "deletionTimestamp" in pod["metadata"]:
+            self._sent = {}  # KWOK assigned a second address: report the bound one again
+        self._keep(pod)
+        if status.is_deleted(pod):
             self._deleted.set()
             self._wake.set()
 
     def lose(self) -> None:
-        """End at once: the pod or its node is gone."""
+        """End immediately, because the pod or its node is gone."""
         self._gone = True
         self._deleted.set()
         self._wake.set()
 
     def leave(self) -> None:
-        """Stop working on the pod and let its processes run on."""
+        """Stop managing the pod, and leave its processes running."""
         self._stop.set()
         self._wake.set()
 
     def join(self, timeout: float) -> None:
-        """Wait until the thread is done."""
+        """Wait until the thread ends."""
         self._thread.join(timeout)
 
     def _run(self) -> None:
@@ -127,17 +131,25 @@ class PodRunner:
         except Exception:  # noqa: BLE001  # the log says which pod; others go on
             _log.exception("pod %s/%s", self.namespace, self.name)
 
+    def _keep(self, pod: JsonObject) -> None:
+        """Keep a version; a response may come after the event of a deletion that it precedes."""
+        with self._lock:
+            if status.is_deleted(pod) or not status.is_deleted(self._pod):
+                self._pod = pod
+
     # -- start
 
     def _prepare(self) -> bool:
-        """Make volumes, arguments and identity; retry as the kubelet does. False: given up."""
+        """Prepare volumes, arguments and identity, with retries; return False if given up."""
         self.folder.mkdir(parents=True, exist_ok=True)
         while not self._stop.is_set() and not self._deleted.is_set():
             try:
                 self._containers = self._make_containers()
-            except MountError as error:
+            except (MountError, PreparingError) as error:
+                is_claim = isinstance(error, PreparingError)
+                reason = "FailedPrepareDynamicResources" if is_claim else "FailedMount"
                 self._waiting("ContainerCreating", "")
-                self._event("Warning", "FailedMount", str(error))
+                self._event("Warning", reason, str(error))
                 self._wake.wait(_RETRY_SECONDS)
                 continue
             except (ConfigError, KubeError) as error:
@@ -148,13 +160,11 @@ class PodRunner:
                 self._not_yet("CreateContainerError", error)
                 continue
             adopted = [container.adopt() for container in self._containers]
-            if not any(adopted):
-                self._pull()
-            return True
+            return any(adopted) or self._pull()
         return False
 
-    def _not_yet(self, reason: str, error: Exception) -> None:
-        """Say why the containers cannot be made, and wait before the next try."""
+    def _not_yet(self, reason: str, error: Exception | str) -> None:
+        """Report why the containers cannot be created, and wait before the next attempt."""
         self._waiting(reason, str(error))
         self._event("Warning", "Failed", f"Error: {error}")
         self._wake.wait(_RETRY_SECONDS)
@@ -167,12 +177,18 @@ class PodRunner:
             self.folder,
             self._context.paths.volumes,
             partial(share_folder, self._context.paths, self._context.spec.name),
+            partial(check_profile, self._context.paths, self._context.spec.name),
         )
         folders = volumes.make()
         self._volumes = volumes if is_refreshed(self._pod) else None
         self._refresh_at = time.monotonic() + self._refresh_seconds()
         kubeconfig = self.folder / "kubeconfig"
         node = hardware.of_node(self._node)
+        claimed = prepared(kube, self._pod, self._node)
+        if claimed.chips is not None:  # it sees only the devices of its claim
+            node = hardware.NodeHardware(claimed.chips[0], node.accelerator, claimed.chips[1])
+        if claimed.interfaces:
+            node = replace(node, network="rdma")
         moved: dict[int, tuple[str, int]] = podports.read(
             self._context.dir, self.namespace, self.name
         )
@@ -216,25 +232,30 @@ class PodRunner:
             self._context.rules,
             lambda port: self._target(spec, port),
             self._event,
+            hardware.driver_check(self._context.kube, self._node),
         )
 
     def _target(self, spec: JsonObject, port: int | str) -> tuple[str, int]:
         named = {entry.get("name"): entry["containerPort"] for entry in spec.get("ports", [])}
-        number = int(named.get(port, port))
-        return podports.resolve(self._context.dir, self._pod, number)
+        return podports.resolve(self._context.dir, self._pod, int(named.get(port, port)))
 
-    def _pull(self) -> None:
-        for container in self._pod["spec"]["containers"]:
-            seconds = self._images.pull_seconds(container["image"], self._node)
+    def _pull(self) -> bool:
+        """Pull the images; return False if one does not exist and the pod was deleted."""
+        for image in (container["image"] for container in self._pod["spec"]["containers"]):
+            while problem := missing(image, World.load(self._context.paths.capacity_file)):
+                self._not_yet("ImagePullBackOff", problem)
+                if self._stop.is_set() or self._deleted.is_set():
+                    return False
+            seconds = self._images.pull_seconds(image, self._node)
             if seconds:
-                self._event("Normal", "Pulling", f'Pulling image "{container["image"]}"')
+                self._event("Normal", "Pulling", f'Pulling image "{image}"')
                 self._deleted.wait(seconds / self._context.rules.speed)
-                text = f'Successfully pulled image "{container["image"]}" in {seconds:.1f}s'
+                text = f'Successfully pulled image "{image}" in {seconds:.1f}s'
                 self._event("Normal", "Pulled", text)
-            self._images.keep(container["image"], self._node)
+            self._images.keep(image, self._node)
+        return True
 
     def _waiting(self, reason: str, message: str) -> None:
-        waiting = {"waiting": {"reason": reason, "message": message}}
         statuses = [
             {
                 "name": container["name"],
@@ -242,7 +263,7 @@ class PodRunner:
                 "imageID": "",
                 "ready": False,
                 "restartCount": 0,
-                "state": waiting,
+                "state": {"waiting": {"reason": reason, "message": message}},
             }
             for container in self._pod["spec"]["containers"]
         ]
@@ -274,7 +295,7 @@ class PodRunner:
         try:
             self._volumes.refresh()
             self._refreshed = versions
-        except (ConfigError, KubeError) as error:  # the files stay as they are
+        except (ConfigError, KubeError) as error:  # the files stay unchanged
             _log.debug("volumes of %s/%s: %s", self.namespace, self.name, error)
 
     def _move_on(self) -> None:
@@ -289,13 +310,12 @@ class PodRunner:
         self._patch(new)
 
     def _patch(self, new: JsonObject) -> None:
-        comparable = {**new, "conditions": [_plain(c) for c in new.get("conditions", [])]}
+        comparable = {**new, "conditions": [status.plain(c) for c in new.get("conditions", [])]}
         if comparable == self._sent:
             return
         try:
-            self._pod = self._context.kube.patch(
-                f"{self._path}/status", {"status": new}, type="strategic"
-            )
+            path = f"{self._path}/status"
+            self._keep(self._context.kube.patch(path, {"status": new}, type="strategic"))
             self._sent = comparable
         except KubeError as error:
             if error.status == 404:
@@ -304,7 +324,7 @@ class PodRunner:
                 _log.warning("status of %s/%s: %s", self.namespace, self.name, error)
 
     def _announce(self) -> None:
-        """Write to the timeline what is new."""
+        """Write changes to the timeline."""
         subject = f"{self.namespace}/{self.name}"
         node: str = self._pod["spec"]["nodeName"]
         engines = [c for c in self._containers if kind_of(c.spec) in _SERVERS and c.launch.argv]
@@ -331,13 +351,13 @@ class PodRunner:
         beside = [c.record for c in self._containers if c.record is not None and c.name in last]
         seconds = 0.0 if self._gone else max(grace, 1.0)
         records.end([record for record in running if record not in beside], seconds)
-        records.end(beside, seconds)  # side-cars go last: answers pass through them
+        records.end(beside, seconds)  # sidecars end last, because responses pass through them
         subject = f"{self.namespace}/{self.name}"
         if "engine.started" in self._announced:
             self._context.events.emit("engine.stopped", subject, f"{subject}: engine ended")
         podports.remove(self._context.dir, self.namespace, self.name)
         shutil.rmtree(self.folder, ignore_errors=True)
-        if "deletionTimestamp" in self._pod["metadata"]:
+        if status.is_deleted(self._pod):
             self._finalise()
 
     def _recorded(self) -> list[records.Record]:
@@ -345,7 +365,7 @@ class PodRunner:
         return [record for file in files if (record := records.read(file)) is not None]
 
     def _hooks(self, grace: float) -> None:
-        """Run preStop hooks side by side; the containers keep serving and being probed."""
+        """Run preStop hooks in parallel, while the containers keep serving and being probed."""
         threads: list[threading.Thread] = []
         for container in self._containers:
             hook = container.spec.get("lifecycle", {}).get("preStop")
@@ -363,11 +383,11 @@ class PodRunner:
 
     def _finalise(self) -> None:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
-        with suppress(KubeError):  # 404, 409: somebody else has deleted it already
+        with suppress(KubeError):  # 404, 409: already deleted by another client
             self._context.kube.delete(self._path, options)
 
     def _event(self, kind: str, reason: str, message: str) -> None:
-        """Write an event; the same one again only after a while, as the kubelet counts them up."""
+        """Write an event; a repeated event is written only after an interval."""
         written = self._told.get((reason, message), -_SAME_EVENT_SECONDS)
         if time.monotonic() - written < _SAME_EVENT_SECONDS:
             return
@@ -376,14 +396,5 @@ class PodRunner:
         event["source"]["host"] = self.node_name
         try:
             self._context.kube.post(f"/api/v1/namespaces/{self.namespace}/events", event)
-        except KubeError as error:  # a namespace that is going away takes no events
+        except KubeError as error:  # a terminating namespace accepts no events
             _log.debug("event for %s/%s: %s", self.namespace, self.name, error)
-
-
-def _plain(condition: JsonObject) -> JsonObject:
-    return {key: value for key, value in condition.items() if key != "lastTransitionTime"}
-
-
-def stale_folders(cluster_dir: Path, uids: set[str]) -> list[Path]:
-    """Return the folders of pods that are not there any more."""
-    return [path for path in (cluster_dir / "pods").glob("*/*") if path.name not in uids]

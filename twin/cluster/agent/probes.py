@@ -1,4 +1,4 @@
-"""The kubelet's probes: HTTP, TCP, gRPC and exec, with the container's own numbers."""
+"""The kubelet's probes: HTTP, TCP, gRPC and exec, with the settings of the container."""
 
 import http.client
 import importlib
@@ -14,14 +14,14 @@ from twin.wire.kube import JsonObject
 _grpc: Any = importlib.import_module("grpc")
 _SERVING = 1
 _channels: dict[str, Any] = {}
-"""Connections that answered, kept for the next probe: making one takes longer than asking."""
+"""Working connections, kept for the next probe, because connecting takes longer than a call."""
 _channels_lock = threading.Lock()
 Target = Callable[[int | str], tuple[str, int]]
 """Resolves a container port, by number or name, to (address, port)."""
 
 
 def check(probe: JsonObject, target: Target, timeout: float) -> str | None:
-    """Run a probe once; return None where it passes, else the kubelet's message."""
+    """Run a probe once; return None if it passes, otherwise the kubelet's message."""
     if "httpGet" in probe:
         return _http(probe["httpGet"], target, timeout)
     if "grpc" in probe:
@@ -56,7 +56,7 @@ def _tcp(spec: JsonObject, target: Target, timeout: float) -> str | None:
 
 
 def _grpc_health(spec: JsonObject, target: Target, timeout: float) -> str | None:
-    """Ask grpc.health.v1; the two messages are short enough to be read by hand."""
+    """Call grpc.health.v1; its two short messages are decoded without a library."""
     address, port = target(spec["port"])
     service = str(spec.get("service") or "").encode()
     request = b"\x0a" + bytes([len(service)]) + service if service else b""
@@ -67,7 +67,7 @@ def _grpc_health(spec: JsonObject, target: Target, timeout: float) -> str | None
     try:
         answer: bytes = call(request, timeout=timeout)
     except _grpc.RpcError as error:
-        channel.close()  # one that failed waits before it connects again
+        channel.close()  # a failed channel would wait before it reconnects
         return f"timeout or error: health rpc failed: {error.code().name}"
     with _channels_lock:
         _channels[place] = channel
@@ -77,14 +77,14 @@ def _grpc_health(spec: JsonObject, target: Target, timeout: float) -> str | None
 
 @dataclass
 class Schedule:
-    """When a probe is due, and what its results amount to.
+    """Schedule and result of a probe.
 
     Args:
-        probe: of the container; None: never due, always passing.
-        period_cap: longest time between two runs, in seconds: real time stands still for nobody
-            on a twin that runs a hundred times faster.
-        timeout_floor: shortest time a probe is given, as the machine is shared.
-        delay_scale: what `initialDelaySeconds` is divided by.
+        probe: Probe of the container; None: never due, always passing.
+        period_cap: Longest time between two runs, in seconds of real time, because the twin's clock
+            may run a hundred times faster.
+        timeout_floor: Shortest timeout of a probe, in seconds, because the machine is shared.
+        delay_scale: Divisor for `initialDelaySeconds`.
     """
 
     probe: JsonObject | None
@@ -98,7 +98,7 @@ class Schedule:
     passing: bool | None = field(default=None)
 
     def reset(self, now: float) -> None:
-        """Begin anew, as after a start of the container."""
+        """Reset the schedule, as after a start of the container."""
         delay = float((self.probe or {}).get("initialDelaySeconds", 0)) / self.delay_scale
         self.due = now + delay
         self.successes = self.failures = 0
@@ -110,7 +110,7 @@ class Schedule:
         return min(float((self.probe or {}).get("periodSeconds", 10)), self.period_cap)
 
     def run(self, target: Target) -> bool | None:
-        """Run the probe if it is due; return True or False when a threshold is reached by it."""
+        """Run the probe if it is due; return True or False if it reaches a threshold."""
         if self.probe is None or time.monotonic() < self.due:
             return None
         timeout = max(float(self.probe.get("timeoutSeconds", 1)), self.timeout_floor)

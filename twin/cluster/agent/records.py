@@ -1,8 +1,8 @@
-"""Processes of containers: started detached, written down, found again, ended by pid.
+"""Processes of containers: started detached, recorded, adopted, and ended by PID.
 
-They outlive the process that started them, so that a crash of the twin's control program does not
-take the engines with it. Each is recorded with its start time: a number that the kernel has given
-to another program since is never taken for ours.
+They outlive the process that started them, so engines survive a crash of the twin's control
+program. Each record includes the start time, so a PID that the kernel has reused is not mistaken
+for the container's process.
 """
 
 import json
@@ -26,24 +26,24 @@ class Record:
 
     pid: int
     started: str
-    """The kernel's start time."""
+    """Start time of the process, from the kernel."""
     started_epoch: float
     restarts: int
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs."""
+        """Whether this process still runs."""
         self._collect()
         return started_at(self.pid) == self.started
 
     def exit_code(self) -> int | None:
-        """Return how it ended, negative for a signal; None where that is not known."""
-        self._collect()  # it may have ended just after `alive` had looked for its code
+        """Return the exit code, negative for a signal; None if unknown."""
+        self._collect()  # it may have ended just after `alive` checked for its code
         return _exit_codes.pop((self.pid, self.started), None)
 
     def _collect(self) -> None:
-        """Keep the exit code of the process, once it has ended."""
-        with suppress(ChildProcessError):  # it is not a child of ours after a crash
+        """Store the exit code of the process once it has ended."""
+        with suppress(ChildProcessError):  # after a crash, it is not our child process
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
                 while len(_exit_codes) >= _KEPT_CODES:  # of containers that were told to end
@@ -54,14 +54,14 @@ class Record:
 def start(
     argv: list[str], environment: dict[str, str], log: Path, file: Path, restarts: int
 ) -> Record:
-    """Start a process in a session of its own and record it in `file`.
+    """Start a process in its own session and record it in `file`.
 
     Raises:
-        OSError: the program cannot be run.
+        OSError: The program cannot be started.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     file.parent.mkdir(parents=True, exist_ok=True)
-    # not subprocess: its objects complain of, and wait for, processes that are meant to live on
+    # not subprocess: its objects warn about, and wait for, processes that are meant to outlive them
     pid = os.posix_spawn(
         argv[0],
         argv,
@@ -81,7 +81,7 @@ def start(
 
 
 def read(file: Path) -> Record | None:
-    """Return the record in `file`, or None where there is none."""
+    """Return the record in `file`, or None."""
     try:
         return Record(**json.loads(file.read_text()))
     except (FileNotFoundError, ValueError, TypeError):
@@ -91,8 +91,8 @@ def read(file: Path) -> Record | None:
 def signal_all(records: list[Record], number: signal.Signals) -> None:
     """Send a signal to every process of the records that still runs.
 
-    As a kubelet does, SIGTERM goes to the first process alone, which ends its own children in its
-    own way; SIGKILL goes to all of them.
+    As with the kubelet, only the first process gets SIGTERM, and it ends its own children. All
+    processes get SIGKILL.
     """
     send = os.killpg if number == signal.SIGKILL else os.kill
     for record in records:
@@ -102,7 +102,7 @@ def signal_all(records: list[Record], number: signal.Signals) -> None:
 
 
 def end(records: list[Record], grace: float) -> None:
-    """End processes: SIGTERM, and SIGKILL for what is left after `grace` seconds."""
+    """End processes with SIGTERM, and those that remain after `grace` seconds with SIGKILL."""
     for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, 5.0)):
         signal_all(records, number)
         until = time.monotonic() + seconds
@@ -111,8 +111,13 @@ def end(records: list[Record], grace: float) -> None:
 
 
 def stop_all(cluster_dir: Path, grace: float = 3.0) -> None:
-    """End every container process of a cluster and forget them; safe to call twice."""
+    """End every container process of a cluster and delete the records; idempotent."""
     files = sorted((cluster_dir / "pods").glob("*/*/*.process.json"))
     end([record for file in files if (record := read(file))], grace)
     for file in files:
         file.unlink(missing_ok=True)
+
+
+def stale_folders(cluster_dir: Path, uids: set[str]) -> list[Path]:
+    """Return the folders of pods that no longer exist."""
+    return [path for path in (cluster_dir / "pods").glob("*/*") if path.name not in uids]

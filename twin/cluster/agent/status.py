@@ -1,4 +1,4 @@
-"""A pod's status, from what its containers are doing."""
+"""A pod's status, derived from its containers."""
 
 from twin.cluster.agent.container import Container
 from twin.cluster.base.reports import timestamp
@@ -28,7 +28,7 @@ def _condition(kind: str, *, holds: bool, reason: str = "", message: str = "") -
 
 
 def conditions(pod: JsonObject, containers: list[Container], now: str) -> list[JsonObject]:
-    """Return the pod's conditions; a transition time changes with its status only."""
+    """Return the pod's conditions; a transition time changes only with its status."""
     unready = [container.name for container in containers if not container.ready]
     done = phase(containers) == "Succeeded"
     reason = "PodCompleted" if done else "ContainersNotReady" if unready else ""
@@ -53,10 +53,10 @@ def conditions(pod: JsonObject, containers: list[Container], now: str) -> list[J
 
 
 def pod_status(pod: JsonObject, containers: list[Container], started: float) -> JsonObject:
-    """Return the whole status to patch.
+    """Return the complete status to patch.
 
-    The address is the one the processes are bound to: KWOK gives a pod two when two changes of it
-    come in at once, and the later one must not win over what is running.
+    The address is the one that the processes are bound to. KWOK may assign a second address when
+    two changes of a pod arrive at once, and it must not replace the bound one.
     """
     began = timestamp(started)
     inits = {container["name"] for container in pod["spec"].get("initContainers", [])}
@@ -87,8 +87,18 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
 
 
 def _initial_state(container: JsonObject, began: str) -> JsonObject:
-    """An init container is done; a sidecar (`restartPolicy: Always`) runs."""
+    """Return the state of an init container: ended, or running if `restartPolicy` is `Always`."""
     if container.get("restartPolicy") == "Always":
         return {"ready": True, "started": True, "state": {"running": {"startedAt": began}}}
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": began}
     return {"ready": True, "started": False, "state": {"terminated": ended}}
+
+
+def plain(condition: JsonObject) -> JsonObject:
+    """Return a condition without its time, to compare it with another."""
+    return {key: value for key, value in condition.items() if key != "lastTransitionTime"}
+
+
+def is_deleted(pod: JsonObject) -> bool:
+    """Return whether a pod is being deleted."""
+    return "deletionTimestamp" in pod["metadata"]

@@ -1,7 +1,7 @@
-"""GKE's cluster autoscaler: nodes for pods that have none, rung after rung; what is empty goes.
+"""GKE's cluster autoscaler: adds nodes for pending pods, rung by rung, and removes empty nodes.
 
-Decisions are in the pure modules beside this one (`autoscaler_pods`, `_rungs`, `_plan`); here they
-meet the API server and the capacity ledger. Rules: rung.*, node.*, quota.*, autoscaler.scan.
+The pure modules `pods`, `rungs` and `plan` make the decisions; this module connects them to the API
+server and the capacity ledger. Rules: rung.*, node.*, quota.*, autoscaler.scan.
 """
 
 import logging
@@ -10,8 +10,10 @@ import time
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
+from twin.cluster.autoscaler import buffers as capacity_buffers
 from twin.cluster.autoscaler import rungs as autoscaler_rungs
 from twin.cluster.autoscaler.events import EventRecorder
+from twin.cluster.autoscaler.image_disks import missing_image
 from twin.cluster.autoscaler.migration import Migrations
 from twin.cluster.autoscaler.plan import Scan, Verdict, plan
 from twin.cluster.autoscaler.pods import Pod, Room
@@ -42,11 +44,12 @@ class Autoscaler:
         self._shrinker = Shrinker(ctx, self._provisioner)
         self._migrations = Migrations(ctx, self._provisioner)
         self._queued = QueuedRequests(ctx, self._provisioner)
+        self._buffers = capacity_buffers.CapacityBuffers(ctx)
         self._cooling: dict[tuple[str, int], float] = {}
         self._paused: dict[str, float] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set."""
+        """Run until `stop` is set."""
         if not self._state.start(stop):
             return
         recovered = False
@@ -68,7 +71,7 @@ class Autoscaler:
             stop.wait(min(_BUSY_SECONDS, self._ctx.rules.scaled("autoscaler.scan")))
 
     def scan(self) -> bool:
-        """Do everything that is due; say whether something is under way."""
+        """Do everything that is due; return whether something is under way."""
         self._provisioner.tick(self._gave_up)
         coming = self._provisioner.coming(self._state.node_names())
         cluster = self._state.read(coming)
@@ -76,24 +79,48 @@ class Autoscaler:
         for pod in cluster.unschedulable:
             by_class.setdefault(pod.compute_class or _NO_CLASS, []).append(pod)
             self._events.pending(pod)
-        for name, pods in sorted(by_class.items()):
-            self._serve(cluster, coming, name, pods)
+        seen = {node.name for node in cluster.nodes}
+        rooms = [room for group in coming for room in _rooms(group, seen)]
+        growing = {
+            name
+            for name, pods in sorted(by_class.items())
+            if self._serve(cluster, [*cluster.young.values(), *rooms], name, pods)
+        }
+        filling = self._fill(cluster, rooms, growing)
         self._events.conditions(cluster)
         self._queued.scan(cluster)
         removed = self._shrinker.scan(cluster, self._provisioner.groups.values())
         moving = self._migrations.scan(cluster, set(by_class), self._is_cooling)
-        return bool(self._provisioner.groups or by_class or removed or moving)
+        return bool(self._provisioner.groups or by_class or filling or removed or moving)
+
+    def _fill(self, cluster: Cluster, rooms: Sequence[Room], growing: Set[str]) -> bool:
+        """Keep nodes for the capacity buffers; return whether units have no node.
+
+        Pending pods come first: their class gets nodes for its buffers in a later scan.
+        """
+        pods = self._buffers.scan(cluster)
+        if not pods:
+            return False
+        left, cluster.held = capacity_buffers.place(cluster, rooms, pods)
+        by_class: dict[str, list[Pod]] = {}
+        for pod in left:
+            by_class.setdefault(pod.compute_class or _NO_CLASS, []).append(pod)
+        for name, units in sorted(by_class.items()):
+            if name not in growing:
+                self._serve(cluster, (), name, units)
+        return bool(left)
 
     def _serve(
-        self, cluster: Cluster, coming: Sequence[Group], name: str, pods: Sequence[Pod]
-    ) -> None:
+        self, cluster: Cluster, rooms: Sequence[Room], name: str, pods: Sequence[Pod]
+    ) -> bool:
+        """Get nodes for the pods of a class; return whether nodes were requested."""
         now = time.monotonic()
         if now < self._paused.get(name, 0.0):
-            return
+            return True  # a request has just failed
         klass = cluster.classes.get(name)
         if name and klass is None:
             self._events.unknown_class(name, pods)
-            return
+            return False
         scan = Scan(
             klass=klass,
             pools=cluster.pools,
@@ -103,11 +130,10 @@ class Autoscaler:
             zones=self._ctx.spec.zones,
             ask=self._ask,
         )
-        seen = {node.name for node in cluster.nodes}
-        rooms = [*cluster.young, *(room for group in coming for room in _rooms(group, seen))]
         verdicts = plan(scan, self._rungs_for(cluster, klass), pods, rooms)
         for verdict in verdicts:
             self._act(name, verdict)
+        return any(verdict.kind in {"requested", "failed"} for verdict in verdicts)
 
     def _rungs_for(self, cluster: Cluster, klass: Class | None):
         def rungs(pod: Pod) -> Sequence[Rung]:
@@ -118,8 +144,11 @@ class Autoscaler:
         return rungs
 
     def _ask(self, found: Sequence[Offer]) -> tuple[Answer, Offer]:
-        """Ask for the first offer that can be had."""
+        """Request the first available offer."""
         first = found[0]
+        absent = missing_image(self._ctx.paths, self._ctx.spec.project, first.rung.rule)
+        if absent is not None:
+            return absent, first
         if first.rung.wait_seconds > 0:
             return self._enqueue(found), first
         answer: Answer | None = None
@@ -136,7 +165,7 @@ class Autoscaler:
         return answer, first
 
     def _forms(self, offer: Offer) -> list[nodes.NodeShape]:
-        """Return the shapes to ask for in turn: AnyBestEffort tries reservations first."""
+        """Return the shapes to request in order; AnyBestEffort tries reservations first."""
         shape = self._named(offer)
         if not offer.rung.any_reservation:
             return [shape]
@@ -157,7 +186,7 @@ class Autoscaler:
         return [*forms, shape]
 
     def _named(self, offer: Offer) -> nodes.NodeShape:
-        """Return the shape with the pool it goes to; each slice is a pool of its own."""
+        """Return the shape with its node pool; each slice has its own pool."""
         if offer.pool is not None or offer.hosts == 1:
             return offer.shape
         unique = self._provisioner.new_names(offer.shape, 1)[0].rpartition("-")[2]
@@ -191,21 +220,18 @@ class Autoscaler:
 
     def _act(self, name: str, verdict: Verdict) -> None:
         if verdict.kind == "requested" and verdict.offer is not None:
-            for pod in verdict.pods:
-                self._events.triggered(pod, verdict.offer)
+            self._events.triggered(verdict.pods, verdict.offer)
         elif verdict.kind == "failed" and verdict.offer is not None and verdict.answer is not None:
             rules = self._ctx.rules
             pause = rules.scaled("rung.stockout.detect")
             self._paused[name] = time.monotonic() + pause
             self._cool(name, verdict.offer.rung, verdict.offer.zone, verdict.answer)
-            for pod in verdict.pods:
-                self._events.failed(pod, verdict.offer, verdict.answer)
+            self._events.failed(verdict.pods, verdict.offer, verdict.answer)
         else:
-            for pod in verdict.pods:
-                self._events.not_triggered(pod, verdict.message)
+            self._events.not_triggered(verdict.pods, verdict.message)
 
     def _gave_up(self, group: Group, answer: Answer) -> None:
-        """Cool a rung down whose capacity was waited for in vain."""
+        """Start the cooldown of a rung whose capacity did not arrive in time."""
         klass = self._state.classes().get(group.shape.compute_class or _NO_CLASS)
         rungs = klass.rungs if klass else ()
         rung = next((each for each in rungs if each.index == group.rung), None)

@@ -1,8 +1,10 @@
-"""What the autoscaler tells people: events on pods, conditions on classes, the timeline."""
+"""The autoscaler's reports: events on pods, conditions on compute classes, the timeline."""
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
+from gke_inference.catalogue.versions import ApiKind, api
 from twin.cluster.autoscaler.pods import Pod
 from twin.cluster.autoscaler.rungs import Class, Offer
 from twin.cluster.autoscaler.state import Cluster
@@ -14,10 +16,11 @@ from twin.world.capacity import Answer
 _LOG = logging.getLogger(__name__)
 _KEPT = 10_000
 _MAX_NODES = 1000
+_BUFFER = api("capacity_buffer")
 
 
 class EventRecorder:
-    """Writes each fact once."""
+    """A writer that reports each fact once."""
 
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
@@ -26,7 +29,7 @@ class EventRecorder:
         self._health: dict[str, tuple[str, str]] = {}
 
     def pending(self, pod: Pod) -> None:
-        """Note in the timeline that a pod has no node."""
+        """Record in the timeline that a pod has no node."""
         if pod.uid in self._pending:
             return
         if len(self._pending) > _KEPT:
@@ -40,8 +43,8 @@ class EventRecorder:
             compute_class=pod.compute_class,
         )
 
-    def triggered(self, pod: Pod, offer: Offer) -> None:
-        """Say that nodes are coming for a pod."""
+    def triggered(self, pods: Sequence[Pod], offer: Offer) -> None:
+        """Report that nodes are being created for pods."""
         limit = _MAX_NODES
         if offer.pool is not None:
             limit = offer.pool.max_per_zone or offer.pool.max_total or _MAX_NODES
@@ -50,31 +53,47 @@ class EventRecorder:
             f"{self._ctx.spec.project}/zones/{offer.zone}/instanceGroups/gke-{self._ctx.spec.name}-"
             f"{offer.shape.pool}-grp 0->{offer.hosts} (max: {limit})}}]"
         )
-        self._event(pod, "Normal", "TriggeredScaleUp", text)
+        self._events(pods, "TriggeredScaleUp", text)
 
-    def failed(self, pod: Pod, offer: Offer, answer: Answer) -> None:
-        """Say that the world had no machine."""
-        what = "GCE quota exceeded" if answer.outcome == "quota" else "GCE out of resources"
+    def failed(self, pods: Sequence[Pod], offer: Offer, answer: Answer) -> None:
+        """Report that no machine was available. There is no such event about a buffer."""
+        kinds = {"quota": "GCE quota exceeded", "not-found": "GCE resource not found"}
+        what = kinds.get(answer.outcome, "GCE out of resources")
         text = (
             f"Node scale up in zones {offer.zone} associated with this pod failed: {what}. "
             f"Pod is at risk of not being scheduled. ({answer.code}: {answer.message})"
         )
-        self._event(pod, "Warning", "FailedScaleUp", text)
+        for pod in pods:
+            if pod.buffer is None:
+                self._event(pod, "Warning", "FailedScaleUp", text)
 
-    def not_triggered(self, pod: Pod, message: str) -> None:
-        """Say why no node is coming."""
-        self._event(pod, "Normal", "NotTriggerScaleUp", message)
+    def not_triggered(self, pods: Sequence[Pod], message: str) -> None:
+        """Report why no node is created."""
+        self._events(pods, "NotTriggerScaleUp", message)
 
     def unknown_class(self, name: str, pods: Sequence[Pod]) -> None:
-        """Say that pods name a class that does not exist."""
+        """Report that pods name a class that does not exist."""
         text = f"pod didn't trigger scale-up: compute class {name} does not exist"
-        for pod in pods:
-            self._event(pod, "Normal", "NotTriggerScaleUp", text)
+        self._events(pods, "NotTriggerScaleUp", text)
 
     def evicted(self, pod: JsonObject, reason: str, text: str) -> None:
-        """Say why a running pod must go."""
+        """Report why a running pod is removed."""
         meta: JsonObject = pod["metadata"]
         self._post(meta["namespace"], meta["name"], meta["uid"], "Warning", reason, text)
+
+    def _events(self, pods: Sequence[Pod], reason: str, text: str) -> None:
+        """Report a fact about each pod; about units of a buffer, report it once on the buffer."""
+        units: dict[str, list[Pod]] = {}
+        for pod in pods:
+            if pod.buffer is None:
+                self._event(pod, "Normal", reason, text)
+            else:
+                units.setdefault(pod.uid.rpartition("-")[0], []).append(pod)
+        for uid, found in units.items():
+            first, number = found[0], len(found)
+            about = f"capacity buffer {number} fake pods {text.removeprefix('pod ')}"
+            buffer = replace(first, uid=uid, name=str(first.buffer))
+            self._event(buffer, "Normal", reason, about)
 
     def _event(self, pod: Pod, kind: str, reason: str, text: str) -> None:
         if self._last.get(pod.uid) == reason + text:
@@ -82,18 +101,30 @@ class EventRecorder:
         if len(self._last) > _KEPT:
             self._last.clear()
         self._last[pod.uid] = reason + text
-        self._post(pod.namespace, pod.name, pod.uid, kind, reason, text)
+        about = None if pod.buffer is None else _BUFFER
+        self._post(pod.namespace, pod.name, pod.uid, kind, reason, text, about)
 
-    def _post(self, namespace: str, name: str, uid: str, kind: str, reason: str, text: str) -> None:
+    def _post(
+        self,
+        namespace: str,
+        name: str,
+        uid: str,
+        kind: str,
+        reason: str,
+        text: str,
+        about: ApiKind | None = None,
+    ) -> None:
         pod = {"metadata": {"namespace": namespace, "name": name, "uid": uid}}
         body = pod_event(pod, "cluster-autoscaler", kind, reason, text)
+        if about is not None:
+            body["involvedObject"] |= {"apiVersion": about.api_version, "kind": about.kind}
         try:
             self._ctx.kube.post(f"/api/v1/namespaces/{namespace}/events", body)
         except KubeError as error:
             _LOG.debug("event of %s/%s: %s", namespace, name, error)
 
     def conditions(self, cluster: Cluster) -> None:
-        """Write the condition Health of each class (rule rung.health)."""
+        """Write the Health condition of each class (rule rung.health)."""
         for klass in cluster.classes.values():
             status, reason, message = health(klass, cluster)
             if self._health.get(klass.name) == (status, message):
@@ -116,7 +147,7 @@ class EventRecorder:
 
 
 def health(klass: Class, cluster: Cluster) -> tuple[str, str, str]:
-    """Return (status, reason, message) of a class's condition Health."""
+    """Return (status, reason, message) of a class's Health condition."""
     for rung in klass.rungs:
         for pool in rung.pools:
             if pool not in cluster.pools:

@@ -1,7 +1,8 @@
-"""Active migration: work moves to a better rung when that has capacity again.
+"""Active migration: move workloads to a better rung when it has capacity again.
 
-For a class with `activeMigration.optimizeRulePriority`: bring up the better node first, then cordon
-the worse one, evict its pods (disruption budgets hold), and remove it. One move at a time.
+For a class with `activeMigration.optimizeRulePriority`: create the better node first, then cordon
+the worse one, evict its pods (subject to disruption budgets), and remove it. Only one move runs at
+a time.
 """
 
 import time
@@ -22,18 +23,18 @@ IsCooling = Callable[[str, Rung], bool]
 
 @dataclass
 class Move:
-    """One move under way."""
+    """A move in progress."""
 
     source: str
-    """Key of the group that is left."""
+    """Key of the group of nodes that the move empties."""
     target: frozenset[str]
-    """Names of the nodes that must be Ready first; empty if there is room on existing ones."""
+    """Names of the nodes that must be Ready first; empty if existing nodes have room."""
     rung: Rung
     started: bool = False
 
 
 def position(klass: Class, node: Node) -> int | None:
-    """Return a node's place in the order of its class, 0 the best; None if it is on no rung."""
+    """Return the index of a node's rung in its class, 0 for the best; None if it is on no rung."""
     written = node.annotations.get(nodes.RUNG_ANNOTATION)
     for place, rung in enumerate(klass.rungs):
         if node.pool in rung.pools or (written is not None and int(written) == rung.index):
@@ -44,7 +45,7 @@ def position(klass: Class, node: Node) -> int | None:
 def better(
     klass: Class, cluster: Cluster, place: int, pods: list[Pod], is_cooling: IsCooling
 ) -> list[tuple[Rung, list[Offer]]]:
-    """Return the rungs above a place that could hold some pods, best first, and their offers."""
+    """Return the rungs above an index that could hold some pods, best first, and their offers."""
     found: list[tuple[Rung, list[Offer]]] = []
     for rung in klass.rungs[:place]:
         if is_cooling(klass.name, rung):
@@ -64,7 +65,7 @@ def better(
 
 
 class Migrations:
-    """Moves work of all classes of a cluster."""
+    """Active migration for all classes of a cluster."""
 
     def __init__(self, ctx: ClusterContext, provisioner: Provisioner) -> None:
         self._ctx = ctx
@@ -73,12 +74,12 @@ class Migrations:
         self._next: dict[str, float] = {}
 
     def scan(self, cluster: Cluster, waiting: Set[str], is_cooling: IsCooling) -> bool:
-        """Do the next step of each class; say whether a move is under way.
+        """Do the next step of each class; return whether a move is in progress.
 
         Args:
-            cluster: as it is now.
-            waiting: classes with pods that have no node: they come first.
-            is_cooling: whether a rung of a class met a stock-out a while ago.
+            cluster: current state.
+            waiting: classes with pending pods, which take precedence.
+            is_cooling: returns whether a rung of a class is in its cooldown.
         """
         now = time.monotonic()
         for klass in cluster.classes.values():
@@ -114,7 +115,7 @@ class Migrations:
     def _make_room(
         self, cluster: Cluster, klass: Class, rung: Rung, found: list[Offer], pods: list[Pod]
     ) -> frozenset[str] | None:
-        """Return the nodes to wait for; None if the rung has nothing."""
+        """Return the nodes to wait for; None if the rung has no capacity."""
         place = klass.rungs.index(rung)
         rooms = [
             node.room()

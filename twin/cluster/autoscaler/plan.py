@@ -1,6 +1,6 @@
 """One scan's decisions for one compute class: which rung, which zone, how many nodes. Pure.
 
-The world is asked through a function, so that tests decide what it answers.
+Capacity is requested through a function, so that tests can decide the answer.
 """
 
 from collections import Counter
@@ -14,16 +14,16 @@ from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.world.capacity import Answer
 
 Ask = Callable[[Sequence[Offer]], tuple[Answer, Offer]]
-"""Asks for the first of some offers that can be had; returns the answer and its offer."""
+"""Requests the first available offer; returns the answer and its offer."""
 
 
 @dataclass
 class Verdict:
-    """What was decided for some pods."""
+    """The decision for some pods."""
 
     kind: Literal["requested", "failed", "refused", "waiting"]
-    """requested: nodes are coming; failed: the world had nothing; refused: no rung can hold the
-    pod; waiting: every rung that could is cooling down."""
+    """requested: nodes are being created; failed: no capacity is available; refused: no rung can
+    hold the pod; waiting: every suitable rung is in its cooldown."""
     pods: list[Pod]
     offer: Offer | None = None
     answer: Answer | None = None
@@ -31,28 +31,28 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """The reasons as the cluster autoscaler writes them."""
+        """The reasons in the format of the cluster autoscaler."""
         listed = ", ".join(f"{count} {why}" for why, count in sorted(self.reasons.items()))
         return f"pod didn't trigger scale-up: {listed or 'no rung'}"
 
 
 @dataclass
 class Scan:
-    """What one scan knows about a class, and what it has decided so far."""
+    """The input of a scan for one class, and its decisions so far."""
 
     klass: Class | None
     pools: Mapping[str, PoolSpec]
     pool_counts: dict[str, dict[str, int]]
-    """Nodes, coming ones included, by pool and zone; kept up to date while planning."""
+    """Nodes by pool and zone, including those being created; updated during planning."""
     cooling: Mapping[int, float]
-    """Until when a rung is not tried, by its index."""
+    """End of each rung's cooldown, by its index."""
     now: float
     zones: tuple[str, ...]
     ask: Ask
 
 
 def pack(pods: Sequence[Pod], rooms: Sequence[Room]) -> list[Pod]:
-    """Book pods into the rooms they fit in, first fit; return those that fit nowhere."""
+    """Assign pods to rooms, first fit; return those that fit nowhere."""
     left: list[Pod] = []
     for pod in pods:
         fitting = (room for room in rooms if refusal(pod, room) is None)
@@ -67,15 +67,16 @@ def pack(pods: Sequence[Pod], rooms: Sequence[Room]) -> list[Pod]:
 def plan(
     scan: Scan, rungs: Callable[[Pod], Sequence[Rung]], pods: Sequence[Pod], coming: Sequence[Room]
 ) -> list[Verdict]:
-    """Decide for the pods of one class that wait for a node.
+    """Decide for the pending pods of one class.
 
-    The first failed request ends the scan: its rung cools down, and the next scan tries the next.
+    The first failed request ends the scan. Its rung starts a cooldown, and the next scan tries the
+    next rung.
 
     Args:
-        scan: what is known.
-        rungs: that a pod may use, in order.
-        pods: that the scheduler found no node for.
-        coming: nodes that were requested or came up a moment ago.
+        scan: state of the class.
+        rungs: returns the rungs that a pod may use, in order.
+        pods: pods for which the scheduler found no node.
+        coming: nodes that were requested or that became ready a moment ago.
     """
     left = pack(pods, coming)
     verdicts: list[Verdict] = []
@@ -110,6 +111,7 @@ def _signature(pod: Pod) -> object:
         tuple(sorted(pod.selector.items())),
         pod.affinity,
         pod.tolerations,
+        pod.devices,
     )
 
 

@@ -1,12 +1,15 @@
-"""Pods as the autoscaler sees them: what they ask for, where they may run, if they fit. Pure."""
+"""Pods as the autoscaler sees them: requests, placement constraints, and fit. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from types import MappingProxyType
 
 from twin.cluster.base.fields import part, parts, text_map
 from twin.cluster.base.matching import expression_holds, selects
+from twin.cluster.devices import devices as claims
+from twin.cluster.devices.devices import Devices, Request, devices_of
 from twin.cluster.nodes.node_objects import CLASS_LABEL, POOL_LABEL
 from twin.wire.kube import JsonObject
 
@@ -36,7 +39,7 @@ def quantity(text: object) -> float:
     """Return a Kubernetes quantity as a number.
 
     Raises:
-        ValueError: it is no quantity.
+        ValueError: the text is not a quantity.
     """
     match = _QUANTITY.match(str(text))
     if match is None or match[2] not in _FACTORS:
@@ -51,7 +54,7 @@ def amounts(resources: Mapping[str, object]) -> Amounts:
 
 @dataclass(frozen=True)
 class Pod:
-    """A pod that waits for a node, or runs on one."""
+    """A pod that is pending or runs on a node."""
 
     uid: str
     namespace: str
@@ -59,17 +62,21 @@ class Pod:
     requests: Amounts
     selector: dict[str, str]
     affinity: tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]
-    """Required node affinity: any of the terms, each a list of (key, operator, values)."""
+    """Required node affinity: terms, any of which must match, as (key, operator, values)."""
     tolerations: tuple[tuple[str, str, str, str], ...]
-    """(key, operator, value, effect); empty key or effect matches all."""
+    """(key, operator, value, effect); an empty key or effect matches all."""
     compute_class: str | None
     alone_by: tuple[dict[str, str], ...] = ()
-    """Labels of pods it must not share a host with (required anti-affinity by hostname)."""
+    """Labels of pods with which it must not share a host (required anti-affinity by hostname)."""
     alone_in_pool: tuple[JsonObject, ...] = ()
-    """Selectors of pods it must not share a node pool with, as groups that have a slice each."""
+    """Selectors of pods with which it must not share a node pool (groups with one slice each)."""
     labels: dict[str, str] | None = None
+    devices: tuple[Request, ...] = ()
+    """Requests of its claims."""
     node: str | None = None
     daemon: bool = False
+    buffer: str | None = None
+    """Name of the capacity buffer that it is a unit of; the pod then exists only in memory."""
 
     @property
     def key(self) -> str:
@@ -78,7 +85,7 @@ class Pod:
 
 
 def requests_of(spec: JsonObject) -> Amounts:
-    """Return what a pod needs: the sum of its containers, or its largest init container if more."""
+    """Return a pod's requests: the sum of its containers, or the largest init container."""
     total: Amounts = {}
     sidecars: Amounts = {}
     first: Amounts = {}
@@ -108,13 +115,21 @@ def _add(total: Amounts, more: Amounts) -> None:
         total[name] = total.get(name, 0.0) + value
 
 
-def parse(item: JsonObject, default_class: str | None = None, classes: Iterable[str] = ()) -> Pod:
+def parse(
+    item: JsonObject,
+    default_class: str | None = None,
+    classes: Iterable[str] = (),
+    templates: Mapping[str, JsonObject] = MappingProxyType({}),
+    buffer: str | None = None,
+) -> Pod:
     """Return a Pod object as the autoscaler sees it.
 
     Args:
         item: the API object.
-        default_class: of its namespace.
-        classes: that exist; one named `default` is the cluster's default.
+        default_class: default class of its namespace.
+        classes: names of the existing classes; `default` is the cluster's default.
+        templates: claim templates by namespace and name.
+        buffer: name of the capacity buffer that it is a unit of.
     """
     spec: JsonObject = item["spec"]
     meta: JsonObject = item["metadata"]
@@ -154,9 +169,25 @@ def parse(item: JsonObject, default_class: str | None = None, classes: Iterable[
             if term.get("topologyKey") == POOL_LABEL
         ),
         labels=text_map(meta, "labels"),
+        devices=_claimed(spec, meta["namespace"], templates),
         node=spec.get("nodeName"),
         daemon=daemon,
+        buffer=buffer,
     )
+
+
+def _claimed(
+    spec: JsonObject, namespace: str, templates: Mapping[str, JsonObject]
+) -> tuple[Request, ...]:
+    """Return what a pod claims; a claim that is not known here can be satisfied nowhere."""
+    found: list[Request] = []
+    for claim in parts(spec, "resourceClaims"):
+        template = templates.get(f"{namespace}/{claim.get('resourceClaimTemplateName')}")
+        if template is None:
+            found.append(())
+        else:
+            found += claims.requests_of(part(template["spec"], "spec"))
+    return tuple(found)
 
 
 def _terms(node_affinity: JsonObject) -> tuple[tuple[tuple[str, str, tuple[str, ...]], ...], ...]:
@@ -187,7 +218,7 @@ def _alone_by(anti_affinity: JsonObject) -> tuple[dict[str, str], ...]:
 
 
 def is_unschedulable(item: JsonObject) -> bool:
-    """Say whether the scheduler looked at a pod and found no node for it."""
+    """Return whether the scheduler tried a pod and found no node for it."""
     if item["spec"].get("nodeName") or item["metadata"].get("deletionTimestamp"):
         return False
     status: JsonObject = part(item, "status")
@@ -202,23 +233,49 @@ def is_unschedulable(item: JsonObject) -> bool:
 
 @dataclass
 class Room:
-    """A node, real or planned, with what is left on it."""
+    """A node, real or planned, with its free resources."""
 
     labels: dict[str, str]
     taints: tuple[tuple[str, str, str], ...]
     free: Amounts
     pods: list[Pod]
+    devices_taken: Amounts = field(default_factory=Amounts)
+    """Number of devices taken by DeviceClass."""
 
     def take(self, pod: Pod) -> None:
-        """Book a pod in."""
+        """Assign a pod."""
+        _add(self.devices_taken, self.claimed(pod) or {})
         for name, value in pod.requests.items():
             self.free[name] = self.free.get(name, 0.0) - value
         self.free["pods"] = self.free.get("pods", 0.0) - 1
         self.pods.append(pod)
 
+    def claimed(self, pod: Pod) -> Amounts | None:
+        """Return the devices that a pod's claims would take, or None if too few are left."""
+        available = devices_of(self.labels) if pod.devices else ()
+        taken: Amounts = {}
+        for request in pod.devices:
+            way = self._way(request, available, taken)
+            if way is None:
+                return None
+            _add(taken, way)
+        return taken
+
+    def _way(
+        self, request: Request, available: tuple[Devices, ...], taken: Amounts
+    ) -> Amounts | None:
+        for way in request:
+            for devices in available:
+                name = devices.device_class
+                used = self.devices_taken.get(name, 0) + taken.get(name, 0)
+                number = way.taken(devices, devices.count - int(used))
+                if number is not None:
+                    return {name: float(number)}
+        return None
+
 
 def refusal(pod: Pod, room: Room) -> str | None:
-    """Return why a pod cannot run on a node, in the scheduler's words; None if it can."""
+    """Return why a pod cannot run on a node, in the scheduler's wording; None if it can."""
     if any(room.labels.get(key) != value for key, value in pod.selector.items()) or (
         pod.affinity and not any(_matches(term, room.labels) for term in pod.affinity)
     ):
@@ -229,13 +286,15 @@ def refusal(pod: Pod, room: Room) -> str | None:
     for name, value in sorted(pod.requests.items()):
         if value > room.free.get(name, 0.0) + 1e-9:
             return f"Insufficient {name}"
+    if room.claimed(pod) is None:
+        return "cannot allocate all claims"
     if room.free.get("pods", 0.0) < 1:
         return "Too many pods"
     return None if _may_share(pod, room) else "node(s) didn't match pod anti-affinity rules"
 
 
 def may_share_pool(pod: Pod, room: Room, rooms: Iterable[Room]) -> bool:
-    """Say whether no pod in the pool of a room is one that a pod must not share a pool with."""
+    """Return whether a pod may share the pool of a room with the pods that are there."""
     if not pod.alone_in_pool:
         return True
     pool = room.labels.get(POOL_LABEL)
@@ -262,7 +321,7 @@ def _matches(term: tuple[tuple[str, str, tuple[str, ...]], ...], labels: dict[st
 
 
 def tolerates(pod: Pod, taint: tuple[str, str, str]) -> bool:
-    """Say whether a pod tolerates a taint (key, value, effect)."""
+    """Return whether a pod tolerates a taint (key, value, effect)."""
     key, value, effect = taint
     for t_key, operator, t_value, t_effect in pod.tolerations:
         if t_effect and t_effect != effect:

@@ -1,6 +1,7 @@
-"""Queued provisioning: all nodes of a ProvisioningRequest come together, or none does.
+"""Queued provisioning: create all nodes of a ProvisioningRequest together, or none.
 
-Rules: queued.*, node.create.flex-start. Nodes are of a pool with queued provisioning, in one zone.
+Rules: queued.*, node.create.flex-start. The nodes belong to a pool with queued provisioning, in one
+zone.
 """
 
 import math
@@ -23,12 +24,12 @@ CLASS = "queued-provisioning.gke.io"
 
 
 class _RefusedError(Exception):
-    """A request that no nodes can serve."""
+    """The request cannot be satisfied by any nodes."""
 
 
 @dataclass
 class _Request:
-    """A request that waits for nodes, or has them."""
+    """A request that waits for nodes or has them."""
 
     item: JsonObject
     group: Group | None = None
@@ -46,7 +47,7 @@ class QueuedRequests:
         self._known: dict[str, _Request] = {}
 
     def scan(self, cluster: Cluster) -> None:
-        """Advance every request, and record in `cluster` the nodes that are booked."""
+        """Advance every request, and record the reserved nodes in `cluster`."""
         items = {
             item["metadata"]["uid"]: item
             for item in cluster.requests
@@ -69,7 +70,7 @@ class QueuedRequests:
         }
 
     def _first_seen(self, cluster: Cluster, item: JsonObject) -> _Request:
-        """Return a request with the nodes that an autoscaler before a restart brought up for it."""
+        """Return a request with the nodes created for it before the autoscaler restarted."""
         known = _Request(item, conditions=_conditions(item))
         uid = item["metadata"]["uid"]
         own = [node for node in cluster.nodes if node.annotations.get(REQUEST_ANNOTATION) == uid]
@@ -88,7 +89,7 @@ class QueuedRequests:
         return known
 
     def _count(self, cluster: Cluster, item: JsonObject) -> float:
-        """Return the nodes that a request is for; infinity for one that no pool can serve."""
+        """Return the number of nodes that a request needs; infinity if no pool can provide them."""
         try:
             return self._wanted(cluster, item)[1]
         except _RefusedError:
@@ -129,16 +130,16 @@ class QueuedRequests:
             self._report(known, "BookingExpired", "BookingExpired", message)
 
     def _drop(self, known: _Request) -> None:
-        """Give up what a deleted request waits for; nodes that are there go when they are empty."""
+        """Cancel the pending nodes of a deleted request; existing nodes are removed when empty."""
         group = known.group
         if group is not None and group.key in self._provisioner.groups:
             self._provisioner.cancel(group)
 
     def _wanted(self, cluster: Cluster, item: JsonObject) -> tuple[PoolSpec, int]:
-        """Return the pool that a request is for, and the nodes that its pods fill.
+        """Return the pool of a request, and the number of nodes that its pods need.
 
         Raises:
-            _RefusedError: There is none, or it is too small.
+            _RefusedError: No such pool exists, or it is too small.
         """
         pools: set[str] = set()
         total = 0
@@ -161,10 +162,10 @@ class QueuedRequests:
         return found, total
 
     def _check_room(self, cluster: Cluster, pool: PoolSpec, count: int) -> None:
-        """Count the nodes that a pool has, and those that other requests wait for.
+        """Count the nodes of a pool, including those for which other requests wait.
 
         Raises:
-            _RefusedError: There is no room for more of them.
+            _RefusedError: The pool cannot have more nodes.
         """
         if pool.max_total is None:
             return
@@ -214,10 +215,10 @@ class QueuedRequests:
 
 
 def _pods_per_node(needs: Amounts, pool: PoolSpec) -> int:
-    """Return how many pods a node of a pool holds.
+    """Return the number of pods that fit on a node of a pool.
 
     Raises:
-        _RefusedError: None fits.
+        _RefusedError: No pod fits.
     """
     free = room_of(pool.shape, pool.zones[0]).free
     fits = [int(free.get(name, 0.0) // amount) for name, amount in needs.items() if amount > 0]

@@ -1,4 +1,4 @@
-"""Compute classes as ordered rungs, and which nodes a rung would make for a pod. Pure."""
+"""Compute classes as ordered rungs, and the nodes that a rung can create for a pod. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from gke_inference.catalogue.quotas import boot_disk
 from twin.cluster.autoscaler.pods import Amounts, Pod, Room, amounts, refusal
 from twin.cluster.base.fields import part, parts
+from twin.cluster.devices.devices import claims_interfaces_only
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.node_objects import NodeShape
 from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.wire.kube import JsonObject
+from twin.world.capacity import reservation_of
 from twin.world.machines import (
     Machine,
     Provisioning,
@@ -21,9 +23,10 @@ from twin.world.machines import (
     offered_in,
     slice_hosts,
 )
+from twin.world.node_networks import has_network_profile, network_labels
 
 ANYWAY = -1
-"""Index of the rung that `whenUnsatisfiable: ScaleUpAnyway` stands for."""
+"""Index of the rung for `whenUnsatisfiable: ScaleUpAnyway`."""
 _AUTOPILOT_PODS = 32  # rule `node.max-pods`
 
 
@@ -32,25 +35,25 @@ class Rung:
     """One rule of a compute class."""
 
     index: int
-    """Position in the class as it is written, from 0."""
+    """Position in the class as written, from 0."""
     rule: JsonObject
     provisioning: Provisioning
     zones: tuple[str, ...]
-    """In the order in which they are tried; empty for manual pools, which have their own."""
+    """In the order in which they are tried; empty for manual pools, which have their own zones."""
     reservations: tuple[tuple[str, str], ...] = ()
-    """(name, zone) of Specific reservations."""
+    """(reservation, zone) of Specific reservations, as `capacity.yaml` names them."""
     any_reservation: bool = False
     wait_seconds: float = 0.0
-    """How long capacity is waited for, on Google's clock; 0 answers at once."""
+    """Time to wait for capacity, in seconds of Google's clock; 0 for no wait."""
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """Names of the hand-made pools it stands for."""
+        """Names of its manually created pools."""
         return tuple(self.rule.get("nodepools") or ())
 
     @property
     def title(self) -> str:
-        """What people call it, such as `tpu-v6e-slice 2x2 reservation`."""
+        """Human-readable name, such as `tpu-v6e-slice 2x2 reservation`."""
         if self.index == ANYWAY:
             return "any node (ScaleUpAnyway)"
         if self.pools:
@@ -88,13 +91,13 @@ def parse_class(
     flex_wait: float,
     price: Callable[[JsonObject], float] | None = None,
 ) -> Class:
-    """Return a ComputeClass object as rungs in the order in which they are tried.
+    """Return the rungs of a ComputeClass object in the order in which they are tried.
 
     Args:
         item: the API object.
-        cluster_zones: where nodes may be if a rule says nothing.
-        flex_wait: seconds a flex-start rule waits that does not say how long.
-        price: of a rule; the cheapest of equal priorityScore is tried first.
+        cluster_zones: zones for rules that name none.
+        flex_wait: wait for flex-start rules that set none, in seconds.
+        price: returns the price of a rule; with equal priorityScore, the cheapest is tried first.
     """
     spec: JsonObject = item["spec"]
     defaults: JsonObject = part(part(spec, "priorityDefaults"), "location")
@@ -128,8 +131,9 @@ def _rung(index: int, rule: JsonObject, zones: tuple[str, ...], flex_wait: float
     flex = bool(part(rule, "flexStart").get("enabled"))
     wait = float(rule.get("capacityCheckWaitTimeSeconds") or (flex_wait if flex else 0.0))
     reservations: JsonObject = part(rule, "reservations")
+    # a rule names the project of a reservation only if it is another one
     specific = tuple(
-        (str(entry["name"]), zone)
+        (reservation_of(str(entry["name"]), entry.get("project")), zone)
         for entry in parts(reservations, "specific")
         for zone in entry.get("zones") or zones
     )
@@ -154,7 +158,7 @@ def _rung(index: int, rule: JsonObject, zones: tuple[str, ...], flex_wait: float
 
 @dataclass(frozen=True)
 class Offer:
-    """One thing a rung could bring up: nodes of a shape in a zone."""
+    """Nodes that a rung can create: a shape in a zone."""
 
     rung: Rung
     shape: NodeShape
@@ -173,16 +177,18 @@ def room_of(shape: NodeShape, zone: str) -> Room:
 def offers(
     rung: Rung, pod: Pod, klass: Class | None, pools: Mapping[str, PoolSpec]
 ) -> tuple[list[Offer], list[str]]:
-    """Return what a rung could bring up for a pod, best first, and otherwise why not.
+    """Return a rung's offers for a pod, best first, or the reasons why it has none.
 
     Args:
-        rung: of the class.
-        pod: that needs a node.
-        klass: None for nodes outside a class (Autopilot).
-        pools: hand-made pools by name.
+        rung: rung of the class.
+        pod: pending pod.
+        klass: compute class; None for nodes without a class (Autopilot).
+        pools: manually created pools by name.
     """
     if rung.pools:
         return _pool_offers(rung, pod, pools)
+    if pod.devices and (klass is None or not claims_interfaces_only(pod.devices)):
+        return [], ["node pool auto-creation supports no device claims"]
     if klass is not None and not klass.auto_creation and rung.index != ANYWAY:
         return [], ["node pool auto-creation is disabled in the compute class"]
     refusals: list[str] = []
@@ -267,7 +273,7 @@ def _machines(rule: JsonObject, requests: Amounts) -> list[Machine]:
 
 
 def _check_disks(item: Machine, disk: str, storage: JsonObject) -> None:
-    """Refuse disks that the machine cannot have (rules cloud.boot-disk and rung.image-disk.tpu)."""
+    """Reject unsupported disks (rules cloud.boot-disk and rung.image-disk.tpu)."""
     usual = boot_disk(item.name)[0]
     if item.accelerator and (disk == "pd-standard" or usual not in (disk, "pd-balanced")):
         raise UnknownMachineError(f"{item.name} does not boot from {disk}")
@@ -305,7 +311,11 @@ def _shape(rung: Rung, item: Machine, klass: Class | None) -> tuple[NodeShape, i
         boot_disk_type=disk,
         boot_disk_gib=int(storage.get("bootDiskSize") or 100),
         image_type=config.get("imageType") or "cos_containerd",
-        labels={**part(config, "nodeLabels"), **part(rule, "nodeLabels")},
+        labels={
+            **part(config, "nodeLabels"),
+            **part(rule, "nodeLabels"),
+            **_networks(item, rule, config),
+        },
         taints=tuple((t["key"], t.get("value", ""), t["effect"]) for t in taints),
         max_pods=int(rule.get("maxPodsPerNode") or (110 if klass else _AUTOPILOT_PODS)),
         driver_version=gpu.get("driverVersion") or "default",
@@ -313,14 +323,23 @@ def _shape(rung: Rung, item: Machine, klass: Class | None) -> tuple[NodeShape, i
         gpu_shared_clients=int(sharing.get("maxSharedClientsPerGPU") or 1),
         spot_taint=True,
         auto_created=True,
-        # always on for the nodes of Autopilot
+        # always on for Autopilot nodes
         image_streaming=klass is None or bool(part(config, "imageStreaming").get("enabled")),
     )
     return shape.in_pool(pool_name(shape, hosts)), hosts
 
 
+def _networks(item: Machine, rule: JsonObject, config: JsonObject) -> dict[str, str]:
+    """Return the labels of the networks that a rule asks for (rule network.profile)."""
+    profile = rule.get("acceleratorNetworkProfile")
+    if profile and not has_network_profile(item):
+        raise UnknownMachineError(f"{item.name} supports no accelerator network profile")
+    has_driver = bool(part(part(config, "dra"), "networking").get("enabled"))
+    return network_labels(profile, has_driver=has_driver)
+
+
 def pool_name(shape: NodeShape, hosts: int) -> str:
-    """Return the name of the pool GKE would create for such nodes; slices get one each later."""
+    """Return the name of the pool that GKE would create; each slice gets its own later."""
     suffix = {"on-demand": "", "spot": "-spot", "flex-start": "-flex", "reservation": "-res"}
     name = f"nap-{shape.machine.name}"
     if hosts > 1:
@@ -334,7 +353,7 @@ def anyway_rung(zones: tuple[str, ...]) -> Rung:
 
 
 def autopilot_rung(pod: Pod, zones: tuple[str, ...]) -> Rung:
-    """Return the rung Autopilot makes up from a pod's selectors when it names no class."""
+    """Return the rung that Autopilot derives from the selectors of a pod without a class."""
     wanted = pod.selector
     rule: JsonObject = {"machineFamily": "e2"}
     provisioning: Provisioning = "on-demand"

@@ -1,4 +1,4 @@
-"""Nodes that go: empty ones after a delay, and those whose machine the world takes away."""
+"""Scale-in: removes empty nodes after a delay, and nodes whose machine is withdrawn."""
 
 import math
 import time
@@ -23,7 +23,7 @@ class _Notice:
 
 
 class Shrinker:
-    """Removes nodes."""
+    """The removal of nodes."""
 
     def __init__(self, ctx: ClusterContext, provisioner: Provisioner) -> None:
         self._ctx = ctx
@@ -34,7 +34,7 @@ class Shrinker:
         self._gone: set[str] = set()
 
     def scan(self, cluster: Cluster, coming: Iterable[Group]) -> bool:
-        """Remove what is due; say whether a node is about to go."""
+        """Remove the nodes that are due; return whether another is about to be removed."""
         by_group: dict[str, list[Node]] = {}
         names: set[str] = set()
         for node in cluster.nodes:
@@ -54,7 +54,7 @@ class Shrinker:
                 self._provisioner.remove(node.item, message)
                 self._gone.add(node.name)
 
-    # -- the world takes machines away
+    # -- withdrawn machines
 
     def _take_away(self, by_group: dict[str, list[Node]], coming: Iterable[Group]) -> None:
         now = time.monotonic()
@@ -105,13 +105,14 @@ class Shrinker:
             if error.status != 404:
                 raise
 
-    # -- nobody needs them
+    # -- unneeded nodes
 
     def _remove_empty(self, cluster: Cluster, by_group: dict[str, list[Node]]) -> None:
         now = time.monotonic()
         idle: dict[str, float] = {}
         for key, group in by_group.items():
-            if key in self._notices or key in cluster.booked or not self._may_go(cluster, group):
+            kept = key in cluster.booked or key in cluster.held
+            if key in self._notices or kept or not self._may_go(cluster, group):
                 continue
             if all(node.empty for node in group) and not self._is_awaited(cluster, group):
                 idle[key] = self._empty_since.get(key, now)
@@ -123,7 +124,7 @@ class Shrinker:
 
     @staticmethod
     def _is_awaited(cluster: Cluster, group: list[Node]) -> bool:
-        """Say whether a pod that has no node yet will be put here: the scheduler takes its time."""
+        """Return whether a pod that is not yet scheduled is expected on this node."""
         rooms = [node.room() for node in group]
         waiting = cluster.unschedulable
         return any(refusal(pod, room) is None for room in rooms for pod in waiting)

@@ -1,4 +1,4 @@
-"""What the autoscaler knows of its cluster at one moment, read from watches and pool files."""
+"""A snapshot of the cluster for the autoscaler, from watches and pool files."""
 
 import logging
 import threading
@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
+from gke_inference.catalogue.versions import api
 from twin.cluster.autoscaler import pods as autoscaler_pods
 from twin.cluster.autoscaler.pods import DEFAULT_CLASS_LABEL, Pod, Room, amounts
 from twin.cluster.autoscaler.rungs import Class, Rung, autopilot_rung, parse_class
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.base.informer import Informer
+from twin.cluster.controlplane.bootstrap import has_kind
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes import pool_spec
 from twin.cluster.nodes.pool_spec import PoolSpec
@@ -23,7 +25,9 @@ _LOG = logging.getLogger(__name__)
 _YOUNG_SECONDS = 30.0  # of real time: a busy machine's scheduler may take that long to look
 _PODS_KEPT = 20_000
 _FINISHED = {"Succeeded", "Failed"}
+_TEMPLATES = "/apis/resource.k8s.io/v1/resourceclaimtemplates"
 _REQUESTS = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
+_BUFFER = api("capacity_buffer")
 
 
 @dataclass
@@ -51,17 +55,17 @@ class Node:
 
     @property
     def group(self) -> str:
-        """Key of the group it came with; its own name for a node alone."""
+        """Key of its group; the node's own name if it is not in a group."""
         return self.annotations.get(nodes.GROUP_ANNOTATION, self.name)
 
     @property
     def pool(self) -> str:
-        """Name of its pool."""
+        """Name of its node pool."""
         return self.labels.get(nodes.POOL_LABEL, "")
 
     @property
     def zone(self) -> str:
-        """Zone it is in."""
+        """Its zone."""
         return self.labels.get("topology.kubernetes.io/zone", "")
 
     @property
@@ -71,11 +75,11 @@ class Node:
 
     @property
     def usable(self) -> bool:
-        """Whether it is Ready and takes new pods."""
+        """Whether it is Ready and accepts new pods."""
         return is_ready(self.item) and not self.item["spec"].get("unschedulable")
 
     def room(self) -> Room:
-        """Return what is left on it."""
+        """Return its free resources."""
         taints = tuple(
             (t["key"], t.get("value", ""), t["effect"])
             for t in parts(self.item["spec"], "taints")
@@ -83,7 +87,9 @@ class Node:
             if not t["key"].startswith("node.kubernetes.io/")
         )
         status: JsonObject = part(self.item, "status")
-        room = Room(self.labels, taints, amounts(part(status, "allocatable")), [])
+        # it counts with the GPUs that it reports once its driver is installed
+        offered = {**nodes.promised_devices(self.item), **part(status, "allocatable")}
+        room = Room(self.labels, taints, amounts(offered), [])
         for pod in self.pods:
             room.take(pod)
         return room
@@ -91,7 +97,7 @@ class Node:
 
 @dataclass
 class Cluster:
-    """One moment of a cluster."""
+    """A snapshot of a cluster."""
 
     unschedulable: list[Pod]
     nodes: list[Node]
@@ -102,16 +108,22 @@ class Cluster:
     autopilot: bool
     zones: tuple[str, ...]
     orphans: list[JsonObject] = field(default_factory=list[JsonObject])
-    """Pods on nodes that are not there."""
-    young: list[Room] = field(default_factory=list[Room])
-    """Nodes that came up a moment ago: the scheduler may not have looked at them yet."""
+    """Pods on nodes that do not exist."""
+    young: dict[str, Room] = field(default_factory=dict[str, Room])
+    """Nodes that became ready a moment ago; the scheduler might not have considered them yet."""
     requests: list[JsonObject] = field(default_factory=list[JsonObject])
     """ProvisioningRequests."""
     booked: Set[str] = frozenset()
-    """Keys of groups of nodes that a ProvisioningRequest keeps for its pods."""
+    """Keys of node groups that a ProvisioningRequest reserves for its pods."""
+    buffers: list[JsonObject] = field(default_factory=list[JsonObject])
+    """CapacityBuffers."""
+    held: Set[str] = frozenset()
+    """Keys of node groups that hold units of a capacity buffer."""
+    default_classes: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    """Default class of each namespace."""
 
     def rungs_without_class(self, pod: Pod) -> list[Rung]:
-        """Return what serves a pod outside any class: pools with autoscaling, Autopilot's nodes."""
+        """Return the rungs for pods without a class: autoscaled pools and Autopilot's nodes."""
         if self.autopilot:
             return [autopilot_rung(pod, self.zones)]
         plain = [
@@ -141,6 +153,11 @@ class ClusterState:
         self._namespaces = Informer(watches, "/api/v1/namespaces", self.wake)
         self._classes = Informer(watches, "/apis/cloud.google.com/v1/computeclasses", self.wake)
         self._requests = Informer(watches, _REQUESTS, self.wake)
+        self._templates = Informer(watches, _TEMPLATES, self.wake)
+        path = f"/apis/{_BUFFER.api_version}/capacitybuffers"
+        self._buffers = (
+            Informer(watches, path, self.wake) if has_kind(_BUFFER.kind, ctx.spec.version) else None
+        )
         self._first_seen: dict[str, float] = {}
         self._pool_cache: dict[str, tuple[float, PoolSpec]] = {}
         self._pod_cache: dict[str, Pod] = {}
@@ -148,7 +165,15 @@ class ClusterState:
 
     def start(self, stop: threading.Event) -> bool:
         """Start watching; return False if `stop` was set before everything was listed."""
-        informers = (self._pods, self._nodes, self._namespaces, self._classes, self._requests)
+        informers = (
+            self._pods,
+            self._nodes,
+            self._namespaces,
+            self._classes,
+            self._requests,
+            self._templates,
+            *([self._buffers] if self._buffers is not None else []),
+        )
         for informer in informers:
             informer.start(stop)
         while not all(informer.synced.is_set() for informer in informers):
@@ -174,21 +199,26 @@ class ClusterState:
         return {item["metadata"]["name"] for item in self._nodes.items()}
 
     def read(self, coming: Iterable[Group]) -> Cluster:
-        """Return the cluster as it is now."""
+        """Return the current snapshot."""
         classes = self.classes()
         defaults = {
             item["metadata"]["name"]: part(item["metadata"], "labels").get(DEFAULT_CLASS_LABEL)
             for item in self._namespaces.items()
+        }
+        templates = {
+            f"{item['metadata']['namespace']}/{item['metadata']['name']}": item
+            for item in self._templates.items()
         }
         waiting: list[Pod] = []
         placed: dict[str, list[tuple[Pod, JsonObject]]] = {}
         for item in self._pods.items():
             node = item["spec"].get("nodeName")
             if node and part(item, "status").get("phase") not in _FINISHED:
-                placed.setdefault(node, []).append((self._parsed(item), item))
+                placed.setdefault(node, []).append((self._parsed(item, templates), item))
             elif autoscaler_pods.is_unschedulable(item):
                 namespace = item["metadata"]["namespace"]
-                waiting.append(autoscaler_pods.parse(item, defaults.get(namespace), classes))
+                default = defaults.get(namespace)
+                waiting.append(autoscaler_pods.parse(item, default, classes, templates))
         found = [
             Node(item, [p for p, _ in on], [i for _, i in on])
             for item in self._nodes.items()
@@ -204,6 +234,8 @@ class ClusterState:
             autopilot=self._ctx.spec.autopilot,
             zones=self._ctx.spec.zones,
             requests=self._requests.items(),
+            buffers=[] if self._buffers is None else self._buffers.items(),
+            default_classes=defaults,
         )
         names = {node.name for node in found}
         self._first_seen = {n: at for n, at in self._first_seen.items() if n in names}
@@ -212,25 +244,31 @@ class ClusterState:
         ]
         self._count(cluster, coming)
         young = [node for node in found if self._is_young(node)]
-        if waiting:
-            cluster.young = [node.room() for node in young]
+        if waiting or cluster.buffers:
+            cluster.young = {node.name: node.room() for node in young}
         return cluster
 
-    def _parsed(self, item: JsonObject) -> Pod:
-        """Return a placed pod; what matters of it does not change while it lives."""
+    def _parsed(self, item: JsonObject, templates: dict[str, JsonObject]) -> Pod:
+        """Return a scheduled pod; its relevant fields do not change while it exists."""
         uid: str = item["metadata"]["uid"]
-        if uid not in self._pod_cache:
-            if len(self._pod_cache) > _PODS_KEPT:
-                self._pod_cache.clear()
-            self._pod_cache[uid] = autoscaler_pods.parse(item)
-        return self._pod_cache[uid]
+        cached = self._pod_cache.get(uid)
+        if cached is not None:
+            return cached
+        pod = autoscaler_pods.parse(item, templates=templates)
+        if () in pod.devices:  # the template of a claim is not known yet
+            return pod
+        if len(self._pod_cache) > _PODS_KEPT:
+            self._pod_cache.clear()
+        self._pod_cache[uid] = pod
+        return pod
 
     def _is_young(self, node: Node) -> bool:
         if node.item["spec"].get("unschedulable"):
             return False
         now = time.monotonic()
         seen = self._first_seen.setdefault(node.name, now)
-        return now - seen < _YOUNG_SECONDS or not is_ready(node.item)
+        is_new = now - seen < _YOUNG_SECONDS or not is_ready(node.item)
+        return is_new or bool(nodes.promised_devices(node.item))
 
     def _count(self, cluster: Cluster, coming: Iterable[Group]) -> None:
         counts = cluster.pool_counts

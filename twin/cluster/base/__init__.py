@@ -1,1 +1,1 @@
-"""What all controllers of a cluster share: context, watches, fields of objects."""
+"""Shared code of all controllers of a cluster: context, watches, object fields."""

@@ -1,7 +1,7 @@
-"""Serves an API group to the API server's aggregation layer, as metrics adapters do.
+"""API groups served through the API server's aggregation layer, like those of metrics adapters.
 
-Where a program installs an adapter of its own, its registrations stay as it wrote them, and
-`konnectivity` leads the connections to its Service here (rule `metrics.adapter`).
+If a program installs its own adapter, its registrations remain unchanged, and `konnectivity`
+directs connections for its Service to this server (rule `metrics.adapter`).
 """
 
 import json
@@ -30,7 +30,7 @@ _ADAPTER_ROLE = "extension-apiserver-authentication-reader"
 """Role that every server behind the aggregation layer needs before it is registered."""
 _VERSION_PARTS = 3  # apis, group, version
 Answer = Callable[[str, dict[str, str]], JsonObject | None]
-"""Called with path and query; None means no such thing. May raise ValueError."""
+"""Called with path and query; returns None for an unknown resource. Can raise ValueError."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ApiGroup:
 
 
 def other_version(discovery: dict[str, JsonObject], path: str) -> JsonObject | None:
-    """Return an empty resource list for a version of the group that is registered, not served."""
+    """Return an empty resource list for a version that is registered but not served."""
     parts = path.strip("/").split("/")
     if len(parts) != _VERSION_PARTS or f"/apis/{parts[1]}" not in discovery:
         return None
@@ -97,12 +97,12 @@ def note_port(folder: Path, group: str, port: int) -> None:
 
 
 def port_behind(folder: Path, service: JsonObject, registered: list[JsonObject]) -> int | None:
-    """Return where the twin serves a group that is registered with a Service; None for others.
+    """Return the port of a group that is registered with a Service; None for others.
 
     Args:
-        folder: of the cluster.
-        service: the Service.
-        registered: the APIServices of the cluster.
+        folder: folder of the cluster.
+        service: Service of the registration.
+        registered: APIServices of the cluster.
     """
     metadata = service["metadata"]
     for item in registered:
@@ -158,9 +158,9 @@ class ApiExtension:
         server.server_close()
 
     def _register(self, port: int, *, is_left: bool) -> None:
-        """Register this server, unless a program installs an adapter: then withdraw.
+        """Register this server; if a program installs an adapter, remove the registration.
 
-        The program's own registration would otherwise meet fields that another manager owns.
+        Otherwise the program's registration would conflict with fields of another manager.
         """
         name = self._api.group.split(".", 1)[0] + "-metrics"
         target = {"name": name, "namespace": _NAMESPACE, "port": port}

@@ -1,4 +1,4 @@
-"""What every controller of a cluster is given."""
+"""The context of every controller of a cluster."""
 
 import json
 import threading
@@ -18,21 +18,21 @@ _CONNECTIONS = 96  # some twenty watches hold one each; the others are kept open
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What was asked for when the cluster was created."""
+    """The specification with which the cluster was created."""
 
     project: str
     location: str
-    """Region of a regional cluster, zone of a zonal one."""
+    """Region of a regional cluster, or zone of a zonal cluster."""
     name: str
     zones: tuple[str, ...]
-    """Zones its nodes may be in."""
+    """Zones of its nodes."""
     autopilot: bool
     version: str
     uid: str
 
     @property
     def region(self) -> str:
-        """Region the cluster is in."""
+        """Region of the cluster."""
         return self.location if self.location.count("-") == 1 else self.location.rsplit("-", 1)[0]
 
     def save(self, folder: Path) -> None:
@@ -83,6 +83,6 @@ class ClusterContext:
         """Return the path of a program of the twin.
 
         Raises:
-            twin.toolchain.ToolError: it is being prepared in the background; ask again later.
+            twin.toolchain.ToolError: the program is being prepared in the background; retry later.
         """
         return obtain(program)

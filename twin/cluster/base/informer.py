@@ -1,4 +1,4 @@
-"""A collection of the API server, kept in memory by a watch."""
+"""An in-memory copy of an API server collection, updated by a watch."""
 
 import logging
 import threading
@@ -30,7 +30,7 @@ class Informer:
         """Set once the first listing is complete."""
 
     def start(self, stop: threading.Event) -> None:
-        """Watch in a thread of its own until `stop` is set."""
+        """Watch in a separate thread until `stop` is set."""
         name = self._path.rsplit("/", 1)[-1]
         threading.Thread(target=self._run, args=(stop,), name=f"watch-{name}", daemon=True).start()
 
@@ -65,6 +65,6 @@ class Informer:
             self._wake.set()
 
     def items(self) -> list[JsonObject]:
-        """Return the objects as they were last seen; they must not be changed."""
+        """Return the objects as last seen. Do not change them."""
         with self._lock:
             return list(self._items.values())

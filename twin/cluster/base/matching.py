@@ -7,7 +7,7 @@ from twin.wire.kube import JsonObject
 
 
 def selects(selector: JsonObject, labels: Mapping[str, str]) -> bool:
-    """Say whether a selector with `matchLabels` and `matchExpressions` means some labels.
+    """Return whether a selector with `matchLabels` and `matchExpressions` matches some labels.
 
     Raises:
         ValueError: an operator is not one of Kubernetes'.
@@ -24,7 +24,7 @@ def selects(selector: JsonObject, labels: Mapping[str, str]) -> bool:
 def expression_holds(
     key: str, operator: str, values: tuple[str, ...], labels: Mapping[str, str]
 ) -> bool:
-    """Say whether one requirement holds; `Gt` and `Lt` are those of node affinity.
+    """Return whether a requirement holds; `Gt` and `Lt` have their node affinity meaning.
 
     Raises:
         ValueError: the operator is not one of Kubernetes'.
@@ -48,7 +48,7 @@ def expression_holds(
 
 
 def container_port(pod: JsonObject, port: int | str) -> int | None:
-    """Return the number of a container port of a pod; None where no container has that name."""
+    """Return the number of a named container port of a pod; None if no container has it."""
     if isinstance(port, int):
         return port
     for container in parts(pod["spec"], "containers"):

@@ -1,4 +1,4 @@
-"""Where a pod's port really is: programs without a bind flag listen on another port of 127.0.0.1.
+"""Actual ports of pods: programs without a bind flag listen on another port of 127.0.0.1.
 
 `CLUSTER_DIR/podports/NAMESPACE/POD.json` maps such a container port to address and port.
 """
@@ -14,7 +14,7 @@ def _file(folder: Path, namespace: str, name: str) -> Path:
 
 
 def write(folder: Path, namespace: str, name: str, ports: dict[int, tuple[str, int]]) -> None:
-    """Record where the ports of a pod are."""
+    """Record the actual ports of a pod."""
     file = _file(folder, namespace, name)
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_suffix(".tmp")
@@ -23,7 +23,7 @@ def write(folder: Path, namespace: str, name: str, ports: dict[int, tuple[str, i
 
 
 def read(folder: Path, namespace: str, name: str) -> dict[int, tuple[str, int]]:
-    """Return the moved ports of a pod; none where nothing was recorded."""
+    """Return the moved ports of a pod; empty if none are recorded."""
     try:
         stored = json.loads(_file(folder, namespace, name).read_text())
     except (FileNotFoundError, ValueError):
@@ -32,12 +32,12 @@ def read(folder: Path, namespace: str, name: str) -> dict[int, tuple[str, int]]:
 
 
 def remove(folder: Path, namespace: str, name: str) -> None:
-    """Forget the ports of a pod."""
+    """Delete the recorded ports of a pod."""
     _file(folder, namespace, name).unlink(missing_ok=True)
 
 
 def resolve(folder: Path, pod: JsonObject, port: int) -> tuple[str, int]:
-    """Return (address, port) where a container port of a pod can be reached.
+    """Return the (address, port) of a container port of a pod.
 
     Raises:
         LookupError: the pod has no address yet.

@@ -1,4 +1,4 @@
-"""What controllers tell people: times as Kubernetes writes them, and events about pods."""
+"""Reports of controllers: timestamps in Kubernetes format, and events about pods."""
 
 import time
 
@@ -6,7 +6,7 @@ from twin.wire.kube import JsonObject
 
 
 def timestamp(epoch: float | None = None) -> str:
-    """Return a time, in seconds since the epoch, as Kubernetes writes it; by itself the present."""
+    """Return a time in Kubernetes format, by default the current one."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch))
 
 
@@ -14,11 +14,11 @@ def pod_event(pod: JsonObject, component: str, kind: str, reason: str, message: 
     """Return an Event about a pod.
 
     Args:
-        pod: with name, namespace and uid in its metadata.
-        component: that reports it, such as `kubelet`.
+        pod: object with name, namespace and uid in its metadata.
+        component: reporting component, such as `kubelet`.
         kind: `Normal` or `Warning`.
-        reason: one word in camel case.
-        message: for people; at most 1,024 characters are kept.
+        reason: one word in UpperCamelCase.
+        message: human-readable text, cut to 1,024 characters.
     """
     meta, now = pod["metadata"], timestamp()
     return {

@@ -23,12 +23,12 @@ _PLAIN = frozenset({"bool_value", "double_value", "int_value", "string_value"})
 
 
 def spans_file(cluster_dir: Path) -> Path:
-    """Return where a cluster's spans are, a JSON object a line."""
+    """Return the file of a cluster's spans, with one JSON object per line."""
     return cluster_dir / "traces" / "spans.jsonl"
 
 
 def collector_address(cluster_dir: Path) -> str:
-    """Return `127.0.0.1:PORT` of a cluster's collector; empty where it has none."""
+    """Return `127.0.0.1:PORT` of a cluster's collector; empty if it has none."""
     try:
         return (cluster_dir / "traces" / "address").read_text().strip()
     except FileNotFoundError:
@@ -64,19 +64,19 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     kind = value.WhichOneof("value")
-    # lists, maps and nothing at all are no JSON as they are; they are shown, never computed with
+    # lists, maps and empty values have no direct JSON form; they are only displayed
     return getattr(value, kind) if kind in _PLAIN else str(value).strip()
 
 
 class SpanFile(services.TraceServiceServicer):
-    """The OTLP service; the file is begun anew when it is large."""
+    """The OTLP service; a large file is truncated."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._lock = threading.Lock()
 
     def Export(self, request: Any, context: Any) -> Any:
-        """Keep the spans of one request."""
+        """Store the spans of one request."""
         del context
         lines = "".join(json.dumps(span) + "\n" for span in plain_spans(request))
         with self._lock:
@@ -88,14 +88,14 @@ class SpanFile(services.TraceServiceServicer):
 
 
 class Collector:
-    """Listens once the cluster asks for Managed OpenTelemetry."""
+    """A collector that listens once the cluster enables Managed OpenTelemetry."""
 
     def __init__(self, context: ClusterContext) -> None:
         self._context = context
         self._folder = context.dir / "traces"
 
     def run(self, stop: threading.Event) -> None:
-        """Take spans until `stop` is set."""
+        """Receive spans until `stop` is set."""
         while not stop.is_set() and not self._wanted():
             stop.wait(_LOOK_SECONDS)
         if stop.is_set():

@@ -1,7 +1,7 @@
-"""One watch for each collection of a cluster, however many controllers follow it.
+"""Shared watches: one per collection of a cluster, whatever the number of controllers.
 
-Every controller once had a watch of its own: five on pods, so each change of a pod was sent and
-parsed five times. What is handed out is shared and must not be changed.
+Without them, every change of a pod would be sent and parsed once per controller. The objects are
+shared; do not change them.
 """
 
 import logging
@@ -18,7 +18,7 @@ _Event = tuple[str, JsonObject]
 
 
 class Watches:
-    """The collections of one API server that somebody follows."""
+    """The watched collections of one API server."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
@@ -28,10 +28,10 @@ class Watches:
     def watch(
         self, path: str, stop: threading.Event, label_selector: str | None = None
     ) -> Iterator[_Event]:
-        """Yield what `Kube.watch` yields for a collection, out of one watch for all who ask.
+        """Yield the events of `Kube.watch` for a collection from one shared watch.
 
-        A follower that comes later gets the objects that are there first, as `ADDED`, and a
-        `SYNCED` if they were listed.
+        A later follower first gets the existing objects as `ADDED`, and a `SYNCED` if they were
+        listed.
         """
         with self._lock:
             key = (path, label_selector)
@@ -48,20 +48,20 @@ class Watches:
 
 
 class _Halt(threading.Event):
-    """Set when it is said, and as soon as every follower is to stop: connections end with them."""
+    """Set on request, and when every follower must stop, so that connections end with them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stops: tuple[threading.Event, ...] = ()
 
     def is_set(self) -> bool:
-        """Return whether nobody follows any more."""
+        """Return whether no follower is left."""
         stops = self.stops
         return super().is_set() or (bool(stops) and all(one.is_set() for one in stops))
 
 
 class _Collection:
-    """One collection: followed while it has followers."""
+    """A collection that is watched while it has followers."""
 
     def __init__(self, kube: Kube, path: str, label_selector: str | None) -> None:
         self._kube, self._path, self._selector = kube, path, label_selector
@@ -70,10 +70,10 @@ class _Collection:
         self._is_synced = False
         self._followers: dict[queue.SimpleQueue[_Event], threading.Event] = {}
         self._halt: _Halt | None = None
-        """Ends the watch under way; None while there is none."""
+        """Ends the running watch; None if none is running."""
 
     def join(self, stop: threading.Event) -> "queue.SimpleQueue[_Event]":
-        """Return a queue that has what is known and gets what changes until `stop` is set."""
+        """Return a queue with the known objects that receives changes until `stop` is set."""
         changes: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         with self._lock:
             if self._halt is not None and self._halt.is_set():
@@ -96,7 +96,7 @@ class _Collection:
         return changes
 
     def leave(self, changes: "queue.SimpleQueue[_Event]") -> None:
-        """Forget a follower; the last one ends the watch."""
+        """Remove a follower; the last one ends the watch."""
         with self._lock:
             self._followers.pop(changes, None)
             if self._halt is None:

@@ -1,1 +1,1 @@
-"""The control plane: its processes, and what GKE installs in a new cluster."""
+"""The control plane: its processes, and the objects that GKE installs in a new cluster."""

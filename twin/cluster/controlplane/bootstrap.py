@@ -1,13 +1,14 @@
-"""What GKE installs in a new cluster: its CRDs, namespaces, classes and admission policies.
+"""Objects that GKE installs in a new cluster: CRDs, namespaces, classes and admission policies.
 
-Upstream's CRDs (Gateway API, inference extension) come from the modules the tools are built from;
-GKE's own are in `crds/`, field by field as Google publishes them.
+Upstream CRDs (Gateway API, inference extension) come from the modules of the tools. GKE's own CRDs
+are in `crds/`, with every field that Google publishes.
 """
 
 import hashlib
 import json
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any
 
 import yaml
 
+from gke_inference.catalogue.versions import gke_minimum, version_key
 from twin.cluster.base.context import ClusterContext
-from twin.cluster.base.fields import part, parts
+from twin.cluster.base.fields import parts
 from twin.cluster.base.reports import timestamp
 from twin.toolchain import share
 from twin.wire.kube import JsonObject, Kube, KubeError
@@ -24,6 +26,8 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 _HERE = Path(__file__).parent
 _UPSTREAM = ("crds/gateway", "crds/inference")
 _LEFT_TO_USERS = ("inference.networking.x-k8s.io",)
+_SINCE = {"CapacityBuffer": "capacity-buffers"}
+"""Kinds that older versions of GKE do not have, with the feature that brings them."""
 _DIGEST = "gke-inference.dev/schema-digest"
 _MANAGER = "gke"
 _WORKERS = 12
@@ -33,20 +37,29 @@ _CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def _load_all(file: Path) -> list[JsonObject]:
-    # libyaml where the wheel has it: 9,000 lines of schema take 2 s otherwise
+    # uses libyaml if the wheel has it; without it, 9,000 lines of schema take 2 s
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return [document for document in yaml.load_all(file.read_text(), loader) if document]
 
 
-def own_crds() -> list[JsonObject]:
-    """Return GKE's own CRDs."""
-    return [crd for file in sorted((_HERE / "crds").glob("*.yaml")) for crd in _load_all(file)]
+def has_kind(kind: str, version: str) -> bool:
+    """Return whether a version of GKE has one of its own kinds (rule buffer.version)."""
+    return kind not in _SINCE or version_key(version) >= version_key(gke_minimum(_SINCE[kind]))
+
+
+def own_crds(version: str | None = None) -> list[JsonObject]:
+    """Return GKE's own CRDs, by default those of the newest version."""
+    files = sorted((_HERE / "crds").glob("*.yaml"))
+    found = [crd for file in files for crd in _load_all(file)]
+    if version is None:
+        return found
+    return [crd for crd in found if has_kind(crd["spec"]["names"]["kind"], version)]
 
 
 def upstream_crds(folders: Iterable[Path]) -> list[JsonObject]:
-    """Return the CRDs in the YAML files of some folders that GKE installs.
+    """Return the CRDs from the YAML files of some folders that GKE installs.
 
-    GKE brings InferencePool and leaves the inference extension's other kinds to the user.
+    GKE installs InferencePool but not the other kinds of the inference extension.
     """
     files = (file for folder in folders for file in sorted(folder.rglob("*.yaml")))
     documents = (document for file in files for document in _load_all(file))
@@ -59,7 +72,7 @@ def upstream_crds(folders: Iterable[Path]) -> list[JsonObject]:
 
 
 def digest(crd: JsonObject) -> str:
-    """Return a short hash of a CRD's content, kept on it as an annotation."""
+    """Return a short hash of a CRD's content, stored as an annotation."""
     content = json.dumps(crd["spec"], sort_keys=True).encode()
     return hashlib.sha256(content).hexdigest()[:16]
 
@@ -70,7 +83,7 @@ def _objects() -> JsonObject:
 
 
 def gke_objects(autopilot: bool) -> list[JsonObject]:
-    """Return the objects beside the CRDs, in an order in which they can be applied."""
+    """Return the objects other than CRDs, in the order in which they can be applied."""
     data = _objects()
     named: list[JsonObject] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
@@ -118,7 +131,7 @@ def _storage_class(name: str, body: JsonObject) -> JsonObject:
 
 
 def gateway_classes() -> list[JsonObject]:
-    """Return the gateway classes that GKE brings."""
+    """Return the gateway classes that GKE installs."""
     return [
         {
             "apiVersion": "gateway.networking.k8s.io/v1",
@@ -131,16 +144,16 @@ def gateway_classes() -> list[JsonObject]:
 
 
 def _gateway_objects() -> list[JsonObject]:
-    """Return what needs the CRDs: the gateway classes and the collector's configuration."""
+    """Return the objects that need the CRDs: gateway classes and the collector configuration."""
     return [*gateway_classes(), _objects()["operator_config"]]
 
 
 def _install_crds(kube: Kube, crds: list[JsonObject], pool: ThreadPoolExecutor) -> None:
-    """Create or update CRDs that differ from what the server has, and wait until all serve.
+    """Create or update CRDs that differ from the server's, and wait until all are served.
 
     Raises:
-        KubeError: the server refused one.
-        TimeoutError: one was not established in time.
+        KubeError: the server rejected a CRD.
+        TimeoutError: a CRD was not established in time.
     """
     have = {item["metadata"]["name"]: item for item in kube.list(_CRD_PATH)}
 
@@ -164,27 +177,40 @@ def _install_crds(kube: Kube, crds: list[JsonObject], pool: ThreadPoolExecutor) 
                 raise
 
     list(pool.map(put, crds))
-    wanted = {crd["metadata"]["name"] for crd in crds}
+    wanted = {version for crd in crds for version in _served_versions(crd)}
     deadline = time.monotonic() + _ESTABLISHED_SECONDS
-    while missing := wanted - _established(kube):
+    while missing := wanted - _served(kube, {api for api, _ in wanted}):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"CRDs not established: {', '.join(sorted(missing))}")
+            named = ", ".join(sorted(f"{plural} of {api}" for api, plural in missing))
+            raise TimeoutError(f"CRDs not established: {named}")
+        wanted = missing
         time.sleep(0.1)
 
 
-def _established(kube: Kube) -> set[str]:
-    return {
-        item["metadata"]["name"]
-        for item in kube.list(_CRD_PATH)
-        if any(
-            condition["type"] == "Established" and condition["status"] == "True"
-            for condition in parts(part(item, "status"), "conditions")
-        )
-    }
+def _served_versions(crd: JsonObject) -> Iterator[tuple[str, str]]:
+    """Yield API version and plural of what a CRD serves."""
+    spec = crd["spec"]
+    for version in spec["versions"]:
+        if version["served"]:
+            yield f"{spec['group']}/{version['name']}", str(spec["names"]["plural"])
+
+
+def _served(kube: Kube, api_versions: set[str]) -> set[tuple[str, str]]:
+    """Return API version and plural of the kinds that the server serves."""
+    found: set[tuple[str, str]] = set()
+    for api in api_versions:
+        try:
+            kinds = parts(kube.get(f"/apis/{api}"), "resources")
+        except KubeError as error:
+            if error.status not in {404, 503}:
+                raise
+            continue
+        found |= {(api, str(kind["name"])) for kind in kinds}
+    return found
 
 
 def _retried(action: Callable[[], object], seconds: float = 15.0) -> None:
-    """Repeat an action while the server does not know a kind it just got."""
+    """Retry an action while the server does not yet know a newly created kind."""
     deadline = time.monotonic() + seconds
     while True:
         try:
@@ -209,18 +235,27 @@ def _accept(kube: Kube, name: str) -> None:
     kube.patch(path, {"status": {"conditions": [condition]}})
 
 
-def install(ctx: ClusterContext) -> None:
+def install(ctx: ClusterContext, stop: threading.Event) -> None:
     """Install everything and write `ready.json`; a second call changes nothing.
 
+    A new Autopilot cluster is ready before it has GKE's own kinds (rule `autopilot.kinds`).
+
+    Args:
+        ctx: The cluster.
+        stop: Event that ends the wait of a new Autopilot cluster.
+
     Raises:
-        KubeError: the API server refused an object.
+        KubeError: the API server rejected an object.
         TimeoutError: a CRD was not established within a minute.
     """
     started = time.monotonic()
     kube = ctx.kube
-    crds = own_crds() + upstream_crds(share(folder) for folder in _UPSTREAM)
+    crds = own_crds(ctx.spec.version) + upstream_crds(share(folder) for folder in _UPSTREAM)
     with ThreadPoolExecutor(_WORKERS) as pool:
         plain = [pool.submit(_apply, kube, item) for item in gke_objects(ctx.spec.autopilot)]
+        if ctx.spec.autopilot and not kube.list(_CRD_PATH):
+            _write_ready(ctx, started, 0)
+            stop.wait(ctx.rules.scaled("autopilot.kinds"))
         with ThreadPoolExecutor(_WORKERS) as others:
             _install_crds(kube, crds, others)
         plain += [pool.submit(_apply, kube, item) for item in _gateway_objects()]
@@ -229,8 +264,23 @@ def install(ctx: ClusterContext) -> None:
         classes: list[str] = _objects()["gateway_classes"]
         for accepted in [pool.submit(_accept, kube, name) for name in classes]:
             accepted.result()
-    ready = {"seconds": round(time.monotonic() - started, 2), "crds": len(crds)}
+    _write_ready(ctx, started, len(crds))
+
+
+def _write_ready(ctx: ClusterContext, started: float, crds: int) -> None:
+    ready = {"seconds": round(time.monotonic() - started, 2), "crds": crds}
     (ctx.dir / "ready.json").write_text(json.dumps(ready))
+
+
+def add_crds(kube: Kube, folders: Iterable[Path]) -> None:
+    """Install the CRDs in some folders, as an add-on of GKE brings them.
+
+    Raises:
+        KubeError: the API server refused one.
+        TimeoutError: one was not established within a minute.
+    """
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        _install_crds(kube, upstream_crds(folders), pool)
 
 
 def _apply(kube: Kube, item: JsonObject) -> None:

@@ -1,8 +1,9 @@
-"""Endpoints and EndpointSlices of Services, as the controllers of Kubernetes write them.
+"""Endpoints and EndpointSlices of Services, as the Kubernetes controllers write them.
 
-Theirs are off on the twin: its pods have loopback addresses, which the API server refuses in both
-kinds. Here `127.A.B.C` is written as `10.A.B.C` (rule `kubernetes.endpoints`). Whoever waits for a
-Service sees what it would see on GKE; nothing on the twin connects to these addresses.
+Those controllers are off on the twin: its pods have loopback addresses, which the API server
+rejects in both kinds. This module writes `127.A.B.C` as `10.A.B.C` (rule `kubernetes.endpoints`). A
+client that waits for a Service sees the same as on GKE; nothing on the twin connects to these
+addresses.
 """
 
 import logging
@@ -27,7 +28,7 @@ _Key = tuple[str, str]
 
 
 class ServiceEndpoints:
-    """Keeps the Endpoints and EndpointSlices of one cluster."""
+    """The controller of a cluster's Endpoints and EndpointSlices."""
 
     def __init__(self, ctx: ClusterContext) -> None:
         self._kube = ctx.kube
@@ -35,7 +36,7 @@ class ServiceEndpoints:
         self._written: dict[_Key, JsonObject] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Follow Services and pods until `stop` is set."""
+        """Watch Services and pods until `stop` is set."""
         changed = threading.Event()
         services = Informer(self._watches, _SERVICES, changed)
         pods = Informer(self._watches, _PODS, changed)
@@ -96,11 +97,11 @@ class ServiceEndpoints:
 def endpoints_of(service: JsonObject, pods: list[JsonObject]) -> JsonObject:
     """Return the Endpoints of a Service. Pure.
 
-    A pod without an address, one that is being deleted and one that came to its end are not in it.
+    Pods that have no address, are being deleted or have finished are not included.
 
     Args:
-        service: with a selector.
-        pods: of its namespace.
+        service: Service with a selector.
+        pods: pods of its namespace.
     """
     selector: dict[str, str] = part(service["spec"], "selector")
     publishes = bool(service["spec"].get("publishNotReadyAddresses"))
@@ -196,7 +197,7 @@ def _address(pod: JsonObject) -> JsonObject:
 
 
 def _ports(service: JsonObject, pod: JsonObject) -> tuple[tuple[str, int, str], ...]:
-    """Return name, number and protocol of the ports of a Service that a pod has."""
+    """Return name, number and protocol of the Service ports that a pod has."""
     found: list[tuple[str, int, str]] = []
     for port in parts(service["spec"], "ports"):
         number = container_port(pod, port.get("targetPort") or port["port"])

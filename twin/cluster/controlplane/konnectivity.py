@@ -1,10 +1,11 @@
-"""The way from the API server to programs in the cluster, as GKE's konnectivity agents give it.
+"""The proxy from the API server to programs in the cluster, like GKE's konnectivity agents.
 
-A webhook names a Service. The API server asks this proxy (HTTP CONNECT over mutual TLS) for the
-Service's address; nothing routes such addresses here, so the proxy looks up the Service, takes a
-ready pod that it selects, and connects to where that pod's port really is. Loopback addresses,
-which the twin's own API extensions have, are connected to as they are, and the Service of a metrics
-adapter leads to the twin's extension, as the adapter's pod runs nowhere (rule `metrics.adapter`).
+A webhook names a Service. The API server requests the Service's address from this proxy (HTTP
+CONNECT over mutual TLS). Such addresses are not routed on this machine, so the proxy looks up the
+Service, selects one of its ready pods, and connects to the actual port of the pod. It connects
+directly to loopback addresses, which the twin's own API extensions have. The Service of a metrics
+adapter leads to the twin's extension, because the adapter's pod does not run (rule
+`metrics.adapter`).
 """
 
 import asyncio
@@ -33,7 +34,7 @@ def target_of(authority: str) -> tuple[str, int]:
     """Return host and port of a CONNECT request's target.
 
     Raises:
-        ValueError: it is not `HOST:PORT`.
+        ValueError: the target is not `HOST:PORT`.
     """
     host, colon, port = authority.rpartition(":")
     if not colon or not port.isdigit():
@@ -120,7 +121,7 @@ class Konnectivity:
                     await each.wait_closed()
 
     async def _connect(self, head: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Return the connection to where a CONNECT request wants to go."""
+        """Return a connection to the target of a CONNECT request."""
         method, authority, _ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ", 2)
         if method != "CONNECT":
             raise ValueError(f"method must be CONNECT, got {method!r}")
@@ -139,7 +140,7 @@ class Konnectivity:
         """Return the address behind a target.
 
         Raises:
-            LookupError: no Service has the address, or no ready pod is behind it.
+            LookupError: no Service has the address, or it has no ready pod.
         """
         if ipaddress.ip_address(host).is_loopback:
             return host, port
@@ -160,7 +161,7 @@ class Konnectivity:
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy until one side ends, and tell the other."""
+    """Copy until one side ends, then signal the end to the other."""
     with suppress(OSError):
         while data := await reader.read(_CHUNK):
             writer.write(data)

@@ -1,5 +1,6 @@
 """One real Kubernetes control plane as plain processes on loopback."""
 
+import functools
 import json
 import os
 import secrets
@@ -26,7 +27,7 @@ NODE_MASK = 25  # 126 pod addresses a node; GKE allows 110 pods
 _BLOCKS = 32  # pod ranges 127.64.0.0/15 to 127.126.0.0/15: any local process may bind them
 _GUARD_PORT = 40999
 GUARD_VARIABLE = "GKE_INFERENCE_GUARD"
-"""Names the inherited file that holds the guard, for the process that plays GKE."""
+"""Variable with the inherited file descriptor of the guard, for the process that simulates GKE."""
 _HPA_SYNC_MIN_SECONDS = 1.0
 _STOP_SECONDS = 1.0  # the API server drains for longer, and etcd has what it wrote
 _Started = tuple[str, subprocess.Popen[bytes] | None, Callable[[], bool]]
@@ -43,15 +44,15 @@ def twin_token(paths: TwinPaths) -> str:
 
 
 def guard_address(block: int) -> tuple[str, int]:
-    """Return the address that a cluster listens on while it uses a block of pod addresses."""
+    """Return the address on which a cluster listens while it uses a block of pod addresses."""
     return f"127.{64 + 2 * block + 1}.255.254", _GUARD_PORT
 
 
 def hold_block(block: int) -> socket.socket:
-    """Return the bound guard of a block of pod addresses: while it is open, the block is taken.
+    """Return the bound guard of a block of pod addresses; the block is in use while it is open.
 
     Raises:
-        OSError: a cluster of this or another twin has it.
+        OSError: a cluster of this or another twin uses the block.
     """
     guard = socket.socket()
     try:
@@ -66,7 +67,7 @@ def hold_free_block(seed: int) -> tuple[int, socket.socket]:
     """Return a block of pod addresses that no cluster of any twin uses, and its guard.
 
     Raises:
-        processes.ProcessError: all are in use.
+        processes.ProcessError: all blocks are in use.
     """
     for offset in range(_BLOCKS):
         block = (seed + offset) % _BLOCKS
@@ -81,7 +82,7 @@ def hold_free_block(seed: int) -> tuple[int, socket.socket]:
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports of one control plane, kept over restarts so that kubeconfigs stay valid."""
+    """Ports of one control plane, kept across restarts so that kubeconfigs stay valid."""
 
     etcd: int
     peer: int
@@ -90,11 +91,11 @@ class Ports:
     controller_manager: int
     kwok: int
     egress: int
-    """Of the proxy through which the API server reaches webhooks and extensions."""
+    """Port of the proxy through which the API server reaches webhooks and extensions."""
 
     @classmethod
     def load_or_choose(cls, file: Path) -> "Ports":
-        """Return the ports in `file`, chosen and written if it lacks some."""
+        """Return the ports in `file`; choose and write the missing ones."""
         known: dict[str, int] = json.loads(file.read_text()) if file.exists() else {}
         missing = [each.name for each in fields(cls) if each.name not in known]
         if missing:
@@ -110,10 +111,10 @@ class ControlPlane:
         """Describe a control plane; nothing is started.
 
         Args:
-            paths: of the twin.
-            folder: of the cluster.
-            block: which of the ranges of pod addresses it uses, 0 to 31.
-            version: GKE that was asked for: it decides which features are on.
+            paths: paths of the twin.
+            folder: folder of the cluster.
+            block: index of its range of pod addresses, 0 to 31.
+            version: requested GKE version, which decides the enabled features.
         """
         self._version = version
         self._paths = paths
@@ -135,15 +136,15 @@ class ControlPlane:
         return self._folder / "kubeconfig"
 
     def process_names(self) -> list[str]:
-        """Return the names under which the processes are recorded, last started first."""
+        """Return the recorded names of the processes, last started first."""
         parts = ("kwok", "scheduler", "controller-manager", "apiserver", "etcd")
         return [f"{self._folder.name}.{part}" for part in parts]
 
     def start(self) -> None:
-        """Start what does not run and wait until all of it is ready.
+        """Start the processes that do not run, and wait until all are ready.
 
         Raises:
-            processes.ProcessError: a part did not come up; its log is named.
+            processes.ProcessError: a process did not start; the message names its log.
             twin.toolchain.ToolError: a tool is not built.
         """
         self._write_files()
@@ -155,11 +156,11 @@ class ControlPlane:
                 processes.wait_ready(self._paths, name, process, ready)
 
     def stop(self) -> None:
-        """End the processes; etcd's data stays."""
+        """Stop the processes; etcd's data remains."""
         processes.stop(self._paths, *self.process_names(), grace=_STOP_SECONDS)
 
     def ready(self) -> bool:
-        """Say whether the API server answers."""
+        """Return whether the API server answers."""
         return self._answers(f"{self.server}/readyz", twin_token(self._paths))
 
     def _write_files(self) -> None:
@@ -201,7 +202,7 @@ class ControlPlane:
         (self._folder / "scheduler.json").write_text(json.dumps(scheduler))
 
     def _write_egress(self) -> None:
-        """Tell the API server to reach the cluster through `konnectivity`."""
+        """Configure the API server to reach the cluster through `konnectivity`."""
         tls = {
             "caBundle": str(self._paths.pki / "ca.crt"),
             "clientCert": str(self._pki / "egress.crt"),
@@ -239,7 +240,8 @@ class ControlPlane:
         name = self._name(part)
         if processes.pid_of(self._paths, name) is not None:
             return None
-        return processes.start(self._paths, name, [str(tool(program)), *arguments])
+        argv = [str(tool(program)), *arguments]
+        return processes.start(self._paths, name, argv, processes.GO_SETTINGS)
 
     def _start_etcd(self) -> None:
         client = f"http://127.0.0.1:{self.ports.etcd}"
@@ -288,7 +290,7 @@ class ControlPlane:
             "--requestheader-extra-headers-prefix=X-Remote-Extra-",
             f"--proxy-client-cert-file={pki}/aggregator.crt",
             f"--proxy-client-key-file={pki}/aggregator.key",
-            # GKE has this on: pods that ask for an accelerator tolerate its taint
+            # on in GKE: pods that request an accelerator tolerate its taint
             "--enable-admission-plugins=ExtendedResourceToleration",
             self.gates,
             f"--egress-selector-config-file={self._folder}/egress.json",
@@ -323,7 +325,8 @@ class ControlPlane:
             f"--cluster-cidr={self.pod_cidr}",
             f"--node-cidr-mask-size={NODE_MASK}",
             f"--horizontal-pod-autoscaler-sync-period={sync:.1f}s",
-            # rule kubernetes.endpoints: the API server refuses the loopback addresses they write
+            # rule kubernetes.endpoints: the API server rejects the loopback addresses that they
+            # write
             "--controllers=*,-endpoints-controller,-endpointslice-controller",
             self.gates,
             "--kube-api-qps=500",
@@ -362,15 +365,11 @@ class ControlPlane:
         return self._name("kwok"), process, lambda: self._answers(url)
 
     def _answers(self, url: str, token: str | None = None) -> bool:
-        # the scheduler's and the controller manager's own certificates are self-signed
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
         request = urllib.request.Request(url)  # noqa: S310 - built above, http or https
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=_unverified())
         )
         try:
             answer: Any = opener.open(request, timeout=5)
@@ -378,3 +377,15 @@ class ControlPlane:
             return False
         with answer:
             return bool(answer.status == 200)
+
+
+@functools.cache
+def _unverified() -> ssl.SSLContext:
+    """Return a context for the self-signed certificates of scheduler and controller manager.
+
+    One that verifies loads the certificates of all authorities, at each poll of a start.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -1,4 +1,4 @@
-"""What Config Sync does in a cluster: trees of objects in git, or in registries, are applied."""
+"""Config Sync in a cluster: apply trees of objects from git or a registry."""
 
 from twin.cluster.delivery.controller import ConfigSync
 

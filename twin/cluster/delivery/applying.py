@@ -1,4 +1,4 @@
-"""Applies a tree with the real kubectl: on the server's side, with what it had before pruned."""
+"""Apply a tree with the real kubectl: server-side, with pruning of objects that left the tree."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 
 MANAGER: Final = "configsync"
 SET: Final = "config-sync"
-"""ConfigMap of the namespace that says what is managed, as an ApplySet."""
+"""ConfigMap of the namespace that lists the managed objects as an ApplySet."""
 PART_OF: Final = "applyset.kubernetes.io/part-of"
 _ID: Final = "applyset.kubernetes.io/id"
 _KINDS: Final = "applyset.kubernetes.io/contains-group-kinds"
@@ -23,18 +23,18 @@ _MOST_LINES: Final = 20
 
 @dataclass(frozen=True)
 class Applied:
-    """What came of an attempt."""
+    """The result of an attempt."""
 
     objects: tuple[JsonObject, ...]
-    """As the API server has them now."""
+    """Objects as the API server returned them."""
     errors: tuple[str, ...]
-    """What it refused; then nothing was pruned."""
+    """Errors of the API server; if there are any, nothing was pruned."""
 
 
 def apply(
     kubectl: Path, kubeconfig: Path, namespace: str, declared: list[Declared], folder: Path
 ) -> Applied:
-    """Apply the objects of a tree, and delete what an earlier one had and this one has not.
+    """Apply the objects of a tree, and delete those that are no longer in it.
 
     Args:
         kubectl: The program.
@@ -129,7 +129,7 @@ def known_kinds(kube: Kube, namespace: str) -> set[str]:
 
 
 def forget_refused(kube: Kube, namespace: str, before: set[str], applied: Applied) -> None:
-    """Take the kinds of refused objects out of those that are looked through.
+    """Remove the kinds of refused objects from those that are listed.
 
     kubectl adds them before it knows that the reconciler may not even list them, and every later
     attempt would fail for it. Config Sync's inventory has single objects.

@@ -1,7 +1,7 @@
-"""Plays Config Sync in a cluster that the fleet has it in.
+"""A simulated Config Sync for a cluster whose fleet enables it.
 
-Its kinds are there once the cluster's membership has the feature. Each RepoSync `repo-sync` is then
-kept by a `Syncing`, with the rights of its reconciler's service account.
+Its kinds exist once the cluster's membership has the feature. A `Syncing` then handles each
+RepoSync `repo-sync` with the permissions of its reconciler's service account.
 """
 
 import base64
@@ -36,7 +36,7 @@ _WAIT_SECONDS = 2.0
 
 
 class ConfigSync:
-    """Config Sync of one cluster; it does nothing where the fleet has none for it."""
+    """Config Sync of one cluster; idle if the fleet does not enable it."""
 
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
@@ -67,7 +67,7 @@ class ConfigSync:
             self._syncs.clear()
 
     def _is_enabled(self) -> bool:
-        """Return whether the cluster's membership of the fleet has Config Sync on."""
+        """Return whether the cluster's fleet membership enables Config Sync."""
         spec = self._ctx.spec
         suffix = f"/locations/{spec.location}/clusters/{spec.name}"
         records = [each for each in list_resources(self._ctx.paths) if each.status == "ready"]
@@ -85,7 +85,7 @@ class ConfigSync:
         )
 
     def _install(self) -> None:
-        """Install what the feature installs: kinds, and the namespace of the reconcilers."""
+        """Install the kinds and the reconcilers' namespace."""
         kube = self._ctx.kube
         for file in sorted(_CRDS.glob("*.yaml")):
             kube.apply(yaml.safe_load(file.read_text()), manager=_MANAGER)
@@ -118,7 +118,7 @@ class ConfigSync:
                 self._patch(obj, {"status": status}, "/status")
 
     def _hold(self, obj: JsonObject) -> None:
-        """Have a RepoSync wait for its objects when it goes, where it says so."""
+        """Add the finalizer if a RepoSync requests that its objects are deleted first."""
         metadata = obj["metadata"]
         held: list[str] = metadata.get("finalizers") or []
         wants = text_map(metadata, "annotations").get(_PROPAGATION) == "Foreground"
@@ -126,7 +126,7 @@ class ConfigSync:
             self._patch(obj, {"metadata": {"finalizers": [*held, _FINALIZER]}})
 
     def _take_away(self, obj: JsonObject) -> None:
-        """Delete the objects of a RepoSync that goes, and let it go."""
+        """Delete the objects of a deleted RepoSync, and remove its finalizer."""
         metadata = obj["metadata"]
         if _FINALIZER not in (metadata.get("finalizers") or []):
             return
@@ -139,7 +139,7 @@ class ConfigSync:
         self._patch(obj, {"metadata": {"finalizers": kept}})
 
     def _patch(self, obj: JsonObject, change: JsonObject, part: str = "") -> None:
-        """Change a RepoSync; one that is gone is no error."""
+        """Change a RepoSync; ignore a deleted one."""
         metadata = obj["metadata"]
         path = f"{_API}/namespaces/{metadata['namespace']}/reposyncs/{metadata['name']}{part}"
         try:
@@ -149,7 +149,7 @@ class ConfigSync:
                 raise
 
     def _secrets(self, namespace: str) -> Secret:
-        """Return what reads the Secrets of a namespace."""
+        """Return a function that reads the Secrets of a namespace."""
 
         def secret(name: str) -> Mapping[str, str] | None:
             try:
@@ -163,7 +163,7 @@ class ConfigSync:
 
 
 def _link(membership: Record) -> str:
-    """Return the cluster that a membership names."""
+    """Return the cluster of a membership."""
     return str(part(membership.inputs, "endpoint", "gkeCluster").get("resourceLink") or "")
 
 

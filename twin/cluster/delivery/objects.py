@@ -1,4 +1,4 @@
-"""The objects of a tree, checked as Config Sync checks them before it asks the API server."""
+"""Objects of a tree, with the checks that Config Sync makes before it calls the API server."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ _SUFFIXES = (".json", ".yaml", ".yml")
 
 
 class TreeError(Exception):
-    """A tree of which nothing is applied; one line, as Config Sync reports it."""
+    """The tree cannot be applied; the message is one line in Config Sync's format."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"KNV{code}: {' '.join(message.split())}")
@@ -42,11 +42,11 @@ def read_tree(folder: Path, namespace: str) -> list[Declared]:
     """Return the objects in the files of a tree, in the order of their paths.
 
     Args:
-        folder: Of the tree.
-        namespace: Of the RepoSync, in which every object must be.
+        folder: Folder of the tree.
+        namespace: Namespace of the RepoSync, to which every object must belong.
 
     Raises:
-        TreeError: A file is no YAML, or an object must not be there.
+        TreeError: A file is not valid YAML, or an object is not allowed.
     """
     found: list[Declared] = []
     for file in sorted(folder.rglob("*")):
@@ -79,10 +79,10 @@ def _declared(document: Any, path: str, namespace: str) -> Declared:
 
 
 def projection(declared: Any, live: Any) -> Any:
-    """Return what a live object has where a declared one says something.
+    """Return the fields of a live object that a declared one sets.
 
-    Two of them differ only where somebody changed what is declared: defaults, and what controllers
-    write beside it, are left out.
+    Two results differ only if a declared field was changed, because defaults and fields of
+    controllers are omitted.
     """
     if isinstance(declared, dict) and isinstance(live, dict):
         return {key: projection(value, live.get(key)) for key, value in declared.items()}  # pyright: ignore

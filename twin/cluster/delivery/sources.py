@@ -1,4 +1,4 @@
-"""Trees of objects where a RepoSync says they are: a branch of a repository, or an OCI artifact."""
+"""Sources of a RepoSync's objects: a branch of a repository, or an OCI artifact."""
 
 import base64
 import hashlib
@@ -24,26 +24,26 @@ _ACCEPTED: Final = (
 _TAG: Final = "org.opencontainers.image.ref.name"
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 Secret = Callable[[str], Mapping[str, str] | None]
-"""Returns the values of a Secret of the namespace, decoded; None where there is none."""
+"""Returns the decoded values of a Secret of the namespace; None if it does not exist."""
 
 
 class SourceError(Exception):
-    """A source that cannot be read; one line, as Config Sync reports it."""
+    """The source cannot be read; the message is one line in Config Sync's format."""
 
     def __init__(self, code: str, message: str, *, stalls: bool = False) -> None:
         super().__init__(f"KNV{code}: {' '.join(message.split())}")
         self.code = code
         self.stalls = stalls
-        """Whether trying again does not help: what is wrong is the RepoSync."""
+        """Whether a retry cannot help because the RepoSync itself is wrong."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a RepoSync reads, as its `spec` says."""
+    """The source of a RepoSync."""
 
     spec: Mapping[str, Any]
     cache: Path
-    """Folder of this RepoSync, kept from one look to the next."""
+    """Folder of this RepoSync, kept between reads."""
     secret: Secret
 
     @property
@@ -53,21 +53,21 @@ class Source:
 
     @property
     def part(self) -> Mapping[str, Any]:
-        """What the `spec` says of this kind of source.
+        """The part of the `spec` for this kind of source.
 
         Raises:
-            SourceError: It says nothing, or the kind is one that the twin does not read.
+            SourceError: The part is missing, or the twin does not support the kind.
         """
         if self.kind not in ("git", "oci"):
             raise SourceError("1061", f"the twin reads git and oci, not {self.kind}", stalls=True)
         found = self.spec.get(self.kind)
         if not found:
-            message = f"spec.{self.kind} must be set where spec.sourceType is {self.kind}"
+            message = f"spec.{self.kind} must be set when spec.sourceType is {self.kind}"
             raise SourceError("1061", message, stalls=True)
         return found
 
     def revision(self) -> str:
-        """Return what the source has now: a commit, or the digest of an artifact.
+        """Return the current revision: a commit, or the digest of an artifact.
 
         Raises:
             SourceError: It cannot be read.
@@ -78,7 +78,7 @@ class Source:
         """Write the tree of a revision to a folder, and return where its objects are.
 
         Raises:
-            SourceError: It cannot be read, or has no such folder.
+            SourceError: The source cannot be read, or the folder does not exist.
         """
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -107,7 +107,7 @@ class Source:
         return self._git("-C", str(self.cache / "repository"), "archive", revision)
 
     def _git(self, *arguments: str) -> bytes:
-        """Run git as git-sync does: with the login of the Secret, and never a question."""
+        """Run git like git-sync: with the credentials of the Secret and without prompts."""
         environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0", **self._login()}
         try:
             ran = subprocess.run(
@@ -128,7 +128,7 @@ class Source:
         return ran.stdout
 
     def _login(self) -> dict[str, str]:
-        """Return the variables with which git signs in."""
+        """Return the environment variables for git's credentials."""
         auth = str(self.part.get("auth") or "none")
         if auth == "none":
             return {}
@@ -161,7 +161,7 @@ def _manifest(image: str) -> tuple[str, dict[str, Any]]:
     """Return the digest of an artifact, and its manifest.
 
     Raises:
-        SourceError: There is none.
+        SourceError: The artifact does not exist.
     """
     if image.startswith("file://"):
         folder, _, tag = image.removeprefix("file://").rpartition(":")
@@ -181,13 +181,14 @@ def _manifest(image: str) -> tuple[str, dict[str, Any]]:
 
 
 def _blob(image: str, digest: str) -> bytes:
-    """Return what a digest names, checked against it."""
+    """Return the content of a digest, after verifying it."""
     if image.startswith("file://"):
         folder = image.removeprefix("file://").rpartition(":")[0]
         try:
             content = (Path(folder) / "blobs" / digest.replace(":", "/")).read_bytes()
         except OSError as error:
-            raise SourceError("2004", f"{folder} lacks {digest}: {error.strerror}") from None
+            problem = f"{digest} is missing from {folder}: {error.strerror}"
+            raise SourceError("2004", problem) from None
     else:
         host, _, rest = image.partition("/")
         path = rest.rpartition(":")[0]

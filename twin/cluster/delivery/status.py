@@ -22,12 +22,12 @@ def status_of(
     """Return the status of a RepoSync.
 
     Args:
-        obj: The RepoSync, with its status so far.
-        revision: What the source has; empty where it cannot be read.
-        synced: What was last applied as a whole; empty where nothing was.
-        source_errors: Why the source cannot be read, or its objects cannot be applied at all.
-        sync_errors: What the API server refused.
-        stalled: Why the RepoSync itself is of no use.
+        obj: The RepoSync with its current status.
+        revision: Revision of the source; empty if it cannot be read.
+        synced: Last completely applied revision; empty if there is none.
+        source_errors: Errors that prevent reading the source or applying any object.
+        sync_errors: Errors of the API server.
+        stalled: Error in the RepoSync itself.
     """
     spec: Mapping[str, Any] = obj.get("spec") or {}
     kind = str(spec.get("sourceType") or "git")
@@ -106,7 +106,7 @@ def _errors(errors: tuple[str, ...]) -> list[JsonObject]:
 def _condition(
     known: JsonObject, kind: str, status: str, reason: str, message: str, more: JsonObject
 ) -> JsonObject:
-    """Return a condition; its times are kept while nothing else changes."""
+    """Return a condition; keep its times while nothing else changes."""
     made: JsonObject = {
         "message": message,
         "reason": reason,

@@ -1,4 +1,4 @@
-"""Keeps one namespace as its RepoSync says: new revisions, drift, and what is wrong."""
+"""Synchronization of one namespace with its RepoSync: revisions, drift and errors."""
 
 import hashlib
 import logging
@@ -27,25 +27,25 @@ from twin.wire.kube import JsonObject, KubeError
 _LOG = logging.getLogger(__name__)
 _SHORTEST_SECONDS = 1.0
 _SETTLE_SECONDS = 1.0
-"""Before that a watch may not have what was applied."""
+"""Time before which a watch might not have the applied objects."""
 _RETRY_SECONDS = 5.0
 Key = tuple[str, str, str]
 
 
 @dataclass
 class _Synced:
-    """What was last applied."""
+    """The last application."""
 
     revision: str = ""
-    """As a whole, without an error."""
+    """Last revision applied completely, without errors."""
     tried: str = ""
-    """Last revision that was tried."""
+    """Last attempted revision."""
     errors: tuple[str, ...] = ()
-    """What was refused of it."""
+    """Errors of the attempt."""
     at: float = 0.0
     declared: list[Declared] = field(default_factory=list[Declared])
     live: dict[Key, tuple[int, Any]] = field(default_factory=dict[Key, tuple[int, Any]])
-    """Version and declared fields of each object, as the API server had them then."""
+    """Version and declared fields of each object, as the API server returned them."""
 
 
 class Syncing:
@@ -59,13 +59,13 @@ class Syncing:
         wake: threading.Event,
         secret: Secret,
     ) -> None:
-        """Begin with nothing known, as a reconciler that has just started.
+        """Start without state, like a reconciler that has just started.
 
         Args:
             ctx: The cluster.
-            namespace: Of the RepoSync.
-            kubectl: The program.
-            wake: Set when an object changes that is managed.
+            namespace: Namespace of the RepoSync.
+            kubectl: Path of the program.
+            wake: Event that is set when a managed object changes.
             secret: Returns the Secrets of the namespace.
         """
         self._ctx, self._namespace, self._kubectl = ctx, namespace, kubectl
@@ -82,11 +82,11 @@ class Syncing:
         self._folder = ctx.dir / "config-sync" / name
 
     def stop(self) -> None:
-        """Stop watching; what was applied stays, as with Config Sync."""
+        """Stop watching; applied objects remain, as with Config Sync."""
         self._stop.set()
 
     def look(self, obj: JsonObject) -> JsonObject:
-        """Do what is due, and return the status of the RepoSync."""
+        """Sync if it is due, and return the status of the RepoSync."""
         spec: Mapping[str, Any] = obj.get("spec") or {}
         now = time.monotonic()
         period = max(_SHORTEST_SECONDS, self._ctx.rules.scaled("delivery.period"))
@@ -106,7 +106,7 @@ class Syncing:
         )
 
     def _read(self, source: Source) -> None:
-        """Apply what the source has, where that is due. What cannot be read changes nothing."""
+        """Apply the source if it is due. A source that cannot be read changes nothing."""
         self._source_errors, self._stalled = (), ""
         try:
             self._revision = source.revision()
@@ -122,7 +122,7 @@ class Syncing:
             self._source_errors = (str(error),)
 
     def _is_due(self) -> bool:
-        """Return whether the tree is to be applied: it is new, was refused, or is an hour old."""
+        """Return whether to apply the tree: it is new, was rejected, or is an hour old."""
         synced = self._synced
         if self._revision != synced.tried:
             return True
@@ -131,7 +131,7 @@ class Syncing:
         return age >= (min(resync, _RETRY_SECONDS) if synced.errors else resync)
 
     def drift(self) -> list[str]:
-        """Return the objects that are not as the tree says, as `KIND NAME`."""
+        """Return the objects that differ from the tree, as `KIND NAME`."""
         if not all(each.synced.is_set() for each in self._watched.values()):
             return []
         seen = {key_of(obj): obj for each in self._watched.values() for obj in each.items()}
@@ -177,7 +177,7 @@ class Syncing:
         self._watch([each.obj for each in declared])
 
     def _watch(self, objects: list[JsonObject]) -> None:
-        """Follow the kinds of the tree, so that drift is seen when it happens."""
+        """Watch the kinds of the tree, so that drift is detected immediately."""
         for api_version, kind in {(obj["apiVersion"], obj["kind"]) for obj in objects}:
             if (api_version, kind) in self._watched:
                 continue

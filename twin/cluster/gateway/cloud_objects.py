@@ -1,9 +1,9 @@
-"""What GKE's controllers make in the cloud for a Gateway, and how it goes.
+"""Cloud resources that GKE's controllers create for a Gateway, and their deletion.
 
 A Gateway has a load balancer and a firewall rule; each backend has a network endpoint group in
 every zone of the cluster. Finalizers keep the Gateway, and the ServiceNetworkEndpointGroup of a
-backend, until their part is gone. A cluster that is deleted earlier leaves them: nobody else
-removes them, and the network cannot be deleted (rules cluster.leftovers, gateway.finalizer and
+backend, until their resources are deleted. If the cluster is deleted earlier, the resources remain
+and block the deletion of the network (rules cluster.leftovers, gateway.finalizer and
 neg.finalizer).
 """
 
@@ -23,10 +23,10 @@ from twin.world.rules import Rules
 from twin.world.store import Record, Store, Use, new_record
 
 RULES_ANNOTATION: Final = "networking.gke.io/forwarding-rules"
-"""Names the forwarding rules of a Gateway, after commas (rule gateway.forwarding-rule)."""
+"""Annotation with the forwarding rules of a Gateway (rule gateway.forwarding-rule)."""
 FINALIZER: Final = "gateway.finalizer.networking.gke.io"
 NEG_FINALIZER: Final = "networking.gke.io/neg-finalizer"
-INNER_CLASS: Final = "gke-l7-rilb"
+INNER_CLASSES: Final = ("gke-l7-rilb", "gke-l7-cross-regional-internal-managed-mc")
 _NEGS: Final = "/apis/networking.gke.io/v1beta1/servicenetworkendpointgroups"
 _MANAGER: Final = "gke-gateway"
 _ADDRESS: Final = "gcp:compute/address:Address"
@@ -40,7 +40,7 @@ _BALANCER: Final = {
     "gcp:compute/regionBackendService:RegionBackendService": "backendServices",
     "gcp:compute/regionHealthCheck:RegionHealthCheck": "healthChecks",
 }
-"""Parts of a regional load balancer: collection of Compute Engine by type."""
+"""Resources of a regional load balancer: Compute Engine collection by type."""
 _FIREWALL: Final = "gcp:compute/firewall:Firewall"
 
 
@@ -51,9 +51,9 @@ class CloudObjects:
         self._paths, self._spec, self._kube = paths, spec, kube
         self._network: Record | None = None
         self._wanted: dict[Key, str] = {}
-        """Backend of each wanted endpoint group, by namespace and name."""
+        """Backend of each required endpoint group, by namespace and name."""
         self._leaving: dict[tuple[str, Key], float] = {}
-        """When what goes was first seen to go, by kind."""
+        """Start of each deletion, by kind."""
 
     def reconcile(
         self,
@@ -61,18 +61,18 @@ class CloudObjects:
         models: Mapping[Key, GatewayModel],
         reached: Collection[Key] = (),
     ) -> bool:
-        """Make what Gateways need and remove what they no longer need, once its time has come.
+        """Create the resources that Gateways need, and remove the others once they are due.
 
         Args:
-            gateways: Every Gateway of the cluster, those that are being deleted included.
-            models: What is served.
-            reached: Gateways that clients of other regions reach.
+            gateways: All Gateways of the cluster, including those that are being deleted.
+            models: Models of the served Gateways.
+            reached: Gateways that clients in other regions can reach.
 
         Returns:
-            Whether something still goes, so that this is to be called again soon.
+            Whether a deletion is in progress, so that the method must be called again soon.
 
         Raises:
-            KubeError: The API server refused.
+            KubeError: The API server rejected a request.
         """
         store = self._store()
         if store is None or self._network is None:
@@ -101,7 +101,7 @@ class CloudObjects:
         return self._remove_groups(store) or going
 
     def _store(self) -> Store | None:
-        """Return the cloud, and find the cluster's network in it."""
+        """Return the cloud, after finding the cluster's network in it."""
         if not self._paths.cloud_db.exists():
             return None
         store = Store(self._paths.cloud_db)
@@ -115,13 +115,13 @@ class CloudObjects:
         return store
 
     def _hold(self, gateway: JsonObject) -> None:
-        """Put the finalizer on a Gateway."""
+        """Add the finalizer to a Gateway."""
         held: list[str] = gateway["metadata"].get("finalizers", [])
         if FINALIZER not in held:
             self._finalizers(self._kube.path_of(gateway), [*held, FINALIZER])
 
     def _name_rule(self, gateway: JsonObject, key: Key) -> None:
-        """Write on a Gateway which forwarding rule it has."""
+        """Annotate a Gateway with its forwarding rule."""
         number = project_number(self._spec.project)
         place = f"/projects/{number}/regions/{self._spec.region}/forwardingRules"
         named = {RULES_ANNOTATION: f"{place}/{self._balancer_name(key)}"}
@@ -181,7 +181,7 @@ class CloudObjects:
                     raise
 
     def _remove_balancers(self, store: Store, leaving: list[JsonObject], *, last: bool) -> bool:
-        """Remove load balancers of Gateways that are deleted; the last takes the firewall rule."""
+        """Remove load balancers of deleted Gateways, and the firewall rule with the last one."""
         due = self._due("Gateway", [key_of(each) for each in leaving], "gateway.finalizer")
         for gateway in leaving:
             key = key_of(gateway)
@@ -197,7 +197,7 @@ class CloudObjects:
         return bool(leaving)
 
     def _remove_groups(self, store: Store) -> bool:
-        """Remove the endpoint groups that no Gateway needs."""
+        """Remove endpoint groups that no Gateway needs."""
         listed = self._kube.list(_NEGS)
         unused = [key_of(each) for each in listed if key_of(each) not in self._wanted]
         for namespace, name in self._due("NEG", unused, "neg.finalizer"):
@@ -214,7 +214,7 @@ class CloudObjects:
         return bool(unused)
 
     def _due(self, kind: str, keys: Iterable[Key], rule: str) -> list[Key]:
-        """Return what has been going for as long as a rule says; forget what came back."""
+        """Return the deletions that have lasted for a rule's time; forget canceled ones."""
         now, seconds = time.monotonic(), Rules.of(self._paths).scaled(rule)
         known = {(kind, key): self._leaving.get((kind, key), now) for key in keys}
         self._leaving = {
@@ -224,7 +224,7 @@ class CloudObjects:
         return [key for (_, key), since in known.items() if now - since >= seconds]
 
     def _add(self, store: Store, token: str, path: str, uses: list[Use]) -> bool:
-        """Add a resource that belongs to no stack; return whether it is new."""
+        """Add a resource without a stack; return whether it is new."""
         identifier = f"{self._project}/{path}"
         name = path.rpartition("/")[2]
         record = new_record(token, identifier, name, self._spec.project, "", {}, {"name": name})
@@ -251,10 +251,10 @@ class CloudObjects:
         return f"k8s1-{self._spec.uid[:8]}-{short}-{self._digest(backend)[:8]}"
 
     def _firewall_name(self) -> str:
-        """Return the name of the rule that all Gateways of the cluster share.
+        """Return the name of the firewall rule that all Gateways of the cluster share.
 
-        GKE's is shared by all clusters of a region as well (`gkegw1-l7-NETWORK-REGION`); here each
-        has its own, so that the last Gateway of a cluster takes it along.
+        On GKE, all clusters of a region share it (`gkegw1-l7-NETWORK-REGION`). Here each cluster
+        has its own, so that it is removed with the cluster's last Gateway.
         """
         network = "" if self._network is None else self._network.name
         return f"gkegw1-l7-{network}-{self._spec.region}-{self._spec.uid[:8]}"[:63]
@@ -264,8 +264,8 @@ class CloudObjects:
 
 
 def _rule(gateway: JsonObject, model: GatewayModel, *, is_global: bool) -> Json:
-    """Return what is known of the forwarding rule of a Gateway."""
-    is_inner = gateway["spec"]["gatewayClassName"] == INNER_CLASS
+    """Return the properties of a Gateway's forwarding rule."""
+    is_inner = gateway["spec"]["gatewayClassName"] in INNER_CLASSES
     return {
         "allowGlobalAccess": is_inner and is_global,
         "ipAddress": model.address,

@@ -1,8 +1,9 @@
-"""The controller: watches objects, translates them, keeps the data planes, writes statuses."""
+"""The gateway controller: watches and translates objects, runs data planes, writes statuses."""
 
 import logging
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,12 +13,15 @@ from twin.cluster.gateway import named_addresses, named_certificates
 from twin.cluster.gateway.cloud_objects import CloudObjects
 from twin.cluster.gateway.envoy.dataplane import DataPlane, folder_name
 from twin.cluster.gateway.envoy.process import EnvoyProcess
+from twin.cluster.gateway.fleet import FleetMember
 from twin.cluster.gateway.status import StatusWriter
 from twin.cluster.gateway.store import Store, watch_all
 from twin.cluster.gateway.translation.certificates import managed_certificate
+from twin.cluster.gateway.translation.exports import EXPORTS_KEY
+from twin.cluster.gateway.translation.fleet import IMPORT_KIND
 from twin.cluster.gateway.translation.gateways import programmed
 from twin.cluster.gateway.translation.model import Certificate, GatewayModel
-from twin.cluster.gateway.translation.objects import WATCHED, JsonObject, Key, Snapshot
+from twin.cluster.gateway.translation.objects import WATCHED, JsonObject, Key, Snapshot, key_of
 from twin.cluster.gateway.translation.policies import reached_from_afar
 from twin.cluster.gateway.translation.translate import translate
 from twin.host.paths import TwinPaths
@@ -33,14 +37,14 @@ _FULL_SECONDS = 5.0
 
 
 class Events(Protocol):
-    """Takes events of the timeline."""
+    """A receiver of timeline events."""
 
     def emit(self, kind: str, subject: str, message: str, **fields: Any) -> None:
         """Append one event."""
 
 
 class Context(Protocol):
-    """What of a cluster the controller uses."""
+    """The parts of a cluster that the controller uses."""
 
     @property
     def paths(self) -> TwinPaths:
@@ -49,7 +53,7 @@ class Context(Protocol):
 
     @property
     def spec(self) -> ClusterSpec:
-        """What the cluster is."""
+        """Specification of the cluster."""
         ...
 
     @property
@@ -78,7 +82,7 @@ class Context(Protocol):
 
 
 class GatewayController:
-    """Plays GKE's managed Gateway controller for one cluster, with one Envoy a Gateway."""
+    """A simulated GKE Gateway controller for one cluster, with one Envoy per Gateway."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -91,9 +95,10 @@ class GatewayController:
         self._next_full = 0.0
         self._unsettled = True
         self._cloud: CloudObjects | None = None
+        self._member = FleetMember(ctx.paths, ctx.spec, ctx.dir, lambda: ctx.kube)
 
     def run(self, stop: threading.Event) -> None:
-        """Keep gateways as the API server says until `stop` is set; Envoys go on serving."""
+        """Reconcile gateways until `stop` is set; Envoys continue to serve after that."""
         watch_all(self._ctx.watches, self._store, stop)
         limit = time.monotonic() + _SYNC_SECONDS
         while len(self._store.synced) < len(WATCHED) and time.monotonic() < limit:
@@ -110,7 +115,7 @@ class GatewayController:
                 stop.wait(_TICK_SECONDS)
 
     def _round(self, statuses: StatusWriter) -> None:
-        """Reconcile where something changed, and now and then; else only look after Envoys."""
+        """Reconcile after changes and periodically; otherwise only check the Envoys."""
         if self._is_lost():
             self._vanish()
             return
@@ -134,7 +139,7 @@ class GatewayController:
             return False
 
     def _vanish(self) -> None:
-        """End every Envoy with the requests under way; when the region is back they start again."""
+        """Stop every Envoy with its open requests; they restart when the region is back."""
         for key, plane in self._planes.items():
             if plane.process.pid() is not None:
                 plane.process.stop()
@@ -154,29 +159,40 @@ class GatewayController:
                 self._ctx.paths, self._ctx.spec.region, name
             ),
             certificate_named=self._certificate,
+            wide_certificate_named=self._wide_certificate,
             google_api=self._google_api,
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
         )
 
     def _google_api(self, name: str) -> tuple[str, int] | None:
-        """Return where a service of Google's is: Model Armor of the cluster's region alone."""
+        """Return the address of a Google service: Model Armor of the cluster's region, or None."""
         if name != f"modelarmor.{self._ctx.spec.region}.rep.googleapis.com":
             return None
         return armor.endpoint(self._ctx.paths)
 
     def _certificate(self, name: str, hostname: str, address: str) -> Certificate | None:
-        """Return a certificate that Google would have issued under a name, or None."""
+        """Return the Google-managed certificate with a name, or None."""
         if not named_certificates.is_active(self._ctx.paths, self._ctx.spec.region, name):
             return None
+        return self._issued(name, hostname, address)
+
+    def _wide_certificate(self, name: str, hostname: str, address: str) -> Certificate | None:
+        """Return the certificate for all regions with a name, or None."""
+        if not named_certificates.is_wide(self._ctx.paths, name):
+            return None
+        return self._issued(name, hostname, address)
+
+    def _issued(self, name: str, hostname: str, address: str) -> Certificate:
         return managed_certificate(
             self._ctx.paths.pki / "ca", self._ctx.dir / "certificates", name, hostname, address
         )
 
     def _reconcile(self, statuses: StatusWriter) -> None:
-        snapshot = self._snapshot()
+        snapshot, others = self._with_fleet(self._snapshot())
         result = translate(snapshot)
-        self._remove_gone(set(result.gateways))
-        for key, model in result.gateways.items():
+        models = {**others, **result.gateways}
+        self._remove_gone(set(models))
+        for key, model in models.items():
             self._keep(key, model)
         goes = self._reconcile_cloud(result.gateways)
         for update in result.statuses:
@@ -190,10 +206,25 @@ class GatewayController:
         failed = [key for key, failure in self._failures.items() if failure is not None]
         self._unsettled = goes or bool(failed) or served != len(result.gateways)
 
-    def _reconcile_cloud(self, models: dict[Key, GatewayModel]) -> bool:
-        """Make what Gateways have in the cloud; return whether something of it still goes.
+    def _with_fleet(self, snapshot: Snapshot) -> tuple[Snapshot, dict[Key, GatewayModel]]:
+        """Return the objects with those of the fleet, and the models that the fleet adds."""
+        member = self._member
+        if not member.look():
+            return snapshot, {}
+        fleet = member.fleet()
+        config = member.config(fleet, wide_certificate_named=self._wide_certificate)
+        exported = member.export(snapshot, config)
+        models = {} if exported is None else {EXPORTS_KEY: exported}
+        if not member.is_config:
+            return snapshot, {**models, **translate(config).gateways}
+        found = {key_of(each): each for each in member.configure(snapshot, fleet)}
+        objects = {**snapshot.objects, IMPORT_KIND: found}
+        return replace(snapshot, objects=objects, fleet=fleet), models
 
-        It comes before the statuses: a Gateway that is programmed says which rule it has.
+    def _reconcile_cloud(self, models: dict[Key, GatewayModel]) -> bool:
+        """Update the Gateways' cloud resources; return whether a deletion is in progress.
+
+        This runs before the statuses, because a programmed Gateway names its forwarding rule.
         """
         if self._cloud is None:
             self._cloud = CloudObjects(self._ctx.paths, self._ctx.spec, self._ctx.kube)
@@ -246,7 +277,7 @@ def _is_deleted(obj: JsonObject) -> bool:
 
 
 def _moved_ports(cluster_dir: Path) -> set[tuple[str, int]]:
-    """Return names and times of the files that say where moved ports are."""
+    """Return names and times of the files with the pods' actual ports."""
     found: set[tuple[str, int]] = set()
     for file in (cluster_dir / "podports").glob("*/*.json"):
         try:

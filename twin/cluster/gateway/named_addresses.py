@@ -11,12 +11,12 @@ ADDRESS_TYPES = (
 
 
 def lookup(paths: TwinPaths, region: str, name: str) -> NamedAddress | None:
-    """Return a reserved address of the cloud, or None where there is none of the name.
+    """Return a reserved address by name, or None if it does not exist.
 
     Args:
         paths: Files of the twin.
-        region: Region of the Gateway: a regional address of another region is not found.
-        name: What the Gateway names.
+        region: Region of the Gateway; regional addresses of other regions are not found.
+        name: Name of the address in the Gateway.
     """
     from twin.world import store  # noqa: PLC0415  (a Gateway without such an address needs no cloud)
 

@@ -1,4 +1,4 @@
-"""Certificates of the cloud, by name: whether a regional gateway would find one that serves."""
+"""Certificates of the cloud by name, and whether a regional gateway can use them."""
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -15,13 +15,13 @@ _UPLOADED = "gcp:compute/regionSslCertificate:RegionSslCertificate"
 
 
 def is_active(paths: TwinPaths, region: str, name: str, world: World | None = None) -> bool:
-    """Return whether a certificate of a region is there and ACTIVE (rule gateway.certificates).
+    """Return whether a certificate of a region exists and is ACTIVE (rule gateway.certificates).
 
     Args:
         paths: Files of the twin.
-        region: Region of the gateway: those of other regions, and global ones, are not found.
-        name: What the gateway names.
-        world: What is there without a stack that made it; by default what the twin's file has.
+        region: Region of the gateway; certificates of other regions and global ones are not found.
+        name: Name of the certificate in the gateway.
+        world: Resources that exist without a stack; by default those in the twin's file.
     """
     given = (world or World.load(paths.capacity_file)).certificates
     if any(each.name == name and fnmatchcase(region, each.region) for each in given):
@@ -35,15 +35,25 @@ def is_active(paths: TwinPaths, region: str, name: str, world: World | None = No
     return False
 
 
+def is_wide(paths: TwinPaths, name: str) -> bool:
+    """Return whether a certificate is global, ACTIVE and of the scope ALL_REGIONS."""
+    given = World.load(paths.capacity_file).certificates
+    if any(each.name == name and each.region == "global" for each in given):
+        return True
+    found = [each for each in list_resources(paths) if each.name == last_segment(name)]
+    is_scoped = any(each.inputs.get("scope") == "ALL_REGIONS" for each in found)
+    return is_scoped and is_active(paths, "global", name)
+
+
 def _place(record: Record) -> str:
     return str(record.outputs.get("location") or record.outputs.get("region") or "global")
 
 
 def _unproven(certificate: Json, records: list[Record]) -> Iterator[str]:
-    """Yield the authorizations of a managed certificate whose record is in no zone.
+    """Yield the DNS authorizations of a managed certificate whose record is in no zone.
 
-    A managed certificate without an authorization waits for a load balancer, which regional ones
-    do not have: it is unproven, too.
+    A managed certificate without a DNS authorization uses load balancer authorization, which
+    regional certificates do not support; it is not authorized either.
     """
     managed = as_object(certificate.get("managed"))
     if managed is None:

@@ -1,4 +1,4 @@
-"""Statuses written to the API server, only where they change."""
+"""Statuses, written to the API server only if they change."""
 
 import logging
 
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 def _entries(
     old: list[JsonObject], new: list[JsonObject], ref: str, generation: int, now: str
 ) -> list[JsonObject]:
-    """Return entries by parent or ancestor: those of other controllers as they are, then ours."""
+    """Return status entries: those of other controllers unchanged, then the twin's."""
     others = [entry for entry in old if entry.get("controllerName") not in {CONTROLLER, None}]
     before = [entry for entry in old if entry.get("controllerName") == CONTROLLER]
     merged = list(others)
@@ -32,12 +32,12 @@ def _same_ref(one: JsonObject, other: JsonObject) -> bool:
 
 
 def merged_status(obj: JsonObject, update: StatusUpdate, now: str) -> JsonObject:
-    """Return the status an object shall have, with times and generations.
+    """Return the desired status of an object, with times and generations.
 
     Args:
-        obj: the object as it is.
-        update: what it shall say.
-        now: time for conditions that change.
+        obj: current object.
+        update: desired content of the status.
+        now: timestamp for changed conditions.
     """
     old: JsonObject = mapping(obj, "status")
     generation = int(obj["metadata"].get("generation", 1))
@@ -67,14 +67,14 @@ def merged_status(obj: JsonObject, update: StatusUpdate, now: str) -> JsonObject
 
 
 class StatusWriter:
-    """Writes statuses and remembers them, so that nothing is written twice."""
+    """A writer that remembers statuses, so that none is written twice."""
 
     def __init__(self, kube: Kube) -> None:
         self._kube = kube
         self._written: dict[tuple[str, tuple[str, str]], tuple[str, JsonObject]] = {}
 
     def write(self, obj: JsonObject, update: StatusUpdate) -> None:
-        """Give an object its status; errors are logged, the next round tries again."""
+        """Write an object's status; log errors, and retry in the next round."""
         old: JsonObject = mapping(obj, "status")
         status = merged_status(obj, update, timestamp())
         if all((old.get(k) or []) == v for k, v in status.items()):

@@ -13,18 +13,18 @@ _PAUSE_SECONDS = 1.0
 
 @dataclass
 class Store:
-    """The watched objects, and whether something that matters has changed."""
+    """The watched objects, and whether a relevant change happened."""
 
     objects: dict[str, dict[Key, JsonObject]] = field(
         default_factory=lambda: {kind: {} for kind in WATCHED}
     )
     synced: set[str] = field(default_factory=set[str])
-    """Kinds that were listed."""
+    """Kinds whose listing is complete."""
     changed: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def put(self, kind: str, obj: JsonObject) -> None:
-        """Take an object as it is now."""
+        """Store the current state of an object."""
         key = key_of(obj)
         obj.setdefault("kind", kind)
         with self.lock:
@@ -34,7 +34,7 @@ class Store:
             self.changed.set()
 
     def drop(self, kind: str, obj: JsonObject) -> None:
-        """Forget an object that was deleted, unless another has its name by now."""
+        """Remove a deleted object, unless a new one has its name."""
         key = key_of(obj)
         with self.lock:
             known = self.objects[kind].get(key)
@@ -44,7 +44,7 @@ class Store:
         self.changed.set()
 
     def keep(self, kind: str, keys: set[Key]) -> None:
-        """Forget all objects of a kind but some: the collection was listed."""
+        """Keep only the listed objects of a kind."""
         with self.lock:
             gone = self.objects[kind].keys() - keys
             for key in gone:
@@ -55,13 +55,13 @@ class Store:
             self.changed.set()
 
     def copy(self) -> dict[str, dict[Key, JsonObject]]:
-        """Return the objects as they are now."""
+        """Return a snapshot of the objects."""
         with self.lock:
             return {kind: dict(found) for kind, found in self.objects.items()}
 
 
 def watch_all(watches: Watches, store: Store, stop: threading.Event) -> None:
-    """Fill a store from now until `stop` is set, with a thread for each kind."""
+    """Fill a store until `stop` is set, with one thread per kind."""
     for kind, path in WATCHED.items():
         threading.Thread(
             target=_watch, args=(watches, store, kind, path, stop), daemon=True, name=f"gw-{kind}"

@@ -1,1 +1,1 @@
-"""The metrics APIs that autoscalers ask."""
+"""The metrics APIs for autoscalers."""

@@ -1,4 +1,4 @@
-"""From a question of the metrics APIs to PromQL, as Google's metrics adapter asks Cloud Monitoring.
+"""PromQL queries for metrics API requests, like the queries of Google's metrics adapter.
 
 Pure. The adapter is custom-metrics-stackdriver-adapter in GoogleCloudPlatform/k8s-stackdriver, with
 the new resource model: `translator/query_builder.go`, `translator/utils/filter_builder.go`.
@@ -26,37 +26,37 @@ _REDUCERS = {
 
 
 class BadRequest(ValueError):
-    """A question that the adapter refuses."""
+    """The adapter rejects the request."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """How far back the adapter looks, in seconds of real time."""
+    """The adapter's time windows, in seconds of real time."""
 
     request: float
-    """A series with no sample in it has no value."""
+    """A series without a sample in this window has no value."""
     alignment: float
-    """A counter's rate is over this long."""
+    """Window for the rate of a counter."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What a label selector asks for."""
+    """The meaning of a label selector."""
 
     matchers: tuple[str, ...] = ()
-    """Of PromQL."""
+    """PromQL matchers."""
     reducer: str = "{}"
-    """Takes the expression; other than `{}` it makes one series of all."""
+    """Template for the expression; other than `{}`, it aggregates all series to one."""
 
 
 def expression(metric: str, matchers: tuple[str, ...], windows: Windows) -> str | None:
     """Return the PromQL of a metric such as `prometheus.googleapis.com|NAME|gauge`.
 
-    A gauge is its newest sample in the request window, a counter its rate (ALIGN_NEXT_OLDER,
+    A gauge has its newest sample in the request window, a counter its rate (ALIGN_NEXT_OLDER,
     ALIGN_RATE).
 
     Returns:
-        None where Cloud Monitoring knows no such type of metric.
+        None if Cloud Monitoring has no such metric type.
 
     Raises:
         BadRequest: distributions are not supported.
@@ -81,19 +81,19 @@ def expression(metric: str, matchers: tuple[str, ...], windows: Windows) -> str 
 
 
 def is_of_pubsub(metric: str) -> bool:
-    """Return whether a metric is one of Pub/Sub's subscriptions."""
+    """Return whether a metric belongs to Pub/Sub subscriptions."""
     return _OF_PUBSUB.match(metric) is not None
 
 
 def selection(selector: str, prefixes: tuple[str, ...]) -> Selection:
-    """Return what a label selector asks for.
+    """Return the meaning of a label selector.
 
     Args:
-        selector: as Kubernetes writes it.
-        prefixes: parts of a series it may ask about, such as `metric.labels`.
+        selector: label selector in Kubernetes format.
+        prefixes: allowed label prefixes, such as `metric.labels`.
 
     Raises:
-        BadRequest: it asks for something that Cloud Monitoring cannot filter by.
+        BadRequest: Cloud Monitoring cannot filter by the selector.
     """
     matchers: list[str] = []
     reducer = "{}"
@@ -127,7 +127,7 @@ def _matcher(label: str, operator: str, values: tuple[str, ...]) -> str:
 
 
 def names_matcher(label: str, names: list[str]) -> str:
-    """Return the matcher of any of some names."""
+    """Return the matcher for any of some names."""
     return _matcher(label, "in", tuple(sorted(names)))
 
 
@@ -139,7 +139,7 @@ def parse_selector(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
     """Return a label selector's requirements as (key, `in`/`notin`/`exists`/`absent`, values).
 
     Raises:
-        BadRequest: it uses a form the horizontal autoscaler does not send.
+        BadRequest: the horizontal pod autoscaler does not send this form.
     """
     found: list[tuple[str, str, tuple[str, ...]]] = []
     for piece in re.findall(r"(?:[^,(]|\([^)]*\))+", text):
@@ -159,7 +159,7 @@ def parse_selector(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def labels_of(series: dict[str, str]) -> dict[str, str]:
-    """Return a series' labels as the adapter names them: `metric.labels.X`, `resource.labels.Y`."""
+    """Return a series' labels with the adapter's names: `metric.labels.X`, `resource.labels.Y`."""
     named = {
         f"{'resource' if key in _RESOURCE else 'metric'}.labels.{key}": value
         for key, value in series.items()
@@ -170,6 +170,6 @@ def labels_of(series: dict[str, str]) -> dict[str, str]:
 
 
 def milli(value: float) -> str:
-    """Return a value as a quantity, to a thousandth, cut as the adapter does."""
+    """Return a value as a quantity, truncated to a thousandth like the adapter's."""
     thousandths = int(value * 1000)
     return f"{thousandths}m" if thousandths % 1000 else str(thousandths // 1000)

@@ -1,8 +1,8 @@
-"""custom.metrics.k8s.io and external.metrics.k8s.io, answered out of the cluster's Prometheus.
+"""custom.metrics.k8s.io and external.metrics.k8s.io, served from the cluster's Prometheus.
 
-This is what Google's adapter does with Cloud Monitoring: `metrics_query.py` has its questions. The
-autoscaler sees a sample when it would have reached Cloud Monitoring (rule `metrics.ingestion`), and
-what no pod has told for a while has no value (rule `metrics.window`).
+Google's adapter does the same with Cloud Monitoring; `query.py` has its queries. The autoscaler
+sees a sample when it would have reached Cloud Monitoring (rule `metrics.ingestion`), and a series
+that no pod has reported for a while has no value (rule `metrics.window`).
 """
 
 import math
@@ -45,7 +45,7 @@ _EXTERNAL_PREFIXES = ("metric.labels", "resource.labels")
 
 
 class Reader:
-    """Reads the newest values of metrics, as old as the adapter would see them."""
+    """A reader of the newest values that the adapter would see."""
 
     def __init__(self, ctx: ClusterContext) -> None:
         rules = ctx.rules
@@ -59,10 +59,10 @@ class Reader:
         )
 
     def samples(self, metric: str, matchers: tuple[str, ...], reducer: str) -> list[promql.Sample]:
-        """Return the series of a metric; none while Prometheus does not answer.
+        """Return the series of a metric; empty while Prometheus does not answer.
 
         Raises:
-            BadRequest: the adapter refuses such a metric.
+            BadRequest: the adapter rejects the metric.
         """
         asked = expression(metric, matchers, self._windows)
         address = address_of(self._ctx.dir)
@@ -77,7 +77,7 @@ class Reader:
 
 
 class _Api:
-    """One API group of one cluster, served until it is told to stop."""
+    """One API group of one cluster, served until it is stopped."""
 
     def __init__(
         self, ctx: ClusterContext, group: ApiGroup, answer: Callable[..., JsonObject | None]

@@ -1,1 +1,1 @@
-"""What Managed Prometheus does in a cluster: a real Prometheus that scrapes what is asked for."""
+"""Managed Prometheus in a cluster: a real Prometheus that scrapes the configured targets."""

@@ -1,4 +1,4 @@
-"""Ports of loopback that a cluster's monitoring processes keep over restarts."""
+"""Loopback ports that a cluster's monitoring processes keep across restarts."""
 
 import socket
 import time
@@ -11,10 +11,10 @@ _CLOSING_SECONDS = 2.0  # one that was just ended may still be closing
 
 
 def kept(file: Path, count: int = 1) -> list[str]:
-    """Return as many addresses `127.0.0.1:PORT` as asked for, from a file or new and written there.
+    """Return addresses `127.0.0.1:PORT` from a file, which is created if it does not exist.
 
     Args:
-        file: keeps the addresses, one a line.
+        file: file of the addresses, one per line.
         count: number of addresses.
     """
     found = read(file)
@@ -25,7 +25,7 @@ def kept(file: Path, count: int = 1) -> list[str]:
 
 
 def read(file: Path) -> list[str]:
-    """Return the addresses that a file keeps; none where there is no such file."""
+    """Return the addresses in a file; empty if it does not exist."""
     try:
         return file.read_text().split()
     except FileNotFoundError:

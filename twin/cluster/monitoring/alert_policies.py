@@ -1,4 +1,4 @@
-"""Alert policies as rules of the twin's Prometheus, which plays Cloud Monitoring there."""
+"""Alert policies as rules of the twin's Prometheus, in place of Cloud Monitoring."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ _INTERVAL = "1m"
 
 
 def rule_file(paths: TwinPaths, project: str, clock: Clock) -> dict[str, list[JsonObject]]:
-    """Return the rule file of the enabled policies of a project that ask in PromQL."""
+    """Return the rule file of a project's enabled PromQL policies."""
     policies = [
         record.inputs
         for record in list_resources(paths)

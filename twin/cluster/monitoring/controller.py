@@ -1,8 +1,9 @@
-"""Keeps one cluster's Prometheus as the cluster's monitoring objects say.
+"""The controller that configures a cluster's Prometheus from its monitoring objects.
 
-It plays Managed Prometheus' operator and collector: PodMonitoring and ClusterPodMonitoring become
-scrape jobs, Rules, ClusterRules and GlobalRules become rule files. Pods are found here and handed
-over in files, as their ports may be elsewhere (`agent/podports.py`).
+It simulates the operator and the collector of Managed Prometheus: PodMonitoring and
+ClusterPodMonitoring become scrape jobs; Rules, ClusterRules and GlobalRules become rule files. It
+discovers pods and passes them in files, because their actual ports can differ
+(`agent/podports.py`).
 """
 
 import json
@@ -60,7 +61,7 @@ class Monitoring:
         }
 
     def run(self, stop: threading.Event) -> None:
-        """Start both and keep them as the cluster's objects say until `stop` is set."""
+        """Start both and reconcile them until `stop` is set."""
         if not wait_for("monitoring", stop):  # prepared beside the first deployment
             return
         own_stop = threading.Event()  # a controller that is started again has new informers
@@ -176,7 +177,7 @@ class Monitoring:
         return _yaml(config)
 
     def _write(self, wanted: dict[str, str]) -> set[str]:
-        """Write the files that differ, remove rules and targets nobody wants, name what changed."""
+        """Write changed files, remove obsolete rules and targets, and return the changes."""
         folder = self._server.folder
         changed = {name for name, text in wanted.items() if _put(folder / name, text)}
         for sub in ("rules", "targets"):
@@ -206,7 +207,7 @@ class Monitoring:
 
 
 def _yaml(content: JsonObject) -> str:
-    # written by libyaml: the configuration is compared each time something moves
+    # written by libyaml, because the configuration is compared at every change
     return yaml.dump(content, Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
@@ -218,7 +219,7 @@ def _sorted(informers: list[Informer]) -> list[JsonObject]:
 
 
 def _put(file: Path, text: str) -> bool:
-    """Replace a file in one step where its content differs; say whether it did."""
+    """Replace a file atomically if its content differs; return whether it did."""
     try:
         if file.read_text() == text:
             return False

@@ -1,4 +1,4 @@
-"""Durations as Prometheus writes them, on the twin's clock. Pure."""
+"""Durations in Prometheus format, on the twin's clock. Pure."""
 
 import re
 
@@ -11,7 +11,7 @@ def seconds(text: str) -> float:
     """Return the seconds of a duration such as `1m30s`.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a duration.
     """
     if text == "0":
         return 0.0
@@ -26,11 +26,11 @@ def text(amount: float) -> str:
 
 
 class Clock:
-    """Turns durations of Google's clock into the twin's.
+    """A conversion of durations from Google's clock to the twin's.
 
     Args:
         speed: how much faster than Google's the twin's clock runs.
-        shortest: least seconds of wall time between two scrapes or evaluations.
+        shortest: shortest interval between scrapes or evaluations, in seconds of real time.
     """
 
     def __init__(self, speed: float, shortest: float) -> None:
@@ -38,10 +38,10 @@ class Clock:
         self._shortest = shortest
 
     def interval(self, duration: str) -> str:
-        """Return an interval, never under the shortest one."""
+        """Return a converted interval, at least the shortest one."""
         own = seconds(duration)
         return text(min(own, max(self._shortest, own / self._speed)))
 
     def lasting(self, duration: str) -> str:
-        """Return how long an alert's condition must hold."""
+        """Return the converted duration of an alert's condition."""
         return text(seconds(duration) / self._speed)

@@ -1,4 +1,4 @@
-"""Where the load balancers of a cluster tell about themselves."""
+"""Metrics endpoints of a cluster's load balancers."""
 
 from collections.abc import Iterable
 from pathlib import Path

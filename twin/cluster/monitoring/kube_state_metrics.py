@@ -1,8 +1,8 @@
-"""The kube-state-metrics process of one cluster, with the series that GKE collects of it.
+"""The kube-state-metrics process of one cluster, with the series that GKE collects.
 
-Which ones: docs.cloud.google.com/kubernetes-engine/docs/how-to/kube-state-metrics, packages POD,
-DEPLOYMENT, STATEFULSET, DAEMONSET and HPA. GKE runs the program in the cluster; here it is a
-process beside it that listens on loopback alone.
+The series are those of the packages POD, DEPLOYMENT, STATEFULSET, DAEMONSET and HPA in
+docs.cloud.google.com/kubernetes-engine/docs/how-to/kube-state-metrics. GKE runs the program in the
+cluster; here it is a process outside the cluster that listens only on loopback.
 """
 
 import logging
@@ -47,7 +47,7 @@ METRICS = {
         "kube_horizontalpodautoscaler_status_desired_replicas",
     ),
 }
-"""Metrics of GKE's packages by the collection that they are about."""
+"""Metrics of GKE's packages by collection."""
 
 
 def process_name(folder: Path) -> str:
@@ -67,15 +67,15 @@ class KubeStateMetrics:
 
     @property
     def address(self) -> str:
-        """Host and port of the metrics, the same after a restart."""
+        """Host and port of the metrics; unchanged by a restart."""
         return self._addresses()[0]
 
     def ensure(self) -> None:
-        """Start it if it does not run; it answers once it has listed what it watches.
+        """Start it if it does not run. It answers after its first listing.
 
         Raises:
-            processes.ProcessError: it cannot be run.
-            twin.toolchain.ToolError: it is not built.
+            processes.ProcessError: the program cannot be run.
+            twin.toolchain.ToolError: the program is not built.
         """
         paths = self._ctx.paths
         if processes.pid_of(paths, self._name) is not None:

@@ -1,4 +1,4 @@
-"""Asks a Prometheus over its HTTP interface."""
+"""Queries of a Prometheus server over its HTTP API."""
 
 import http.client
 import json
@@ -10,15 +10,15 @@ _SECONDS = 10.0
 
 
 class QueryError(Exception):
-    """Prometheus does not answer, or refused; the message is its own."""
+    """Prometheus does not answer or returned an error, whose message this is."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One series at one moment."""
+    """A sample of one series."""
 
     labels: dict[str, str]
-    """Without the metric's name where the expression drops it."""
+    """Labels, without the metric's name if the expression drops it."""
     value: float
     time: float
     """Seconds since 1970."""
@@ -26,7 +26,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Series:
-    """One series over some time."""
+    """One series over a time range."""
 
     labels: dict[str, str]
     points: tuple[tuple[float, float], ...]
@@ -37,19 +37,19 @@ def query(address: str, expression: str, at: float | None = None) -> list[Sample
     """Return the instant vector of an expression.
 
     Args:
-        address: host and port.
-        expression: in PromQL; a scalar becomes one sample without labels.
-        at: seconds since 1970; default now.
+        address: host and port of Prometheus.
+        expression: PromQL expression; a scalar becomes one sample without labels.
+        at: evaluation time in seconds since 1970; default: now.
 
     Raises:
-        QueryError: it does not answer, or refused the expression.
+        QueryError: Prometheus does not answer, or rejected the expression.
     """
     fields = {"query": expression} | ({} if at is None else {"time": f"{at:.3f}"})
     return samples(json.loads(_ask(address, "POST", "/api/v1/query", urlencode(fields))))
 
 
 def samples(answer: dict[str, Any]) -> list[Sample]:
-    """Return the instant vector of an answer to a query; a scalar is one sample without labels."""
+    """Return the instant vector of a response; a scalar is one sample without labels."""
     data = answer["data"]
     if data["resultType"] == "scalar":
         return [Sample({}, float(data["result"][1]), float(data["result"][0]))]
@@ -62,17 +62,17 @@ def samples(answer: dict[str, Any]) -> list[Sample]:
 def query_range(
     address: str, expression: str, start: float, end: float, step: float
 ) -> list[Series]:
-    """Return an expression's series over some time.
+    """Return an expression's series over a time range.
 
     Args:
-        address: host and port.
-        expression: in PromQL.
-        start: seconds since 1970.
-        end: seconds since 1970.
-        step: seconds between two points.
+        address: host and port of Prometheus.
+        expression: PromQL expression.
+        start: start time in seconds since 1970.
+        end: end time in seconds since 1970.
+        step: interval between points, in seconds.
 
     Raises:
-        QueryError: it does not answer, or refused the expression.
+        QueryError: Prometheus does not answer, or rejected the expression.
     """
     fields = {"query": expression, "start": start, "end": end, "step": step}
     body = urlencode(fields)
@@ -84,7 +84,7 @@ def query_range(
 
 
 def is_ready(address: str) -> bool:
-    """Say whether it answers queries."""
+    """Return whether Prometheus answers queries."""
     try:
         _ask(address, "GET", "/-/ready")
     except QueryError:
@@ -96,7 +96,7 @@ def post(address: str, path: str) -> None:
     """Send an empty POST.
 
     Raises:
-        QueryError: it does not answer, or refused.
+        QueryError: Prometheus does not answer, or rejected the request.
     """
     _ask(address, "POST", path)
 

@@ -1,8 +1,9 @@
-"""From Rules, ClusterRules and GlobalRules to Prometheus' rule files.
+"""Prometheus rule files from Rules, ClusterRules and GlobalRules.
 
-A `Rules` object sees the series of its own namespace only, a `ClusterRules` object those of its
-cluster: the program `rulescope` adds the labels to every selector, with Prometheus' own parser, and
-refuses what Managed Prometheus' operator refuses (prometheus-engine, rules_config.go).
+A `Rules` object sees only the series of its own namespace, a `ClusterRules` object only those of
+its cluster. The program `rulescope` adds the labels to every selector with the Prometheus parser,
+and rejects the same rules as the operator of Managed Prometheus (prometheus-engine,
+rules_config.go).
 """
 
 import json
@@ -20,7 +21,7 @@ _COPIED = ("record", "alert", "annotations")
 
 
 def scope_of(rules: JsonObject, cluster: dict[str, str]) -> dict[str, str]:
-    """Return the labels that everything a rules object reads and writes has."""
+    """Return the labels of all series that a rules object reads and writes."""
     if rules["kind"] == "GlobalRules":
         return {}
     namespace: str | None = rules["metadata"].get("namespace")
@@ -33,12 +34,12 @@ def rule_groups(
     """Return the content of a rule file.
 
     Args:
-        rules: the object.
-        scoped: expression and labels of each of its rules, in their order.
-        clock: of the twin: evaluations and `for` run on it, ranges in expressions do not.
+        rules: rules object.
+        scoped: expression and labels of each of its rules, in order.
+        clock: clock of the twin, for evaluations and `for` but not for ranges in expressions.
 
     Raises:
-        ConfigError: a duration is none.
+        ConfigError: a duration is not valid.
     """
     rest = iter(scoped)
     groups: list[JsonObject] = []
@@ -60,11 +61,11 @@ def rule_groups(
 def scoped_rules(
     objects: list[JsonObject], cluster: dict[str, str], program: Path
 ) -> list[list[JsonObject] | ConfigError]:
-    """Return expression and labels of every rule of each object, or why it is refused.
+    """Return expression and labels of every rule of each object, or why the object is rejected.
 
     Raises:
         OSError: the program cannot be run.
-        subprocess.SubprocessError: it failed.
+        subprocess.SubprocessError: the program failed.
     """
     if not objects:
         return []

@@ -1,7 +1,8 @@
-"""From PodMonitoring and ClusterPodMonitoring to Prometheus' scrape configuration. Pure.
+"""Prometheus scrape configuration from PodMonitoring and ClusterPodMonitoring. Pure.
 
-What is refused is what Managed Prometheus' operator refuses (GoogleCloudPlatform/prometheus-engine,
-pkg/operator/apis/monitoring/v1/pod_config.go), and credentials: the twin's engines ask for none.
+This module rejects what the operator of Managed Prometheus rejects
+(GoogleCloudPlatform/prometheus-engine, pkg/operator/apis/monitoring/v1/pod_config.go), and also
+credentials, because the twin's engines require none.
 """
 
 import re
@@ -32,7 +33,7 @@ _RELABEL_KEYS = {
 
 
 class ConfigError(Exception):
-    """A monitoring object cannot be turned into configuration; the message says why."""
+    """A monitoring object cannot be converted to configuration; the message gives the reason."""
 
 
 def job_name(monitoring: JsonObject, endpoint: JsonObject) -> str:
@@ -47,11 +48,11 @@ def scrape_configs(monitoring: JsonObject, clock: Clock, folder: str) -> dict[st
 
     Args:
         monitoring: PodMonitoring or ClusterPodMonitoring.
-        clock: of the twin.
-        folder: of the files of targets.
+        clock: clock of the twin.
+        folder: folder of the target files.
 
     Raises:
-        ConfigError: as Managed Prometheus would refuse it.
+        ConfigError: Managed Prometheus would reject the object.
     """
     found: dict[str, JsonObject] = {}
     for index, endpoint in enumerate(parts(monitoring["spec"], "endpoints")):

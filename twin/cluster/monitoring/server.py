@@ -1,4 +1,4 @@
-"""The Prometheus process of one cluster: started detached, found again, told to read its files."""
+"""The Prometheus process of one cluster: detached start, rediscovery, reload."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def process_name(folder: Path) -> str:
 
 
 def address_of(folder: Path) -> str | None:
-    """Return `127.0.0.1:PORT` of a cluster's Prometheus; None where it never ran."""
+    """Return `127.0.0.1:PORT` of a cluster's Prometheus; None if it never ran."""
     return next(iter(addresses.read(folder / "prometheus" / "address")), None)
 
 
@@ -32,15 +32,15 @@ class PrometheusServer:
 
     @property
     def address(self) -> str:
-        """Host and port it listens on, the same after a restart."""
+        """Its host and port; unchanged by a restart."""
         return addresses.kept(self.folder / "address")[0]
 
     def ensure(self) -> bool:
-        """Start it if it does not run, and wait until it answers; say whether it was started.
+        """Start it if it does not run, and wait until it answers; return whether it was started.
 
         Raises:
-            processes.ProcessError: it did not come up.
-            twin.toolchain.ToolError: it is not built.
+            processes.ProcessError: Prometheus did not start.
+            twin.toolchain.ToolError: Prometheus is not built.
         """
         paths, name = self._ctx.paths, process_name(self._ctx.dir)
         if processes.pid_of(paths, name) is not None:
@@ -65,9 +65,9 @@ class PrometheusServer:
         return True
 
     def reload(self) -> None:
-        """Make it read its configuration again.
+        """Reload its configuration.
 
         Raises:
-            promql.QueryError: it refused the configuration, or does not answer.
+            promql.QueryError: Prometheus rejected the configuration, or does not answer.
         """
         promql.post(self.address, "/-/reload")

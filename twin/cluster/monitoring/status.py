@@ -1,4 +1,4 @@
-"""The status that Managed Prometheus' operator writes on its objects. Pure.
+"""The status that the operator of Managed Prometheus writes. Pure.
 
 GoogleCloudPlatform/prometheus-engine, pkg/operator/apis/monitoring/v1/monitoring_types.go.
 """
@@ -10,12 +10,12 @@ _TYPE = "ConfigurationCreateSuccess"
 
 
 def status_of(obj: JsonObject, problem: str | None, now: str) -> JsonObject | None:
-    """Return the new status of an object; None where it stays as it is.
+    """Return the new status of an object; None if it is unchanged.
 
     Args:
-        obj: as the API server has it.
-        problem: why no configuration could be made of it; None where one was.
-        now: the time, as Kubernetes writes it.
+        obj: object from the API server.
+        problem: reason why it has no configuration; None if it has one.
+        now: current time in Kubernetes format.
     """
     status, generation = part(obj, "status"), obj["metadata"].get("generation", 1)
     word = "True" if problem is None else "False"

@@ -1,9 +1,9 @@
-"""What GKE itself sends to Cloud Monitoring, as jobs of the twin's Prometheus. Pure.
+"""Metrics that GKE itself sends to Cloud Monitoring, as jobs of the twin's Prometheus. Pure.
 
 - kube-state series, from kube-state-metrics;
 - the load balancer's, from Envoy's statistics, under the names that Cloud Monitoring's metrics have
   in PromQL (docs.cloud.google.com/load-balancing/docs/https/https-logging-monitoring);
-- the accelerators' duty cycle, from what the engines tell.
+- the accelerators' duty cycle, from the engines' metrics.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ KUBE_STATE_JOB = "kube-state-metrics"
 LOAD_BALANCER_JOB = "load-balancer"
 LOAD_BALANCER_FILE = "load-balancer.json"
 EXTRA_FILES = "extra-*.json"
-"""Targets that other parts of the twin add: files in the folder of targets, with a label `job`."""
+"""Targets of other parts of the twin: files in the folder of targets, with a label `job`."""
 _KUBE_STATE_INTERVAL = "30s"
 _LOAD_BALANCER_INTERVAL = "1m"
 _EXTRA_INTERVAL = "15s"
@@ -38,12 +38,12 @@ _PARTS = "(|_bucket|_count|_sum)"
 
 
 def metric_prefix(gateway_class: str) -> str:
-    """Return what the names of a load balancer's metrics begin with in PromQL."""
+    """Return the prefix of a load balancer's metric names in PromQL."""
     return f"loadbalancing_googleapis_com:{_PREFIXES.get(gateway_class, 'https')}_"
 
 
 def kube_state_job(address: str, clock: Clock, cluster: dict[str, str]) -> JsonObject:
-    """Return the job of the kube-state series; their own labels win, as on GKE."""
+    """Return the job of the kube-state series; their own labels take precedence, as on GKE."""
     labels = {**cluster, "instance": "kube-state-metrics-0:k8s-objects"}
     return {
         "job_name": KUBE_STATE_JOB,
@@ -55,9 +55,9 @@ def kube_state_job(address: str, clock: Clock, cluster: dict[str, str]) -> JsonO
 
 
 def load_balancer_job(folder: str, clock: Clock) -> JsonObject:
-    """Return the job that reads every gateway's Envoy and gives its series Google's names.
+    """Return the job that scrapes every gateway's Envoy and renames its series to Google's names.
 
-    Latencies are in milliseconds there and here; `response_code_class` is 200, 300 and so on.
+    Latencies are in milliseconds in both; `response_code_class` is 200, 300 and so on.
     """
     interval = clock.interval(_LOAD_BALANCER_INTERVAL)
     return {
@@ -72,7 +72,7 @@ def load_balancer_job(folder: str, clock: Clock) -> JsonObject:
 
 
 def _googles_names() -> list[JsonObject]:
-    """Keep what Google's load balancers export, under their names and labels."""
+    """Keep the series that Google's load balancers export, under their names and labels."""
     rename = [
         {
             "source_labels": ["__name__", "metric_prefix"],
@@ -120,8 +120,8 @@ def load_balancer_targets(
 ) -> list[JsonObject]:
     """Return the targets of gateways: (namespace, name) to (gateway class, Envoy's admin address).
 
-    The load balancer of a Gateway is named after it, with its namespace before. Its series are of a
-    project and a region; they know no cluster.
+    A load balancer is named after its Gateway, with the namespace as a prefix. Its series have a
+    project and a region, but no cluster.
     """
     region = "-".join(cluster["location"].split("-")[:2])
     return [
@@ -140,7 +140,7 @@ def load_balancer_targets(
 
 
 def pubsub_job(address: str, clock: Clock) -> JsonObject:
-    """Return the job of Pub/Sub's metrics (rule metrics.pubsub); their own labels win."""
+    """Return the job of Pub/Sub's metrics (rule metrics.pubsub), which keep their own labels."""
     interval = clock.interval(_PUBSUB_INTERVAL)
     labels = {"monitored_resource": "pubsub_subscription"}
     return {
@@ -153,7 +153,7 @@ def pubsub_job(address: str, clock: Clock) -> JsonObject:
 
 
 def extra_job(folder: str, clock: Clock) -> JsonObject:
-    """Return the job of what other parts of the twin add."""
+    """Return the job for targets of other parts of the twin."""
     interval = clock.interval(_EXTRA_INTERVAL)
     return {
         "job_name": "extra",
@@ -165,10 +165,10 @@ def extra_job(folder: str, clock: Clock) -> JsonObject:
 
 
 def system_rules(clock: Clock) -> dict[str, list[JsonObject]]:
-    """Return the rule file of the series that GKE has without a scrape.
+    """Return the rule file of the series that GKE has without scraping.
 
-    An accelerator is busy in every moment in which its engine has a request: the duty cycle says
-    that, and no more, which is why nothing scales on it.
+    An accelerator counts as busy whenever its engine has a request. The duty cycle shows no more
+    than that, so nothing scales on it.
     """
     busy = "(vllm:num_requests_running > bool 0)"
     expression = f"100 * avg by (project_id, location, cluster, namespace, pod) {busy}"

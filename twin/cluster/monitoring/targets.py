@@ -1,6 +1,6 @@
-"""Which pods a PodMonitoring means, and the labels of their series. Pure.
+"""The pods that a PodMonitoring selects, and the labels of their series. Pure.
 
-The labels are those that Managed Prometheus' operator gives: GoogleCloudPlatform/prometheus-engine,
+The labels are those of the Managed Prometheus operator: GoogleCloudPlatform/prometheus-engine,
 pkg/operator/apis/monitoring/v1/pod_config.go.
 """
 
@@ -12,14 +12,14 @@ from twin.cluster.base.matching import selects
 from twin.wire.kube import JsonObject
 
 Resolve = Callable[[JsonObject, int], tuple[str, int]]
-"""Takes a pod and a container port; returns address and port where it can be reached."""
+"""Returns the actual address and port of a pod's container port."""
 _OVER = ("Failed", "Succeeded")
 _REPLICA_SET = re.compile(r"^(.+)-[a-z0-9]+$")
 _CRON_JOB = re.compile(r"^(.+)-\d{8}$")
 
 
 def controller_of(pod: JsonObject) -> tuple[str, str]:
-    """Return (name, kind) of what a pod belongs to in the end: a Deployment, not its ReplicaSet."""
+    """Return (name, kind) of a pod's top-level owner: a Deployment, not its ReplicaSet."""
     metadata = pod["metadata"]
     for owner in parts(metadata, "ownerReferences"):
         if not owner.get("controller"):
@@ -36,7 +36,7 @@ def controller_of(pod: JsonObject) -> tuple[str, str]:
 
 
 def selected_pods(monitoring: JsonObject, pods: Iterable[JsonObject]) -> list[JsonObject]:
-    """Return the pods that a PodMonitoring or a ClusterPodMonitoring means."""
+    """Return the pods that a PodMonitoring or a ClusterPodMonitoring selects."""
     spec = monitoring["spec"]
     namespace = monitoring["metadata"].get("namespace")
     running_only = spec.get("filterRunning") is not False
@@ -57,14 +57,14 @@ def targets_of(
     resolve: Resolve,
     cluster: dict[str, str],
 ) -> list[JsonObject]:
-    """Return the targets of one endpoint, as a file of Prometheus' file discovery lists them.
+    """Return the targets of one endpoint in the format of Prometheus file discovery.
 
     Args:
         monitoring: PodMonitoring or ClusterPodMonitoring.
         endpoint: one of its endpoints.
-        pods: those that it means.
-        resolve: finds a pod's port.
-        cluster: labels of every series of the cluster.
+        pods: selected pods.
+        resolve: returns the actual address of a pod's port.
+        cluster: labels of all series of the cluster.
     """
     found: list[JsonObject] = []
     for pod in pods:
@@ -81,9 +81,9 @@ def targets_of(
 
 
 def _ports(pod: JsonObject, wanted: int | str) -> list[tuple[int, str, str]]:
-    """Return (number, name, container) of the ports that are meant; a number needs no declaration.
+    """Return (number, name, container) of the selected ports; a number needs no declaration.
 
-    A number leaves the container open, as a pod's containers may share one.
+    A port number does not determine the container.
     """
     if isinstance(wanted, int):
         return [(wanted, "", "")]

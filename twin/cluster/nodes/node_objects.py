@@ -4,9 +4,11 @@ Sources: rules `node.reserved`, `node.max-pods`; docs.cloud.google.com/kubernete
 on node sizes, TPUs, GPUs, spot VMs and flex-start.
 """
 
+import json
 import zlib
 from dataclasses import dataclass, field, replace
 
+from gke_inference.catalogue.accelerators import catalogue_labels
 from twin.wire.kube import JsonObject
 from twin.world.machines import Machine, Provisioning, single_host_topology
 
@@ -17,16 +19,24 @@ STREAMING_LABEL = "cloud.google.com/gke-image-streaming"
 RUNG_ANNOTATION = "gke-inference.dev/rung"
 GROUP_ANNOTATION = "gke-inference.dev/group"
 REQUEST_ANNOTATION = "gke-inference.dev/provisioning-request"
+DRIVER_ANNOTATION = "gke-inference.dev/driver-installs"
+"""Annotation of a GPU node with the devices (JSON) that it reports once its driver is installed."""
 _EVICTION_MIB = 100
 _MEMORY_TIERS_GIB = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (float("inf"), 0.02))
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (float("inf"), 0.0025))
 _SHARED_CORE_RESERVED_M = 1060
 _SSD_GIB = 375
+DRIVER_DISABLED = "installation_disabled"
+_PLUGIN_OFF = {
+    "gpu": catalogue_labels()["no_gpu_plugin"],
+    "tpu": catalogue_labels()["dra_tpu"],
+}
+"""Labels that turn off GKE's device plugin on the nodes of a pool (rule `dra.plugin-off`)."""
 
 
 @dataclass(frozen=True)
 class NodeShape:
-    """Everything about a node but its name and place."""
+    """Properties of a node, except its name and zone."""
 
     machine: Machine
     pool: str
@@ -39,13 +49,13 @@ class NodeShape:
     image_type: str = "cos_containerd"
     labels: dict[str, str] = field(default_factory=dict[str, str])
     taints: tuple[tuple[str, str, str], ...] = ()
-    """(key, value, effect), as Kubernetes spells effects."""
+    """(key, value, effect) tuples, with effects as Kubernetes spells them."""
     max_pods: int = 110
     driver_version: str = "default"
     gpu_partition: str | None = None
     gpu_shared_clients: int = 1
     spot_taint: bool = False
-    """Compute classes taint their spot nodes; a hand-made spot pool has only the label."""
+    """Whether spot nodes have a taint: only in compute classes; other spot pools have the label."""
     auto_created: bool = False
     image_streaming: bool = False
 
@@ -55,7 +65,7 @@ class NodeShape:
 
 
 def reserved_memory_mib(memory_gib: float) -> int:
-    """Return what GKE keeps of a machine's memory, without the eviction threshold."""
+    """Return the memory that GKE reserves on a machine, without the eviction threshold."""
     if memory_gib < 1:
         return 255
     left, kept = memory_gib, 0.0
@@ -69,7 +79,7 @@ def reserved_memory_mib(memory_gib: float) -> int:
 
 
 def reserved_cpu_millicores(machine: Machine) -> int:
-    """Return what GKE keeps of a machine's vCPUs for the system."""
+    """Return the CPU that GKE reserves for the system on a machine."""
     if machine.name in {"e2-micro", "e2-small", "e2-medium"}:
         return _SHARED_CORE_RESERVED_M
     left, kept = float(machine.vcpus), 0.0
@@ -83,7 +93,7 @@ def reserved_cpu_millicores(machine: Machine) -> int:
 
 
 def reserved_disk_gib(disk_gib: float) -> float:
-    """Return what GKE keeps of a boot disk: eviction threshold (10 %) and system reservation."""
+    """Return the boot disk space that GKE reserves: eviction threshold (10 %) and system."""
     system = min(0.5 * disk_gib, 6 + 0.35 * disk_gib, 100.0)
     return 0.1 * disk_gib + system
 
@@ -125,7 +135,7 @@ def capacity(shape: NodeShape) -> dict[str, str]:
 
 def _devices(shape: NodeShape) -> dict[str, str]:
     details = shape.machine.details
-    if details is None:
+    if details is None or shape.labels.get(_PLUGIN_OFF[details.kind]) == "true":
         return {}
     count = shape.machine.chips
     if details.kind == "gpu":
@@ -133,8 +143,21 @@ def _devices(shape: NodeShape) -> dict[str, str]:
     return {details.resource: str(count)}
 
 
+def installs_driver(shape: NodeShape) -> bool:
+    """Return whether GKE installs a GPU driver on such a node, which then reports its GPUs."""
+    details = shape.machine.details
+    is_gpu = details is not None and details.kind == "gpu"
+    return is_gpu and shape.driver_version != DRIVER_DISABLED and bool(_devices(shape))
+
+
+def promised_devices(node: JsonObject) -> dict[str, str]:
+    """Return the devices that a node reports once its driver is installed; none if it is."""
+    annotations: dict[str, str] = node["metadata"].get("annotations") or {}
+    return json.loads(annotations.get(DRIVER_ANNOTATION, "{}"))
+
+
 def labels(shape: NodeShape, zone: str) -> dict[str, str]:
-    """Return the labels GKE puts on such a node, the pool's own included."""
+    """Return the labels that GKE sets on such a node, including the pool's own."""
     machine, region = shape.machine, zone.rpartition("-")[0]
     arm = machine.family in {"t2a", "c4a", "n4a"}
     spot = shape.provisioning == "spot"
@@ -167,7 +190,7 @@ def labels(shape: NodeShape, zone: str) -> dict[str, str]:
     if shape.provisioning == "flex-start":
         found["cloud.google.com/gke-flex-start"] = "true"
     if shape.reservation is not None:
-        found["cloud.google.com/reservation-name"] = shape.reservation
+        found["cloud.google.com/reservation-name"] = shape.reservation.rpartition("/")[2]
         found["cloud.google.com/reservation-affinity"] = "specific"
     if shape.compute_class is not None:
         found[CLASS_LABEL] = shape.compute_class
@@ -195,16 +218,17 @@ def _accelerator_labels(shape: NodeShape) -> dict[str, str]:
     found = {
         "cloud.google.com/gke-accelerator": details.gke_type,
         "cloud.google.com/gke-accelerator-count": count,
-        "cloud.google.com/gke-gpu-driver-version": shape.driver_version,
         "cloud.google.com/gke-gpu": "true",
     }
+    if shape.driver_version != DRIVER_DISABLED:
+        found["cloud.google.com/gke-gpu-driver-version"] = shape.driver_version
     if shape.gpu_partition is not None:
         found["cloud.google.com/gke-gpu-partition-size"] = shape.gpu_partition
     return found
 
 
 def taints(shape: NodeShape) -> list[dict[str, str]]:
-    """Return the taints of such a node: GKE's own, then the pool's."""
+    """Return the taints of such a node: first GKE's, then the pool's."""
     found: list[dict[str, str]] = []
 
     def add(key: str, value: str, effect: str = "NoSchedule") -> None:
@@ -237,8 +261,18 @@ def build(
     zone: str,
     project: str,
     annotations: dict[str, str] | None = None,
+    has_driver: bool = True,
 ) -> JsonObject:
-    """Return the Node object that KWOK then keeps alive."""
+    """Return the Node object; KWOK keeps it alive after its creation.
+
+    Without its driver, it reports no devices (`GpuDrivers`).
+    """
+    later = {} if has_driver else _devices(shape)
+    promised = {DRIVER_ANNOTATION: json.dumps(later)} if later else {}
+    resources = {
+        field: {name: amount for name, amount in amounts.items() if name not in later}
+        for field, amounts in (("capacity", capacity(shape)), ("allocatable", allocatable(shape)))
+    }
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -248,6 +282,7 @@ def build(
                 "kwok.x-k8s.io/node": "fake",
                 "node.alpha.kubernetes.io/ttl": "0",
                 "container.googleapis.com/instance_id": str(zlib.crc32(name.encode())),
+                **promised,
                 **(annotations or {}),
             },
             "labels": {"kubernetes.io/hostname": name, **labels(shape, zone)},
@@ -256,5 +291,5 @@ def build(
             "providerID": f"gce://{project}/{zone}/{name}",
             "taints": taints(shape),
         },
-        "status": {"capacity": capacity(shape), "allocatable": allocatable(shape)},
+        "status": resources,
     }

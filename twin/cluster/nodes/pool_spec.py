@@ -1,4 +1,4 @@
-"""A node pool's inputs, as the gcp provider hands them on, turned into what its nodes are. Pure."""
+"""Node pool specification, parsed from the inputs that the gcp provider passes on. Pure."""
 
 import json
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from twin.cluster.base.fields import part, parts, text_map
 from twin.cluster.nodes.node_objects import CLASS_LABEL, NodeShape
 from twin.wire.kube import JsonObject
 from twin.world.machines import Provisioning, machine, single_host_topology, slice_hosts
+from twin.world.node_networks import network_labels
 
 _EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",
@@ -27,26 +28,26 @@ class PoolSpec:
     shape: NodeShape
     zones: tuple[str, ...]
     hosts: int
-    """Machines of one TPU slice; 1 otherwise. A multi-host pool is one slice: all of it or none."""
+    """Machines of one TPU slice; 1 otherwise. A multi-host pool is one whole slice."""
     initial: int
-    """Nodes per zone when the pool is created."""
+    """Number of nodes per zone when the pool is created."""
     min_per_zone: int | None
     max_per_zone: int | None
     min_total: int | None
     max_total: int | None
     queued: bool = False
-    """Whether its nodes come for a ProvisioningRequest alone."""
+    """Whether its nodes are created only for a ProvisioningRequest."""
     digest: str | None = None
-    """Of the file it was read from; the status repeats it, so that the provider knows which shape
-    a status speaks of."""
+    """Digest of the pool's file. The status repeats it so that the provider knows which version of
+    the pool a status is for."""
 
     @property
     def autoscaled(self) -> bool:
-        """Whether the autoscaler may change its size."""
+        """Whether the autoscaler may resize the pool."""
         return self.max_per_zone is not None or self.max_total is not None
 
     def minimum(self) -> dict[str, int]:
-        """Return the nodes it has at least, by zone."""
+        """Return the minimum number of nodes by zone."""
         if not self.autoscaled:
             return dict.fromkeys(self.zones, self._whole(self.initial))
         if self.min_per_zone is not None:
@@ -55,14 +56,14 @@ class PoolSpec:
         return {zone: self._whole(count) for zone, count in spread.items()}
 
     def at_creation(self) -> dict[str, int]:
-        """Return the nodes it is created with, by zone."""
+        """Return the initial number of nodes by zone."""
         return {zone: self._whole(max(n, self.initial)) for zone, n in self.minimum().items()}
 
     def _whole(self, count: int) -> int:
         return -(-count // self.hosts) * self.hosts
 
     def may_grow(self, counts: dict[str, int], zone: str) -> bool:
-        """Say whether another group of nodes fits under the limits."""
+        """Return whether the limits allow another group of nodes."""
         if not self.autoscaled or self.queued or zone not in self.zones:
             return False
         if self.hosts > 1:
@@ -72,7 +73,7 @@ class PoolSpec:
         return self.max_total is None or sum(counts.values()) < self.max_total
 
     def may_shrink(self, counts: dict[str, int], zone: str) -> bool:
-        """Say whether a group of nodes of a zone may go."""
+        """Return whether a group of nodes in a zone may be removed."""
         if not self.autoscaled:
             return False
         if self.min_total is not None:
@@ -99,11 +100,12 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
     """Return the pool described by {"name", "inputs", "zones"} and a "digest" of them.
 
     Args:
-        data: inputs are the NodePool resource's, in camelCase.
-        policy: finds a compute resource policy by name, for slices placed by a workload policy.
+        data: Description of the pool, with the inputs of the NodePool resource in camelCase.
+        policy: Function that returns a compute resource policy by name, for slices that a workload
+            policy places.
 
     Raises:
-        ValueError: the machine type or the topology does not exist.
+        ValueError: The machine type or the topology does not exist.
     """
     inputs: JsonObject = data["inputs"]
     shape, hosts = _shape(data["name"], inputs, _topology(inputs, policy))
@@ -125,10 +127,11 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
 
 
 def _shape(name: str, inputs: JsonObject, topology: str | None) -> tuple[NodeShape, int]:
-    """Return what a pool's nodes look like, and of how many a slice is."""
+    """Return the shape of a pool's nodes, and the number of nodes in a slice."""
     config: JsonObject = part(inputs, "nodeConfig")
     kind = machine(config.get("machineType") or "e2-medium")
-    labels: dict[str, str] = text_map(config, "labels")
+    profile = part(inputs, "networkConfig").get("acceleratorNetworkProfile")
+    labels: dict[str, str] = text_map(config, "labels") | network_labels(profile, has_driver=False)
     accelerators: list[JsonObject] = parts(config, "guestAccelerators")
     gpu: JsonObject = accelerators[0] if accelerators else {}
     driver: JsonObject = part(gpu, "gpuDriverInstallationConfig")
@@ -141,7 +144,7 @@ def _shape(name: str, inputs: JsonObject, topology: str | None) -> tuple[NodeSha
         )
         for item in parts(config, "taints")
     )
-    provisioning, reservation = _provisioning(config)
+    provisioning, reservation = _provisioning(config, inputs.get("project"))
     shape = NodeShape(
         machine=kind,
         pool=name,
@@ -190,7 +193,13 @@ def _topology(inputs: JsonObject, policy: Callable[[str], JsonObject | None]) ->
     return None
 
 
-def _provisioning(config: JsonObject) -> tuple[Provisioning, str | None]:
+def _provisioning(config: JsonObject, own: str | None) -> tuple[Provisioning, str | None]:
+    """Return how a pool's nodes are provisioned, and their reservation as `capacity.yaml` names it.
+
+    Args:
+        config: Node configuration.
+        own: Project of the pool.
+    """
     if config.get("spot") or config.get("preemptible"):
         return "spot", None
     if config.get("flexStart"):
@@ -200,5 +209,5 @@ def _provisioning(config: JsonObject) -> tuple[Provisioning, str | None]:
     if specific and affinity.get("key") == _RESERVATION_KEY and affinity.get("values"):
         # shared: projects/P/reservations/NAME; block: NAME/reservationBlocks/B
         name = str(affinity["values"][0]).split("/reservationBlocks/")[0]
-        return "reservation", name.rpartition("/")[2]
+        return "reservation", name.removeprefix(f"projects/{own}/reservations/")
     return "on-demand", None

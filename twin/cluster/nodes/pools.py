@@ -1,4 +1,4 @@
-"""Node pools: the files the gcp provider writes, kept equal to nodes."""
+"""Node pool controller: keeps nodes in sync with the pool files that the gcp provider writes."""
 
 import json
 import logging
@@ -22,7 +22,7 @@ _RELIST_SECONDS = 2.0
 
 
 def is_ready(node: JsonObject) -> bool:
-    """Say whether a node is Ready."""
+    """Return whether a node is Ready."""
     conditions = parts(part(node, "status"), "conditions")
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
@@ -32,7 +32,7 @@ def _zone_of(node: JsonObject) -> str:
 
 
 def workload_policy(ctx: ClusterContext, name: str) -> JsonObject | None:
-    """Return a compute resource policy of the twin's cloud by name; None where there is none."""
+    """Return a compute resource policy of the twin's cloud by name, or None."""
     from twin.world import store  # noqa: PLC0415 - only a slice placed by a workload policy needs it
 
     kind, short = "gcp:compute/resourcePolicy:ResourcePolicy", name.rpartition("/")[2]
@@ -40,7 +40,7 @@ def workload_policy(ctx: ClusterContext, name: str) -> JsonObject | None:
 
 
 def _digest_of(file: Path) -> str | None:
-    """Return the digest in a pool's file that otherwise may be wrong."""
+    """Return the digest in a pool's file, even if the rest of the file is invalid."""
     try:
         return json.loads(file.read_text()).get("digest")
     except (FileNotFoundError, ValueError):
@@ -48,7 +48,7 @@ def _digest_of(file: Path) -> str | None:
 
 
 class PoolController:
-    """Creates the nodes of each pool, keeps its minimum, and removes them with it."""
+    """Creates the nodes of each pool, keeps its minimum, and removes them with the pool."""
 
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
@@ -88,7 +88,7 @@ class PoolController:
     def _snapshot(self) -> tuple[tuple[str, float], ...]:
         found: list[tuple[str, float]] = []
         for file in self._pool_files():
-            with suppress(FileNotFoundError):  # the pool goes away just now
+            with suppress(FileNotFoundError):  # the pool is being deleted
                 found.append((file.name, file.stat().st_mtime))
         return tuple(sorted(found))
 
@@ -124,7 +124,7 @@ class PoolController:
                 self._remove_pool(name, by_pool.get(name, []), status)
 
     def _reconcile_pool(self, spec: PoolSpec, existing: list[JsonObject]) -> None:
-        if self._digests.get(spec.name) != spec.digest:  # what failed was another shape
+        if self._digests.get(spec.name) != spec.digest:  # an earlier version of the pool failed
             self._digests[spec.name] = spec.digest
             self._errors.pop(spec.name, None)
             for zone in spec.zones:
@@ -144,7 +144,7 @@ class PoolController:
             if not spec.autoscaled and counts[zone] > wanted:
                 self._shrink(existing, zone, counts[zone] - wanted)
         for zone in counts.keys() - target.keys():
-            self._shrink(existing, zone, counts[zone])  # the pool has left the zone
+            self._shrink(existing, zone, counts[zone])  # the pool is no longer in the zone
         ready = sum(is_ready(node) for node in existing if _zone_of(node) in target)
         wanted = sum(target.values())
         if ready >= wanted:

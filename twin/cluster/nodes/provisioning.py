@@ -1,6 +1,7 @@
-"""Nodes from request to end: capacity, creation time, notice, removal.
+"""Lifecycle of nodes: capacity, creation time, notice, removal.
 
-Pool controller and autoscaler each have a `Provisioner`. Nothing sleeps: `tick` does what is due.
+The pool controller and the autoscaler each have a `Provisioner`. It never sleeps; `tick` performs
+the actions that are due.
 """
 
 import logging
@@ -25,27 +26,27 @@ _RETRY_SECONDS = 0.2
 
 @dataclass
 class Group:
-    """Nodes that come and go together: one node, or all hosts of a TPU slice."""
+    """Nodes that are created and removed together: one node, or all hosts of a TPU slice."""
 
     key: str
     shape: NodeShape
     zone: str
     names: tuple[str, ...]
     rung: int | None
-    """Position of the rung in its class, from 0; None outside a class."""
+    """Index of the rung in its compute class, from 0; None outside a class."""
     ready_at: float
     """Monotonic time at which the nodes register."""
     queued_until: float | None = None
     """Monotonic time at which waiting for capacity ends; None once it is granted."""
     next_try: float = 0.0
     places: tuple[tuple[NodeShape, str], ...] = ()
-    """Where a group that waits for capacity may come up, in the order in which they are tried."""
+    """Shapes and zones that a group waiting for capacity tries, in order."""
     request: str | None = None
-    """UID of the ProvisioningRequest that it is for; None for a group of the autoscaler's own."""
+    """UID of the ProvisioningRequest of the group; None for the autoscaler's own groups."""
 
     @property
     def claims(self) -> list[Claim]:
-        """What it asks of the world."""
+        """Capacity that the group claims."""
         return [
             claim_for(
                 self.shape.machine,
@@ -66,16 +67,16 @@ class Provisioner:
         self._lock = threading.RLock()
         self.ledger = Ledger(ctx.paths, ctx.dir, ctx.spec.project, owner)
         self.groups: dict[str, Group] = {}
-        """Requested groups whose nodes are not registered yet."""
+        """Requested groups whose nodes are not yet registered."""
         self._registered: dict[str, Group] = {}
         self.removed: set[str] = set()
-        """Names of the nodes that were removed; names are not used again."""
+        """Names of removed nodes; names are not reused."""
 
     def coming(self, known: Set[str]) -> list[Group]:
-        """Return the requested groups that a watcher of nodes has not seen all nodes of.
+        """Return the requested groups with nodes that a watcher has not seen yet.
 
         Args:
-            known: names of the nodes that the watcher has seen.
+            known: Names of the nodes that the watcher has seen.
         """
         with self._lock:
             for key, group in list(self._registered.items()):
@@ -84,13 +85,13 @@ class Provisioner:
             return [*self.groups.values(), *self._registered.values()]
 
     def recover(self) -> None:
-        """Give back what an earlier run of this controller took and never made a node of."""
+        """Release capacity that an earlier run of this controller claimed but did not use."""
         existing = {item["metadata"]["name"] for item in self._ctx.kube.list("/api/v1/nodes")}
         for name in self.ledger.held() - existing:
             self.ledger.release(name)
 
     def new_names(self, shape: NodeShape, count: int) -> tuple[str, ...]:
-        """Return fresh node names."""
+        """Return unused node names."""
 
         def unique() -> str:
             return "".join(secrets.choice(_ALPHABET) for _ in range(4))
@@ -99,13 +100,16 @@ class Provisioner:
         return tuple(nodes.node_name(cluster, shape.pool, unique()) for _ in range(count))
 
     def creation_seconds(self, shape: NodeShape) -> float:
-        """Return how long nodes of a shape take to come up, on the twin's clock."""
-        return self._ctx.rules.scaled(f"node.create.{shape.machine.kind}")
+        """Return the time until nodes of a shape register, on the twin's clock."""
+        seconds = self._ctx.rules.scaled(f"node.create.{shape.machine.kind}")
+        if nodes.installs_driver(shape):  # part of the rule's time
+            seconds -= self._ctx.rules.scaled("node.gpu.driver")
+        return seconds
 
     def request(
         self, shape: NodeShape, zone: str, hosts: int = 1, *, rung: int | None = None
     ) -> tuple[Answer, Group]:
-        """Ask for a group of nodes now; when granted, they register after their creation time."""
+        """Request a group of nodes now; if granted, they register after their creation time."""
         names = self.new_names(shape, hosts)
         ready_at = time.monotonic() + self.creation_seconds(shape)
         group = Group(names[0], shape, zone, names, rung, ready_at)
@@ -158,10 +162,10 @@ class Provisioner:
         )
 
     def tick(self, gave_up: Callable[[Group, Answer], None] | None = None) -> None:
-        """Register the nodes that are due and ask again for what waits.
+        """Register the nodes that are due, and retry the groups that wait for capacity.
 
         Args:
-            gave_up: told of each group that waited for capacity in vain.
+            gave_up: Called with each group whose wait for capacity timed out.
         """
         now = time.monotonic()
         for group in list(self.groups.values()):
@@ -203,6 +207,7 @@ class Provisioner:
                 zone=group.zone,
                 project=self._ctx.spec.project,
                 annotations=annotations,
+                has_driver=not nodes.installs_driver(group.shape),
             )
             try:
                 self._ctx.kube.post("/api/v1/nodes", body)
@@ -215,14 +220,14 @@ class Provisioner:
             self._registered[group.key] = group
 
     def cancel(self, group: Group) -> None:
-        """Drop a request whose nodes are not registered yet."""
+        """Cancel a request whose nodes are not yet registered."""
         with self._lock:
             self.groups.pop(group.key, None)
         for name in group.names:
             self.ledger.release(name)
 
     def remove(self, node: JsonObject, message: str) -> None:
-        """Delete a node and the pods left on it, and give its machine back."""
+        """Delete a node and its remaining pods, and release its machine."""
         name: str = node["metadata"]["name"]
         kube = self._ctx.kube
         with self._lock:
@@ -233,7 +238,7 @@ class Provisioner:
         except KubeError as error:
             if error.status != 404:
                 raise
-        # after the node, so that no replacement is put on it in between
+        # after the node, so that no replacement is scheduled on it
         for pod in kube.list("/api/v1/pods", field_selector=f"spec.nodeName={name}"):
             delete_pod(self._ctx, pod, grace=0)
         self.ledger.release(name)

@@ -1,4 +1,4 @@
-"""A scale check: many nodes, then many pods, until all are Ready."""
+"""Scale check that creates many nodes, then many pods, and waits until all are Ready."""
 
 import threading
 import time
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.25
 
 @dataclass(frozen=True)
 class ScaleResult:
-    """Seconds on the wall, each from the beginning of its phase."""
+    """Wall-clock seconds of each phase."""
 
     nodes: int
     pods: int
@@ -41,12 +41,12 @@ def check(
     timeout: float = 300.0,
     progress: Callable[[str], None] | None = None,
 ) -> ScaleResult:
-    """Create nodes with four TPU chips each and pods that ask for two, measure, and remove them.
+    """Create nodes with four TPU chips each and pods that request two, measure, and remove them.
 
-    The nodes are outside every pool and class, so the autoscaler leaves them alone.
+    The nodes are outside every pool and class, so the autoscaler ignores them.
 
     Raises:
-        TimeoutError: a phase did not end in time.
+        TimeoutError: A phase did not end in time.
     """
     say = progress or _silent
     try:
@@ -127,13 +127,12 @@ def _deployment(number: int, replicas: int) -> JsonObject:
 
 
 def wait_for_nodes(kube: Kube, count: int, timeout: float) -> None:
-    """Follow the nodes of the check until enough of them can take pods.
+    """Watch the nodes of the check until enough of them can accept pods.
 
-    They are watched: to list a thousand of them again and again would take the time from the
-    API server that is measured here.
+    Listing a thousand nodes repeatedly would load the API server and distort the measurement.
 
     Raises:
-        TimeoutError: it did not come to that in time.
+        TimeoutError: Too few nodes were ready in time.
     """
     end = time.monotonic() + timeout
     ready: set[str] = set()

@@ -1,1 +1,1 @@
-"""How programs in a cluster reach its Services by name."""
+"""Access to a cluster's Services by name, for programs in the cluster."""

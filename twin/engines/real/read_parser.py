@@ -1,7 +1,7 @@
-"""Run by the real vLLM's interpreter: tells what its argument parser takes.
+"""A program for the real vLLM's interpreter that reports what its argument parser accepts.
 
 `read_parser.py table` prints every flag with aliases and choices; `read_parser.py check` reads a
-JSON list of command lines and prints the error of each, empty where it is accepted.
+JSON list of command lines and prints the error of each, empty if it is accepted.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def _parser() -> Any:
-    # imported by name: the checkout's own environment has no vLLM
+    # imported by name, because the checkout's own environment has no vLLM
     utils: Any = importlib.import_module("vllm.utils.argparse_utils")
     arguments: Any = importlib.import_module("vllm.entrypoints.launchers.cli_args")
     return arguments.make_arg_parser(utils.FlexibleArgumentParser())
@@ -31,7 +31,7 @@ def table(parser: Any) -> dict[str, Any]:
 
 
 def check(parser: Any, argv: list[str]) -> str:
-    """Return why the parser refuses a command line; empty where it takes it."""
+    """Return the parser's error for a command line; empty if it is accepted."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -42,7 +42,7 @@ def check(parser: Any, argv: list[str]) -> str:
 
 
 def main() -> None:
-    """Answer on standard output, as JSON."""
+    """Print the result as JSON."""
     parser = _parser()
     if sys.argv[1] == "table":
         print(json.dumps(table(parser)))  # noqa: T201

@@ -1,8 +1,8 @@
-"""A Llama of a million parameters and LoRA adapters for it, made on the spot, the same each time.
+"""A Llama model of a million parameters and LoRA adapters for it, generated reproducibly.
 
-Only numpy is needed: the weights are random, the tokenizer has a token for each byte, and both are
-written in the formats that vLLM reads (safetensors, `tokenizer.json`). The text is noise; shapes,
-flags, metrics and errors are those of any Llama.
+The generator needs only numpy: the weights are random, the tokenizer has a token for each byte, and
+both are written in the formats that vLLM reads (safetensors, `tokenizer.json`). The generated text
+is noise; shapes, flags, metrics and errors are those of any Llama model.
 """
 
 import json
@@ -15,7 +15,7 @@ from gke_inference.sizing.shapes import SAMPLE
 
 LAYERS, HIDDEN, MIDDLE, HEADS, KV_HEADS, HEAD_DIM = 2, 256, 512, 4, 2, 64
 CONTEXT = 131_072
-"""Positions: as many as the models that it stands in for, and none of them takes memory."""
+"""Maximum context length, as long as in the replaced models; it takes no memory."""
 
 _SPECIAL = ("<s>", "</s>", "<pad>")
 _SEED = 20_261_121
@@ -23,7 +23,7 @@ _Tensors = dict[str, "np.ndarray[Any, np.dtype[np.float32]]"]
 
 
 def byte_symbols() -> list[str]:
-    """Return the 256 characters by which byte-level tokenizers write bytes, in their order."""
+    """Return the 256 characters with which byte-level tokenizers represent bytes, in byte order."""
     plain = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in plain]
     named = {byte: chr(byte) for byte in plain}
@@ -32,7 +32,7 @@ def byte_symbols() -> list[str]:
 
 
 def write_model(folder: Path) -> Path:
-    """Write the model into a folder, where it is not there already, and return the folder."""
+    """Write the model to a folder unless it is already there, and return the folder."""
     if (folder / "model.safetensors").exists():
         return folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -46,12 +46,12 @@ def write_model(folder: Path) -> Path:
 
 
 def write_adapter(folder: Path, *, rank: int = 8, seed: int = 1) -> Path:
-    """Write a LoRA adapter of the model into a folder and return it.
+    """Write a LoRA adapter of the model to a folder and return the folder.
 
     Args:
-        folder: is made.
-        rank: of its matrices.
-        seed: another one makes another adapter.
+        folder: folder to create.
+        rank: rank of its matrices.
+        seed: random seed; different seeds give different adapters.
     """
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(seed)

@@ -1,7 +1,8 @@
-"""Notes that an engine knows of what it asked for (rule cloud.create.interrupted).
+"""Acknowledgments that an engine knows the resources it requested (rule cloud.create.interrupted).
 
-An engine that was told of a new resource writes its state within moments. If it is still connected
-some time after the answer, it has; only what it was told just before it went may be lost on it.
+An engine writes its state shortly after the response for a new resource. If it is still connected
+some time after the response, the state is written. Only responses just before a disconnection can
+be lost.
 """
 
 import threading
@@ -13,14 +14,14 @@ from twin.world.store import Store
 
 
 class Witness:
-    """Acknowledges resources whose engine outlived the answer."""
+    """Acknowledgment of resources whose engine outlived the response."""
 
     def __init__(self, store: Store, settle: float) -> None:
-        """Start with nothing told.
+        """Start without responses.
 
         Args:
-            store: of the resources.
-            settle: seconds, of real time, after which an engine has written its state.
+            store: store of the resources.
+            settle: time after which an engine has written its state, in seconds of real time.
         """
         self._store = store
         self._settle = settle
@@ -30,12 +31,12 @@ class Witness:
         self._lock = threading.Lock()
 
     def told(self, peer: str, token: str, resource_id: str) -> None:
-        """Note that an engine was told of a resource.
+        """Record the response for a resource to an engine.
 
         Args:
-            peer: of the gRPC call, such as `ipv4:127.0.0.1:43397`.
-            token: of the resource's type.
-            resource_id: of the resource.
+            peer: peer of the gRPC call, such as `ipv4:127.0.0.1:43397`.
+            token: type token of the resource.
+            resource_id: ID of the resource.
         """
         port = port_of(peer)
         if port is None:
@@ -57,7 +58,7 @@ class Witness:
             self.settle()
 
     def settle(self) -> None:
-        """Acknowledge what is due; what an engine that has gone was told last stays open."""
+        """Acknowledge what is due, except the last responses to a disconnected engine."""
         ports = connected_ports()
         while self._told and self._told[0][0] <= time.monotonic():
             _, port, token, resource_id = self._told.popleft()

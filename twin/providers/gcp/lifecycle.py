@@ -1,4 +1,4 @@
-"""Creates, changes and deletes: refusals first, then an operation that outlives its caller."""
+"""Creation, update and deletion: checks first, then an operation that outlives its caller."""
 
 import logging
 import time
@@ -9,8 +9,10 @@ from twin.providers.gcp.effects import World, effect_of
 from twin.providers.gcp.effects.secret_store import next_version
 from twin.providers.gcp.operations import EngineGoneError, Operation, Operations
 from twin.providers.gcp.resources import refusals
+from twin.providers.gcp.resources.computed_outputs import created, updated
+from twin.providers.gcp.resources.given import is_given
 from twin.providers.gcp.resources.identity import resource_id
-from twin.providers.gcp.resources.outputs import created, updated
+from twin.providers.gcp.resources.members import check_member
 from twin.providers.gcp.resources.references import Link, links, owned, uses
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire.property_values import CloudError, Json, last_segment
@@ -28,7 +30,7 @@ _UPSERTED = (
 
 
 class Lifecycle:
-    """What happens to resources in one twin."""
+    """The lifecycle of resources in one twin."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -38,7 +40,7 @@ class Lifecycle:
         """Return inputs with project, region, zone and location filled in.
 
         Raises:
-            CloudError: neither the resource nor the provider says where it is to be.
+            CloudError: neither the resource nor the provider sets a location.
         """
         placed = dict(inputs)
         if known.kind == "container/nodePool":
@@ -74,8 +76,8 @@ class Lifecycle:
         """Start the creation of a resource.
 
         Returns:
-            The operation under way, whose result is `{"id", "outputs"}`; or the record, where the
-            twin has made the resource already for an engine that died before it heard so.
+            The running operation, whose result is `{"id", "outputs"}`; or the record, if the twin
+            already created the resource for an engine that died before it received the result.
 
         Raises:
             CloudError: Google would refuse.
@@ -89,7 +91,9 @@ class Lifecycle:
         if existing is not None:
             return self._existing(known, existing, urn, inputs, configured)
         found = self._links(known, placed, project)
-        refusals.check_create(known, placed, project, self.world.store, found)
+        store = self.world.store
+        refusals.check_create(known, placed, project, store, found)
+        check_member(known, placed, project, store, self._capacity)
         outputs = created(known, placed, identifier, urn, configured)
         name = _name(known, placed, identifier)
         record = new_record(known.token, identifier, name, project, urn, inputs, outputs)
@@ -99,17 +103,21 @@ class Lifecycle:
         return self._start_create(known, record)
 
     def _links(self, known: Resource, inputs: Json, project: str) -> list[Link]:
-        """Return the references of a resource; a zone that the world gives needs no resource."""
+        """Return the references of a resource; what the world lists needs no resource."""
         found = list(links(known, inputs, project, self.world.store))
-        if known.kind != "dns/recordSet":
+        if not any(each.is_checked and each.target is None for each in found):
             return found
-        given = capacity.World.load(self.world.paths.capacity_file).zones
+        given = self._capacity()
         return [
-            replace(each, is_checked=each.is_checked and each.value not in given) for each in found
+            replace(each, is_checked=each.is_checked and not is_given(each, project, given))
+            for each in found
         ]
 
+    def _capacity(self) -> capacity.World:
+        return capacity.World.load(self.world.paths.capacity_file)
+
     def _settled(self, record: Record | None) -> Record | None:
-        """Return a resource once its deletion is over, if one is under way."""
+        """Return a resource, after waiting for a running deletion."""
         if record is None or record.status != "deleting":
             return record
         return self.settle(record, None)
@@ -155,7 +163,7 @@ class Lifecycle:
         self.world.store.remove(record.type, record.id)
 
     def update(self, known: Resource, record: Record, inputs: Json, configured: Json) -> Operation:
-        """Start a change of a resource; the result is `{"id", "outputs"}`.
+        """Start an update of a resource; the result is `{"id", "outputs"}`.
 
         Raises:
             CloudError: Google would refuse.
@@ -200,7 +208,7 @@ class Lifecycle:
         }
 
     def delete(self, known: Resource, record: Record) -> Operation | None:
-        """Start the deletion of a resource; None where its deletion policy leaves it alone.
+        """Start the deletion of a resource; return None if its deletion policy abandons it.
 
         Raises:
             CloudError: Google would refuse.
@@ -237,7 +245,7 @@ class Lifecycle:
         return self.operations.start(record.type, record.id, work)
 
     def resume(self) -> list[str]:
-        """Take up what a crash of the daemon interrupted; return the ids."""
+        """Resume operations that a crash of the daemon interrupted; return the IDs."""
         resumed: list[str] = []
         for record in self.world.store.all():
             known = resource(record.type)
@@ -253,7 +261,7 @@ class Lifecycle:
         return resumed
 
     def settle(self, record: Record, context: Any) -> Record | None:
-        """Wait for an operation under way on a resource and return it as it is then."""
+        """Wait for a running operation on a resource, and return the resource."""
         running = self.operations.running(record.type, record.id)
         if running is not None:
             try:
@@ -265,7 +273,7 @@ class Lifecycle:
         return self.world.store.get(record.type, record.id)
 
     def _wait(self, start: float, known: Resource, values: Json, verb: str) -> None:
-        """Let the time pass that Google takes, counted from `start`."""
+        """Wait for the time that Google takes, counted from `start`."""
         rules = self.world.rules
         place = "regional" if is_region(str(values.get("location", ""))) else "zonal"
         for rule in (f"cloud.{verb}.{known.kind}.{place}", f"cloud.{verb}.{known.kind}"):

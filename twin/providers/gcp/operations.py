@@ -1,8 +1,8 @@
-"""Work that goes on when the engine that asked for it is gone.
+"""Operations that continue after the requesting engine disconnects.
 
-An operation runs on a thread of the daemon. The call that started it waits for the result; if the
-engine dies, the operation still ends and the store keeps what it made. After a crash of the daemon,
-`Lifecycle.resume` takes up what was under way.
+An operation runs on a thread of the daemon. The call that started it waits for the result. If the
+engine dies, the operation still completes and the store keeps its result. After a crash of the
+daemon, `Lifecycle.resume` resumes interrupted operations.
 """
 
 import threading
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.5
 
 
 class Operation:
-    """One piece of work under way or done."""
+    """A running or completed operation."""
 
     def __init__(self) -> None:
         self._done = threading.Event()
@@ -24,19 +24,19 @@ class Operation:
         self._error: Exception | None = None
 
     def finish(self, result: Json, error: Exception | None) -> None:
-        """Record how it ended."""
+        """Record the outcome."""
         self._result, self._error = result, error
         self._done.set()
 
     def wait(self, context: Any = None) -> Json:
-        """Return the result once it is there.
+        """Wait for the result and return it.
 
         Args:
-            context: of the gRPC call that waits; once that is over, so is the waiting.
+            context: context of the waiting gRPC call; when the call ends, the wait ends.
 
         Raises:
-            EngineGoneError: the caller went away first; the work goes on.
-            Exception: what the work raised.
+            EngineGoneError: the caller disconnected first; the operation continues.
+            Exception: exception of the operation.
         """
         while not self._done.wait(_POLL_SECONDS):
             if context is not None and not context.is_active():
@@ -47,23 +47,23 @@ class Operation:
 
 
 class EngineGoneError(Exception):
-    """The engine that waited for an operation is gone."""
+    """The engine that waited for an operation disconnected."""
 
 
 class Operations:
-    """The operations of one daemon, one at a time for each resource."""
+    """The operations of one daemon, at most one at a time per resource."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[tuple[str, str], Operation] = {}
 
     def running(self, token: str, resource_id: str) -> Operation | None:
-        """Return the operation under way on a resource."""
+        """Return the running operation on a resource."""
         with self._lock:
             return self._running.get((token, resource_id))
 
     def start(self, token: str, resource_id: str, work: Work) -> Operation:
-        """Run `work` on a thread of its own and return its operation."""
+        """Run `work` on its own thread and return its operation."""
         operation = Operation()
         key = (token, resource_id)
         with self._lock:

@@ -1,4 +1,4 @@
-"""The gRPC service: what the engine asks of a provider, answered from the other modules."""
+"""The gRPC service of the provider, which delegates to the other modules."""
 
 import logging
 from typing import Any
@@ -13,7 +13,7 @@ from twin.providers.gcp.effects import World, effect_of
 from twin.providers.gcp.lifecycle import Lifecycle
 from twin.providers.gcp.operations import EngineGoneError, Operation
 from twin.providers.gcp.resources import functions
-from twin.providers.gcp.resources.outputs import planned, with_secrets
+from twin.providers.gcp.resources.computed_outputs import planned, with_secrets
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire import rpc
 from twin.wire.property_values import CloudError, Failure, Json, is_unknown, last_segment
@@ -58,17 +58,17 @@ class Provider(rpc.BaseProvider):
         self._witness = Witness(world.store, world.rules.seconds("cloud.create.interrupted"))
 
     def Handshake(self, request: Any, context: Any) -> Any:
-        """Agree on the protocol, and learn where the engine's log is."""
+        """Negotiate the protocol, and record the address of the engine's log."""
         self._connections.set_log(context.peer(), request.engine_address)
         return super().Handshake(request, context)
 
     def Attach(self, request: Any, context: Any) -> Any:
-        """Accept an engine, and learn where its log is."""
+        """Attach an engine, and record the address of its log."""
         self._connections.set_log(context.peer(), request.address)
         return super().Attach(request, context)
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        """Refuse provider configuration that the official provider does not have."""
+        """Reject provider configuration that the official provider does not have."""
         failures = [
             provider_pb2.CheckFailure(property=key, reason=f"{key}: is not a setting of gcp")
             for key in settings.unknown_keys(rpc.plain(request.news))
@@ -76,7 +76,7 @@ class Provider(rpc.BaseProvider):
         return provider_pb2.CheckResponse(inputs=request.news, failures=failures)
 
     def Configure(self, request: Any, context: Any) -> Any:
-        """Take the configuration of one provider object."""
+        """Store the configuration of one provider object."""
         arguments = _values(request.args)
         for key, value in request.variables.items():
             arguments.setdefault(key.rpartition(":")[2], value)
@@ -90,7 +90,7 @@ class Provider(rpc.BaseProvider):
         )
 
     def Check(self, request: Any, context: Any) -> Any:
-        """Refuse bad inputs, and return good ones with name and defaults."""
+        """Reject invalid inputs, and return valid ones with name and defaults."""
         token = _token(request.urn)
         known = resource(token)
         inputs = _values(request.news)
@@ -108,7 +108,7 @@ class Provider(rpc.BaseProvider):
         return provider_pb2.CheckResponse(inputs=rpc.to_struct(filled))
 
     def _name(self, known: Resource, request: Any, inputs: Json) -> str | None:
-        """Give a resource a name if it needs one, and return the property that has it."""
+        """Name a resource if it needs a name, and return the property with the name."""
         auto = known.autoname
         if auto is None or inputs.get(auto.field) is not None or inputs.get("namePrefix"):
             return None
@@ -132,7 +132,7 @@ class Provider(rpc.BaseProvider):
         return auto.field
 
     def Diff(self, request: Any, context: Any) -> Any:
-        """Say what differs, and what of it replaces the resource."""
+        """Return the differences, and which of them replace the resource."""
         known = self._known(request, context)
         old, new = _values(request.olds), _values(request.news)
         self._world.store.acknowledge(known.token, request.id)
@@ -151,7 +151,7 @@ class Provider(rpc.BaseProvider):
         return response
 
     def Create(self, request: Any, context: Any) -> Any:
-        """Create a resource, or say what it will look like."""
+        """Create a resource, or preview it."""
         known = self._known(request, context)
         inputs = _values(request.properties)
         configured = self._settings(context)
@@ -171,7 +171,7 @@ class Provider(rpc.BaseProvider):
             return provider_pb2.CreateResponse(id=done["id"], properties=properties)
 
     def Read(self, request: Any, context: Any) -> Any:
-        """Return a resource as it is, or nothing where it is gone."""
+        """Return the current state of a resource, or nothing if it was deleted."""
         known = self._known(request, context)
         record = self._find(known, request.id, self._settings(context))
         if record is not None:
@@ -201,7 +201,7 @@ class Provider(rpc.BaseProvider):
         return None
 
     def Update(self, request: Any, context: Any) -> Any:
-        """Change a resource, or say what it will look like."""
+        """Update a resource, or preview the update."""
         known = self._known(request, context)
         old, new = _values(request.olds), _values(request.news)
         configured = self._settings(context)
@@ -223,7 +223,7 @@ class Provider(rpc.BaseProvider):
             return provider_pb2.UpdateResponse(properties=self._struct(known, done["outputs"]))
 
     def Delete(self, request: Any, context: Any) -> Any:
-        """Delete a resource; one that is gone already is no error."""
+        """Delete a resource; ignore a missing one."""
         known = self._known(request, context)
         try:
             record = self._world.store.get(known.token, request.id)
@@ -240,7 +240,7 @@ class Provider(rpc.BaseProvider):
         return rpc.empty_pb2.Empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:
-        """Answer a function of the provider."""
+        """Call a function of the provider."""
         arguments = _values(request.args)
         try:
             found = functions.call(
@@ -285,7 +285,7 @@ class Provider(rpc.BaseProvider):
     @staticmethod
     def _fail(context: Any, what: str, error: Exception) -> None:
         if isinstance(error, EngineGoneError):
-            context.abort(_STATUS.CANCELLED, "the engine is gone; the operation goes on")
+            context.abort(_STATUS.CANCELLED, "the engine disconnected; the operation continues")
         _log.error("%s", what, exc_info=error)
         context.abort(_STATUS.INTERNAL, f"{what}: the twin failed: {error}")
 

@@ -1,9 +1,10 @@
-"""Google's REST APIs, as far as a twin can answer them: reads of what it keeps.
+"""Google's REST APIs on a twin: reads of the resources that it stores.
 
 Paths and fields are those of Google's API references, which the identifiers and outputs of the
-provider follow but for a few names. What may exist outside of any stack, and what the twin has no
-model of (permissions, organization policies, odds of a machine), is answered with 501: a reader can
-tell what is not there from what nobody knows. Rule: cloud.rest.
+provider follow except for a few names. The response is 501 for resources that can exist outside any
+stack and that `capacity.yaml` lists by name only, and for everything that the twin does not model
+(permissions, organization policies, odds of getting a machine), so that a reader can distinguish
+"not found" from "unknown". Rules: cloud.rest, cloud.given.
 """
 
 import re
@@ -22,7 +23,7 @@ from twin.world.store import Record
 
 Answer = tuple[int, Json]
 ELSEWHERE: Final = 0
-"""Status of a call that the server of the buckets answers."""
+"""Status for calls that the bucket server answers."""
 
 _SERVICE: Final = "gcp:projects/service:Service"
 _BUCKET: Final = "gcp:storage/bucket:Bucket"
@@ -30,32 +31,33 @@ _CLUSTER: Final = "gcp:container/cluster:Cluster"
 _VERSION: Final = re.compile(r"^(compute/|dns/)?v\d+/")
 _LISTED: Final = ("alertPolicies", "notificationChannels")
 _NOT_OURS: Final = {
-    "certificates": "certificates that no stack made, but for their names in capacity.yaml",
-    "connections": "connections of Cloud Build",
-    "images": "disk images that no stack made",
-    "managedZones": "zones of Cloud DNS that no stack made, but for their names in capacity.yaml",
-    "reservations": "reservations that no stack made and capacity.yaml does not count",
-    "repositories": "repositories of Cloud Build",
-    "snapshots": "snapshots that no stack made",
+    "certificates": "certificates that no stack made, except for their names in capacity.yaml",
+    "connections": "connections of Cloud Build, except for their names in capacity.yaml",
+    "images": "disk images that no stack made, except for their names in capacity.yaml",
+    "managedZones": "DNS zones that no stack made, except for their names in capacity.yaml",
+    "serviceAccounts": "accounts that no stack made, except for their names in capacity.yaml",
+    "repositories": "repositories of Cloud Build, except for their names in capacity.yaml",
+    "reservations": "the machines of reservations that capacity.yaml does not count",
+    "snapshots": "snapshots that no stack made, except for their names in capacity.yaml",
 }
-"""Collections whose resources may be there without a stack, and what the twin does not keep."""
+"""Collections whose resources can exist without a stack; `capacity.yaml` lists their names only."""
 _NO_MODEL: Final = {
     "capacity": "odds of a machine",
     "getEffectivePolicy": "policies of an organization",
     "testIamPermissions": "permissions of a caller",
 }
-"""Methods that ask for what the twin has no model of."""
+"""Methods that the twin does not model."""
 _OF_PULUMI: Final = ("deletionPolicy", "effectiveLabels", "project", "pulumiLabels")
 
 
 def answer(paths: TwinPaths, number: int, host: str, path: str) -> Answer:
-    """Return the status and the body of the answer to one call; a status may be `ELSEWHERE`.
+    """Return status and body of the response to a call; the status can be `ELSEWHERE`.
 
     Args:
-        paths: of the twin.
-        number: of the project.
-        host: of the API, such as `container.googleapis.com`.
-        path: of the call, with the version and without a query.
+        paths: paths of the twin.
+        number: project number.
+        host: host of the API, such as `container.googleapis.com`.
+        path: path of the call, with the version and without a query.
     """
     records = world_of(paths).store.all()
     if host == "storage.googleapis.com":
@@ -73,22 +75,32 @@ def answer(paths: TwinPaths, number: int, host: str, path: str) -> Answer:
 
 
 def _absent(paths: TwinPaths, name: str) -> Answer:
-    """Return the answer about what no stack made."""
+    """Return the response for a resource that no stack created."""
     collection, _, last = name.rpartition("/")
     kind = collection.rpartition("/")[2]
     if kind == "reservations":
         zone = name.split("/")[3]
         return _reservation(paths, zone, last)
-    world = World.load(paths.capacity_file)
-    is_named = last in world.zones or any(
-        each.name == last and fnmatchcase(name.split("/")[3], each.region)
-        for each in world.certificates
-    )
-    if kind in {"certificates", "managedZones"} and not is_named:
-        return _not_found(name)  # the twin's gateways refuse it, too
-    if kind in _NOT_OURS:
+    if kind in _NOT_OURS and _is_given(World.load(paths.capacity_file), kind, name):
         return _unknown(_NOT_OURS[kind])
-    return _not_found(name)
+    return _not_found(name)  # the twin refuses what needs it, too
+
+
+def _is_given(world: World, kind: str, name: str) -> bool:
+    """Return whether the world lists a resource (rule cloud.given)."""
+    last = name.rpartition("/")[2]
+    if kind == "certificates":
+        region = name.split("/")[3]
+        return any(
+            each.name == last and fnmatchcase(region, each.region) for each in world.certificates
+        )
+    if kind == "managedZones":
+        return last in world.zones
+    if kind == "serviceAccounts":
+        return last in world.service_accounts
+    if kind == "connections":
+        return any(each.startswith(f"{name}/") for each in world.build_repositories)
+    return world.gives(name)
 
 
 def _not_found(name: str) -> Answer:
@@ -100,7 +112,7 @@ def _unknown(what: str) -> Answer:
 
 
 def _service(records: list[Record], number: int, name: str) -> Answer:
-    """Return the APIs that are on, or the name of one, by which the project's number is known."""
+    """Return the enabled APIs, or the name of one, which shows the project number."""
     project, _, api = name.partition("/services")
     if api:
         return 200, {"name": f"projects/{number}/services{api}"}
@@ -113,7 +125,7 @@ def _service(records: list[Record], number: int, name: str) -> Answer:
 
 
 def _bucket(records: list[Record], path: str) -> Answer:
-    """Return a bucket that a stack made; what is in buckets is the business of their server."""
+    """Return a bucket from a stack; the bucket server handles its objects."""
     name = path.removeprefix("storage/v1/b/")
     for record in records:
         if record.type == _BUCKET and record.id == name:
@@ -135,7 +147,7 @@ def _body(records: list[Record], record: Record) -> Json:
 
 
 def _pool(outputs: Mapping[str, Any]) -> Json:
-    """Return a node pool: the API calls the settings of its nodes `config`."""
+    """Return a node pool, whose node settings are named `config` in the API."""
     body = _plain(outputs)
     config = body.pop("nodeConfig", {})
     return {**body, "config": config}
@@ -146,7 +158,7 @@ def _plain(outputs: Mapping[str, Any]) -> Json:
 
 
 def _reservation(paths: TwinPaths, zone: str, name: str) -> Answer:
-    """Return a reservation of TPU chips that `capacity.yaml` counts under its own name.
+    """Return a reservation of TPU chips that `capacity.yaml` lists by name.
 
     Fields: compute/docs/reference/rest/v1/reservations (2026-11-22).
     """
@@ -158,7 +170,7 @@ def _reservation(paths: TwinPaths, zone: str, name: str) -> Answer:
         and fnmatchcase(zone, line.zone)
         and fnmatchcase(name, line.reservation)
     ]
-    if not lines and world.default == "none":
+    if not lines:
         return _not_found(f"reservation {name} in {zone}")
     own = [line for line in lines if line.reservation == name and line.limit < UNLIMITED]
     if not own or not _is_tpu(own[0]):

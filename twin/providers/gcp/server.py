@@ -1,4 +1,4 @@
-"""Serves the gcp provider to engines."""
+"""The server of the gcp provider for engines."""
 
 import logging
 from concurrent import futures
@@ -17,12 +17,12 @@ _log = logging.getLogger(__name__)
 
 
 def world_of(paths: TwinPaths) -> World:
-    """Return what the provider of the twin in `paths` works on."""
+    """Return the context of the provider of the twin in `paths`."""
     return World(paths, Store(paths.cloud_db), Events(paths.events_file))
 
 
 def serve(paths: TwinPaths) -> tuple[Any, int]:
-    """Start the provider's server on a free loopback port, and what a crash interrupted.
+    """Start the provider's server on a free loopback port, and resume interrupted operations.
 
     Returns:
         The gRPC server and its port.

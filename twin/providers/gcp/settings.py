@@ -1,7 +1,7 @@
-"""Configuration of the provider, kept apart for each engine that is connected.
+"""Configuration of the provider, separate for each connected engine.
 
-The official provider is one process for each provider object of a program. Here one server has them
-all, and knows them apart by the connection the engine opens for each.
+The official provider runs one process per provider object of a program. Here one server handles all
+and distinguishes them by the engine's connections.
 """
 
 import json
@@ -39,16 +39,16 @@ Set the GCP Project by using:
 \t`pulumi config set gcp:project <project>`
 If you would like to disable this warning use:
 \t`pulumi config set gcp:disableGlobalProjectWarning true`"""
-"""What the official provider says (pulumi-gcp, provider/resources.go, read 2026-11-22)."""
+"""Message of the official provider (pulumi-gcp, provider/resources.go, read 2026-11-22)."""
 
 
 def lacks_project(settings: Json) -> bool:
-    """Return whether the official provider would warn of a missing project."""
+    """Return whether the official provider would warn about a missing project."""
     return not settings.get("project") and settings.get("disableGlobalProjectWarning") is not True
 
 
 def parse(arguments: Json) -> Json:
-    """Return provider configuration with JSON texts turned into values."""
+    """Return provider configuration with JSON strings parsed."""
     parsed: Json = {}
     for key, value in arguments.items():
         if key in _OWN_KEYS or value is None:
@@ -61,7 +61,7 @@ def parse(arguments: Json) -> Json:
 
 
 def unknown_keys(arguments: Json) -> list[str]:
-    """Return the keys that the provider does not have."""
+    """Return the keys that the provider does not support."""
     candidates = {key for key in arguments if key not in _OWN_KEYS | COMMON_KEYS}
     if not candidates:
         return []
@@ -91,7 +91,7 @@ def _value(value: Any) -> Any:
 
 
 class Connections:
-    """The configuration of each connection, the newest first where one is not known."""
+    """The configuration of each connection; an unknown connection gets the newest."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -99,7 +99,7 @@ class Connections:
         self._logs: OrderedDict[str, str] = OrderedDict()
 
     def set_log(self, peer: str, address: str) -> None:
-        """Record where the engine at `peer` takes messages; empty where it does not."""
+        """Record the address for messages to the engine at `peer`; empty if there is none."""
         with self._lock:
             self._logs[peer] = address
             while len(self._logs) > _MAX_CONNECTIONS:
@@ -115,7 +115,7 @@ class Connections:
         engine.close()
 
     def set(self, peer: str, settings: Json) -> None:
-        """Record what the engine at `peer` configured."""
+        """Record the configuration from the engine at `peer`."""
         with self._lock:
             self._settings[peer] = settings
             self._settings.move_to_end(peer)

@@ -1,1 +1,1 @@
-"""The twin's kubernetes resource provider: what Pulumi's own does, against any real API server."""
+"""The twin's kubernetes resource provider: like Pulumi's own, for any real API server."""

@@ -1,4 +1,4 @@
-"""Delete: with the propagation the program asked for, and until the object is gone."""
+"""Deletion with the program's propagation policy, and the wait until the object is deleted."""
 
 import threading
 from collections.abc import Callable
@@ -14,8 +14,8 @@ _SKIP = "pulumi.com/skipAwait"
 _SKIPPED = frozenset(
     ["DaemonSet", "Deployment", "Job", "Namespace", "Pod", "ReplicationController", "StatefulSet"]
 )
-"""Kinds whose `skipAwait` also skips waiting for the end of a delete; the official provider keeps
-that for these alone (`allowsSkipAwaitWithDelete`, pulumi-kubernetes v4.32.0)."""
+"""Kinds whose `skipAwait` also skips the wait for a deletion; the official provider allows it only
+for these (`allowsSkipAwaitWithDelete`, pulumi-kubernetes v4.32.0)."""
 
 
 def delete(
@@ -26,18 +26,18 @@ def delete(
     stop: threading.Event,
     tell: Callable[[str], None],
 ) -> None:
-    """Delete an object and wait until it is gone; one that is gone already is success.
+    """Delete an object and wait until it is deleted; succeed for a missing one.
 
     Args:
-        kube: the cluster.
-        obj: with identity and annotations.
-        custom_seconds: the resource's own time-out, 0 for none.
-        stop: ends the wait.
+        kube: API server of the cluster.
+        obj: object with identity and annotations.
+        custom_seconds: the resource's own timeout in seconds, 0 for none.
+        stop: event that ends the wait.
         tell: shows progress.
 
     Raises:
-        ProviderError: the API server refused.
-        NotReady: the object is still there; says what holds it.
+        ProviderError: the API server rejected the request.
+        NotReady: the object still exists; the message names what blocks the deletion.
     """
     policy = propagation(obj)
     try:
@@ -56,10 +56,10 @@ def delete(
 
 
 def propagation(obj: JsonObject) -> str:
-    """Return the propagation policy of a delete: dependents go first, unless annotated.
+    """Return the propagation policy of a deletion: dependents first, unless annotated.
 
     Raises:
-        ProviderError: the annotation names no policy.
+        ProviderError: the annotation is not a valid policy.
     """
     wanted = str(naming.annotations(obj).get(_PROPAGATION) or "foreground")
     if wanted.lower() not in _POLICIES:

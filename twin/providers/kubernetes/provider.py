@@ -1,8 +1,8 @@
-"""The kubernetes resource provider: the engine's calls, each for the connection it comes on."""
+"""The kubernetes resource provider: the engine's calls, per connection."""
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from typing import Any, ParamSpec
 
@@ -32,7 +32,7 @@ _Call = ParamSpec("_Call")
 
 
 def _told(method: Callable[_Call, Any]) -> Callable[_Call, Any]:
-    """Tell the engine failures in words instead of a traceback."""
+    """Report failures to the engine as messages instead of tracebacks."""
 
     @functools.wraps(method)
     def call(*args: _Call.args, **kwargs: _Call.kwargs) -> Any:
@@ -50,17 +50,23 @@ def _told(method: Callable[_Call, Any]) -> Callable[_Call, Any]:
 
 
 class KubernetesProvider(rpc.BaseProvider):
-    """Kubernetes objects by server-side apply, as the official provider manages them."""
+    """Kubernetes objects with server-side apply, as in the official provider."""
 
     version = installed_version("pulumi-kubernetes")
 
-    def __init__(self, settle_seconds: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        settle_seconds: Callable[[], float] = lambda: 0.0,
+        kind_seconds: Callable[[], float] = lambda: applying.MISSING_SECONDS,
+    ) -> None:
         """Start without a connection.
 
         Args:
-            settle_seconds: how long the endpoints of a Service must stay the same; asked at each
-                wait, as the twin's clock may have been set since.
+            settle_seconds: returns the time for which a Service's endpoints must be unchanged;
+                called at each wait, because the speed of the twin's clock can change.
+            kind_seconds: returns how long a creation waits for a kind that nobody defined.
         """
+        self._kind_seconds = kind_seconds
         self._settle_seconds = settle_seconds
         self._sessions = Sessions()
 
@@ -69,12 +75,12 @@ class KubernetesProvider(rpc.BaseProvider):
 
     # ---- the provider itself
     def Handshake(self, request: Any, context: Any) -> Any:
-        """Agree on the protocol: secrets are kept, so that outputs made of them stay secret."""
+        """Negotiate the protocol; keep secrets, so that outputs derived from them remain secret."""
         self._session(context).log.connect(request.engine_address)
         return pb.ProviderHandshakeResponse(accept_secrets=True)
 
     def Attach(self, request: Any, context: Any) -> Any:
-        """Accept an engine, and learn where its log is."""
+        """Attach an engine, and record the address of its log."""
         self._session(context).log.connect(request.address)
         return rpc.empty_pb2.Empty()
 
@@ -86,7 +92,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def DiffConfig(self, request: Any, context: Any) -> Any:
-        """Say whether a change moves the objects to another cluster, which replaces them all."""
+        """Return the differences; a change of the cluster replaces all objects."""
         old = rpc.strip_secrets(rpc.plain(request.olds))
         new = rpc.strip_secrets(rpc.plain(request.news))
         changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
@@ -99,7 +105,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def Configure(self, request: Any, context: Any) -> Any:
-        """Take over the arguments of one provider instance."""
+        """Store the arguments of one provider instance."""
         args = rpc.strip_secrets(rpc.plain(request.args))
         self._session(context).configure(Settings.of(args))
         return pb.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
@@ -132,7 +138,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def Diff(self, request: Any, context: Any) -> Any:
-        """Compare inputs with those of the last update, or with what a refresh found."""
+        """Compare inputs with those of the last update, or with the result of a refresh."""
         session = self._session(context)
         old = rpc.strip_secrets(rpc.plain(request.old_inputs))
         new = rpc.strip_secrets(rpc.plain(request.news))
@@ -161,7 +167,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def Create(self, request: Any, context: Any) -> Any:
-        """Create an object and wait until it is ready; at preview, a dry run where possible."""
+        """Create an object and wait until it is ready; in a preview, do a dry run if possible."""
         session, inputs = self._session(context), rpc.plain(request.properties)
         obj = objects.to_object(inputs)
         how = session.how(obj, {})
@@ -169,6 +175,7 @@ class KubernetesProvider(rpc.BaseProvider):
             return pb.CreateResponse(properties=self._preview(session, inputs, obj, how))
         stop = session.new_call(context)
         tell = functools.partial(session.log.status, request.urn)
+        how = replace(how, kind_seconds=self._kind_seconds())
         made = applying.create(session.kube(), obj, how, stop, tell)
         state = _State(inputs, how.manager)
         made = self._ready(session, request, context, made, state)
@@ -176,7 +183,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def Update(self, request: Any, context: Any) -> Any:
-        """Update an object and wait until it is ready; at preview, a dry run where possible."""
+        """Update an object and wait until it is ready; in a preview, do a dry run if possible."""
         session, inputs = self._session(context), rpc.plain(request.news)
         obj, old = objects.to_object(inputs), rpc.strip_secrets(rpc.plain(request.olds))
         how = session.how(obj, old)
@@ -205,7 +212,7 @@ class KubernetesProvider(rpc.BaseProvider):
         *,
         created: bool = True,
     ) -> Any:
-        """Return the outputs a preview shows: a dry run's, or the inputs where there is none."""
+        """Return the outputs of a preview: those of a dry run if there is one, or the inputs."""
         kube = None if rpc.has_unknown(inputs) else session.kube_if_reachable()
         if kube is None:
             return rpc.to_struct(inputs)
@@ -225,7 +232,7 @@ class KubernetesProvider(rpc.BaseProvider):
         *,
         is_update: bool = False,
     ) -> JsonObject:
-        """Wait for an object that was written; tell the engine its state if it fails."""
+        """Wait for a written object; report its state to the engine on failure."""
         check = check_of(made, self._settle_seconds(), is_update=is_update)
         if check is None:
             return made
@@ -240,7 +247,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def Read(self, request: Any, context: Any) -> Any:
-        """Read an object for an import or a refresh; nothing where it is gone."""
+        """Read an object for an import or a refresh; return nothing if it does not exist."""
         session = self._session(context)
         options = session.settings or Settings()
         inputs = rpc.plain(request.inputs)
@@ -273,7 +280,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def Delete(self, request: Any, context: Any) -> Any:
-        """Delete an object and wait until it is gone."""
+        """Delete an object and wait until it is deleted."""
         session = self._session(context)
         options = session.settings or Settings()
         properties = objects.to_object(rpc.plain(request.properties))
@@ -293,7 +300,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @staticmethod
     def _identity(request: Any, obj: JsonObject) -> JsonObject:
-        """Return an object with the identity that its id and type say."""
+        """Return an object with the identity from its ID and type."""
         namespace, name = objects.split_identifier(request.id)
         gvk = kinds.of_type(type_and_name(request.urn)[0])
         metadata = {**fields.section(obj, "metadata"), "name": name}
@@ -301,10 +308,10 @@ class KubernetesProvider(rpc.BaseProvider):
             metadata["namespace"] = namespace
         return {"apiVersion": gvk.api_version, "kind": gvk.kind, **obj, "metadata": metadata}
 
-    # ---- what this provider does not have
+    # ---- unsupported calls
     @_told
     def Construct(self, request: Any, context: Any) -> Any:
-        """Refuse components: they are built inside the official provider's program."""
+        """Reject components, which only the official provider implements."""
         raise ProviderError(
             f"{request.type}: is a component of the official provider, which the twin does not "
             "have; use CustomResource or the typed resources"
@@ -312,7 +319,7 @@ class KubernetesProvider(rpc.BaseProvider):
 
     @_told
     def Invoke(self, request: Any, context: Any) -> Any:
-        """Refuse functions: they render charts and files."""
+        """Reject functions, which render charts and files."""
         raise ProviderError(f"{request.tok}: the twin has no functions of this provider")
 
 
@@ -326,7 +333,7 @@ def complete(inputs: JsonObject, gvk: kinds.GroupVersionKind) -> None:
     """Add API version and kind to inputs, and check the shape of their metadata.
 
     Raises:
-        InvalidInput: the metadata is no mapping.
+        InvalidInput: the metadata is not a mapping.
     """
     inputs["apiVersion"], inputs["kind"] = gvk.api_version, gvk.kind
     metadata: Any = inputs.get("metadata")
@@ -339,8 +346,8 @@ def complete(inputs: JsonObject, gvk: kinds.GroupVersionKind) -> None:
 def replacing_arguments(old: JsonObject, new: JsonObject, changed: list[str]) -> list[str]:
     """Return the provider arguments whose change replaces every object of the provider.
 
-    As in the official provider: another cluster does, and so does a kubeconfig that is not known
-    yet; with a `clusterIdentifier`, only its change does.
+    As in the official provider, these are changes to another cluster or to a kubeconfig that is not
+    known yet. With a `clusterIdentifier`, only a change of the identifier replaces the objects.
     """
     identifier = "clusterIdentifier"
     if old.get(identifier) and new.get(identifier):
@@ -367,10 +374,10 @@ def _detail(change: differ.Change) -> Any:
 
 @dataclass(frozen=True)
 class _State:
-    """What the engine keeps of an object beside the object itself."""
+    """State that the engine stores with an object."""
 
     inputs: JsonObject
-    """With secret wrappers."""
+    """Inputs with secret wrappers."""
     manager: str
     initial_version: str = ""
 
@@ -382,7 +389,7 @@ class _State:
 
 
 def _abort_not_ready(context: Any, error: NotReady, state: _State) -> None:
-    """End a call so that the engine records the object together with what is wrong with it."""
+    """End a call so that the engine records the object with its errors."""
     detail = pb.ErrorResourceInitFailed(
         id=objects.identifier(error.live),
         properties=state.outputs(error.live),

@@ -1,7 +1,7 @@
-"""State of each provider instance: the engine opens one connection for each.
+"""State of provider instances, each of which has its own connection from the engine.
 
-Calls carry nothing that names the instance they are for, so the connection does: its peer address
-is unique as long as it is open, and the engine keeps it open until the operation ends.
+Calls do not name their instance, so the connection identifies it: its peer address is unique while
+it is open, and the engine keeps it open until the operation ends.
 """
 
 import threading
@@ -35,19 +35,19 @@ class Session:
         self._probed = False
 
     def configure(self, settings: Settings) -> None:
-        """Take over new arguments; the cluster is looked at when it is needed."""
+        """Store new arguments; the cluster is contacted on first use."""
         with self._lock:
             self.settings = settings
             self._kube, self._probed, self._unreachable = None, False, None
 
     def how(self, obj: JsonObject, state: JsonObject) -> How:
-        """Return how an object is written, by the provider's arguments and the object's state."""
+        """Return the write settings from the provider's arguments and the object's state."""
         options = self.settings or Settings()
         manager = manager_of(obj, state)
         return How(manager, force=options.patch_force, upsert=options.upsert)
 
     def new_call(self, context: Any) -> threading.Event:
-        """Return an event that is set when the engine cancels, or goes away during the call."""
+        """Return an event that is set when the engine cancels or disconnects during the call."""
         stop = threading.Event()
 
         def ended() -> None:
@@ -62,7 +62,7 @@ class Session:
         return stop
 
     def close(self) -> None:
-        """Let go of the connections to the cluster and to the engine."""
+        """Close the connections to the cluster and to the engine."""
         with self._lock:
             kube, self._kube, self._probed = self._kube, None, False
         if kube is not None:
@@ -91,7 +91,7 @@ class Session:
             return self._kube
 
     def kube_if_reachable(self) -> Kube | None:
-        """Return the cluster's API, or None where there is no cluster to talk to."""
+        """Return the cluster's API, or None if there is no cluster."""
         try:
             return self.kube()
         except ProviderError:
@@ -113,20 +113,20 @@ class Session:
 
 
 class Sessions:
-    """Sessions by connection; those of engines that have gone are forgotten."""
+    """Sessions by connection; sessions of disconnected engines are removed."""
 
     def __init__(self, connected: Callable[[], set[int]] = connected_ports) -> None:
-        """Start without any.
+        """Start without sessions.
 
         Args:
-            connected: returns the ports of the engines that are there.
+            connected: returns the ports of the connected engines.
         """
         self._connected = connected
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, peer: str) -> Session:
-        """Return the session of a connection, new where it is not known."""
+        """Return the session of a connection; create it if it is new."""
         with self._lock:
             dropped: list[Session] = []
             session = self._sessions.get(peer)
@@ -139,7 +139,7 @@ class Sessions:
         return session
 
     def _drop_gone(self) -> list[Session]:
-        """Return the sessions, forgotten now, whose engine has gone, and the oldest of too many."""
+        """Remove and return the sessions of disconnected engines, and the oldest of too many."""
         ports = self._connected()
         gone = [peer for peer in self._sessions if port_of(peer) not in {None, *ports}]
         gone += [peer for peer in self._sessions if peer not in gone][: -_KEPT + 1]

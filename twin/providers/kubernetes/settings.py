@@ -37,28 +37,28 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What a provider instance was configured with."""
+    """The configuration of a provider instance."""
 
     kubeconfig: str = ""
-    """Content of a kubeconfig, or the path of one."""
+    """Content or path of a kubeconfig."""
     context: str = ""
     cluster: str = ""
     namespace: str = ""
-    """Namespace of objects that name none."""
+    """Default namespace of objects."""
     patch_force: bool = False
-    """Take over fields that other managers own."""
+    """Whether to take over fields of other managers."""
     upsert: bool = False
-    """A create of an object that exists updates it, instead of failing."""
+    """Whether creating an existing object updates it instead of failing."""
     delete_unreachable: bool = False
-    """Forget objects of a cluster that cannot be reached."""
+    """Whether to forget objects of an unreachable cluster."""
     skip_update_unreachable: bool = False
-    """Leave objects of a cluster that cannot be reached as they were."""
+    """Whether to keep objects of an unreachable cluster unchanged."""
     mutable_config_maps: bool = False
     mutable_secrets: bool = False
 
     @classmethod
     def of(cls, args: dict[str, Any]) -> "Settings":
-        """Read checked arguments; booleans may be JSON in a string, as the engine sends them."""
+        """Read checked arguments; booleans can be JSON strings, as sent by the engine."""
         values: dict[str, Any] = {
             name: args[name] for name in ("context", "cluster", "namespace") if args.get(name)
         }
@@ -71,7 +71,7 @@ class Settings:
 
 
 def check(args: dict[str, Any]) -> list[InvalidInput]:
-    """Return what is wrong with a provider's arguments."""
+    """Return the errors in a provider's arguments."""
     failures: list[InvalidInput] = []
     for name, value in args.items():
         if name in _REFUSED and value:
@@ -99,10 +99,10 @@ def check(args: dict[str, Any]) -> list[InvalidInput]:
 
 
 def read_kubeconfig(settings: Settings) -> JsonObject | None:
-    """Return the kubeconfig a provider uses, its current context set; None if it is not known yet.
+    """Return a provider's kubeconfig with its current context; None if it is not known yet.
 
     Raises:
-        InvalidInput: it is none, or its context or cluster does not exist.
+        InvalidInput: the kubeconfig is not valid, or its context or cluster does not exist.
     """
     if settings.kubeconfig in ("", UNKNOWN):
         return None
@@ -136,9 +136,9 @@ def _load(text: str) -> JsonObject:
 
 
 def active_cluster(settings: Settings) -> JsonObject | None:
-    """Return how a provider reaches its cluster, or None where that is not known.
+    """Return a provider's cluster connection, or None if it is not known.
 
-    The name it has in the kubeconfig is no part of it.
+    The cluster's name in the kubeconfig is not included.
     """
     config = read_kubeconfig(settings)
     if config is None:

@@ -1,6 +1,6 @@
-"""Patches of Pulumi's SDKs that save seconds of a run, and the switch that turns them off.
+"""Patches of Pulumi's SDKs that save seconds per run, and the variable that disables them.
 
-Nothing depends on them: `GKE_INFERENCE_NO_SPEEDUPS=1` runs every program on the SDKs as they are.
+They are optional: `GKE_INFERENCE_NO_SPEEDUPS=1` runs every program on the unpatched SDKs.
 """
 
 import os
@@ -10,7 +10,7 @@ from twin.pulumi.speedups.sdk_registration import register_quickly
 from twin.pulumi.speedups.sdk_waits import leave_out_debugging, wait_in_batches
 
 OFF = "GKE_INFERENCE_NO_SPEEDUPS"
-"""The variable that turns them off; empty and `0` leave them on."""
+"""The variable that disables them; empty and `0` leave them enabled."""
 
 
 def are_on() -> bool:
@@ -19,16 +19,16 @@ def are_on() -> bool:
 
 
 def speed_up_imports() -> None:
-    """Load the packages of SDKs that are imported from now on by parts."""
+    """Load SDK packages that are imported from now on in parts."""
     if are_on():
         load_by_parts()
 
 
 def speed_up_program(*, shows_debugging: bool) -> None:
-    """Spare the program of this process what takes long in the SDK and nobody needs.
+    """Skip slow and unneeded parts of the SDK in this process's program.
 
     Args:
-        shows_debugging: whether the engine prints what the SDK writes for debugging.
+        shows_debugging: whether the engine prints debug messages of the SDK.
     """
     if not are_on():
         return

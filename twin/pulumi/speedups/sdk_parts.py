@@ -1,8 +1,8 @@
-"""Loads of a provider's SDK only the modules whose names are asked for.
+"""Partial loading of a provider's SDK: only modules whose names are used.
 
-A package such as `pulumi_gcp.compute` imports two hundred modules, one for each resource, of which
-a program uses a handful. Here a name is looked for in the module that is called like it, as the
-generator of SDKs names them; where it is not there, the whole package is loaded, as without this.
+A package such as `pulumi_gcp.compute` imports two hundred modules, one per resource, of which a
+program uses a few. This loader looks for a name in the module with the corresponding name, as the
+SDK generator names them. If it is not there, the whole package is loaded, as usual.
 """
 
 import importlib
@@ -17,12 +17,12 @@ from types import ModuleType
 from typing import Any
 
 _PACKAGES = re.compile(r"pulumi_gcp\.(?!config$)\w+|pulumi_kubernetes\.\w+\.v\w+")
-"""Those that hold a module for each resource and nothing else."""
+"""Packages with one module per resource and nothing else."""
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def load_by_parts() -> None:
-    """Load the packages that are imported from now on by parts."""
+    """Load packages that are imported from now on in parts."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 
@@ -41,7 +41,7 @@ class _Finder(MetaPathFinder):
 
 
 class _Parts(Loader):
-    """Makes a package that loads a module when a name of it is asked for."""
+    """A loader of packages that load a module when one of its names is used."""
 
     def __init__(self, whole: Loader) -> None:
         self._whole = whole
@@ -58,7 +58,7 @@ class _Parts(Loader):
             if name.startswith("__") and name != "__all__":
                 raise AttributeError(name)
             with self._lock:
-                # who asks for all names gets the whole package's
+                # a request for all names loads the whole package
                 found = None if name == "__all__" else _part(module.__name__, name, known)
                 if found is None:
                     self._load(module)
@@ -75,7 +75,7 @@ class _Parts(Loader):
 
 
 def _part(package: str, name: str, known: set[str]) -> Any:
-    """Return what a name of a package stands for, or None where no module is called like it."""
+    """Return the value of a name in a package, or None if it has no module of its own."""
     if name in known:  # a module, or the function that hides it in the whole package
         module = importlib.import_module(f"{package}.{name}")
         return vars(module).get(name, module)

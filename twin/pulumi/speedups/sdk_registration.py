@@ -1,6 +1,6 @@
-"""What the SDK works out for each resource that it registers, with the same result in less time.
+"""Faster versions of SDK functions that run for each registered resource.
 
-With 622 resources the two parts were a fifth of the time of a program.
+With 622 resources, the two original functions took a fifth of a program's time.
 """
 
 import functools
@@ -13,24 +13,34 @@ _resource: Any = importlib.import_module("pulumi.runtime.resource")
 _depends_on: Any = importlib.import_module("pulumi.runtime._depends_on")
 _position: Any = _resource._get_source_position_for_frame
 _resolve: Any = _depends_on._resolve_depends_on
+_utils: Any = importlib.import_module("pulumi._utils")
 _Resource: Any = importlib.import_module("pulumi.resource").Resource
 
 
 def register_quickly() -> None:
-    """Find the source positions and the dependencies of a resource by shorter ways."""
+    """Install faster lookups of settings and of a resource's source position and dependencies."""
+    _utils.ContextProperty.__get__ = _setting
     _resource.traceback = _Frames()
     _resource._get_source_position_for_frame = _position_of
     _depends_on._resolve_depends_on = _dependencies
 
 
+def _setting(self: Any, obj: Any, _owner: Any) -> Any:
+    """Return a setting of the run from one lookup; a mapping stays behind its property."""
+    if obj is None:
+        return self
+    value = self._data.get(self._ContextProperty__default)
+    return self if isinstance(value, dict) else value
+
+
 class _Frames:
-    """The module traceback, which reads no source: the SDK asks for files and lines only."""
+    """The module traceback without reading sources, because the SDK needs only files and lines."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(traceback, name)
 
     def extract_stack(self) -> list[traceback.FrameSummary]:
-        """Return the frames of the caller, the outermost first."""
+        """Return the frames of the caller, outermost first."""
         frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         frames: list[traceback.FrameSummary] = []
         while frame is not None:
@@ -55,7 +65,7 @@ def _position_at(filename: str, line: int | None) -> Any:
 
 
 async def _dependencies(depends_on: Any) -> set[Any]:
-    """Return the resources of `depends_on`; those that are listed as such need no output made."""
+    """Return the resources of `depends_on`; plain resources need no output."""
     if isinstance(depends_on, list) and all(isinstance(each, _Resource) for each in depends_on):  # pyright: ignore[reportUnknownVariableType]
         return set(depends_on)  # pyright: ignore[reportUnknownArgumentType]
     return await _resolve(depends_on)

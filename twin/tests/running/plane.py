@@ -15,6 +15,8 @@ from twin.cluster.base.context import ClusterContext, ClusterSpec
 from twin.cluster.controlplane import bootstrap
 from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
+from twin.cluster.devices.drivers import DeviceDrivers
+from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.host.paths import TwinPaths
 from twin.toolchain import ToolError, tool
 
@@ -49,8 +51,14 @@ def control_plane(paths: TwinPaths, operator: str, speed: float = 100) -> Iterat
             plane.start()
             found = ClusterContext(paths, folder)
             (folder / "pools").mkdir(exist_ok=True)
-            bootstrap.install(found)
-            parts = [Konnectivity(found), agents.NodeAgent(found), Autoscaler(found)]
+            bootstrap.install(found, threading.Event())
+            parts = [
+                Konnectivity(found),
+                agents.NodeAgent(found),
+                Autoscaler(found),
+                GpuDrivers(found),
+            ]
+            parts.append(DeviceDrivers(found))
             threads = [threading.Thread(target=part.run, args=(stop,)) for part in parts]
             for thread in threads:
                 thread.start()

@@ -1,4 +1,4 @@
-// Command kafka is a cluster of Kafka in memory for streams on the twin: one broker, forgetting everything at its end.
+// Command kafka is an in-memory Kafka broker for streams on the twin. It stores nothing after it ends.
 //
 //	kafka --address HOST:PORT [--topics NAME,NAME] [--partitions NUMBER]
 package main

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// What a change of a subscription may be about.
+// Fields of a subscription that can be updated.
 var changeable = []string{
 	"ack_deadline_seconds", "dead_letter_policy", "message_retention_duration", "retain_acked_messages", "retry_policy",
 }
@@ -24,7 +24,8 @@ var statusOf = map[codes.Code]int{
 	codes.Unimplemented: 501,
 }
 
-// admin is what the twin's provider calls: PUT and DELETE of a topic or subscription by its name. PUT takes what is there.
+// admin is the API for the twin's provider: PUT and DELETE of a topic or subscription by name. PUT
+// creates or updates.
 func (s *server) admin(mux *http.ServeMux) {
 	mux.HandleFunc("PUT /v1/projects/{project}/topics/{topic}", func(answer http.ResponseWriter, asked *http.Request) {
 		_, err := s.GServer.CreateTopic(asked.Context(), &pb.Topic{Name: asked.URL.Path[len("/v1/"):]})
@@ -54,7 +55,8 @@ func (s *server) admin(mux *http.ServeMux) {
 	})
 }
 
-// rest is the part of Pub/Sub's REST API that moves messages: publish, pull, acknowledge and modifyAckDeadline.
+// rest is the part of Pub/Sub's REST API that transfers messages: publish, pull, acknowledge and
+// modifyAckDeadline.
 func (s *server) rest(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/projects/{project}/{kind}/{name}", func(answer http.ResponseWriter, asked *http.Request) {
 		resource, verb, _ := strings.Cut(asked.URL.Path[len("/v1/"):], ":")
@@ -102,7 +104,7 @@ func (s *server) rest(mux *http.ServeMux) {
 	})
 }
 
-// keep makes a subscription, or changes the one that is there.
+// keep creates or updates a subscription.
 func (s *server) keep(ctx context.Context, wanted *pb.Subscription) error {
 	_, err := s.CreateSubscription(ctx, wanted)
 	if status.Code(err) != codes.AlreadyExists {

@@ -1,10 +1,10 @@
-// Command pubsub is Pub/Sub on the twin: topics, subscriptions, and the delivery of messages, in memory.
+// Command pubsub is an in-memory Pub/Sub for the twin: topics, subscriptions, and message delivery.
 //
 //	pubsub --address HOST:PORT --admin-address HOST:PORT
 //
-// pstest keeps topics, subscriptions and schemas. The delivery is this program's own, since that of pstest has no
-// flow control, no backoff, one count of attempts for all subscriptions of a topic, and acknowledgement ids that
-// outlive their lease. It forgets everything at its end.
+// pstest stores topics, subscriptions and schemas. This program delivers messages itself, because the
+// delivery of pstest has no flow control, no backoff, one attempt counter for all subscriptions of a
+// topic, and acknowledgement IDs that outlive their lease. It stores nothing after it ends.
 package main
 
 import (

@@ -15,30 +15,30 @@ import (
 const (
 	usualDeadline  = 10 * time.Second
 	usualRetention = 7 * 24 * time.Hour
-	shortestWait   = 10 * time.Second // of a retry policy that does not say otherwise
+	shortestWait   = 10 * time.Second // default of a retry policy
 	longestWait    = 600 * time.Second
 )
 
-// entry is a message of one subscription that nobody acknowledged yet.
+// entry is an unacknowledged message of one subscription.
 type entry struct {
 	message  *pb.PubsubMessage
-	number   int64 // its place in the order of publication
-	attempts int32 // deliveries that began
+	number   int64 // position in the order of publication
+	attempts int32 // started deliveries
 	ackID    string
-	deadline time.Time // end of the lease; zero: nobody has it
-	notUntil time.Time // a failed delivery waits
+	deadline time.Time // end of the lease; zero: not leased
+	notUntil time.Time // pause after a failed delivery
 	holder   *stream
 }
 
 func (e *entry) isLeased() bool { return e.ackID != "" }
 
-// queue is what a subscription has to deliver, in the order of publication.
+// queue has the messages that a subscription must deliver, in order of publication.
 type queue struct {
 	settings *pb.Subscription
 	entries  []*entry
 	byAckID  map[string]*entry
 	streams  []*stream
-	next     int // stream that is asked first
+	next     int // stream that gets the next message
 	acked    int64
 }
 
@@ -57,7 +57,8 @@ func (q *queue) deadline() time.Duration {
 	return time.Duration(q.settings.AckDeadlineSeconds) * time.Second
 }
 
-// available returns what can be delivered now: where order counts, of each key only what nobody is before.
+// available returns the messages that can be delivered now. With ordering, it returns only the first
+// message of each key.
 func (q *queue) available(now time.Time) []*entry {
 	var found []*entry
 	busy := map[string]bool{}
@@ -77,7 +78,7 @@ func (q *queue) available(now time.Time) []*entry {
 	return found
 }
 
-// lease hands an entry out and returns what its receiver gets.
+// lease leases an entry and returns the message for its receiver.
 func (q *queue) lease(each *entry, to *stream, sequence int64, now time.Time, lasts time.Duration) *pb.ReceivedMessage {
 	each.attempts++
 	each.ackID = each.message.MessageId + "." + strconv.FormatInt(sequence, 10)
@@ -104,7 +105,7 @@ func (q *queue) release(each *entry) {
 	each.ackID, each.holder, each.deadline = "", nil, time.Time{}
 }
 
-// acknowledge takes a message away; an id whose lease ended does nothing.
+// acknowledge removes a message. An ID whose lease has ended has no effect.
 func (q *queue) acknowledge(ackID string) {
 	each, found := q.byAckID[ackID]
 	if !found {
@@ -122,7 +123,7 @@ func (q *queue) drop(gone *entry) {
 	}
 }
 
-// extend moves the end of a lease; none is left with 0 seconds, which means that the message was not handled.
+// extend changes the end of a lease. 0 seconds end it: the message was not processed.
 func (q *queue) extend(ackID string, seconds int32, now time.Time) {
 	each, found := q.byAckID[ackID]
 	if !found {
@@ -160,7 +161,7 @@ func (q *queue) backoff(attempts int32) time.Duration {
 	return min(wait, most)
 }
 
-// expire ends leases that were not extended, and forgets what was kept long enough.
+// expire ends leases that were not extended, and removes messages after their retention period.
 func (q *queue) expire(now time.Time) {
 	retention := usualRetention
 	if q.settings.MessageRetentionDuration != nil {
@@ -183,7 +184,7 @@ func (q *queue) expire(now time.Time) {
 	}
 }
 
-// exhausted returns what failed as often as the dead letter policy allows.
+// exhausted returns the messages that have reached the attempts of the dead-letter policy.
 func (q *queue) exhausted() []*entry {
 	policy := q.settings.DeadLetterPolicy
 	if policy == nil {
@@ -202,7 +203,7 @@ func (q *queue) exhausted() []*entry {
 	return found
 }
 
-// deadLetter returns a message as the dead letter topic gets it.
+// deadLetter returns a message in the form for the dead-letter topic.
 func (q *queue) deadLetter(each *entry) *pb.PubsubMessage {
 	copied := proto.Clone(each.message).(*pb.PubsubMessage)
 	if copied.Attributes == nil {

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// server is the API: definitions are pstest's, and the delivery is its own.
+// server is the API. pstest stores the definitions; the server delivers the messages.
 type server struct {
 	*pstest.GServer
 	mu       sync.Mutex
@@ -38,7 +38,7 @@ func (s *server) CreateSubscription(ctx context.Context, asked *pb.Subscription)
 		return nil, err
 	}
 	if asked.AckDeadlineSeconds == 0 {
-		asked.AckDeadlineSeconds = int32(usualDeadline.Seconds()) // pstest refuses it, and Pub/Sub does not
+		asked.AckDeadlineSeconds = int32(usualDeadline.Seconds()) // pstest rejects it, Pub/Sub does not
 	}
 	made, err := s.GServer.CreateSubscription(ctx, asked)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *server) Publish(ctx context.Context, asked *pb.PublishRequest) (*pb.Pub
 	return &pb.PublishResponse{MessageIds: ids}, nil
 }
 
-// put gives a message to each subscription of a topic.
+// put adds a message to each subscription of a topic.
 func (s *server) put(topic string, message *pb.PubsubMessage) string {
 	s.number++
 	stamped(message, s.number, time.Now())
@@ -176,7 +176,7 @@ func (s *server) Seek(context.Context, *pb.SeekRequest) (*pb.SeekResponse, error
 	return nil, status.Error(codes.Unimplemented, "the twin does not seek in a subscription")
 }
 
-// watch ends leases and hands messages out, until the program ends.
+// watch ends leases and delivers messages until the program ends.
 func (s *server) watch(every time.Duration) {
 	for range time.Tick(every) {
 		s.mu.Lock()
@@ -190,8 +190,8 @@ func (s *server) watch(every time.Duration) {
 	}
 }
 
-// bury forwards what failed too often. Pub/Sub's service agent needs the right to publish there and to acknowledge
-// here; without it messages stay, and are delivered again.
+// bury forwards messages that failed too often. Pub/Sub's service agent needs permission to publish to
+// the dead-letter topic and to acknowledge here; otherwise, messages stay and are delivered again.
 func (s *server) bury(from *queue) {
 	for _, each := range from.exhausted() {
 		topic := from.settings.DeadLetterPolicy.DeadLetterTopic
@@ -207,7 +207,7 @@ func (s *server) bury(from *queue) {
 	}
 }
 
-// readGrants takes what the service agent of Pub/Sub may do: a JSON list of "RESOURCE ROLE".
+// readGrants reads the permissions of Pub/Sub's service agent: a JSON list of "RESOURCE ROLE".
 func (s *server) readGrants(answer http.ResponseWriter, asked *http.Request) {
 	var given []string
 	body, err := io.ReadAll(http.MaxBytesReader(answer, asked.Body, 1<<20))
@@ -263,7 +263,7 @@ func size(messages []*pb.PubsubMessage) int {
 	return total
 }
 
-// cloned returns a subscription of our own: pstest changes its, under another lock.
+// cloned returns a copy of a subscription, because pstest changes its own under a different lock.
 func cloned(subscription *pb.Subscription) *pb.Subscription {
 	return proto.Clone(subscription).(*pb.Subscription)
 }

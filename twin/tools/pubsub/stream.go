@@ -12,13 +12,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-const waiting = 1000 // messages on their way to a stream
+const waiting = 1000 // messages in transit to a stream
 
-// stream is one StreamingPull of a subscriber, with what it holds.
+// stream is one StreamingPull of a subscriber, with the messages that it holds.
 type stream struct {
 	out       chan *pb.ReceivedMessage
 	lasts     time.Duration
-	most      int64 // messages at once; 0: as many as there are
+	most      int64 // concurrent messages; 0: unlimited
 	mostBytes int64
 	held      int64
 	heldBytes int
@@ -32,7 +32,7 @@ func (s *stream) takes(message *pb.PubsubMessage) bool {
 	return s.mostBytes <= 0 || s.held == 0 || bytes <= s.mostBytes
 }
 
-// deliver gives each available message to the next stream that takes it.
+// deliver gives each available message to the next stream with capacity.
 func (q *queue) deliver(now time.Time, sequence *int64) {
 	if len(q.streams) == 0 {
 		return
@@ -99,7 +99,7 @@ func (s *server) StreamingPull(connection pb.Subscriber_StreamingPullServer) err
 	}
 }
 
-// forget lets a stream go; what it holds stays leased until the end of its deadline.
+// forget removes a stream. Its messages stay leased until their deadline.
 func (s *server) forget(from *queue, gone *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

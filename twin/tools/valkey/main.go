@@ -1,9 +1,9 @@
-// Command valkey is the server behind an instance of Memorystore for Valkey on the twin: in memory, one
-// node, forgetting everything at its end. Keys expire by the real clock. Vector search is in search.go.
+// Command valkey is the server of a Memorystore for Valkey instance on the twin: one node, in memory.
+// It stores nothing after it ends. Keys expire in real time. Vector search is in search.go.
 //
 //	valkey --address HOST:PORT [--certificate FILE --key FILE]
 //
-// With a certificate it speaks TLS.
+// With a certificate, it uses TLS.
 package main
 
 import (
@@ -61,7 +61,7 @@ func run(address, certificate, key string) error {
 	last := time.Now()
 	for {
 		select {
-		case now := <-clock.C: // the library's keys expire when they are told that time passes
+		case now := <-clock.C: // the library expires keys only when its clock is advanced
 			server.FastForward(now.Sub(last))
 			last = now
 		case <-end:

@@ -16,16 +16,16 @@ import (
 )
 
 // The part of vector search that Memorystore for Valkey documents and that a cache needs: indexes of
-// hashes with tags and vectors, and the nearest neighbours of a vector among those with a tag
-// (docs.cloud.google.com/memorystore/docs/valkey/ftcreate and /ftsearch). Whatever else a command asks
-// for is refused. Neighbours are exact here; an HNSW index finds them approximately.
+// hashes with tags and vectors, and the nearest neighbors of a vector among those with a tag
+// (docs.cloud.google.com/memorystore/docs/valkey/ftcreate and /ftsearch). Everything else is rejected.
+// Neighbors are exact here; an HNSW index finds them approximately.
 const (
 	maxAttributes = 10
 	maxDimension  = 32768
 	numberBytes   = 4
 )
 
-// index is what FT.CREATE was told.
+// index has the arguments of FT.CREATE.
 type index struct {
 	prefixes []string
 	tags     map[string]bool
@@ -37,7 +37,7 @@ type vectorField struct {
 	metric    string
 }
 
-// search answers FT.CREATE, FT.DROPINDEX, FT._LIST and FT.SEARCH over a server's hashes.
+// search implements FT.CREATE, FT.DROPINDEX, FT._LIST and FT.SEARCH for a server's hashes.
 type search struct {
 	data    *miniredis.Miniredis
 	mu      sync.Mutex
@@ -141,7 +141,7 @@ func (s *search) create(peer *server.Peer, args []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, has := s.indexes[name]; has {
-		return fmt.Errorf("ERR Index %s in database 0 already exists.", name) //nolint:revive // valkey-search's words
+		return fmt.Errorf("ERR Index %s in database 0 already exists.", name) //nolint:revive // the wording of valkey-search
 	}
 	s.indexes[name] = made
 	peer.WriteOK()
@@ -237,7 +237,8 @@ func notFound(args []string) error {
 	return fmt.Errorf("ERR Index with name '%s' not found in database 0", strings.Join(args[:min(1, len(args))], ""))
 }
 
-// query is what FT.SEARCH asks: `(@TAG:{VALUE})=>[KNN N @VECTOR $PARAM AS NAME]`, or `*` for any tag.
+// query is the query of FT.SEARCH: `(@TAG:{VALUE})=>[KNN N @VECTOR $PARAM AS NAME]`, or `*` for any
+// tag.
 var query = regexp.MustCompile(
 	`^\(?(?:\*|@(\w+):\{([^}|,*]+)\})\)?=>\[KNN (\d+) @(\w+) \$(\w+)(?: AS (\w+))?\]$`)
 
@@ -348,7 +349,7 @@ func (s *search) search(peer *server.Peer, args []string) error {
 		return fmt.Errorf("ERR `%s` is not indexed as a tag field", wanted.tag)
 	case len(wanted.near) != field.dimension:
 		return fmt.Errorf("ERR query vector blob size (%d) does not match index's expected size (%d).",
-			len(wanted.near)*numberBytes, field.dimension*numberBytes) //nolint:revive // valkey-search's words
+			len(wanted.near)*numberBytes, field.dimension*numberBytes) //nolint:revive // the wording of valkey-search
 	}
 	s.write(peer, wanted, s.nearest(chosen, field, wanted))
 	return nil

@@ -1,1 +1,1 @@
-"""What needs JAX, PyTorch and diffusers: nothing outside this folder imports them."""
+"""Modules that need JAX, PyTorch and diffusers; nothing outside this folder imports them."""

@@ -1,7 +1,7 @@
-"""Compiles every program of a server ahead of time: for this machine, or for a chip that is absent.
+"""Compiles all programs of a server ahead of time, for this machine or for an absent chip.
 
-What libtpu compiles for a described chip needs neither a TPU nor the weights, so it is done where
-the image is built. A file is a serialized executable; JAX loads it where the same release runs.
+libtpu compiles for a described chip without a TPU or the weights, so compilation runs when the
+image is built. A file is a serialized executable, which JAX loads if the same release runs.
 """
 
 import os
@@ -14,11 +14,11 @@ import jax
 
 from ..config import Settings
 from .compiled import file_of, lowered, store
-from .flux import data_type
+from .formats import data_type
 from .programs import Key, Programs
 
 DEVICE_KINDS = {"v5e": "TPU v5 lite", "v6e": "TPU v6 lite"}
-"""What JAX calls a chip, by the word for it."""
+"""JAX's name for each chip."""
 _ABSENT = {
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
     "TPU_SKIP_MDS_QUERY": "1",
@@ -30,23 +30,26 @@ def keys(settings: Settings, ranks: list[int]) -> list[Key]:
     """Return every program that a server with these settings may need.
 
     Args:
-        settings: of the server.
-        ranks: of adapters; programs without one are always among them.
+        settings: Settings of the server.
+        ranks: Ranks of adapters; programs without an adapter are always included.
     """
     found: list[Key] = []
+    live = [settings.live_program_rank] if settings.live_adapters else []
+    ranks = sorted({*ranks, *live})
     for batch in settings.batches:
         found += [Key("clip", batch), Key("t5", batch)]
         for width, height in settings.sizes:
-            found += [Key("step", batch, height, width, rank) for rank in (0, *ranks)]
+            reuses = settings.step_cache > 0
+            found += [Key("step", batch, height, width, rank, reuses) for rank in (0, *ranks)]
             found.append(Key("decode", batch, height, width))
     return found
 
 
 def compile_all(settings: Settings, chip: str, out: Path, ranks: list[int]) -> list[Path]:
-    """Compile every program that is not there yet, say so line by line, and return the files.
+    """Compile all missing programs, report each on a line, and return the files.
 
     Raises:
-        ValueError: the chip is unknown.
+        ValueError: The chip is unknown.
     """
     dtype, sharding, kind = target(chip)
     programs = Programs(
@@ -70,10 +73,10 @@ def compile_all(settings: Settings, chip: str, out: Path, ranks: list[int]) -> l
 
 
 def target(chip: str) -> tuple[Any, Any, str]:
-    """Return the number format of a chip, the sharding that means it, and JAX's name of it.
+    """Return the number format of a chip, its sharding, and JAX's name for it.
 
     Raises:
-        ValueError: the chip is unknown.
+        ValueError: The chip is unknown.
     """
     if chip == "cpu":
         jax.config.update("jax_platforms", "cpu")

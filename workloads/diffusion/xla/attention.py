@@ -1,4 +1,4 @@
-"""Flux's attention on the platform's kernels, as a processor that diffusers' modules call.
+"""Flux's attention with the platform's kernels, as a processor for diffusers' modules.
 
 Queries and keys are normed, rotated and turned to heads first in one pass over each, and the kernel
 takes them as they are. On processors the same functions are plain XLA.
@@ -17,12 +17,12 @@ from torchax import interop
 
 @dataclass(frozen=True)
 class KernelAttention:
-    """The processor; its settings are for comparisons, the defaults are what is served.
+    """Attention processor; the defaults are used for serving, other settings for comparisons.
 
     Args:
-        generation: of the chip that is compiled for; None: the one that is here.
-        blocks: of the kernel; None: the table's.
-        form: of the rotation; None: one pass with norm and turning.
+        generation: Generation of the target chip; None for this machine's.
+        blocks: Block sizes of the kernel; None for the table's.
+        form: Form of the rotation; None for one pass with norm and transpose.
     """
 
     generation: str | None = None
@@ -37,13 +37,13 @@ class KernelAttention:
         attention_mask: Any = None,
         image_rotary_emb: Any = None,
     ) -> Any:
-        """Return what diffusers' own processor does: one stream, or the picture's and the text's.
+        """Return the same as diffusers' processor: one stream, or those of the image and the text.
 
         Raises:
-            ValueError: there is a mask, which Flux has none of.
+            ValueError: There is a mask; Flux uses none.
         """
         if attention_mask is not None:
-            raise ValueError("attention_mask: must be left out, the kernel has none")
+            raise ValueError("attention_mask: must not be set: the kernel does not support it")
         streams = [(hidden_states, attn.to_q, attn.to_k, attn.to_v, attn.norm_q, attn.norm_k)]
         if encoder_hidden_states is not None:
             text = (attn.add_q_proj, attn.add_k_proj, attn.add_v_proj)

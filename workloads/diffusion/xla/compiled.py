@@ -1,7 +1,7 @@
-"""Where programs come from: compiled when the image was built, XLA's cache, or the compiler.
+"""Sources of programs: files compiled with the image, XLA's cache, or the compiler.
 
-A program made ahead of time belongs to one release of JAX and libtpu and to one kind of chip; all
-three are in the name of its folder, so another release finds nothing and compiles.
+A program compiled ahead of time is for one release of JAX and libtpu and one kind of chip. All
+three are in the name of its folder, so another release finds no program and compiles.
 """
 
 import pickle
@@ -20,7 +20,7 @@ from .programs import Key, Programs
 
 
 def release(chip: str) -> str:
-    """Return what a compiled program depends on, as the name of a folder."""
+    """Return the name of the folder for programs of this release and chip."""
     versions = [f"jax{jax.__version__}"]
     if chip != "cpu":
         versions.append(f"libtpu{metadata.version('libtpu')}")
@@ -28,7 +28,7 @@ def release(chip: str) -> str:
 
 
 def file_of(folder: Path, programs: Programs, key: Key, chip: str) -> Path:
-    """Return where a program of a model is kept: its shapes are part of the name."""
+    """Return the file of a program of a model; its shapes are part of the name."""
     shapes = jax.tree.map(lambda value: (value.shape, str(value.dtype)), programs.shapes(key))
     digest = sha256(repr(sorted_tree(shapes)).encode()).hexdigest()[:12]
     return folder / release(chip) / f"{key.name}-{digest}.xla"
@@ -41,13 +41,13 @@ def sorted_tree(shapes: Any) -> str:
 
 
 def lowered(programs: Programs, key: Key, sharding: Any = None) -> Any:
-    """Return a program that is not compiled yet, for this device or that of the sharding."""
+    """Return an uncompiled program, for this device or that of the sharding."""
     given = programs.shapes(key, sharding)
     return jax.jit(programs.function(key)).lower(*given)
 
 
 def store(file: Path, program: Any) -> None:
-    """Keep a compiled program in a file; a reader sees all of it or nothing."""
+    """Write a compiled program to a file atomically."""
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_suffix(".part")
     with partial.open("wb") as stream:
@@ -59,8 +59,8 @@ class Compiled:
     """The programs of one process.
 
     Args:
-        programs: What is compiled.
-        ahead: Folder of programs made ahead of time; empty: none.
+        programs: Programs to compile.
+        ahead: Folder of programs compiled ahead of time; empty: none.
         cache: Folder of XLA's own cache; empty: none.
     """
 
@@ -75,7 +75,7 @@ class Compiled:
             jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
     def get(self, key: Key, say: Callable[[str], None] | None = None) -> Callable[..., Any]:
-        """Return a program, compiled at the latest now."""
+        """Return a compiled program; compile it if necessary."""
         if key not in self._got:
             begun = time.monotonic()
             program = self._read(key)
@@ -87,7 +87,7 @@ class Compiled:
         return self._got[key]
 
     def counts(self) -> dict[str, int]:
-        """Return how many programs were read ready-made and how many compiled."""
+        """Return the number of programs that were loaded and that were compiled."""
         return dict(self._origins)
 
     def _read(self, key: Key) -> Callable[..., Any] | None:

@@ -1,4 +1,4 @@
-"""What the TPU compiler says of Flux at full width, before and after block sizes and rotation.
+"""The TPU compiler's figures for Flux at full width, before and after block sizes and rotation.
 
 One double and two single blocks, the nineteenth part of FLUX.1, are compiled for an absent chip
 with no weights. All figures are the compiler's, none is a measured time:
@@ -33,10 +33,10 @@ from .attention import KernelAttention
 HEADS, HEAD_SIZE, TEXT, PATCHES = 24, 128, 512, 4096
 """FLUX.1 at 1024 by 1024 pixels."""
 PARTS = 19
-"""Parts such as the one that is compiled, in the whole model: 19 double and 38 single blocks."""
+"""Number of such parts in the whole model: 19 double and 38 single blocks."""
 CLOCK_GHZ = 1.75
 HBM_GB_PER_SECOND = 1638.0
-"""Of a v6e, docs.cloud.google.com/tpu/docs/v6e."""
+"""Memory bandwidth of a v6e (docs.cloud.google.com/tpu/docs/v6e)."""
 SHAPE = AttentionShape(HEADS, HEADS, PATCHES + TEXT, PATCHES + TEXT, HEAD_SIZE, causal=False)
 
 
@@ -46,9 +46,9 @@ class Variant:
 
     name: str
     attention: str
-    """`sdpa`, or the kernel's blocks: `default` or `table`."""
+    """`sdpa`, or the blocks of the kernel: `default` or `table`."""
     rotation: str
-    """`diffusers`, a form of `kernels.rotary`, or `fused` with norm and turning in one pass."""
+    """`diffusers`, a form of `kernels.rotary`, or `fused` with norm and transpose in one pass."""
 
 
 VARIANTS = (
@@ -62,7 +62,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What the compiler says of a variant; times in milliseconds for the part that is compiled."""
+    """Compiler's figures for a variant; times in milliseconds for the compiled part."""
 
     name: str
     bytes_moved: float
@@ -74,20 +74,20 @@ class Figures:
 
     @property
     def step_ms(self) -> float:
-        """Of one denoising step of the whole model, one picture."""
+        """Time of one denoising step of the whole model, for one image."""
         return PARTS * (self.xla_ms + self.attention_ms + self.rotation_ms)
 
 
 def blocks_of(words: str) -> Blocks:
-    """Return the kernel's blocks that a variant means."""
+    """Return the kernel's blocks of a variant."""
     return DEFAULT_BLOCKS if words == "default" else tables.choose(SHAPE, "v6e").blocks
 
 
 def attention_ms(blocks: Blocks) -> float:
-    """Return the estimate of one call of the kernel with these blocks, as the table's is made.
+    """Return the estimate of one kernel call with these blocks, with the method of the table.
 
     Raises:
-        ValueError: the blocks do not fit.
+        ValueError: The blocks do not fit.
     """
     code, refusal = CodeSizes().of(SHAPE, blocks, "v6e")
     if code is None:
@@ -96,7 +96,7 @@ def attention_ms(blocks: Blocks) -> float:
 
 
 def figures(variant: Variant) -> Figures:
-    """Compile a variant for a v6e and return what the compiler says."""
+    """Compile a variant for a v6e and return the compiler's figures."""
     begun = time.monotonic()
     found, _ = compiler.compiled(_blocks(variant), *_arrays(), what=variant.name)
     kernels = 0.0
@@ -117,11 +117,11 @@ def figures(variant: Variant) -> Figures:
 
 
 def report(say: Callable[[str], None], only: str = "") -> dict[str, Any]:
-    """Return the figures of all variants, and what each half of the work gains.
+    """Return the figures of all variants, and the improvement by each half of the work.
 
     Args:
-        say: told each one when it is there.
-        only: a pattern of the names of variants.
+        say: Called with each result.
+        only: Pattern for the names of variants.
     """
     rows: list[Figures] = []
     for variant in VARIANTS:
@@ -188,14 +188,14 @@ def _processor(variant: Variant) -> Any:
 
 
 class _DiffusersRotation(flux.FluxAttnProcessor):
-    """diffusers' own processor with the kernel in the place of its attention."""
+    """diffusers' processor with the kernel as its attention."""
 
     def __init__(self, blocks: Blocks) -> None:
         super().__init__()
         self._blocks = blocks
 
     def __call__(self, *args: Any, **given: Any) -> Any:
-        """Run diffusers' code; its attention function is this one while it runs."""
+        """Run diffusers' code with this attention function."""
 
         def attend(q: Any, k: Any, v: Any) -> Any:
             turned = (jnp.swapaxes(each, 1, 2) for each in (q, k, v))

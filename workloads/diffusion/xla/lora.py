@@ -1,9 +1,10 @@
 """LoRA adapters: read in any layout diffusers knows, applied beside the weights, never into them.
 
-A linear layer answers `Wx + up(down(x))`. The base weights stay as they are, so an adapter costs a
-few hundred megabytes, changes from one batch to the next, and leaves nothing behind.
+A linear layer returns `Wx + up(down(x))`. The base weights do not change, so an adapter takes a few
+hundred megabytes, can change with each batch, and leaves nothing behind.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ import torch
 from diffusers import FluxPipeline
 from torch.nn import functional
 
-RANKS = (4, 8, 16, 32, 64, 128)
-"""Ranks that programs are compiled for; an adapter is padded to the next one."""
+from ..config import RANKS
 
 
 class LowRankLinear(torch.nn.Linear):
@@ -23,15 +23,23 @@ class LowRankLinear(torch.nn.Linear):
     lora_up: torch.Tensor
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - torch's own name
-        """Return what the layer and its change say together."""
+        """Return the output of the layer and its low-rank change."""
         change = functional.linear(functional.linear(input, self.lora_down), self.lora_up)
         return super().forward(input) + change
 
 
-def add_low_rank(module: torch.nn.Module, rank: int) -> torch.nn.Module:
-    """Make every linear layer of a module take a change of `rank`, in place."""
-    for layer in module.modules():
-        if type(layer) is torch.nn.Linear:
+def add_low_rank(
+    module: torch.nn.Module, rank: int, wanted: Callable[[str], bool] = bool
+) -> torch.nn.Module:
+    """Add a change of `rank` to the linear layers of a module, in place.
+
+    Args:
+        module: Module of the denoiser.
+        rank: Rank of the change.
+        wanted: Function that selects layers by name; by default, all.
+    """
+    for name, layer in module.named_modules():
+        if type(layer) is torch.nn.Linear and wanted(name):
             layer.__class__ = LowRankLinear
             down, up = (rank, layer.in_features), (layer.out_features, rank)
             layer.register_buffer("lora_down", layer.weight.new_empty(down))
@@ -39,26 +47,29 @@ def add_low_rank(module: torch.nn.Module, rank: int) -> torch.nn.Module:
     return module
 
 
-def read_adapter(folder: Path, wanted: dict[str, Any], rank: int) -> dict[str, np.ndarray]:
-    """Return an adapter as arrays `LAYER.lora_down` and `LAYER.lora_up`, zeros where it has none.
+def read_adapter(
+    folder: Path, wanted: dict[str, Any], rank: int, most: int | None = None
+) -> dict[str, np.ndarray]:
+    """Return an adapter as arrays `LAYER.lora_down` and `LAYER.lora_up`, zeros if it has none.
 
     Args:
-        folder: with `*.safetensors` as diffusers, PEFT, kohya or BFL write it.
-        wanted: shapes of all such arrays by name.
-        rank: that they are padded to.
+        folder: Folder with `*.safetensors` in the format of diffusers, PEFT, kohya or BFL.
+        wanted: Shapes of all such arrays, by name.
+        rank: Rank to pad them to.
+        most: Maximum rank of the adapter; None for `rank`.
 
     Raises:
-        ValueError: it is not an adapter of this model; the message says what does not fit.
+        ValueError: It is not an adapter for this model; the message has the reason.
     """
-    changes = _changes(folder)
+    changes, most = _changes(folder), most or rank
     strange = sorted(name for name in changes if f"{name}.lora_down" not in wanted)
     if strange or not changes:
         raise ValueError(f"must change layers of this model, got {strange[:1] or 'nothing'}")
     out = {name: np.zeros(shape.shape, np.float32) for name, shape in wanted.items()}
     for name, (down, up) in changes.items():
         mine = down.shape[0]
-        if mine > rank:
-            raise ValueError(f"must have at most rank {rank}, got {mine} at {name}")
+        if mine > most:
+            raise ValueError(f"must have at most rank {most}, got {mine} at {name}")
         if up.shape[1] != mine:
             raise ValueError(f"must have one rank in both parts, got {down.shape}, {up.shape}")
         wide: tuple[Any, Any] = out[f"{name}.lora_down"], out[f"{name}.lora_up"]
@@ -72,7 +83,7 @@ def rank_of(folder: Path) -> int:
     """Return the smallest of `RANKS` that holds an adapter.
 
     Raises:
-        ValueError: none does, or its files cannot be read.
+        ValueError: None does, or the files cannot be read.
     """
     mine = max((down.shape[0] for down, _ in _changes(folder).values()), default=0)
     for rank in RANKS:
@@ -92,7 +103,7 @@ def _changes(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def _pairs(
     state: dict[str, torch.Tensor], alphas: dict[str, float]
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return both parts by layer; `alpha / rank` scales the second, where the file says alpha."""
+    """Return both parts by layer; the second is scaled by `alpha / rank` if the file has alpha."""
     found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for key, value in state.items():
         if not key.startswith("transformer.") or ".lora_A" not in key:
@@ -100,6 +111,8 @@ def _pairs(
         name = key.removeprefix("transformer.").partition(".lora_A")[0]
         down = value.float().numpy()
         up = state[key.replace(".lora_A", ".lora_B")].float().numpy()
+        if down.ndim != 2 or up.ndim != 2:
+            raise ValueError(f"{name} must have two matrices, got {down.shape} and {up.shape}")
         alpha = alphas.get(f"transformer.{name}.alpha")
         scale = 1.0 if alpha is None else float(alpha) / down.shape[0]
         found[name] = down, up * scale

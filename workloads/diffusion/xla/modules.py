@@ -4,6 +4,7 @@ The modules themselves stay on torch's meta device: they hold the structure, no 
 code compiles for an absent chip from the configuration files alone.
 """
 
+import copy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from .attention import KernelAttention
 from .lora import add_low_rank
 
 Weights = dict[str, Any]
-"""Parameters and buffers by name: arrays, or their shapes where nothing is loaded."""
+"""Parameters and buffers by name: arrays, or their shapes if nothing is loaded."""
 
 # diffusers types what these methods take and give too narrowly
 _DENOISER: Any = FluxTransformer2DModel
@@ -28,7 +29,7 @@ _AUTOENCODER: Any = AutoencoderKL
 
 
 class _Wrapped(torch.nn.Module):
-    """A module whose `forward` is a function of it; its weights are named `inner.NAME`."""
+    """Module with a function of another module as `forward`; its weights are named `inner.NAME`."""
 
     def __init__(self, inner: torch.nn.Module, forward: Callable[..., Any]) -> None:
         super().__init__()
@@ -41,7 +42,7 @@ class _Wrapped(torch.nn.Module):
 
 
 class Part:
-    """One module of the pipeline: its structure, how it is called, and where its weights are."""
+    """A module of the pipeline: its structure, its call, and the location of its weights."""
 
     def __init__(
         self, folder: Path, build: Callable[[Path], torch.nn.Module], forward: Callable[..., Any]
@@ -61,6 +62,12 @@ class Part:
             )
         return interop.jax_view(out)
 
+    def seen_as(self, forward: Callable[..., Any]) -> "Part":
+        """Return the same module with another way to call it."""
+        other = copy.copy(self)
+        other._wrapped = _Wrapped(self.module, forward)
+        return other
+
     def shapes(self, dtype: Any, sharding: Any = None) -> Weights:
         """Return the shape of each weight, as served in `dtype`."""
         return {
@@ -72,21 +79,25 @@ class Part:
             for name, value in _tensors(self.module)
         }
 
-    def load(self, dtype: Any) -> Weights:
-        """Read the weights and put them on this process's device, one by one.
+    def load(self, dtype: Any, finish: Callable[[Any], Any] | None = None) -> Weights:
+        """Read the weights and copy them to this process's device, one by one.
+
+        Args:
+            dtype: Number format of the weights.
+            finish: Removes unused parts; by default, those that serving never calls.
 
         Raises:
-            OSError: the folder has no weights.
+            OSError: The folder has no weights.
         """
         kind: Any = type(self.module)
         loaded = kind.from_pretrained(self._folder, dtype=_torch_dtype(dtype))
-        strip(loaded)
+        (finish or strip)(loaded)
         wanted = set(dict(_tensors(self.module)))
         return {name: as_array(value) for name, value in _tensors(loaded.eval()) if name in wanted}
 
 
 def as_array(tensor: torch.Tensor) -> jax.Array:
-    """Return a tensor of the host as an array of the device; bfloat16 keeps its bits."""
+    """Return a tensor of the host as an array on the device; bfloat16 keeps its bits."""
     tensor = tensor.detach().contiguous()
     if tensor.dtype is torch.bfloat16:
         return jax.lax.bitcast_convert_type(
@@ -97,7 +108,7 @@ def as_array(tensor: torch.Tensor) -> jax.Array:
 
 
 def strip(module: Any) -> Any:
-    """Take away what serving never calls: the encoder of the image autoencoder."""
+    """Remove the part that serving never calls: the encoder of the image autoencoder."""
     if isinstance(module, _AUTOENCODER):
         module.encoder = torch.nn.Identity()
         module.quant_conv = None
@@ -105,7 +116,7 @@ def strip(module: Any) -> Any:
 
 
 def text_encoder(folder: Path) -> Part:
-    """Return CLIP: token ids to one vector a prompt."""
+    """Return CLIP, from token IDs to one vector per prompt."""
     return Part(
         folder / "text_encoder",
         lambda at: CLIPTextModel._from_config(AutoConfig.from_pretrained(at)),
@@ -114,7 +125,7 @@ def text_encoder(folder: Path) -> Part:
 
 
 def long_text_encoder(folder: Path) -> Part:
-    """Return T5: token ids to a vector a token."""
+    """Return T5, from token IDs to one vector per token."""
     return Part(
         folder / "text_encoder_2",
         lambda at: T5EncoderModel._from_config(AutoConfig.from_pretrained(at)),
@@ -123,12 +134,12 @@ def long_text_encoder(folder: Path) -> Part:
 
 
 def transformer(folder: Path, *, rank: int = 0, generation: str | None = None) -> Part:
-    """Return the denoiser on the platform's kernels.
+    """Return the denoiser with the platform's kernels.
 
     Args:
-        folder: of the model.
-        rank: of the low-rank change that every linear layer takes, too; 0: none.
-        generation: of the chip it is compiled for; None: the one that is here.
+        folder: Folder of the model.
+        rank: Rank of the low-rank change for every linear layer; 0 for none.
+        generation: Generation of the target chip; None for this machine's.
     """
 
     def build(at: Path) -> torch.nn.Module:
@@ -152,8 +163,17 @@ def transformer(folder: Path, *, rank: int = 0, generation: str | None = None) -
     return Part(folder / "transformer", build, forward)
 
 
+def image_encoder(folder: Path) -> Part:
+    """Return the encoder from images to latents, which uses the mode of the distribution."""
+    return Part(
+        folder / "vae",
+        lambda at: _AUTOENCODER.from_config(_AUTOENCODER.load_config(at)),
+        lambda module, pixels: module.encode(pixels).latent_dist.mode(),
+    )
+
+
 def image_decoder(folder: Path) -> Part:
-    """Return the decoder of latents into pictures."""
+    """Return the decoder from latents to images."""
     return Part(
         folder / "vae",
         lambda at: strip(_AUTOENCODER.from_config(_AUTOENCODER.load_config(at))),

@@ -36,7 +36,7 @@ def narrowed(weights: Weights) -> Weights:
 
 
 def narrowed_shapes(shapes: Weights) -> Weights:
-    """Return the shapes that `narrowed` gives."""
+    """Return the shapes that `narrowed` returns."""
     out: Weights = {}
     for name, value in shapes.items():
         if not _is_narrowed(name, value):
@@ -50,7 +50,7 @@ def narrowed_shapes(shapes: Weights) -> Weights:
 
 
 def widened(weights: Weights, dtype: Any) -> Weights:
-    """Return weights as modules take them; inside a program XLA does it where they are used."""
+    """Return weights in the format of the modules; XLA converts them on use inside a program."""
     return {
         name: (value.astype(jnp.float32) * weights[name + _SCALE]).astype(dtype)
         if name + _SCALE in weights

@@ -1,8 +1,8 @@
 """The compiled programs of a pipeline: encode, one denoising step, decode.
 
-A step is a program of its own, so that a request can be given up between two of them and any number
-of steps needs no further program. What varies is the batch, the size of the picture, and whether
-an adapter is applied; each combination is compiled once, ahead of time where the image was built.
+A step is a separate program, so that a request can be canceled between steps, and the number of
+steps needs no further program. Programs vary by batch, size of the image, and whether an adapter is
+applied. Each combination is compiled once, or ahead of time when the container image is built.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ import numpy as np
 from diffusers import AutoencoderKL, FluxTransformer2DModel
 from transformers import AutoConfig
 
-from . import modules, narrow
+from . import first_block, modules, narrow
 from .modules import Weights
 
 CLIP_TOKENS = 77
@@ -24,7 +24,7 @@ CLIP_TOKENS = 77
 
 @dataclass(frozen=True)
 class Geometry:
-    """The numbers of a model that shapes follow from."""
+    """Dimensions of a model that determine shapes."""
 
     latent_channels: int
     scale: int
@@ -32,27 +32,30 @@ class Geometry:
     scaling_factor: float
     shift_factor: float
     width: int
-    """Of a T5 vector."""
+    """Width of a T5 vector."""
     pooled: int
-    """Of CLIP's vector."""
+    """Width of CLIP's vector."""
     has_guidance: bool
+    inner: int
+    """Width of a vector in the denoiser's blocks."""
 
     @property
     def step(self) -> int:
-        """Pixels that a side must be a multiple of: two latents make a patch."""
+        """Side lengths must be a multiple of it, in pixels: two latents make a patch."""
         return 2 * self.scale
 
     def patches(self, height: int, width: int) -> int:
-        """Return how many vectors a picture is while it is denoised."""
+        """Return the number of vectors of an image during denoising."""
         return (height // self.step) * (width // self.step)
 
 
 def geometry(folder: Path) -> Geometry:
-    """Return the numbers of a model from its configuration files."""
+    """Return the dimensions of a model from its configuration files."""
     vae: Any = AutoencoderKL.load_config(folder / "vae")
     denoiser: Any = FluxTransformer2DModel.load_config(folder / "transformer")
     return Geometry(
         has_guidance=bool(denoiser["guidance_embeds"]),
+        inner=denoiser["num_attention_heads"] * denoiser["attention_head_dim"],
         latent_channels=vae["latent_channels"],
         pooled=AutoConfig.from_pretrained(folder / "text_encoder").hidden_size,
         scale=2 ** (len(vae["block_out_channels"]) - 1),
@@ -64,32 +67,35 @@ def geometry(folder: Path) -> Geometry:
 
 @dataclass(frozen=True)
 class Key:
-    """Which program: a stage and what it is compiled for."""
+    """Key of a program: its stage and what it is compiled for."""
 
     stage: str
-    """`clip`, `t5`, `step` or `decode`."""
+    """Stage: `clip`, `t5`, `step` or `decode`."""
     batch: int
     height: int = 0
     width: int = 0
     rank: int = 0
-    """Of the adapter; 0 for none."""
+    """Rank of the adapter; 0 for none."""
+    reuses: bool = False
+    """Whether a step may reuse blocks of an earlier step."""
 
     @property
     def name(self) -> str:
-        """A name for files and logs."""
+        """Name for files and logs."""
         size = f"-{self.width}x{self.height}" if self.height else ""
-        return f"{self.stage}-b{self.batch}{size}" + (f"-r{self.rank}" if self.rank else "")
+        rank = f"-r{self.rank}" if self.rank else ""
+        return f"{self.stage}-b{self.batch}{size}{rank}" + ("-reuses" if self.reuses else "")
 
 
 class Programs:
-    """The functions of a pipeline, and the shapes of what they take.
+    """Functions of a pipeline, and the shapes of their arguments.
 
     Args:
-        folder: of the model; only its configuration files are read.
-        dtype: that the modules compute in; latents stay in float32.
-        text_tokens: of a prompt, as T5 sees it.
-        generation: of the chip that is compiled for; None: the one that is here.
-        text_bits: of T5's weights, 16 or 8.
+        folder: Folder of the model; only its configuration files are read.
+        dtype: Number format of the modules; latents stay in float32.
+        text_tokens: Tokens of a prompt for T5.
+        generation: Generation of the target chip; None for this machine's.
+        text_bits: Bits of T5's weights, 16 or 8.
     """
 
     def __init__(
@@ -125,10 +131,10 @@ class Programs:
         return self._parts[name]
 
     def function(self, key: Key) -> Callable[..., Any]:
-        """Return a program's function: weights first, then arrays."""
+        """Return a program's function; its arguments are weights first, then arrays."""
         part = self.part(key)
         if key.stage == "step":
-            return self._step(part, key)
+            return self._reusing(key) if key.reuses else self._step(part, key)
         if key.stage == "decode":
             return self._decode(part, key)
         return lambda weights, ids: part(narrow.widened(weights, self.dtype), ids).astype(
@@ -136,7 +142,7 @@ class Programs:
         )
 
     def load(self, stage: str) -> Weights:
-        """Read the weights of a stage and put them on this process's device."""
+        """Read the weights of a stage and copy them to this process's device."""
         weights = self.part(Key(stage, 1)).load(self.dtype)
         is_narrow = stage == "t5" and self._text_bits == 8
         return narrow.narrowed(weights) if is_narrow else weights
@@ -165,16 +171,32 @@ class Programs:
             shape(key.batch, self.text_tokens, sizes.width),
             shape(key.batch, sizes.pooled),
         )
-        return weights, latents, *prompt, *numbers, change
+        given = weights, latents, *prompt, *numbers, change
+        if not key.reuses:
+            return given
+        kept = shape(key.batch, patches, sizes.inner)
+        return *given, (kept, kept), shape(dtype=jnp.float32)
 
-    def _step(self, part: modules.Part, key: Key) -> Callable[..., Any]:
-        """Return one step of Euler's method along the flow from noise to picture."""
-        rows, columns = key.height // self.geometry.step, key.width // self.geometry.step
-        places = np.zeros((rows, columns, 3), np.float32)
-        places[..., 1] = np.arange(rows)[:, None]
-        places[..., 2] = np.arange(columns)[None, :]
-        places = places.reshape(rows * columns, 3)
-        words = np.zeros((self.text_tokens, 3), np.float32)
+    def _reusing(self, key: Key) -> Callable[..., Any]:
+        """Return a step that also takes and returns the cached state, and whether it was used."""
+        split = first_block.Split(self.folder, key.rank, self._generation)
+
+        def reusing(weights: Weights, *given: Any) -> Any:
+            *rest, low_rank, kept, threshold = given
+            found: list[Any] = []
+
+            def part(all_weights: Weights, *args: Any) -> Any:
+                flow, *found[:] = split(all_weights, kept, threshold, *args)
+                return flow
+
+            latents = self._step(part, key)(weights, *rest, low_rank)
+            return latents, *found
+
+        return reusing
+
+    def _step(self, part: Callable[..., Any], key: Key) -> Callable[..., Any]:
+        """Return one step of Euler's method along the flow from noise to image."""
+        places, words = places_of(self.geometry, key.height, key.width, self.text_tokens)
 
         def step(
             weights: Weights,
@@ -219,8 +241,19 @@ class Programs:
         return decode
 
 
+def places_of(
+    sizes: Geometry, height: int, width: int, text_tokens: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the position of each patch of an image, and of each token of its prompt."""
+    rows, columns = height // sizes.step, width // sizes.step
+    places = np.zeros((rows, columns, 3), np.float32)
+    places[..., 1] = np.arange(rows)[:, None]
+    places[..., 2] = np.arange(columns)[None, :]
+    return places.reshape(rows * columns, 3), np.zeros((text_tokens, 3), np.float32)
+
+
 def noise(seed: int, sizes: Geometry, height: int, width: int) -> np.ndarray:
-    """Return the noise a picture begins with, the same that diffusers draws for the seed."""
+    """Return the initial noise of an image, the same as diffusers' noise for the seed."""
     import torch  # noqa: PLC0415 - its generator is what pictures of a seed are known by
 
     generator = torch.Generator().manual_seed(seed)

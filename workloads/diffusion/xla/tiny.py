@@ -1,4 +1,4 @@
-"""A Flux pipeline of a few thousand random parameters, made on the spot, in diffusers' layout.
+"""A Flux pipeline of a few thousand random parameters, created on demand, in diffusers' layout.
 
 It has every part of a real one, so everything but the quality of pictures can be tried with it.
 """
@@ -131,7 +131,7 @@ def _letters() -> list[str]:
 
 
 def _clip_tokenizer(folder: Path) -> CLIPTokenizer:
-    """Return a tokenizer with a token for each byte and none larger."""
+    """Return a tokenizer with one token for each byte and no longer tokens."""
     folder.mkdir(parents=True, exist_ok=True)
     letters = _letters()
     words = ["<|startoftext|>", "<|pad|>", "<|endoftext|>"]

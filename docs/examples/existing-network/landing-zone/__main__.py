@@ -1,4 +1,4 @@
-"""A Shared VPC with all that a platform needs of it, and a bucket of weights."""
+"""A Shared VPC with the resources that a platform needs, and a bucket of weights."""
 
 import pulumi
 from pulumi_gcp import compute, projects, storage
@@ -74,7 +74,7 @@ projects.IAMMember(
 )
 storage.Bucket(
     "weights",
-    force_destroy=True,  # only of an example: it goes with the weights in it
+    force_destroy=True,  # for this example only: deletes the bucket with its weights
     location=REGION.upper(),
     name=f"acme-weights-{REGION}",
     project=TENANT,

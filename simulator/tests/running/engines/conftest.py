@@ -6,7 +6,7 @@ from twin.engines.real import install
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs the real vLLM where it is not installed."""
+    """Skip tests that need the real vLLM if it is not installed."""
     if install.is_installed():
         return
     reason = "the real vLLM is not installed: `gke-inference tools --with vllm`"

@@ -26,11 +26,13 @@ ARGUMENTS = [
     "--max-loras=2",
     "--max-cpu-loras=4",
     "--max-lora-rank=16",
+    "--enable-auto-tool-choice",
+    "--tool-call-parser=hermes",
     "--lora-modules",
     "sql=/mnt/buckets/acme-models/llama-3.1-8b/adapters/sql",
     "support=/mnt/buckets/acme-models/llama-3.1-8b/adapters/support",
 ]
-"""As the platform writes them for a model on four TPU chips with two adapters."""
+"""As the platform writes them for a model on four TPU chips with two adapters and tools."""
 
 
 class Server:

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from simulator.server.text import pieces
+from simulator.server.bodies.text import pieces
 from twin.host.ports import free_port
 
 pytestmark = pytest.mark.needs_tools

@@ -1,6 +1,6 @@
 """The real vLLM against the simulated one: flags, metrics, answers, adapters, and its end.
 
-What differs by design is in `KNOWN`, with the reason; docs/real-engine.md lists the same.
+docs/real-engine.md lists what differs by design.
 """
 
 import http.client
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue import engine_metrics
-from simulator.tests.running.engines.requests_table import CASES, MODEL, Case
+from simulator.tests.running.engines.requests_table import CASES, MODEL, POOLING, Case
 from simulator.tests.running.engines.servers import BLOCK, Server, start_real, start_simulated
 from tests.stack_plans import plans_of_stacks
 from twin.engines.real import install
@@ -23,15 +23,6 @@ from twin.engines.real.tiny_model import write_adapter
 from twin.engines.vllm_flags import flag_table
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_vllm, pytest.mark.timeout(900)]
-KNOWN = {
-    "two answers": "one answer a request on the simulated engine",
-    "no answer": "the same",
-    "two chat answers": "the same",
-    "two prompts": "one prompt a request on the simulated engine",
-    "the prompt repeated": "echo is refused on the simulated engine",
-    "probabilities": "log probabilities are refused on the simulated engine",
-    "text of tokens": "the simulated engine has no detokenizer",
-}
 DEVELOPERS = "vllm:sleep_mode"  # exported by the real server in developer mode only
 _STARTS_IN = 800.0  # half a minute on an idle machine with two cores
 
@@ -99,9 +90,28 @@ def test_the_table_of_flags_is_that_of_the_real_parser():
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_status_and_keys_of_an_answer_are_the_same(case: Case, servers: tuple[Server, Server]):
-    if case.name in KNOWN:
-        pytest.skip(KNOWN[case.name])
     real, simulated = (server.ask(case) for server in servers)
+    assert simulated[:2] == real[:2], (real[2][:400], simulated[2][:400])
+
+
+@pytest.fixture(scope="module")
+def pooling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    """The same servers with a pooling model."""
+    folder = tmp_path_factory.mktemp("pooling")
+    real = start_real(folder, f"127.50.{BLOCK}.3", "--runner=pooling")
+    simulated = start_simulated(folder, f"127.50.{BLOCK}.4", "--runner=pooling")
+    try:
+        yield real.wait(_STARTS_IN), simulated.wait(60)
+    finally:
+        real.stop()
+        simulated.stop()
+
+
+@pytest.mark.parametrize("case", POOLING, ids=lambda case: case.name)
+def test_status_and_keys_of_a_pooling_model_are_the_same(
+    case: Case, pooling: tuple[Server, Server]
+):
+    real, simulated = (server.ask(case) for server in pooling)
     assert simulated[:2] == real[:2], (real[2][:400], simulated[2][:400])
 
 

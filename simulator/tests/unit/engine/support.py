@@ -20,7 +20,7 @@ def deployment(*flags: str, model: str = MODEL, **environment: str) -> Deploymen
 
 
 class ReplayClock:
-    """Time that passes as fast as it is asked to."""
+    """Time that passes at the requested speed."""
 
     def __init__(self) -> None:
         self.time = 100.0

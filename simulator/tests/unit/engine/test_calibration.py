@@ -1,4 +1,4 @@
-"""The cost model against published points."""
+"""The cost model compared with published points."""
 
 from statistics import median
 

@@ -1,4 +1,4 @@
-"""The engine core: skipping ahead changes nothing, and time is what it is told."""
+"""The engine core: skipping ahead changes nothing, and callers set the time."""
 
 import random
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Moments = list[tuple[float | None, float | None, float | None, int, int, str | N
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happens to an engine from outside."""
+    """An external event for an engine."""
 
     moment: float
     kind: str

@@ -1,11 +1,17 @@
-"""Step times against what published servers reach, and the sizes they come from."""
+"""Step times compared with published servers, and their model sizes."""
 
 import pytest
 
 from gke_inference.sizing.memory import kv_token_bytes
 from gke_inference.sizing.shapes import shape_in, shape_of
 from planner.fit.chips import ACCELERATORS, accelerator
-from planner.speed.roofline import CostModel, StepLoad
+from planner.speed.roofline import (
+    CostModel,
+    StepLoad,
+    experts_touched,
+    padded_tokens,
+    touched_billion,
+)
 from simulator.engine.kv_cache import KvCache
 from simulator.engine.request import Request
 from simulator.engine.scheduler import Scheduler
@@ -116,7 +122,7 @@ def test_embedding_models_are_told_by_their_name():
 
 
 def test_a_name_without_a_size_is_refused():
-    with pytest.raises(ValueError, match="size of a model must stand in its name, got 'mymodel'"):
+    with pytest.raises(ValueError, match="size of a model must be in its name, got 'mymodel'"):
         shape_of("mymodel")
 
 
@@ -129,3 +135,25 @@ def test_a_models_own_config_gives_its_shape(tmp_path):
     assert shape is not None
     assert (shape.layers, shape.kv_heads, shape.head_dim, shape.context) == (10, 4, 128, 999)
     assert shape_in(tmp_path / "nowhere", "novel-3b") is None
+
+
+def test_eighteen_tokens_touch_56_of_the_128_experts_of_gpt_oss():
+    shape = shape_of("openai/gpt-oss-120b")
+    assert round(experts_touched(shape, 18)) == 56
+    assert touched_billion(shape, 1) == pytest.approx(shape.active_billion)
+    assert touched_billion(shape, 8192) == pytest.approx(shape.parameters_billion)
+
+
+def test_a_prompt_of_8192_tokens_takes_as_long_as_llm_d_measured():
+    # llm-d guides/pd-disaggregation: peakPrefillThroughput 33821, gpt-oss-120b on one H200
+    cost = CostModel(shape_of("openai/gpt-oss-120b"), accelerator("nvidia-h200-141gb"), 1)
+    tokens = 8192
+    found = cost.step_seconds(StepLoad(tokens, 0, tokens, tokens * tokens // 2))
+    assert found == pytest.approx(tokens / 33_821, rel=0.05)
+
+
+def test_half_of_a_tile_of_each_expert_is_padding():
+    shape = shape_of("openai/gpt-oss-120b")
+    assert padded_tokens(shape, 8192) == pytest.approx(128 * 128 / 2)
+    assert padded_tokens(shape, 4) == pytest.approx(experts_touched(shape, 4) * 16 / 2)
+    assert padded_tokens(shape_of("llama-3.1-8b"), 4) == 0

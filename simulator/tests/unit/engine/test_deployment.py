@@ -1,4 +1,4 @@
-"""What flags, environment and hardware make of an engine, and when vLLM would not start."""
+"""Engine settings from flags, environment and hardware, and startup errors of vLLM."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ def test_auto_length_is_what_fits():
         ("llama-3.3-70b", (), "torch.OutOfMemoryError"),
         ("qwen3-32b", ("--gpu-memory-utilization=0.8",), "No available memory"),
         ("llama-3.1-8b", ("--tensor-parallel-size=8",), "World size (8) is larger"),
-        ("mymodel", (), "size of a model must stand in its name"),
+        ("mymodel", (), "size of a model must be in its name"),
         ("llama-3.1-8b", ("--lora-modules", "a=/a"), "LoRA is not enabled"),
     ],
 )

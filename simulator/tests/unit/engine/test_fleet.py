@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from simulator.engine.core import EngineCore
 from simulator.engine.request import Request
-from simulator.server import text
+from simulator.server.bodies import text
 from simulator.server.fleet import Fleet, FleetConfig
 from twin.host.ports import free_port
 

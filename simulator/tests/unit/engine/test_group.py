@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from gke_inference.serving.ray_clusters import HOSTS_VARIABLE
 from gke_inference.sizing.shapes import shape_of
-from planner.fit.chips import accelerator
-from planner.speed.roofline import CostModel, StepLoad
-from simulator.engine.settings import Deployment, deploy
+from planner.fit.chips import HOST_NETWORKS, accelerator
+from planner.speed.roofline import CostModel, ExpertGroup, StepLoad
+from simulator.engine.settings import Deployment, EngineError, deploy, weights_gb
 from simulator.server.group import Leader, hosts_of, port_of, work
 from twin.engines import vllm_flags as flags
 from twin.host.ports import free_port
@@ -34,7 +35,50 @@ def test_an_engine_has_the_chips_and_the_memory_of_all_its_hosts():
 def test_with_ray_the_operator_says_how_many_hosts_there_are():
     found = deployed("--pipeline-parallel-size=2", "--distributed-executor-backend=ray")
     assert hosts_of(found, {"LWS_GROUP_SIZE": "2"}) == 2
+    assert hosts_of(found, {HOSTS_VARIABLE: "2"}) == 2
     assert port_of(found.flags) == 6379
+
+
+def ranks(*more: str) -> Deployment:
+    words = ["deepseek-r1", "--max-model-len=8192", "--enable-expert-parallel", *more]
+    return deploy(
+        flags.parse(words), {**H100, "GKE_INFERENCE_SIM_ACCELERATOR": "nvidia-h200-141gb"}
+    )
+
+
+def test_data_parallel_ranks_have_their_experts_and_a_copy_of_everything_else():
+    one = ranks("--data-parallel-size=8")
+    two = ranks(
+        "--data-parallel-size=16",
+        "--data-parallel-size-local=8",
+        "--data-parallel-address=big-0.big-0.n",
+        "--data-parallel-rpc-port=5555",
+    )
+    assert (hosts_of(one, {}), hosts_of(two, {})) == (1, 2)
+    assert (one.chips, two.chips) == (8, 8)
+    assert port_of(two.flags) == 5555
+    # 654.4 GB of experts, once a group; 16.6 GB of other weights, once a device
+    assert weights_gb(one.shape, one.experts) == pytest.approx(654.4 + 8 * 16.55, abs=1)
+    assert weights_gb(two.shape, two.experts) == pytest.approx(654.4 / 2 + 8 * 16.55, abs=1)
+    assert two.kv_blocks > one.kv_blocks
+
+
+def test_experts_that_cannot_be_divided_stop_the_engine():
+    with pytest.raises(EngineError, match=r"experts \(261\) must be divisible by .* \(8\)"):
+        ranks(
+            "--data-parallel-size=8", "--enable-eplb", '--eplb-config={"num_redundant_experts": 5}'
+        )
+
+
+def test_more_hosts_read_fewer_experts_each_and_send_tokens_over_the_network():
+    shape, chip = shape_of("deepseek-r1"), accelerator("nvidia-h200-141gb")
+    load = StepLoad(0, 256, 256 * 2000, 256 * 2000)
+    one = CostModel(shape, chip, 8, experts=ExpertGroup(8, 1, 8))
+    two = CostModel(shape, chip, 8, network=HOST_NETWORKS["rdma"], experts=ExpertGroup(16, 2, 16))
+    assert two.memory_seconds(load) < one.memory_seconds(load)
+    assert two.link_seconds(256) > one.link_seconds(256)
+    slow = CostModel(shape, chip, 8, network=HOST_NETWORKS["tcp"], experts=ExpertGroup(16, 2, 16))
+    assert slow.link_seconds(256) > 3 * two.link_seconds(256)
 
 
 def test_a_leader_is_complete_with_its_last_worker_and_hears_of_a_lost_one(tmp_path: Path):

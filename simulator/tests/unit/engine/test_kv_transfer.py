@@ -8,11 +8,10 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
+from planner.fit.chips import HOST_NETWORKS
 from simulator.engine.engine import Engine
 from simulator.engine.kv_transfer import (
     KEPT_SECONDS,
-    NETWORK_EFFICIENCY,
-    NETWORK_GBPS,
     READ_LATENCY_SECONDS,
     KvTransfer,
     TransferError,
@@ -173,7 +172,7 @@ def test_engine_without_a_connector_keeps_nothing():
 def test_reads_take_the_network_in_turn():
     transfer = KvTransfer(deployment(RECOMPUTES))
     size = transfer.bytes_of(4096)
-    speed = NETWORK_GBPS["nvidia-h100-80gb"] * 1e9 * NETWORK_EFFICIENCY / 8
+    speed = HOST_NETWORKS["tcp"].gbps * 1e9 / 8
     first, second = (transfer.arrival(size, 10.0, 1) for _ in range(2))
     assert first == pytest.approx(10 + size / speed + READ_LATENCY_SECONDS)
     assert second - first == pytest.approx(size / speed)

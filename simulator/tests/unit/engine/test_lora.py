@@ -128,8 +128,10 @@ def test_the_least_recently_used_adapter_leaves_its_slot():
     assert slots.load(["b"]) == 0
 
 
-def test_running_adapters_are_told_in_the_metrics():
+def test_running_adapters_are_in_the_metrics_after_the_first_request():
     async def use(client: Any, _engine: Engine) -> str:
+        before = await (await client.get("/metrics")).text()
+        assert "vllm:lora_requests_info{" not in before
         await client.post("/v1/completions", json={"model": "sql", "prompt": "x", "max_tokens": 1})
         return await (await client.get("/metrics")).text()
 

@@ -1,4 +1,4 @@
-"""The side-car between a prefilling and a decoding engine."""
+"""The sidecar between a prefilling and a decoding engine."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ ASKED = {"model": "m", "prompt": "hello", "max_tokens": 9, "stream_options": {"a
 
 
 class Recorder:
-    """An engine that writes down what it is asked."""
+    """An engine that records its requests."""
 
     def __init__(self, status: int = 200, answer: Any = None) -> None:
         self.status, self.answer = status, answer if answer is not None else {"text": "hi"}
@@ -43,7 +43,7 @@ Use = Callable[[TestClient[Any, Any], str], Awaitable[Any]]
 
 
 def run(prefill: Recorder, decode: Recorder, use: Use) -> Any:
-    """Run `use` with a client of the side-car and the prefilling engine's address."""
+    """Run `use` with a client of the sidecar and the prefilling engine's address."""
 
     async def main() -> Any:
         async with TestServer(prefill.app) as one, TestServer(decode.app) as other:

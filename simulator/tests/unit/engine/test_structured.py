@@ -1,4 +1,4 @@
-"""Answers of a form: documents of a schema and calls of tools, as the simulated vLLM gives them."""
+"""Structured responses of the simulated vLLM: documents for a schema and tool calls."""
 
 import json
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from simulator.server.errors import ApiError
-from simulator.server.structured import written
+from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.structured import written
 from simulator.tests.unit.engine.support import deployment, serve
 
 ASKED = {"messages": [{"role": "user", "content": "Book a table"}]}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.server.text import answer, pieces, tokenize, until_stop
+from simulator.server.bodies.text import answer, pieces, tokenize, until_stop
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))

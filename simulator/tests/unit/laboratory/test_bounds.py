@@ -49,7 +49,7 @@ def test_slow_first_tokens_on_shared_prefixes_fail(rows):
 
 def test_dear_tokens_on_shared_prefixes_fail(rows):
     change(rows, "shipped", "shared_prefix", 20.0, usd_per_mtok=7.1)
-    assert failing(rows) == {"shared_prefix: cost of a token"}
+    assert failing(rows) == {"shared_prefix: cost per token"}
 
 
 def test_adapters_that_wander_fail(rows):
@@ -126,7 +126,7 @@ def test_a_longer_tail_than_the_defaults_fails_unless_seeds_differ_by_as_much():
     assert not steady.passes
     assert steady.value == pytest.approx(1.11, abs=0.001)
     assert steady.bound == pytest.approx(1.043, abs=0.001)
-    assert "3 seeds; one differs by x1.01" in steady.what
+    assert "3 seeds; one varies by x1.01" in steady.what
     (noisy,) = tails(seeded([0.9, 1.1, 1.25]))
     assert noisy.passes
 

@@ -1,4 +1,4 @@
-"""Every workload has a picture with a line for each policy that was run."""
+"""Every workload has a chart with a line for each policy that was run."""
 
 from simulator.laboratory.curves import draw, points
 

@@ -11,7 +11,7 @@ from simulator.laboratory.load_tool import LoadToolError, parse, shares, version
 from simulator.laboratory.rows import Row
 from simulator.laboratory.worker import Job
 from simulator.laboratory.workloads import ADAPTERS, LORA_SKEW, StageSpec
-from simulator.server.text import tokenize
+from simulator.server.bodies.text import tokenize
 
 REPORT: dict[str, Any] = {
     "load_summary": {

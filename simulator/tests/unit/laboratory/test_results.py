@@ -34,4 +34,4 @@ def test_tails_are_shown_seed_by_seed_where_there_are_several():
         for policy, seed, p99 in (("shipped", 2, 130.0), ("shipped", 1, 120.0))
     ]
     assert "| 20 | shipped | 120 / 130 | 10.0% / 10.0% | 95 / 95 |" in page(result(rows))
-    assert "seed by seed" not in page(result(rows[:1]))
+    assert "first tokens by seed" not in page(result(rows[:1]))

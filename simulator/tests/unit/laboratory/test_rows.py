@@ -1,4 +1,4 @@
-"""A row says what a stage came to, what it cost and whether it can be trusted."""
+"""A row has the results and the cost of a stage, and whether it is valid."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A server that answers as it is told to, well or badly."""
+"""A server with configurable correct and faulty responses."""
 
 import json
 import socketserver
@@ -72,7 +72,7 @@ BEFORE = {"slow-first": 0.5, "silent": 2.0}
 
 
 class Handler(socketserver.StreamRequestHandler):
-    """Speaks HTTP by hand, as no well-behaved library will cut its own answers."""
+    """A handler with its own HTTP code, because libraries do not cut off their responses."""
 
     def handle(self):
         while True:
@@ -107,7 +107,7 @@ class Server(socketserver.ThreadingTCPServer):
         self.headers = []
 
     def handle_error(self, request, client_address):
-        """A client that left is no news."""
+        """A client that disconnected is not an error."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Every way a request can end is told apart exactly."""
+"""Every outcome of a request is classified exactly."""
 
 import socket
 from contextlib import ExitStack, suppress

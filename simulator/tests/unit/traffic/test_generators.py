@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import simulator.traffic
-from simulator.server import text
+from simulator.server.bodies import text
 from simulator.traffic import Trace, mixed_lengths, multi_adapter, poisson_times, shared_prefix
 from simulator.traffic.generators import text_of
 

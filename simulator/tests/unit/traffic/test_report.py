@@ -1,4 +1,4 @@
-"""Totals are computed from records as the words say."""
+"""Totals are computed from records as documented."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""Which process a container becomes on this machine, and with what."""
+"""Translation of containers into processes on this machine."""

@@ -1,4 +1,4 @@
-"""The service and the workers of batches: their own program, with the twin's buckets."""
+"""The service and the workers of batches: the platform's program, with the twin's buckets."""
 
 import json
 import sys
@@ -11,15 +11,15 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import gcs
 
 _PATHS: Final = ("key_file", "scratch")
-"""Settings that are folders or files of the container."""
+"""Settings whose values are folders or files of the container."""
 
 
 def command(arguments: list[str], place: Place) -> list[str]:
-    """Return the command line, with settings whose paths are those of this machine.
+    """Return the command line, with the paths in settings translated to this machine.
 
     Args:
-        arguments: Of the container, with files as they are here.
-        place: Of the container.
+        arguments: Arguments of the container, with paths on this machine.
+        place: Place of the container.
     """
     role, file = arguments
     settings = json.loads(Path(file).read_text())
@@ -32,7 +32,7 @@ def command(arguments: list[str], place: Place) -> list[str]:
 
 
 def environment(root: Path | None) -> dict[str, str]:
-    """Return where the client of Cloud Storage finds the twin's server."""
+    """Return the variables that point the Cloud Storage client to the twin's server."""
     if root is None:
         return {}
     return {"STORAGE_EMULATOR_HOST": gcs.url(TwinPaths(root))}

@@ -1,8 +1,7 @@
-"""Which pods the node agent runs, and as what.
+"""The pods that the node agent runs, and the kind of process for each container.
 
-The rule is a function of the pod's specification and owner alone, and KWOK's stages carry the
-same rule in jq (`JQ`), so that each pod has exactly one keeper and nothing has to be marked or
-raced for.
+The decision depends only on the pod's specification and owner. KWOK's stages contain the same rule
+in jq (`JQ`), so each pod has exactly one manager, without labels or races.
 """
 
 import enum
@@ -23,13 +22,14 @@ JQ = (
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
-    '(.name == "weights-gate" and (.image | test("python")))) | .name'
+    '((.name == "cluster-kinds" or .name == "weights-gate") and '
+    '(.image | test("python")))) | .name'
 )
-"""Yields the names of the containers that the agent runs, as KWOK's stages ask for them."""
+"""Yield the names of the containers that the agent runs, as KWOK's stages ask for them."""
 
 
 class Kind(enum.StrEnum):
-    """What becomes of a container on the twin."""
+    """Kind of process that a container becomes on the twin."""
 
     ENGINE = "engine"
     """A simulated server: vLLM, SGLang, Triton with TensorRT-LLM or TGI."""
@@ -40,35 +40,37 @@ class Kind(enum.StrEnum):
     PD_PICKER = "pd-epp"
     """The real endpoint picker with the plugins of prefill/decode disaggregation."""
     SIDECAR = "routing-sidecar"
-    """A small program that keeps the protocol of llm-d's routing side-car."""
+    """A small program that implements the protocol of llm-d's routing sidecar."""
     ROUTER = "bbr"
     """The real body-based router."""
     CALLOUT = "callout"
-    """The platform's own program that the gateway's traffic extension calls."""
+    """The platform's callout, which the gateway's traffic extension calls."""
     GUARD = "guardrails"
-    """The platform's own guard of prompts and answers, with the real NeMo Guardrails."""
+    """The platform's guard for prompts and answers, with the real NeMo Guardrails."""
     RELAY = "relay"
-    """The platform's own program that calls models which run elsewhere."""
+    """The platform's relay, which calls models that run elsewhere."""
     OPERATOR = "lws"
     """The real LeaderWorkerSet operator."""
     QUEUES = "kueue"
     """The real Kueue."""
     LOADER = "adapter-loader"
-    """The program that its command holds: it loads adapters into the engine beside it."""
+    """The program in the container's command, which loads adapters into the engine beside it."""
     CATALOGUE = "catalogue"
     """A static web server."""
     GATE = "weights-gate"
-    """The program of the platform that starts models once their weights are there."""
+    """The platform's weights gate, which starts models once their weights exist."""
+    KINDS = "cluster-kinds"
+    """The platform's program that waits until the cluster serves GKE's own kinds."""
     STREAM = "stream"
-    """The platform's worker of a stream."""
+    """The platform's worker for a stream."""
     BATCH = "batch"
-    """The platform's service of batches, or a worker of it."""
+    """The platform's batch service, or one of its workers."""
     IDLE = "idle"
-    """Nothing runs; it counts as running and ready."""
+    """No process; the container counts as running and ready."""
 
 
 def kind_of(container: JsonObject) -> Kind:
-    """Return what becomes of a container."""
+    """Return the kind of a container."""
     image = str(container.get("image", ""))
     if re.search(_ENGINE, image):
         # the loader runs in the image of the engine beside it
@@ -87,8 +89,8 @@ def kind_of(container: JsonObject) -> Kind:
             return kind
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
-    if container["name"] == Kind.GATE and "python" in image:
-        return Kind.GATE
+    if container["name"] in (Kind.GATE, Kind.KINDS) and "python" in image:
+        return Kind(container["name"])
     return Kind.IDLE
 
 
@@ -103,9 +105,9 @@ def sidecars(pod: JsonObject) -> list[JsonObject]:
 
 
 def is_claimed(pod: JsonObject) -> bool:
-    """Return whether the agent runs a pod: it has a container that becomes a process.
+    """Return whether the agent runs a pod, because one of its containers becomes a process.
 
-    A Job's pod is never one, whatever its image: what runs in it ends, where a server would not.
+    The agent does not run pods of Jobs, because they have to end and servers do not.
     """
     owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
     if any(owner["kind"] == _BATCH_OWNER for owner in owners):

@@ -1,4 +1,4 @@
-"""Which server an engine's container starts, and its own arguments."""
+"""The server that an engine's container starts, and the arguments of the server."""
 
 import re
 import shlex
@@ -12,16 +12,16 @@ _GAP = r"[\s\0]+"
 
 @dataclass(frozen=True)
 class Dialect:
-    """A server that containers start, and what stands for it here."""
+    """A server that containers start, and the simulated server that replaces it."""
 
     title: str
     image: re.Pattern[str]
     program: tuple[str, ...]
-    """The words that start it in its image."""
+    """Command that starts the server in its image."""
     started: re.Pattern[str]
-    """Those words, in whatever way they are written."""
+    """Pattern for all forms of this command."""
     module: tuple[str, ...]
-    """The simulated server: a Python module and its first words."""
+    """Simulated server: a Python module and its first arguments."""
 
     @property
     def words(self) -> int:
@@ -62,7 +62,7 @@ _OTHERS = (
 
 
 def dialect_of(container: JsonObject) -> Dialect:
-    """Return the server of an engine's image; vLLM's where it is no other's."""
+    """Return the server of an engine's image; vLLM by default."""
     image = str(container.get("image", ""))
     return next((each for each in _OTHERS if each.image.search(image)), VLLM)
 
@@ -70,13 +70,13 @@ def dialect_of(container: JsonObject) -> Dialect:
 def arguments(
     container: JsonObject, variables: dict[str, str], dialect: Dialect = VLLM
 ) -> list[str]:
-    """Return a server's own arguments out of a container's command and args.
+    """Return a server's arguments from a container's command and args.
 
-    Understood: no command (the image's entrypoint is the server), the words that start it with
-    its arguments behind, and a shell script with those.
+    Supported: no command (the image's entrypoint is the server), the server's command followed by
+    its arguments, and a shell script that contains them.
 
     Raises:
-        ConfigError: none of them.
+        ConfigError: The command has another form.
     """
     command = [expand(part, variables) for part in container.get("command", [])]
     given = [expand(part, variables) for part in container.get("args", [])]

@@ -1,4 +1,4 @@
-"""A container's environment and arguments, as the kubelet works them out."""
+"""A container's environment and arguments, as resolved by the kubelet."""
 
 import base64
 import re
@@ -7,7 +7,7 @@ from typing import Any
 from twin.wire.kube import JsonObject, Kube, KubeError
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where a container finds its service account's token, and the authority of the API server."""
+"""Folder in which a container finds its service account's token and the API server's CA."""
 
 _REFERENCE = re.compile(r"\$\$|\$\(([-._A-Za-z0-9]+)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -18,7 +18,7 @@ class ConfigError(Exception):
 
 
 def expand(text: str, variables: dict[str, str]) -> str:
-    """Replace `$(NAME)` by variables that are known; `$$(NAME)` stays as `$(NAME)`."""
+    """Replace `$(NAME)` with known variables; `$$(NAME)` becomes the literal `$(NAME)`."""
 
     def one(match: re.Match[str]) -> str:
         if match.group(0) == "$$":
@@ -29,10 +29,10 @@ def expand(text: str, variables: dict[str, str]) -> str:
 
 
 def field(pod: JsonObject, path: str) -> str:
-    """Return what a `fieldRef` of the downward API names.
+    """Return the value of a `fieldRef` of the downward API.
 
     Raises:
-        ConfigError: there is no such field.
+        ConfigError: The field does not exist.
     """
     match = _MAP_KEY.fullmatch(path)
     if match:
@@ -72,7 +72,7 @@ class Sources:
         """Return the keys of a `configmaps` or `secrets` object.
 
         Raises:
-            ConfigError: it is not there and not optional.
+            ConfigError: It does not exist and is not optional.
         """
         path = f"/api/v1/namespaces/{self._namespace}/{kind}/{name}"
         try:
@@ -86,10 +86,10 @@ class Sources:
         return decoded(obj)
 
     def key(self, kind: str, reference: JsonObject) -> str | None:
-        """Return one key, or None where it is optional and not there.
+        """Return one key, or None if it is optional and missing.
 
         Raises:
-            ConfigError: it is not there.
+            ConfigError: It does not exist.
         """
         optional = bool(reference.get("optional"))
         content = self.content(kind, reference["name"], optional=optional)
@@ -107,7 +107,7 @@ def variables(pod: JsonObject, container: JsonObject, sources: Sources) -> dict[
     """Return the container's environment, `envFrom` first, `env` in its order.
 
     Raises:
-        ConfigError: a source is missing.
+        ConfigError: A source is missing.
     """
     out: dict[str, str] = {}
     for entry in container.get("envFrom", []):

@@ -1,4 +1,4 @@
-"""The platform's guard of prompts and answers in the place of its container: its own program."""
+"""The platform's guard for prompts and answers, run as a process instead of its container."""
 
 from twin.toolchain.python_environments import GUARDRAILS, guardrails_environment
 
@@ -7,8 +7,8 @@ def command(given: list[str], address: str) -> list[str]:
     """Return the command line of a guard on the address of its pod.
 
     Args:
-        given: the container's arguments.
-        address: of the pod.
+        given: Arguments of the container.
+        address: Address of the pod.
 
     Raises:
         twin.toolchain.ToolError: NeMo Guardrails is not installed.

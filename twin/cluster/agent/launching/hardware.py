@@ -1,8 +1,10 @@
-"""Which accelerator a node has, from GKE's labels, and which one a container is made for."""
+"""The accelerator of a node, from GKE's labels, and the accelerator that a container needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from twin.wire.kube import JsonObject
+from twin.cluster.nodes.node_objects import promised_devices
+from twin.wire.kube import JsonObject, Kube, KubeError
 
 _TPU_LABEL = "cloud.google.com/gke-tpu-accelerator"
 _GPU_LABEL = "cloud.google.com/gke-accelerator"
@@ -17,8 +19,12 @@ class NodeHardware:
     kind: str
     """`tpu`, `gpu` or `cpu`."""
     accelerator: str
-    """GKE's label value; `cpu` where there is none."""
+    """GKE's label value, or `cpu`."""
     chips: int
+    network: str = "tcp"
+    """`rdma` for a pod that has claimed the node's RDMA interfaces."""
+    has_driver: bool = True
+    """Whether the driver is installed, so that a container sees the devices."""
 
 
 def of_node(node: JsonObject) -> NodeHardware:
@@ -28,12 +34,28 @@ def of_node(node: JsonObject) -> NodeHardware:
     for kind, label in (("tpu", _TPU_LABEL), ("gpu", _GPU_LABEL)):
         if label in labels:
             chips = capacity.get(_RESOURCES[kind]) or labels.get(_COUNT_LABEL, "1")
-            return NodeHardware(kind, labels[label], int(chips))
+            has_driver = not promised_devices(node)
+            return NodeHardware(kind, labels[label], int(chips), has_driver=has_driver)
     return NodeHardware("cpu", "cpu", 1)
 
 
+def driver_check(kube: Kube, node: JsonObject) -> Callable[[], bool]:
+    """Return a function that returns whether the driver of a node is installed by now."""
+    path = f"/api/v1/nodes/{node['metadata']['name']}"
+
+    def is_installed() -> bool:
+        if not promised_devices(node):
+            return True
+        try:
+            return not promised_devices(kube.get(path))
+        except KubeError:
+            return False
+
+    return is_installed
+
+
 def requested(container: JsonObject) -> tuple[str, int] | None:
-    """Return (kind, chips) that a container asks for, or None where it asks for none."""
+    """Return (kind, chips) that a container requests, or None if it requests none."""
     resources: JsonObject = container.get("resources", {})
     for kind, name in _RESOURCES.items():
         for section in ("limits", "requests"):
@@ -45,8 +67,8 @@ def requested(container: JsonObject) -> tuple[str, int] | None:
 def made_for(container: JsonObject) -> str:
     """Return the kind of accelerator that an engine container runs on.
 
-    What it asks for decides; a container of a dual-container pod asks for nothing, and its image
-    says: TPU images of vLLM carry `tpu` in their name, CPU images `cpu`.
+    The resource request determines the kind. A container of a dual-container pod requests nothing,
+    so its image determines the kind: vLLM's TPU images have `tpu` in their name, CPU images `cpu`.
     """
     asked = requested(container)
     if asked is not None:
@@ -56,6 +78,6 @@ def made_for(container: JsonObject) -> str:
 
 
 def chips_for(container: JsonObject, node: NodeHardware) -> int:
-    """Return the chips a container gets: what it asks for, or all of the node's."""
+    """Return the number of chips of a container: its request, or all chips of the node."""
     asked = requested(container)
     return asked[1] if asked is not None else node.chips

@@ -1,7 +1,7 @@
-"""The image server in the place of its container: its own program, on this machine.
+"""The image server, run as a process on this machine instead of its container.
 
-Queue, API, metrics, health and drain are the real ones. What draws is a simulated pipeline, or, for
-the replica that the twin's operator asks for, the real one with a tiny model.
+Queue, API, metrics, health and drain are real. The pipeline is simulated, except in the replica
+that the twin's operator selects, which runs the real pipeline with a tiny model.
 """
 
 import os
@@ -18,10 +18,10 @@ _OF_THE_MODEL = ("--text-tokens", "--adapter")
 
 
 def arguments(words: list[str]) -> list[str]:
-    """Return what follows `python3 -m diffusion serve` in a container's command and arguments.
+    """Return the arguments after `python3 -m diffusion serve` in a container.
 
     Raises:
-        ConfigError: it is another command.
+        ConfigError: The container has another command.
     """
     if words[:4] != ["python3", "-m", "diffusion", "serve"]:
         raise ConfigError(f"no image server in the command: {' '.join(words[:4])}")
@@ -37,16 +37,16 @@ def simulated(given: list[str], address: str) -> list[str]:
 def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str, str]]:
     """Return command and environment of the server with the real pipeline and a tiny model.
 
-    What the hardware forces: the weights, one process and batches of one, and prompts of as many
-    tokens as the tiny model knows. Adapters of the real model do not fit and are left out.
+    Set by this machine: the weights, one process and batches of one, and prompts of as many
+    tokens as the tiny model knows. Adapters of the real model do not fit and are omitted.
 
     Args:
-        given: the container's arguments.
-        own: folder that goes with the pod.
-        address: of the pod.
+        given: Arguments of the container.
+        own: Folder that is deleted with the pod.
+        address: Address of the pod.
 
     Raises:
-        twin.toolchain.ToolError: the pipeline is not installed.
+        twin.toolchain.ToolError: The pipeline is not installed.
     """
     python = str(install.DIFFUSION.python())
     folder = install.tiny_model()

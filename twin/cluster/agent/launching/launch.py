@@ -1,4 +1,4 @@
-"""From a container of a pod to a process of this machine."""
+"""Launch plan for a container of a pod as a process on this machine."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
     """Return how a container runs.
 
     Raises:
-        ConfigError: its command is not one of the program that its image holds.
+        ConfigError: Its command does not start a program of its image.
     """
     kind = kind_of(container)
     if kind is Kind.ENGINE:
@@ -57,6 +57,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.GATE: _gate,
         Kind.GUARD: _guard,
         Kind.IMAGES: _images,
+        Kind.KINDS: _kinds,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
         Kind.QUEUES: _operator,
@@ -95,10 +96,12 @@ def _engine(container: JsonObject, place: Place) -> Launch:
         "COLLECTOR": place.collector,
         "ACCELERATOR": place.node.accelerator,
         "CHIPS": str(hardware.chips_for(container, place.node)),
+        "NETWORK": place.node.network,
         "POD": place.pod["metadata"]["name"],
         "POD_IP": place.pod["status"]["podIP"],
         "SPEED": str(rules.speed),
         "DURATIONS": json.dumps(engine_durations(rules)),
+        "NAMES": str(place.names),
         "MOUNTS": json.dumps({mount.path: str(mount.folder) for mount in place.mounts}),
         "READ_ONLY": json.dumps([mount.path for mount in place.mounts if mount.read_only]),
     }
@@ -120,7 +123,7 @@ def _launched(
     is_real: bool = False,
     dialect: engines.Dialect = engines.VLLM,
 ) -> Launch:
-    """The platform's launcher, with an engine of the twin behind the name of the program."""
+    """The platform's launcher, with an engine of the twin in place of the engine's program."""
     settings: dict[str, str | None] = {**environment}
     if is_real:
         settings["PYTHONPATH"] = None  # it has packages of its own
@@ -138,6 +141,7 @@ def _launched(
         launcher.command(said, root, place.rules.speed),
         launcher.environment(environment, root, place.root),
         is_real=is_real,
+        devices=launcher.devices(root, place.node, hardware.made_for(container)),
     )
 
 
@@ -148,7 +152,7 @@ def _worker(leader: groups.Leader, place: Place) -> Launch:
 
 
 def _real(argv: list[str], place: Place) -> tuple[list[str], dict[str, str]]:
-    """Return command and environment of the real vLLM in the place of a container."""
+    """Return command and environment of the real vLLM, in place of a container."""
     own = place.kubeconfig.parent  # goes with the pod
 
     def host_path(path: str) -> Path | None:
@@ -162,7 +166,7 @@ def _real(argv: list[str], place: Place) -> tuple[list[str], dict[str, str]]:
 
 
 def engine_durations(rules: Rules) -> dict[str, float]:
-    """Return the start-up rules that an engine goes by."""
+    """Return the startup rules for an engine."""
     return {
         "initialise": rules.seconds("engine.start.initialise"),
         "weights_gb_per_second": float(rules.value("engine.weights.rate")),
@@ -174,14 +178,14 @@ def engine_durations(rules: Rules) -> dict[str, float]:
 
 
 def _arguments(container: JsonObject, place: Place) -> list[str]:
-    """Return a container's arguments, with its variables and folders as they are here."""
+    """Return a container's arguments, with its variables and folders on this machine."""
     return [
         rewrite(expand(part, place.variables), place.mounts) for part in container.get("args", [])
     ]
 
 
 def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
-    """The real picker, router or callout: its own arguments; its ports moved, as it binds them."""
+    """The real picker, router or callout, with its own arguments but different ports."""
     given = _given(container, place)
     flags = _PORT_FLAGS[kind]
     ports: dict[int, tuple[str, int]] = {}
@@ -202,7 +206,7 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
 
 
 def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -> Launch:
-    """The platform's callout, on loopback; its Secret Manager is the twin's."""
+    """The platform's callout on loopback, with the twin's Secret Manager."""
     if not any(word.lstrip("-").partition("=")[0] == "address" for word in argv):
         argv = [*argv, "--address=127.0.0.1"]
     found = {} if place.root is None else {_SECRETS: secret_manager.url(TwinPaths(place.root))}
@@ -210,7 +214,7 @@ def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -
 
 
 def _relay(container: JsonObject, place: Place) -> Launch:
-    """The platform's relay, on its pod's address; whatever it calls is the twin's."""
+    """The platform's relay on its pod's address; all its calls go to the twin."""
     given = _arguments(container, place)
     argv = [str(place.tool(Kind.RELAY.value)), *given, *relays.flags(place.pod, place.kubeconfig)]
     found = {**_base(place), **relays.environment(place.root)}
@@ -239,7 +243,7 @@ def _stream(container: JsonObject, place: Place) -> Launch:
 
 
 def _operator(container: JsonObject, place: Place) -> Launch:
-    """The real operator: its own configuration, its addresses moved, as the picker's are."""
+    """The real operator with its own configuration but different addresses, like the picker."""
     made = operators.settings(container, place.variables, place.mounts, place.kubeconfig.parent)
     kind = kind_of(container)
     return Launch(
@@ -252,10 +256,10 @@ def _operator(container: JsonObject, place: Place) -> Launch:
 
 
 def _images(container: JsonObject, place: Place) -> Launch:
-    """The image server's own program behind the launcher, with the pipeline that can run here.
+    """The image server's own program behind the launcher, with a pipeline that can run here.
 
     Raises:
-        ConfigError: the command is another.
+        ConfigError: The container has another command.
     """
     said = launcher.words(container, place.variables)
     if "--" not in said:
@@ -282,15 +286,19 @@ def _images(container: JsonObject, place: Place) -> Launch:
     )
     environment = launcher.environment(_base(place), root, place.root)
     return Launch(
-        Kind.IMAGES, launcher.command(said, root, place.rules.speed), environment, is_real=is_real
+        Kind.IMAGES,
+        launcher.command(said, root, place.rules.speed),
+        environment,
+        is_real=is_real,
+        devices=launcher.devices(root, place.node, hardware.made_for(container)),
     )
 
 
 def _gate(container: JsonObject, place: Place) -> Launch:
-    """The gate's own program, with its account where a pod has it.
+    """The gate's own program, with the pod's service account if it has one.
 
     Raises:
-        ConfigError: its command is not the gate's.
+        ConfigError: Its command is not the gate's.
     """
     command: list[str] = container.get("command", [])
     if command[1:] != ["-m", "engine.gate"]:
@@ -302,6 +310,19 @@ def _gate(container: JsonObject, place: Place) -> Launch:
     return Launch(Kind.GATE, [sys.executable, *command[1:]], environment, needs_kubeconfig=True)
 
 
+def _kinds(container: JsonObject, place: Place) -> Launch:
+    """The platform's program that waits for kinds, with the pod's service account.
+
+    Raises:
+        ConfigError: Its command is not a Python program.
+    """
+    own = place.kubeconfig.parent
+    root = own / "roots" / container["name"]
+    launcher.link(root, [*place.mounts, Mount(ACCOUNT, own / "serviceaccount", True)])
+    variables = {**_base(place), "GKE_INFERENCE_ROOT": str(root)}
+    return Launch(Kind.KINDS, _program(container), variables, needs_kubeconfig=True)
+
+
 def _guard(container: JsonObject, place: Place) -> Launch:
     """The platform's guard, with the packages of its image."""
     argv = guards.command(_given(container, place), place.pod["status"]["podIP"])
@@ -309,26 +330,35 @@ def _guard(container: JsonObject, place: Place) -> Launch:
 
 
 def _given(container: JsonObject, place: Place) -> list[str]:
-    """Return a container's arguments with the folders of this machine."""
+    """Return a container's arguments with folders of this machine."""
     words: list[str] = container.get("args", [])
     return [rewrite(expand(part, place.variables), place.mounts) for part in words]
 
 
 def _loader(container: JsonObject, place: Place) -> Launch:
-    """The loader's own program; folders of the container in its environment become this machine's.
+    """The loader's own program; folders in its environment are translated to this machine.
 
     Raises:
-        ConfigError: its command is not a Python program.
+        ConfigError: Its command is not a Python program.
+    """
+    moved = {name: rewrite(value, place.mounts) for name, value in place.variables.items()}
+    return Launch(Kind.LOADER, _program(container), {**_base(place), **moved})
+
+
+def _program(container: JsonObject) -> list[str]:
+    """Return the command line of a Python program in a container's command.
+
+    Raises:
+        ConfigError: There is none.
     """
     command: list[str] = container.get("command", [])
     if command[:2] != ["python3", "-c"]:
         raise ConfigError(f"no Python program in the command: {shlex.join(command[:2])}")
-    moved = {name: rewrite(value, place.mounts) for name, value in place.variables.items()}
-    return Launch(Kind.LOADER, [sys.executable, *command[1:]], {**_base(place), **moved})
+    return [sys.executable, *command[1:]]
 
 
 def split_flags(arguments: list[str], wanted: set[str]) -> tuple[list[str], dict[str, str]]:
-    """Take flags with their values out of Go-style arguments.
+    """Remove flags with their values from Go-style arguments.
 
     Returns:
         The other arguments, and the values of the wanted flags by name.

@@ -1,14 +1,14 @@
-"""The platform's launcher on this machine: its own program, in a root folder made for its pod.
+"""The platform's launcher on this machine, in a root folder created for its pod.
 
-It finds what it would find in its container: the devices of the node, the files of the pod's
-volumes, and a program `vllm`, behind which is the simulated or the real engine.
+The root folder contains what the container would: the devices of the node, the files of the pod's
+volumes, and a program `vllm`, which is the simulated or the real engine.
 """
 
 import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,23 +34,23 @@ os.execve(argv[0], argv if is_whole else argv + sys.argv[1 + words :], kept)
 
 @dataclass(frozen=True)
 class Program:
-    """What stands for an engine's program."""
+    """Program that replaces the engine's program."""
 
     argv: list[str]
     environment: Mapping[str, str | None]
-    """Beside the launcher's; None takes a variable away."""
+    """Additional variables; None removes a variable."""
     is_whole: bool = False
-    """Whether `argv` has the arguments already."""
+    """Whether `argv` already includes the arguments."""
     name: str = "vllm"
-    """The word that starts it in its image."""
+    """Command that starts it in its image."""
     words: int = 1
-    """Further words that start it, ahead of its arguments."""
+    """Further words of the command, before its arguments."""
 
 
 def words(container: JsonObject, variables: dict[str, str]) -> list[str]:
     """Return the launcher's own words in a container: options, `--`, the engine's command.
 
-    Nothing where the container starts no launcher.
+    Returns nothing if the container starts no launcher.
     """
     given = [*container.get("command", []), *container.get("args", [])]
     whole = [expand(word, variables) for word in given]
@@ -69,27 +69,43 @@ def words(container: JsonObject, variables: dict[str, str]) -> list[str]:
 def make_root(
     folder: Path, mounts: list[Mount], node: NodeHardware, kind: str, program: Program
 ) -> Path:
-    """Make the folder that stands for a container's `/`, and return it.
+    """Create the folder that represents a container's `/`, and return it.
 
     Args:
-        folder: to make it in; what is there stays.
-        mounts: the container's, the deepest first.
-        node: where it runs.
-        kind: hardware that the container is made for, which a node without any has, too.
-        program: behind `vllm`.
+        folder: Folder to create it in; existing files stay.
+        mounts: Mounts of the container, the deepest first.
+        node: Node of the pod.
+        kind: Hardware of the container, used also on a node without accelerators.
+        program: Program behind `vllm`.
     """
     link(folder, mounts)
-    here = kind if node.kind == "cpu" else node.kind
-    for number in range(node.chips):
-        device = folder / _DEVICES[here].format(number)
-        device.parent.mkdir(parents=True, exist_ok=True)
-        device.touch()
+    if node.has_driver:
+        put_devices(devices(folder, node, kind))
     _write_program(folder / "usr/local/bin" / program.name, program)
     return folder
 
 
+def devices(folder: Path, node: NodeHardware, kind: str) -> tuple[Path, ...]:
+    """Return the files that represent a node's devices in the root folder of a container.
+
+    Args:
+        folder: Root folder of the container.
+        node: Node of the pod.
+        kind: Hardware of the container, used on a node without accelerators.
+    """
+    here = kind if node.kind == "cpu" else node.kind
+    return tuple(folder / _DEVICES[here].format(number) for number in range(node.chips))
+
+
+def put_devices(files: Iterable[Path]) -> None:
+    """Create the files that represent devices."""
+    for device in files:
+        device.parent.mkdir(parents=True, exist_ok=True)
+        device.touch()
+
+
 def link(folder: Path, mounts: list[Mount]) -> None:
-    """Put a container's mounts, the deepest first, into the folder that stands for its `/`."""
+    """Add a container's mounts, the deepest first, to the folder that represents its `/`."""
     for mount in reversed(mounts):
         place = folder / mount.path.lstrip("/")
         if not place.exists() and not place.is_symlink():
@@ -112,9 +128,9 @@ def command(said: list[str], root: Path, speed: float = 1.0) -> list[str]:
     """Return the launcher's command line on this machine.
 
     Args:
-        said: its words in the container.
-        root: of the container.
-        speed: of the twin; what the launcher waits for load balancers is as much shorter.
+        said: Words of the launcher in the container.
+        root: Root folder of the container.
+        speed: Speed of the twin; waits for load balancers are divided by it.
     """
     at = said.index("--")
     options = [
@@ -126,7 +142,7 @@ def command(said: list[str], root: Path, speed: float = 1.0) -> list[str]:
 
 
 def _settle(options: list[str], speed: float) -> list[str]:
-    """Return the option that shortens a launcher's wait; none where its spec has none to read."""
+    """Return the option that shortens a launcher's wait; none if its spec cannot be read."""
     specs = [word.partition("=")[2] for word in options if word.startswith("--spec=")]
     try:
         seconds = float(json.loads(Path(specs[0]).read_text())["settle_seconds"])
@@ -139,9 +155,9 @@ def environment(base: Mapping[str, str], root: Path, twin: Path | None = None) -
     """Return a launcher's environment.
 
     Args:
-        base: what every container has.
-        root: of the container.
-        twin: folder of the twin, whose object storage it reads.
+        base: Variables of every container.
+        root: Root folder of the container.
+        twin: Folder of the twin, whose object storage it reads.
     """
     port = None if twin is None else gcs.port_of(TwinPaths(twin))
     return {

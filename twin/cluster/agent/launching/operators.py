@@ -1,4 +1,4 @@
-"""Real operators as processes: their own configuration file, with addresses of this machine."""
+"""Real operators as processes, with their own configuration file but addresses of this machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ Ports = dict[int, tuple[str, int]]
 
 @dataclass(frozen=True)
 class Settings:
-    """An operator's arguments and where its ports went."""
+    """An operator's arguments and its ports on this machine."""
 
     arguments: list[str]
     ports: Ports
@@ -29,18 +29,18 @@ class Settings:
 def settings(
     container: JsonObject, variables: dict[str, str], mounts: list[Mount], folder: Path
 ) -> Settings:
-    """Return the arguments of an operator that takes a `--config` file with addresses in it.
+    """Return the arguments of an operator with a `--config` file that contains addresses.
 
-    The file is the user's, field by field, but for where it listens and finds its certificate.
+    The file keeps all fields of the user's, except listening addresses and the certificate.
 
     Args:
-        container: of the pod.
-        variables: its environment.
-        mounts: its volumes.
-        folder: of the pod, where the changed file goes.
+        container: Container of the pod.
+        variables: Environment of the container.
+        mounts: Mounts of the container.
+        folder: Folder of the pod, for the changed file.
 
     Raises:
-        ConfigError: there is no such argument, or no such file.
+        ConfigError: The argument or the file does not exist.
     """
     arguments: list[str] = []
     ports: Ports = {}

@@ -1,4 +1,4 @@
-"""What a container finds where it runs, and how it runs there."""
+"""The surroundings of a container on this machine, and how it runs there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,18 +17,20 @@ class Launch:
 
     kind: Kind
     argv: list[str] = field(default_factory=list[str])
-    """Empty: nothing runs."""
+    """Command line; empty if nothing runs."""
     environment: dict[str, str] = field(default_factory=dict[str, str])
     ports: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
-    """Container ports that are elsewhere."""
+    """Container ports that are different on this machine."""
     needs_kubeconfig: bool = False
     is_real: bool = False
-    """It keeps this machine's time, however fast the twin's clock runs."""
+    """Whether it uses real time, regardless of the twin's speed."""
+    devices: tuple[Path, ...] = ()
+    """Files that represent its devices; a start without the node's driver does not see them."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a container finds where it runs."""
+    """Surroundings of a container on this machine."""
 
     pod: JsonObject
     node: hardware.NodeHardware
@@ -38,10 +40,10 @@ class Place:
     rules: Rules
     tool: Callable[[str], Path]
     collector: str = ""
-    """Host and port of the cluster's OpenTelemetry collector; empty where it has none."""
+    """Host and port of the cluster's OpenTelemetry collector; empty if it has none."""
     services: dict[str, str] = field(default_factory=dict[str, str])
-    """Variables by which a program reaches Services of the cluster."""
+    """Variables with which a program reaches Services of the cluster."""
     names: Path = Path("names.json")
-    """File of the addresses of pods by name."""
+    """File with the addresses of pods by name."""
     root: Path | None = None
-    """Folder of the twin, where it says which replica is a real engine."""
+    """Folder of the twin, which records the replica with a real engine."""

@@ -1,8 +1,8 @@
-"""Which replica is the real vLLM, and how it runs in the place of the container.
+"""The replica that runs the real vLLM instead of the simulated engine.
 
-The twin's operator asks for it (`gke-inference up --real-engine MODEL`); nothing in a stack, a
-component or a workload says so. The first replica of the model that starts becomes the real one;
-when it is gone, the next one that starts.
+The twin's operator requests it with `gke-inference up --real-engine MODEL`. Stacks, components and
+workloads do not mention it. The first replica of the model that starts becomes the real one. When
+it is gone, the next replica that starts takes its place.
 """
 
 import fcntl
@@ -22,9 +22,9 @@ _RANK = 8
 
 
 def ask_for(paths: TwinPaths, model: str | None) -> None:
-    """Say which model, by a name it is served under, has a real replica from now on.
+    """Select the model, by a served name, whose next replica is real.
 
-    Running pods stay what they are: the next one of the model that starts is real.
+    Running pods do not change: the next replica of the model that starts is real.
     """
     if model is None:
         paths.real_engine_file.unlink(missing_ok=True)
@@ -36,12 +36,12 @@ def ask_for(paths: TwinPaths, model: str | None) -> None:
 
 
 def is_chosen(root: Path, pod: JsonObject, argv: list[str]) -> bool:
-    """Say whether a pod is the one that runs the real engine, and take that place if it is free.
+    """Return whether a pod runs the real engine; it claims the place if it is free.
 
     Args:
-        root: folder of the twin.
-        pod: that starts, or starts again.
-        argv: vLLM's arguments in it.
+        root: Folder of the twin.
+        pod: Pod that starts or restarts.
+        argv: Arguments of vLLM in the pod.
     """
     file = TwinPaths(root).real_engine_file
     if not file.exists():
@@ -61,7 +61,7 @@ def is_chosen(root: Path, pod: JsonObject, argv: list[str]) -> bool:
 
 
 def replica(paths: TwinPaths) -> str | None:
-    """Return the name of the pod that has the place of the real replica, None while it is free."""
+    """Return the name of the pod with the place of the real replica; None if it is free."""
     file = paths.real_engine_file
     if not file.exists():
         return None
@@ -80,13 +80,13 @@ def command(
     """Return the command line of the real server.
 
     Args:
-        argv: vLLM's arguments in the container.
-        own: folder that goes with the pod.
-        address: of the pod.
-        host_path: the folder behind a path of the container, or None where nothing is mounted.
+        argv: Arguments of vLLM in the container.
+        own: Folder that is deleted with the pod.
+        address: Address of the pod.
+        host_path: Returns the folder for a path of the container, or None if nothing is mounted.
 
     Raises:
-        twin.toolchain.ToolError: the real vLLM is not installed.
+        twin.toolchain.ToolError: The real vLLM is not installed.
     """
     python = install.python()
     model = tiny_model.write_model(install.environment() / "models" / "tiny")
@@ -104,7 +104,7 @@ def command(
 
 
 def environment(own: Path) -> dict[str, str]:
-    """Return what the real server's environment has beside the container's."""
+    """Return the variables of the real server in addition to the container's."""
     cache = install.environment() / "cache"  # compiled programs serve every start
     path = os.pathsep.join([str(install.environment() / "bin"), os.environ.get("PATH", "")])
     home = {"HOME": str(own), "HF_HOME": str(own / "huggingface"), "PATH": path}

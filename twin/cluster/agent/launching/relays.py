@@ -1,19 +1,19 @@
-"""What a relay finds on the twin: its address, its account, and everything that it calls."""
+"""Settings of a relay on the twin: its address, its account, and the servers that it calls."""
 
 from pathlib import Path
 
-from twin.elsewhere import server as elsewhere
 from twin.host.paths import TwinPaths
+from twin.model_providers import server as model_providers
 from twin.providers.gcp.effects import secret_manager
 from twin.wire.kube import JsonObject
 
 
 def flags(pod: JsonObject, kubeconfig: Path) -> list[str]:
-    """Return the flags of a relay beside its own.
+    """Return the additional flags of a relay.
 
     Args:
-        pod: Of the relay.
-        kubeconfig: Of the pod; the files of its account are beside it.
+        pod: Pod of the relay.
+        kubeconfig: Kubeconfig of the pod; the files of its account are beside it.
     """
     account = kubeconfig.parent / "serviceaccount"
     return [f"--address={pod['status']['podIP']}", f"--account={account}"]
@@ -25,15 +25,15 @@ def has_token(pod: JsonObject) -> bool:
 
 
 def environment(root: Path | None) -> dict[str, str]:
-    """Return what leads a relay to the twin's providers, whatever host it calls.
+    """Return the variables that send a relay's calls to the twin's providers, for any host.
 
     Args:
-        root: Folder of the twin; None: there are none.
+        root: Folder of the twin; None: no providers.
     """
     if root is None:
         return {}
     paths = TwinPaths(root)
-    address = elsewhere.address(paths)
+    address = model_providers.address(paths)
     return {
         "GCE_METADATA_HOST": address,
         "IAM_CREDENTIALS_ENDPOINT": f"http://{address}",

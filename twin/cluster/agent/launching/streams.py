@@ -1,4 +1,4 @@
-"""The worker of a stream: its own program, with the twin's Pub/Sub and buckets."""
+"""The worker of a stream: the platform's program, with the twin's Pub/Sub and buckets."""
 
 from pathlib import Path
 
@@ -8,17 +8,17 @@ from twin.providers.gcp.effects import gcs, pubsub
 
 
 def command(arguments: list[str]) -> list[str]:
-    """Return the command line; what the program runs with is installed where it is missing.
+    """Return the command line; install the program's packages if they are missing.
 
     Raises:
-        ToolError: it cannot be installed.
+        ToolError: They cannot be installed.
     """
     python = stream_environment().install(lambda _: None) / "bin" / "python"
     return [str(python), "-W", "ignore", "-m", "workloads.stream", *arguments]
 
 
 def environment(root: Path | None) -> dict[str, str]:
-    """Return where the clients of Google find the twin's servers."""
+    """Return the variables that point Google's client libraries to the twin's servers."""
     if root is None:
         return {}
     paths = TwinPaths(root)

@@ -1,4 +1,4 @@
-"""Tokens of service accounts, and the address of the API server that takes them."""
+"""Tokens of service accounts, and the address of the API server that accepts them."""
 
 from urllib.parse import urlsplit
 
@@ -19,10 +19,10 @@ def api_server(kube: Kube) -> dict[str, str]:
 def token_of(kube: Kube, pod: JsonObject) -> str:
     """Return a token of a pod's service account, bound to the pod.
 
-    It outlives the pod's hour: nobody renews it here.
+    It is valid for longer than one hour, because it is not renewed here.
 
     Raises:
-        KubeError: the service account is not there.
+        KubeError: The service account does not exist.
     """
     metadata = pod["metadata"]
     account = pod["spec"].get("serviceAccountName", "default")

@@ -1,8 +1,8 @@
 """A pod's volumes as folders of this machine.
 
-Buckets and persistent volumes are folders shared by all pods of the twin and outlive them, so a
-compile cache in a bucket is there after a restart. ConfigMaps, Secrets and the like are written
-for each pod and go with it.
+Buckets and persistent volumes are folders that all pods of the twin share and that outlive the
+pods, so a compile cache in a bucket survives a restart. ConfigMaps, Secrets and similar volumes are
+written for each pod and deleted with it.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gke_inference.catalogue import filestore
+from gke_inference.catalogue.files import filestore, lustre
 from twin.cluster.agent.launching.environment import ConfigError, Sources, field
 from twin.cluster.agent.launching.tokens import token_of
 from twin.wire.kube import JsonObject, Kube, KubeError
@@ -21,12 +21,12 @@ _REFRESHED = frozenset({"configMap", "secret"})
 
 
 def is_refreshed(pod: JsonObject) -> bool:
-    """Say whether a pod has volumes whose files follow an object of the API."""
+    """Return whether a pod has volumes whose files follow an object of the API."""
     return any(_REFRESHED & volume.keys() for volume in pod["spec"].get("volumes", []))
 
 
 def _replace_changed(fresh: Path, folder: Path) -> None:
-    """Replace the files of a folder that differ; a reader sees the old or the new, never half."""
+    """Replace the files of a folder that differ, each atomically."""
     for file in fresh.rglob("*"):
         target = folder / file.relative_to(fresh)
         if file.is_file() and not (target.exists() and target.read_bytes() == file.read_bytes()):
@@ -48,14 +48,17 @@ class Mount:
 
 
 class Volumes:
-    """Makes the folders of one pod's volumes.
+    """Creates the folders of one pod's volumes.
 
     Args:
-        kube: for ConfigMaps, Secrets, claims and tokens.
-        pod: whose volumes these are.
-        own: folder of the pod, for what goes with it.
-        shared: folder for what outlives it.
-        file_share: returns the folder of a share of Filestore, by its handle and attributes.
+        kube: API server, for ConfigMaps, Secrets, claims and tokens.
+        pod: Pod with the volumes.
+        own: Folder for data that is deleted with the pod.
+        shared: Folder for data that outlives the pod.
+        file_share: Returns the folder of a Filestore share or a Lustre instance, by driver,
+            handle and attributes.
+        check_profile: Rejects a storage class whose volumes GKE tunes if it cannot tune the
+            bucket, by class and bucket.
     """
 
     def __init__(
@@ -64,7 +67,8 @@ class Volumes:
         pod: JsonObject,
         own: Path,
         shared: Path,
-        file_share: Callable[[str, JsonObject], Path],
+        file_share: Callable[[str, str, JsonObject], Path],
+        check_profile: Callable[[str, str], None] | None = None,
     ) -> None:
         self._kube = kube
         self._pod = pod
@@ -72,13 +76,14 @@ class Volumes:
         self._own = own
         self._shared = shared
         self._file_share = file_share
+        self._check_profile = check_profile
         self._sources = Sources(kube, self._namespace)
 
     def make(self) -> dict[str, Path]:
         """Return the folder of each volume by name.
 
         Raises:
-            MountError: something it refers to is missing; the kubelet would retry.
+            MountError: A referenced object is missing; the kubelet would retry.
         """
         folders: dict[str, Path] = {}
         for volume in self._pod["spec"].get("volumes", []):
@@ -91,18 +96,18 @@ class Volumes:
         return folders
 
     def references(self) -> list[tuple[str, str]]:
-        """Return the objects that files of the pod follow: plural of the kind, and name."""
+        """Return the objects that the pod's files follow, as plural of the kind and name."""
         volumes = self._pod["spec"].get("volumes", [])
         maps = [("configmaps", one["configMap"]["name"]) for one in volumes if "configMap" in one]
         secrets = [("secrets", one["secret"]["secretName"]) for one in volumes if "secret" in one]
         return maps + secrets
 
     def refresh(self) -> None:
-        """Bring what changed in ConfigMaps and Secrets to the files, as the kubelet does.
+        """Update the files with changes of ConfigMaps and Secrets, as the kubelet does.
 
         Raises:
-            ConfigError: something it refers to is gone.
-            KubeError: the API server does not answer.
+            ConfigError: A referenced object no longer exists.
+            KubeError: The API server does not respond.
         """
         for volume in self._pod["spec"].get("volumes", []):
             for kind in _REFRESHED & volume.keys():
@@ -134,7 +139,7 @@ class Volumes:
         return folder
 
     def _lasting(self, volume: JsonObject) -> Path | None:
-        """Return the folder of a volume that outlives the pod, or None for one that does not."""
+        """Return the folder of a volume that outlives the pod, or None for other volumes."""
         if "csi" in volume:
             return self._csi(volume["csi"], volume["csi"].get("volumeAttributes", {}))
         if "persistentVolumeClaim" in volume:
@@ -159,8 +164,9 @@ class Volumes:
                 )
             folder = stored if source.get("readOnly") else self._shared / "buckets" / bucket
             return folder / only.group(1).strip("/") if only else folder
-        if source["driver"] == filestore.DRIVER:
-            return self._file_share(str(source.get("volumeHandle", "")), attributes)
+        if source["driver"] in (filestore.DRIVER, lustre.DRIVER):
+            handle = str(source.get("volumeHandle", ""))
+            return self._file_share(source["driver"], handle, attributes)
         return self._shared / "disks" / re.sub(r"[^\w.-]", "_", str(source.get("volumeHandle", "")))
 
     def _claimed(self, claim: str) -> Path:
@@ -171,6 +177,9 @@ class Volumes:
             if name:
                 volume = self._kube.get(f"/api/v1/persistentvolumes/{name}")["spec"]
                 if "csi" in volume:
+                    if self._check_profile and volume["csi"]["driver"] == FUSE_DRIVER:
+                        handle = str(volume["csi"].get("volumeHandle", ""))
+                        self._check_profile(str(volume.get("storageClassName", "")), handle)
                     options = ",".join(volume.get("mountOptions", []))
                     given: JsonObject = volume["csi"].get("volumeAttributes") or {}
                     attributes: JsonObject = {"mountOptions": options, **given}
@@ -224,7 +233,7 @@ class Volumes:
                 (folder / part["serviceAccountToken"]["path"]).write_text(text)
 
     def mounts(self, container: JsonObject, folders: dict[str, Path]) -> list[Mount]:
-        """Return where a container sees which folder, the deepest path first."""
+        """Return the container's paths with their folders, the deepest path first."""
         out = [
             Mount(
                 mount["mountPath"].rstrip("/") or "/",
@@ -238,7 +247,7 @@ class Volumes:
 
 
 def rewrite(text: str, mounts: list[Mount]) -> str:
-    """Replace paths of the container in an argument by the folders that stand for them."""
+    """Replace paths of the container in an argument by the folders that represent them."""
     for mount in mounts:
         pattern = rf"(?<![\w./-]){re.escape(mount.path)}(?=$|[/\s\"',:])"
         if re.search(pattern, text):

@@ -1,1 +1,1 @@
-"""The configuration of Envoy, and its process."""
+"""Envoy's configuration and process."""

@@ -18,9 +18,9 @@ _UNLIMITED = {
     ]
 }
 _PROBED_ONLY: EnvoyJson = {
-    # Google's load balancer never sends to endpoints that fail their check, not even to all
+    # Google's load balancer never uses endpoints that fail their check, not even if all fail
     "healthy_panic_threshold": {"value": 0},
-    # else a probe's verdict waits up to a second for others before it counts
+    # otherwise a probe result is batched with others for up to a second
     "update_merge_window": "0s",
 }
 _PROBE: EnvoyJson = {"probe": True}
@@ -28,7 +28,7 @@ _OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def clusters_of(model: GatewayModel, folder: Path) -> dict[str, EnvoyJson]:
-    """Return the clusters of a gateway by name; `folder` holds their endpoint files."""
+    """Return the clusters of a gateway by name; `folder` contains their endpoint files."""
     clusters = {b.name: _backend_cluster(b, folder) for b in model.backends}
     for processor in _processors(model):
         clusters[processor.name] = _processor_cluster(processor, folder)
@@ -37,7 +37,10 @@ def clusters_of(model: GatewayModel, folder: Path) -> dict[str, EnvoyJson]:
 
 def endpoints_of(model: GatewayModel) -> dict[str, EnvoyJson]:
     """Return the endpoint lists of a gateway by cluster name."""
-    found = {b.name: _endpoints(b.name, b.endpoints, b.health) for b in model.backends}
+    found = {
+        b.name: _tiers(b) if b.tiers else _endpoints(b.name, b.endpoints, b.health)
+        for b in model.backends
+    }
     for processor in _processors(model):
         found[processor.name] = _endpoints(processor.name, processor.endpoints, None)
     return found
@@ -62,6 +65,25 @@ def _endpoints(name: str, endpoints: tuple[Endpoint, ...], health: HealthCheck |
     }
 
 
+def _tiers(backend: Backend) -> EnvoyJson:
+    """Return the endpoints of a backend by priority, with weights."""
+
+    def one(endpoint: Endpoint, weight: int) -> EnvoyJson:
+        return {"endpoint": {"address": _socket(endpoint)}, "load_balancing_weight": weight}
+
+    return {
+        "cluster_name": backend.name,
+        "endpoints": [
+            {
+                "priority": priority,
+                "locality": {"region": f"tier-{priority}"},
+                "lb_endpoints": [one(endpoint, weight) for endpoint, weight in tier],
+            }
+            for priority, tier in enumerate(backend.tiers)
+        ],
+    }
+
+
 def _socket(endpoint: Endpoint) -> EnvoyJson:
     return {"socket_address": {"address": endpoint.address, "port_value": endpoint.port}}
 
@@ -82,8 +104,9 @@ def _cluster(name: str, folder: Path) -> EnvoyJson:
 def _processor_cluster(processor: Processor, folder: Path) -> EnvoyJson:
     """Return the cluster of a processor.
 
-    A body on its way to a processor cannot be taken back (envoyproxy/envoy pull request 41276), so
-    only a processor that is known to be gone can be passed by: hence the short probe.
+    A body that is being sent to a processor cannot be taken back (envoyproxy/envoy pull request
+    41276). Only a processor that is known to be unavailable can be bypassed, so the probe interval
+    is short.
     """
     cluster = _cluster(processor.name, folder)
     cluster["health_checks"] = [_processor_check()]
@@ -110,7 +133,7 @@ def _processor_check() -> EnvoyJson:
 
 
 def _plain_probe() -> EnvoyJson:
-    """Return how a probe connects: without TLS, as a handshake costs its server 10 ms of a core."""
+    """Return the probe's transport: without TLS, because a handshake takes 10 ms of a core."""
     plain = extension("envoy.transport_sockets.raw_buffer", "raw_buffer")
     return {"name": "probe", "match": _PROBE, "transport_socket": plain}
 
@@ -140,8 +163,8 @@ def _least_request() -> EnvoyJson:
 def _backend_cluster(backend: Backend, folder: Path) -> EnvoyJson:
     """Return the cluster of a backend.
 
-    With a picker, the endpoint it names is taken; where it named none (it failed open) or one that
-    is gone or unhealthy, the least loaded endpoint is.
+    A picker selects the endpoint. If it selects none (it failed open), or one that no longer exists
+    or is unhealthy, the least loaded endpoint is used.
     """
     cluster = _cluster(backend.name, folder)
     policies = [_least_request()]

@@ -1,4 +1,4 @@
-"""One gateway's Envoy kept as its model says: files replaced in an order that drops no request."""
+"""Updates of one gateway's Envoy: files are replaced in an order that drops no request."""
 
 import hashlib
 import json
@@ -31,10 +31,10 @@ def folder_name(namespace: str, name: str) -> str:
 class DataPlane:
     """The Envoy of one gateway and its files.
 
-    Envoy watches the files itself, so it goes on serving while no controller runs. The order is:
-    endpoints (old ones beside their successors until those pass a probe), clusters (old and new
-    together), route tables, listeners; old clusters go last, when no request can be on its way to
-    them.
+    Envoy watches the files itself, so it continues to serve without a controller. The order is:
+    endpoints (old ones together with their successors until those pass a probe), clusters (old and
+    new together), route tables, listeners. Old clusters are removed last, when no request can be
+    using them.
     """
 
     def __init__(self, cluster_dir: Path, namespace: str, name: str, binary: Path | None) -> None:
@@ -49,10 +49,10 @@ class DataPlane:
         self._prune_at: float | None = None
 
     def apply(self, model: GatewayModel) -> str | None:
-        """Make Envoy do what a model says, starting it where needed.
+        """Apply a model to Envoy, and start it if needed.
 
         Returns:
-            None where it does; else what is wrong, in one line.
+            None on success, otherwise the error in one line.
         """
         for sub in ("eds", "rds"):
             (self.folder / sub).mkdir(parents=True, exist_ok=True)
@@ -75,10 +75,10 @@ class DataPlane:
             return str(error)  # the other gateways go on
 
     def _write_endpoints(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
-        """Write the endpoint lists; where all change at once, none is left without a healthy one.
+        """Write the endpoint lists, keeping healthy endpoints if all change at once.
 
-        A new endpoint takes requests after its first probe. A list that swaps one for another would
-        be a list of none until then.
+        A new endpoint gets requests only after its first probe, so a list with only new endpoints
+        would have no usable endpoint until then.
         """
         fresh: dict[str, list[EnvoyJson]] = {}
         for name, endpoints in wanted.items():
@@ -124,7 +124,7 @@ class DataPlane:
         return {item["name"]: {k: v for k, v in item.items() if k != "@type"} for item in items}
 
     def prune(self) -> None:
-        """Drop clusters that no route has named for a while."""
+        """Remove clusters that no route has used for a while."""
         if self._prune_at is None or time.monotonic() < self._prune_at:
             return
         self._prune_at = None
@@ -135,7 +135,7 @@ class DataPlane:
                 file.unlink()
 
     def _settle(self) -> str | None:
-        """Wait until Envoy serves every listener, and return what is wrong otherwise."""
+        """Wait until Envoy serves every listener; return the error if it does not."""
         problem: list[str | None] = [None]
 
         def served() -> bool:
@@ -146,7 +146,7 @@ class DataPlane:
         return problem[0]
 
     def _write(self, name: str, kind: str, resources: list[EnvoyJson]) -> None:
-        """Replace a file in one step, if its content changes: Envoy reads it on the rename."""
+        """Replace a file atomically if its content changes; Envoy reads it on the rename."""
         digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
         text = json.dumps(response(kind, digest, resources), indent=1)
         file = self.folder / name
@@ -159,7 +159,7 @@ class DataPlane:
         partial.replace(file)
 
     def remove(self) -> None:
-        """End Envoy and delete its folder."""
+        """Stop Envoy and delete its folder."""
         self.process.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Listeners as Envoy listeners: filters in order, answers of the gateway itself, access log."""
+"""Listeners as Envoy listeners: filters in order, the gateway's own responses, access log."""
 
 from pathlib import Path
 
@@ -38,16 +38,16 @@ ACCESS_LOG = {
     "request_id": "%REQ(X-REQUEST-ID)%",
     "traceparent": "%REQ(TRACEPARENT)%",
 }
-"""Fields of a line of the access log, in Envoy's words."""
+"""Fields of an access log line, as Envoy format strings."""
 
 
 def listeners_of(model: GatewayModel, folder: Path, access_log: Path) -> dict[str, EnvoyJson]:
-    """Return the Envoy listeners of a gateway by name, one a port.
+    """Return the Envoy listeners of a gateway by name, one per port.
 
     Args:
         model: the gateway.
-        folder: where the route tables are.
-        access_log: file the requests are logged to.
+        folder: folder of the route tables.
+        access_log: file for the access log.
     """
     ports: dict[int, list[EnvoyJson]] = {}
     secure: set[int] = set()
@@ -125,7 +125,7 @@ def _connection_manager(
             *filters_of(model),
             extension("envoy.filters.http.router", "router"),
         ],
-        # nobody but the picker names an endpoint
+        # only the picker may name an endpoint
         early_header_mutation_extensions=[
             extension(
                 "envoy.http.early_header_mutation.header_mutation",
@@ -180,9 +180,9 @@ def _reply(
 
 
 def local_replies() -> EnvoyJson:
-    """Return how the gateway's own answers look: OpenAI's error shape.
+    """Return the format of the gateway's own responses: OpenAI errors.
 
-    Answers of engines pass as they are, and those of an extension that name their content type.
+    Responses from engines, and from extensions with a content type, are unchanged.
     """
     with_model = {"header_filter": {"header": {"name": MODEL_HEADER, "present_match": True}}}
     overload = _reply(_status("EQ", 429, "429"), "RateLimitError", "%LOCAL_REPLY_BODY%", 429)

@@ -1,4 +1,4 @@
-"""Words of Envoy's configuration that several of its parts use."""
+"""Shared elements of Envoy's configuration."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from twin.cluster.gateway.translation.model import Processor
 EnvoyJson = dict[str, Any]
 
 ENDPOINT_HEADER = "x-gateway-destination-endpoint"
-"""How a picker names the endpoint it chose."""
+"""Header with the endpoint that a picker selected."""
 MODEL_HEADER = "x-gateway-model-name"
-"""How the body-based router names the model of a request."""
+"""Header with a request's model, from the body-based router."""
 PICKER_FILTER = "gke.endpoint_picker"
 
 _EARLY = "envoy.extensions.http.early_header_mutation"
@@ -42,7 +42,7 @@ TYPES = {
 
 
 def typed(kind: str, **fields: Any) -> EnvoyJson:
-    """Return a message that names its own type."""
+    """Return a message with its type."""
     return {"@type": f"type.googleapis.com/{TYPES[kind]}", **fields}
 
 
@@ -52,7 +52,7 @@ def extension(name: str, kind: str, **fields: Any) -> EnvoyJson:
 
 
 def response(kind: str, version: str, resources: list[EnvoyJson]) -> EnvoyJson:
-    """Return what a file of dynamic resources holds."""
+    """Return the content of a file of dynamic resources."""
     type_url = f"type.googleapis.com/{TYPES[kind]}"
     return {
         "version_info": version,
@@ -67,11 +67,11 @@ def file_name(cluster: str) -> str:
 
 
 def grpc_service(processor: Processor, message_bytes: int | None = None) -> EnvoyJson:
-    """Return how Envoy calls a processor; the stream lives as long as the request.
+    """Return the configuration of calls to a processor; the stream lasts as long as the request.
 
     Args:
-        processor: the program.
-        message_bytes: size of the largest message that it may send; None: no limit.
+        processor: program to call.
+        message_bytes: maximum size of its messages in bytes; None for no limit.
     """
     service: EnvoyJson = {"cluster_name": processor.name}
     if processor.authority:
@@ -82,7 +82,7 @@ def grpc_service(processor: Processor, message_bytes: int | None = None) -> Envo
 
 
 def processing_mode(processor: Processor) -> EnvoyJson:
-    """Return which parts of request and response a processor sees."""
+    """Return the parts of request and response that a processor sees."""
     seen = set(processor.events) or {
         "RequestHeaders",
         "RequestBody",

@@ -1,4 +1,4 @@
-"""The Envoy process of one gateway: started detached, adopted after a crash, asked, ended."""
+"""The Envoy process of one gateway: start (detached), adoption after a crash, queries, stop."""
 
 import http.client
 import json
@@ -15,8 +15,9 @@ from twin.host.processes import end
 _START_SECONDS = 30.0
 _ADMIN_SECONDS = 2.0
 _CONCURRENCY = 1  # worker threads; each balances for itself, one sees every request
-# Envoy asks for SIGTERM when its parent dies, so its parent must be gone before it starts:
-# `setsid --fork` returns at once, and the shell leaves its own process id before it becomes Envoy.
+# Envoy requests SIGTERM for the death of its parent, so the parent must exit before Envoy starts:
+# `setsid --fork` returns immediately, and the shell records its own process ID before it becomes
+# Envoy.
 _LAUNCH = 'echo $$ > "$0"; exec "$@"'
 
 
@@ -25,7 +26,7 @@ class EnvoyError(Exception):
 
 
 class EnvoyProcess:
-    """One Envoy whose files lie in a folder of its own."""
+    """One Envoy with its own folder."""
 
     def __init__(self, folder: Path, log: Path, binary: Path | None = None) -> None:
         self.folder = folder
@@ -36,7 +37,7 @@ class EnvoyProcess:
         self._bootstrap = folder / "bootstrap.json"
 
     def pid(self) -> int | None:
-        """Return the process id of this gateway's Envoy where it runs."""
+        """Return the process ID of this gateway's Envoy if it runs."""
         try:
             pid = int(self._pid_file.read_text())
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -48,7 +49,7 @@ class EnvoyProcess:
         """Start Envoy if it does not run, and wait until it answers.
 
         Raises:
-            EnvoyError: it ended, or was not ready in time.
+            EnvoyError: Envoy ended, or was not ready in time.
         """
         if self.pid() is not None:
             return
@@ -103,10 +104,10 @@ class EnvoyProcess:
         self._bootstrap.write_text(json.dumps(bootstrap, indent=1))
 
     def ask(self, path: str, method: str = "GET") -> str:
-        """Return what Envoy's admin interface answers.
+        """Return the response of Envoy's admin interface.
 
         Raises:
-            EnvoyError: it does not answer.
+            EnvoyError: Envoy does not answer.
         """
         try:
             host, port = self._admin_file.read_text().strip().rsplit(":", 1)
@@ -120,12 +121,12 @@ class EnvoyProcess:
             raise EnvoyError(f"Envoy's admin interface: {error}") from error
 
     def active_clusters(self) -> set[str]:
-        """Return the names of clusters that take requests."""
+        """Return the names of active clusters."""
         answer: dict[str, Any] = json.loads(self.ask("/clusters?format=json"))
         return {item["name"] for item in items(answer, "cluster_statuses")}
 
     def healthy_endpoints(self) -> set[tuple[str, str, int]]:
-        """Return (cluster, address, port) of endpoints that take requests."""
+        """Return (cluster, address, port) of healthy endpoints."""
         answer: dict[str, Any] = json.loads(self.ask("/clusters?format=json"))
         return {
             (cluster["name"], at["address"], at["port_value"])
@@ -136,7 +137,7 @@ class EnvoyProcess:
         }
 
     def listener_problem(self, wanted: set[str]) -> str | None:
-        """Return why a listener is not served; None where all are."""
+        """Return why a listener is not served; None if all are served."""
         dump: dict[str, Any] = json.loads(self.ask("/config_dump?resource=dynamic_listeners"))
         found: dict[str, dict[str, Any]] = {c["name"]: c for c in items(dump, "configs")}
         for name in sorted(wanted):
@@ -148,7 +149,7 @@ class EnvoyProcess:
         return None
 
     def stop(self) -> None:
-        """End Envoy where it runs."""
+        """Stop Envoy if it runs."""
         pid = self.pid()
         if pid is not None:
             end([pid])

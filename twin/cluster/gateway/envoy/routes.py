@@ -42,7 +42,7 @@ def tables_of(model: GatewayModel) -> dict[str, EnvoyJson]:
 
 
 def listener_groups(model: GatewayModel) -> list[tuple[Listener, ...]]:
-    """Return the listeners that share a route table: plain ones by port, TLS ones alone."""
+    """Return the groups of listeners that share a route table: HTTP by port, each HTTPS alone."""
     groups: dict[tuple[int, str], list[Listener]] = {}
     for listener in model.listeners:
         own = listener.name if listener.certificates else ""
@@ -73,7 +73,7 @@ def _table(model: GatewayModel, group: tuple[Listener, ...]) -> EnvoyJson:
 
 
 def _routes_of(route: Route, backends: dict[str, Backend], listener: Listener) -> list[EnvoyJson]:
-    """Return a route in Envoy's terms: two where a prefix is replaced by the root.
+    """Return a route as Envoy routes: two if a prefix is replaced by the root.
 
     `/v1` replaced by `/` must turn `/v1/x` into `/x`, not into `//x`.
     """
@@ -105,7 +105,7 @@ def _route(
     if route.redirect is not None:
         found["redirect"] = _redirect(route.redirect, prefix, listener)
     elif not any(target.backend for target in live):
-        # the Gateway API's answer where no backend is left
+        # the Gateway API's response if no backend is left
         found["direct_response"] = {"status": 500, "body": {"inline_string": _no_backend(route)}}
     else:
         found["route"] = _action(route, live, backends, prefix)
@@ -172,7 +172,7 @@ def _action(
         "weighted_clusters": {"clusters": [_weighted(t, backends) for t in targets]},
         "timeout": f"{route.timeout_seconds:g}s",
         "idle_timeout": "0s",
-        # Google's default: one more try for methods that carry no body
+        # Google's default: one retry for methods without a body
         "retry_policy": {
             "retry_on": "gateway-error",
             "num_retries": 1,
@@ -227,7 +227,7 @@ def _mirror(mirror: Mirror) -> EnvoyJson:
 
 
 def _redirect(redirect: Redirect, prefix: str | None, listener: Listener) -> EnvoyJson:
-    """Return a redirect; without scheme and port it stays on the port of its listener."""
+    """Return a redirect; without scheme and port, it keeps the port of its listener."""
     found: EnvoyJson = {"response_code": _REDIRECTS[redirect.status]}
     usual = 443 if listener.certificates else 80
     if redirect.port is None and redirect.scheme is None and listener.port != usual:

@@ -1,7 +1,7 @@
-"""Spans of the gateway, as Envoy sends them to the cluster's collector.
+"""Spans that the gateway's Envoy sends to the cluster's collector.
 
-Google's load balancers hand `traceparent` on and send no spans of their own; the twin's do, so that
-a trace shows the gateway's share.
+Google's load balancers pass `traceparent` on but send no spans. The twin's do, so that a trace
+shows the time in the gateway.
 """
 
 from twin.cluster.gateway.envoy.messages import EnvoyJson
@@ -17,7 +17,7 @@ _HTTP2: EnvoyJson = {
 
 
 def collector_cluster(address: str) -> dict[str, EnvoyJson]:
-    """Return the Envoy cluster of the collector at `HOST:PORT`, by its name; none where empty."""
+    """Return the Envoy cluster of the collector at `HOST:PORT`, by name, if there is one."""
     if not address:
         return {}
     host, port = address.rsplit(":", 1)
@@ -37,7 +37,7 @@ def collector_cluster(address: str) -> dict[str, EnvoyJson]:
 
 
 def send_spans(listeners: dict[str, EnvoyJson], address: str) -> None:
-    """Make every listener send a span for each request; nothing changes without a collector."""
+    """Configure every listener to send a span per request; without a collector, change nothing."""
     if not address:
         return
     tracing: EnvoyJson = {

@@ -1,1 +1,1 @@
-"""From Gateway API objects to a model of the data plane; pure."""
+"""Translation of Gateway API objects to a model of the data plane. Pure."""

@@ -1,4 +1,4 @@
-"""Which HTTPRoutes are attached to which listeners of a Gateway, by the Gateway API's rules."""
+"""Attachment of HTTPRoutes to the listeners of a Gateway, by the rules of the Gateway API."""
 
 from dataclasses import dataclass
 
@@ -20,14 +20,14 @@ PROTOCOLS = frozenset({"HTTP", "HTTPS"})
 
 @dataclass(frozen=True)
 class Attachment:
-    """A listener that takes a route, and for which host names (`*`: every)."""
+    """A listener that accepts a route, with the host names (`*` for every name)."""
 
     listener: str
     hosts: tuple[str, ...]
 
 
 def parent_refs(route: JsonObject) -> list[tuple[JsonObject, Key]]:
-    """Return the parent references of a route that name Gateways, each with the Gateway's key."""
+    """Return the parent references of a route to Gateways, each with the Gateway's key."""
     refs: list[JsonObject] = items(route["spec"], "parentRefs")
     namespace = route["metadata"]["namespace"]
     return [
@@ -46,7 +46,7 @@ def covers(pattern: str, host: str) -> bool:
 
 
 def common_hosts(listener: str, route: list[str]) -> tuple[str, ...]:
-    """Return the host names both a listener and a route serve; empty where there is none."""
+    """Return the host names that a listener and a route have in common."""
     if not route:
         return (listener or "*",)
     both = [
@@ -86,10 +86,10 @@ def _kind_allowed(listener: JsonObject) -> bool:
 def attach(
     snapshot: Snapshot, gateway: JsonObject, route: JsonObject, ref: JsonObject
 ) -> list[Attachment]:
-    """Return the listeners of a Gateway that take a route through one of its parent references.
+    """Return the listeners of a Gateway that accept a route through one of its parent references.
 
     Raises:
-        Problem: none does; with the Gateway API's reason.
+        Problem: no listener accepts it; with the reason defined by the Gateway API.
     """
     wanted = [
         listener

@@ -1,9 +1,10 @@
-"""Backend references resolved: Services and InferencePools, their pods, their pickers."""
+"""Resolution of backend references: Services and InferencePools, their pods, their pickers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from twin.cluster.base.matching import container_port
 from twin.cluster.gateway.translation.conditions import Condition, Problem
+from twin.cluster.gateway.translation.fleet import IMPORT_GROUP, IMPORT_KIND, tiers
 from twin.cluster.gateway.translation.model import Backend, Endpoint, Processor
 from twin.cluster.gateway.translation.objects import (
     GATEWAY_GROUP,
@@ -25,29 +26,39 @@ _PROTOCOLS = {
 
 
 def pool_classes() -> list[str]:
-    """Return the gateway classes that take InferencePools."""
+    """Return the gateway classes that support InferencePools."""
     return list(all_rules()["gateway.classes"].value)
+
+
+def fleet_classes() -> list[str]:
+    """Return the gateway classes over several clusters that support imported pools."""
+    return list(all_rules()["fleet.classes"].value)
 
 
 @dataclass
 class BackendIndex:
-    """Backends of one gateway, each resolved once."""
+    """The backends of one gateway, each resolved once."""
 
     snapshot: Snapshot
     gateway_class: str
     found: dict[str, Backend] = field(default_factory=dict[str, Backend])
     targets: set[tuple[str, str, str, str]] = field(default_factory=set[tuple[str, str, str, str]])
-    """(group, kind, namespace, name) of what the backends stand for."""
+    """(group, kind, namespace, name) of the backends' objects."""
 
     def resolve(self, route_namespace: str, ref: JsonObject) -> Backend:
-        """Return the backend that a reference of an HTTPRoute names.
+        """Return the backend of an HTTPRoute reference.
 
         Raises:
-            Problem: on condition `ResolvedRefs`, with the reasons of the Gateway API.
+            Problem: error for the condition `ResolvedRefs`, with a reason defined by the Gateway
+                API.
         """
         group, kind = ref.get("group", ""), ref.get("kind", "Service")
         namespace, name = ref.get("namespace", route_namespace), ref["name"]
-        if (group, kind) not in {("", "Service"), (POOL_GROUP, "InferencePool")}:
+        is_fleet = self.gateway_class in fleet_classes()
+        if is_fleet and (group, kind) != (IMPORT_GROUP, IMPORT_KIND):
+            text = f"backendRef {name}: must be a {IMPORT_KIND} for {self.gateway_class}"
+            raise Problem("InvalidKind", f"{text}, got {group}/{kind}", "ResolvedRefs")
+        if not is_fleet and (group, kind) not in {("", "Service"), (POOL_GROUP, "InferencePool")}:
             text = f"backendRef {name}: must be a Service or an InferencePool, got {group}/{kind}"
             raise Problem("InvalidKind", text, "ResolvedRefs")
         source = (GATEWAY_GROUP, "HTTPRoute", route_namespace)
@@ -67,11 +78,41 @@ class BackendIndex:
         cluster = f"pool/{namespace}/{name}"
         if kind == "Service":
             cluster = f"service/{namespace}/{name}/{ref.get('port')}"
+        if kind == IMPORT_KIND:
+            cluster = f"import/{namespace}/{name}"
+            self.found.setdefault(cluster, self._import(cluster, namespace, name))
         if cluster not in self.found:
             is_pool = kind == "InferencePool"
             self.found[cluster] = self._pool(obj) if is_pool else self._service(obj, ref)
         self.targets.add((group, kind, namespace, name))
         return self.found[cluster]
+
+    def pool(self, namespace: str, name: str) -> Backend:
+        """Return the backend of an existing InferencePool.
+
+        Raises:
+            KeyError: there is no such pool.
+        """
+        obj = self.snapshot.get("InferencePool", namespace, name)
+        if obj is None:
+            raise KeyError(f"{namespace}/{name}")
+        return self._pool(obj)
+
+    def _import(self, cluster: str, namespace: str, name: str) -> Backend:
+        """Return the backend of an imported pool: the listeners of the clusters that export it.
+
+        These listeners probe replicas with the check's path, so only connections are probed here.
+        """
+        fleet = self.snapshot.fleet
+        target = (self.snapshot, namespace, IMPORT_GROUP, IMPORT_KIND, name)
+        check = health_check_of(*target)
+        return Backend(
+            name=cluster,
+            endpoints=(),
+            health=replace(check, kind="TCP", path="/", host="", port=None),
+            timeout_seconds=timeout_of(*target),
+            tiers=() if fleet is None else tiers(fleet, (namespace, name)),
+        )
 
     def _service(self, service: JsonObject, ref: JsonObject) -> Backend:
         namespace, name = service["metadata"]["namespace"], service["metadata"]["name"]
@@ -124,9 +165,10 @@ def service_port(service: JsonObject, number: int) -> JsonObject:
 def service_endpoints(
     snapshot: Snapshot, service: JsonObject, port: JsonObject
 ) -> tuple[Endpoint, ...]:
-    """Return where the ready pods of a Service listen.
+    """Return the addresses and ports of the ready pods of a Service.
 
-    Pods are read instead of EndpointSlices, which refuse the loopback addresses of the twin's pods.
+    Pods are read instead of EndpointSlices, which cannot have the loopback addresses of the twin's
+    pods.
     """
     namespace = service["metadata"]["namespace"]
     endpoints: list[Endpoint] = []
@@ -159,7 +201,7 @@ def processor_of(
 
 
 def picker_of(snapshot: Snapshot, pool: JsonObject) -> Processor:
-    """Return the endpoint picker of a pool; one without endpoints where its Service is missing."""
+    """Return the endpoint picker of a pool; if its Service is missing, it has no endpoints."""
     namespace, name = pool["metadata"]["namespace"], pool["metadata"]["name"]
     ref: JsonObject = pool["spec"]["endpointPickerRef"]
     fail_open = ref.get("failureMode", "FailClose") == "FailOpen"

@@ -1,7 +1,7 @@
-"""Match conditions of extension chains: the subset of CEL that Google documents for requests.
+"""Match conditions of extension chains, in the subset of CEL that Google documents for requests.
 
 Source: docs.cloud.google.com/service-extensions/docs/cel-matcher-language-reference. A condition
-becomes a syntax tree; attributes of connections, backends and responses are refused.
+becomes a syntax tree; attributes of connections, backends and responses are rejected.
 """
 
 import re
@@ -31,7 +31,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class CelError(ValueError):
-    """A condition that is not CEL, or that uses what is not supported here."""
+    """The condition is not CEL, or uses an unsupported feature."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Call:
 
     function: str
     arguments: tuple["Expression", ...]
-    """The first one is the receiver of a function."""
+    """The first argument is the receiver of a function."""
 
 
 Expression = Constant | Attribute | Call
@@ -79,7 +79,7 @@ def parse(text: str) -> Expression:
     """Return the syntax tree of a match condition.
 
     Raises:
-        CelError: it is too long, not a condition, or more than the supported subset.
+        CelError: the text is too long, not a condition, or outside the supported subset.
     """
     if len(text) > MAX_CHARACTERS:
         raise CelError(f"must have at most {MAX_CHARACTERS} characters, got {len(text)}")

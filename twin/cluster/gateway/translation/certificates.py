@@ -1,4 +1,4 @@
-"""Certificates that Google would manage: issued by the twin's authority, which clients trust."""
+"""Google-managed certificates, issued by the twin's certificate authority, which clients trust."""
 
 import datetime
 import ipaddress
@@ -19,14 +19,14 @@ _RENEW = datetime.timedelta(days=30)
 def managed_certificate(
     authority: Path, folder: Path, name: str, hostname: str, address: str
 ) -> Certificate:
-    """Return the certificate of a name, issued on first use and renewed before it ends.
+    """Return the certificate with a name, issued on first use and renewed before it expires.
 
     Args:
-        authority: the authority's files without suffix.
-        folder: where certificates are kept.
-        name: of the certificate in Certificate Manager.
-        hostname: it is for; may be a wildcard, and empty where the listener has none.
-        address: of the gateway; the certificate is for it, too.
+        authority: path of the authority's files, without suffix.
+        folder: folder of the certificates.
+        name: name of the certificate in Certificate Manager.
+        hostname: host name or wildcard; empty if the listener has none.
+        address: address of the gateway, which the certificate also covers.
     """
     chain = folder / f"{name}--{(hostname or address).replace('*', '_')}.crt"
     key = chain.with_suffix(".key")

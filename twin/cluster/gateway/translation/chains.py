@@ -1,4 +1,4 @@
-"""Chains of an extension: which requests they see, and the programs that are called."""
+"""Chains of an extension: match conditions and called programs."""
 
 import json
 from dataclasses import dataclass, replace
@@ -27,19 +27,19 @@ _SETTINGS: Final = "model_armor_settings"
 
 @dataclass(frozen=True)
 class Kind:
-    """What one kind of extension may do."""
+    """The capabilities of a kind of extension."""
 
     name: str
     cluster: str
-    """Prefix of the names of its programs."""
+    """Prefix of its programs' names."""
     stage: str
-    """Word for it in the metadata that a program gets."""
+    """Its name in the metadata that a program receives."""
     events: tuple[str, ...]
     default_events: tuple[str, ...]
     rule: str
-    """Rule with the gateway classes that take it."""
+    """Rule with the supported gateway classes."""
     per_chain: str
-    """Rule with the number of extensions of a chain."""
+    """Rule with the maximum number of extensions in a chain."""
 
 
 ROUTING: Final = Kind(
@@ -64,10 +64,10 @@ KINDS: Final = (ROUTING, TRAFFIC)
 
 
 def check_class(kind: Kind, gateway_class: str) -> None:
-    """Check that a gateway class takes a kind of extension.
+    """Check that a gateway class supports a kind of extension.
 
     Raises:
-        Problem: it does not.
+        Problem: the class does not support it.
     """
     classes: list[str] = all_rules()[kind.rule].value
     if gateway_class not in classes:
@@ -81,12 +81,12 @@ def chains_of(
     """Return the chains of an extension, in the order in which they are tried.
 
     Returns:
-        The chains, and which Service is missing. A traffic extension without its Service is
-        called all the same, in vain: what guards requests does not vanish with it.
+        The chains, and the missing Service if any. A traffic extension without its Service is still
+        called and fails, so that a missing guard does not let requests pass.
 
     Raises:
-        Problem: a combination is one that Google's load balancer refuses or the twin cannot run,
-            or the Service of a routing extension is missing.
+        Problem: Google's load balancer rejects the combination, the twin cannot run it, or the
+            Service of a routing extension is missing.
     """
     missing: list[Problem] = []
     most = int(all_rules()[kind.per_chain].value)
@@ -187,7 +187,7 @@ def _check_events(kind: Kind, where: str, item: JsonObject, events: tuple[str, .
 def _called(
     snapshot: Snapshot, where: str, namespace: str, cluster: str, item: JsonObject
 ) -> Processor:
-    """Return the program behind the Service of an extension."""
+    """Return the program of an extension's Service."""
     ref: JsonObject | None = item.get("backendRef")
     if ref is None:
         return _model_armor(snapshot, where, cluster, item)
@@ -198,7 +198,7 @@ def _called(
 
 
 def _model_armor(snapshot: Snapshot, where: str, cluster: str, item: JsonObject) -> Processor:
-    """Return the stand-in for Model Armor, as an extension calls it (rule gateway.model-armor)."""
+    """Return the Model Armor stand-in for an extension (rule gateway.model-armor)."""
     name = str(item.get("googleAPIServiceName"))
     found = snapshot.google_api(name)
     if found is None:

@@ -1,4 +1,4 @@
-"""What the controller tells users about their objects: conditions and status fragments."""
+"""Conditions and status entries for users' objects."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Condition:
     message: str = ""
 
     def as_json(self) -> JsonObject:
-        """Return it as the API writes it, less time and generation."""
+        """Return it in API format, without time and generation."""
         status = "True" if self.ok else "False"
         return {
             "type": self.type,
@@ -28,26 +28,26 @@ class Condition:
 
 @dataclass(frozen=True)
 class StatusUpdate:
-    """The status that an object shall have."""
+    """The desired status of an object."""
 
     kind: str
     key: Key
     status: JsonObject
-    """With conditions that lack times and generations."""
+    """Content, with conditions without times and generations."""
 
 
 class Problem(Exception):
-    """Why an object, or a part of it, is refused: a reason of the API and a sentence."""
+    """An object or a part of it is rejected, with a reason of the API and a sentence."""
 
     def __init__(self, reason: str, message: str, condition: str = "Accepted") -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
         self.condition = condition
-        """The condition it makes false."""
+        """The condition that becomes false."""
 
     def as_condition(self) -> Condition:
-        """Return the condition it makes false."""
+        """Return the false condition."""
         return Condition(self.condition, False, self.reason, self.message)
 
 
@@ -72,7 +72,7 @@ def ancestor_status(ancestor_ref: JsonObject, conditions: Iterable[Condition]) -
 def merge_conditions(
     old: Iterable[JsonObject], new: Iterable[JsonObject], generation: int, now: str
 ) -> list[JsonObject]:
-    """Return the new conditions with times: of the change, kept where the status is the same."""
+    """Return the new conditions with transition times, kept if the status is unchanged."""
     before = {c["type"]: c for c in old}
     merged: list[JsonObject] = []
     for condition in new:

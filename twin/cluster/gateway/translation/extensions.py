@@ -1,4 +1,4 @@
-"""GCPRoutingExtension and GCPTrafficExtension: programs that the load balancer calls out to."""
+"""GCPRoutingExtension and GCPTrafficExtension: callouts of the load balancer."""
 
 from twin.cluster.gateway.translation.chains import (
     KINDS,
@@ -24,7 +24,7 @@ from twin.cluster.gateway.translation.objects import (
 )
 
 Problems = dict[tuple[str, Key, Key], Problem]
-"""Why an extension, by kind and key, is not called as it asks by a Gateway, by key."""
+"""Error of an extension, by its kind and key, at a Gateway, by its key."""
 _TARGET_GROUPS = {GATEWAY_GROUP, "net.gke.io"}
 
 
@@ -37,7 +37,7 @@ def _targets(extension: JsonObject) -> list[JsonObject]:
 
 
 def extensions_of(snapshot: Snapshot, kind: str, gateway: Key) -> list[JsonObject]:
-    """Return the extensions that target a Gateway: of its own namespace, oldest first."""
+    """Return the extensions in a Gateway's namespace that target it, oldest first."""
     namespace, name = gateway
     found = [
         extension
@@ -51,10 +51,10 @@ def extensions_of(snapshot: Snapshot, kind: str, gateway: Key) -> list[JsonObjec
 def program_extensions(
     snapshot: Snapshot, key: Key, gateway: GatewayParts, problems: Problems
 ) -> set[tuple[str, str, str, str]]:
-    """Give a Gateway the chains of its extensions; of each kind the oldest one counts.
+    """Add the chains of a Gateway's extensions to it, using the oldest extension of each kind.
 
     Returns:
-        (group, kind, namespace, name) of the Services that its extensions call.
+        (group, kind, namespace, name) of the Services that the extensions call.
     """
     services: set[tuple[str, str, str, str]] = set()
     for kind in KINDS:
@@ -102,8 +102,8 @@ def extension_statuses(
 
     Args:
         snapshot: the cluster's objects.
-        gateways: keys of the Gateways that this controller serves.
-        problems: what is wrong with an extension at a Gateway.
+        gateways: keys of the Gateways of this controller.
+        problems: errors of extensions at Gateways.
     """
     updates: list[StatusUpdate] = []
     for kind in (each.name for each in KINDS):

@@ -1,4 +1,4 @@
-"""One Gateway: its address, its certificates, its listeners, and what its status says."""
+"""Translation of one Gateway: address, certificates, listeners, status."""
 
 import base64
 import binascii
@@ -6,9 +6,10 @@ import ipaddress
 from dataclasses import dataclass, field, replace
 
 from twin.cluster.gateway.translation.attachment import PROTOCOLS
-from twin.cluster.gateway.translation.backends import BackendIndex
+from twin.cluster.gateway.translation.backends import BackendIndex, fleet_classes
 from twin.cluster.gateway.translation.conditions import Condition, Problem, StatusUpdate
 from twin.cluster.gateway.translation.model import (
+    Authorization,
     Certificate,
     Chain,
     GatewayModel,
@@ -27,6 +28,7 @@ from twin.cluster.gateway.translation.objects import (
 from twin.cluster.gateway.translation.rules_of_routes import precedence
 
 DEFAULT_ADDRESS = "127.0.0.1"
+_EPHEMERAL = "networking.gke.io/ephemeral-ipv4-address/"
 _REGIONAL = "gke-l7-regional-external-managed"  # rule gateway.address-tier
 HostRoutes = dict[str, dict[str, tuple[str, Route]]]
 """(creation time of its HTTPRoute, route) by host name and the route's name."""
@@ -39,11 +41,13 @@ CERTIFICATE_OPTIONS = (
 
 @dataclass
 class GatewayParts:
-    """One Gateway while it is translated."""
+    """A Gateway during translation."""
 
     obj: JsonObject
     backends: BackendIndex
     address: str = DEFAULT_ADDRESS
+    addresses: tuple[str, ...] = (DEFAULT_ADDRESS,)
+    """Addresses in its status: one, or one in each region in the order of its spec."""
     refused: Problem | None = None
     certificates: dict[str, tuple[Certificate, ...]] = field(
         default_factory=dict[str, tuple[Certificate, ...]]
@@ -56,13 +60,15 @@ class GatewayParts:
     """By listener."""
     routing_chains: tuple[Chain, ...] = ()
     traffic_chains: tuple[Chain, ...] = ()
+    authorization: Authorization | None = None
 
 
 def read_gateway(snapshot: Snapshot, obj: JsonObject) -> GatewayParts:
-    """Return a Gateway with what of it is usable; routes and extensions are added later."""
+    """Return a Gateway with its usable listeners; routes and extensions are added later."""
     gateway = GatewayParts(obj, BackendIndex(snapshot, obj["spec"]["gatewayClassName"]))
     try:
         gateway.address = address_of(snapshot, obj)
+        gateway.addresses = _shown(snapshot, obj, gateway.address)
     except Problem as problem:
         gateway.refused = problem
     for listener in obj["spec"]["listeners"]:
@@ -75,12 +81,21 @@ def read_gateway(snapshot: Snapshot, obj: JsonObject) -> GatewayParts:
     return gateway
 
 
+def _shown(snapshot: Snapshot, gateway: JsonObject, address: str) -> tuple[str, ...]:
+    fleet = snapshot.fleet
+    if fleet is None or gateway["spec"]["gatewayClassName"] not in fleet_classes():
+        return (address,)
+    return tuple(fleet.addresses[each["value"]] for each in items(gateway["spec"], "addresses"))
+
+
 def address_of(snapshot: Snapshot, gateway: JsonObject) -> str:
-    """Return the loopback address a Gateway is served on.
+    """Return the loopback address of a Gateway.
 
     Raises:
-        Problem: the address it asks for is not there, or not one of the twin's.
+        Problem: the requested address does not exist or is not one of the twin's.
     """
+    if gateway["spec"]["gatewayClassName"] in fleet_classes():
+        return _fleet_addresses(snapshot, gateway)[0]
     asked: list[JsonObject] = items(gateway["spec"], "addresses")
     if not asked:
         return DEFAULT_ADDRESS
@@ -109,6 +124,30 @@ def address_of(snapshot: Snapshot, gateway: JsonObject) -> str:
     return value
 
 
+def _fleet_addresses(snapshot: Snapshot, gateway: JsonObject) -> list[str]:
+    """Return the addresses of a Gateway over all clusters, that of this load balancer first."""
+    fleet = snapshot.fleet
+    if fleet is None:
+        text = "gatewayClassName: the cluster must be the config cluster of its fleet"
+        raise Problem("UnsupportedValue", text)
+    regions: list[str] = []
+    for asked in items(gateway["spec"], "addresses"):
+        kind, region = str(asked.get("type", "")), str(asked.get("value", ""))
+        if kind != f"{_EPHEMERAL}{region}":
+            text = f"spec.addresses: type must be {_EPHEMERAL}REGION with the value REGION"
+            raise Problem("UnsupportedAddress", f"{text}, got {kind} with {region}")
+        if region not in fleet.addresses:
+            have = ", ".join(sorted(fleet.addresses)) or "none"
+            text = f"spec.addresses: must be regions of the fleet's clusters ({have}), got {region}"
+            raise Problem("AddressNotUsable", text, "Programmed")
+        regions.append(region)
+    if fleet.region not in regions:
+        text = f"spec.addresses: the twin needs one in the config cluster's region, {fleet.region}"
+        raise Problem("AddressNotUsable", text, "Programmed")
+    ordered = [fleet.region, *(region for region in regions if region != fleet.region)]
+    return [fleet.addresses[region] for region in ordered]
+
+
 def _is_loopback(value: str) -> bool:
     try:
         return ipaddress.IPv4Address(value).is_loopback
@@ -133,17 +172,25 @@ def _certificates(
     for option in CERTIFICATE_OPTIONS:
         names = [name.strip() for name in str(options.get(option, "")).split(",")]
         host = listener.get("hostname") or ""
-        found += [_managed(snapshot, name, host, address) for name in names if name]
+        is_fleet = gateway["spec"]["gatewayClassName"] in fleet_classes()
+        found += [
+            _managed(snapshot, name, host, address, is_fleet=is_fleet) for name in names if name
+        ]
     if not found:
         text = f"tls: must have certificateRefs, or options {' or '.join(CERTIFICATE_OPTIONS)}"
         raise Problem("InvalidCertificateRef", text, "ResolvedRefs")
     return tuple(found)
 
 
-def _managed(snapshot: Snapshot, name: str, hostname: str, address: str) -> Certificate:
-    certificate = snapshot.certificate_named(name, hostname, address)
+def _managed(
+    snapshot: Snapshot, name: str, hostname: str, address: str, *, is_fleet: bool
+) -> Certificate:
+    lookup, place = snapshot.certificate_named, "of the region"
+    if is_fleet:
+        lookup, place = snapshot.wide_certificate_named, "of scope ALL_REGIONS"
+    certificate = lookup(name, hostname, address)
     if certificate is None:
-        text = f"tls.options: must name an ACTIVE certificate of the region, got {name}"
+        text = f"tls.options: must name an ACTIVE certificate {place}, got {name}"
         raise Problem("InvalidCertificateRef", text, "ResolvedRefs")
     return certificate
 
@@ -166,7 +213,7 @@ def _certificate(snapshot: Snapshot, gateway: JsonObject, ref: JsonObject) -> Ce
 
 
 def model_of(key: Key, gateway: GatewayParts) -> GatewayModel:
-    """Return what a Gateway shall do, once every route is attached to it."""
+    """Return the model of a Gateway after all routes are attached."""
     listeners = [
         Listener(
             name=spec["name"],
@@ -194,6 +241,7 @@ def model_of(key: Key, gateway: GatewayParts) -> GatewayModel:
         backends=tuple(found[name] for name in sorted(found) if name in used),
         routing_chains=gateway.routing_chains,
         traffic_chains=gateway.traffic_chains,
+        authorization=gateway.authorization,
     )
 
 
@@ -212,7 +260,7 @@ def _hosts(
 
 
 def gateway_status(gateway: GatewayParts) -> StatusUpdate:
-    """Return the status of a Gateway that Envoy does not serve yet."""
+    """Return the status of a Gateway before Envoy serves it."""
     obj, refused = gateway.obj, gateway.refused
     accepted = Condition("Accepted", True, "Accepted", "GKE serves this Gateway")
     if refused is not None and refused.condition == "Accepted":
@@ -228,7 +276,9 @@ def gateway_status(gateway: GatewayParts) -> StatusUpdate:
             accepted.as_json(),
             Condition("Programmed", False, programmed.reason, programmed.message).as_json(),
         ],
-        "addresses": [{"type": "IPAddress", "value": gateway.address}] if not refused else [],
+        "addresses": [
+            {"type": "IPAddress", "value": each} for each in gateway.addresses if not refused
+        ],
         "listeners": [_listener_status(gateway, spec) for spec in obj["spec"]["listeners"]],
     }
     return StatusUpdate("Gateway", key_of(obj), status)
@@ -254,7 +304,7 @@ def _listener_status(gateway: GatewayParts, spec: JsonObject) -> JsonObject:
 
 
 def programmed(update: StatusUpdate, failure: str | None) -> StatusUpdate:
-    """Return a Gateway's status with what Envoy says: None where it serves every listener."""
+    """Return a Gateway's status with Envoy's error, or None if Envoy serves every listener."""
     ok = failure is None
     verdict = Condition("Programmed", ok, "Programmed" if ok else "Pending", failure or "")
 

@@ -1,4 +1,4 @@
-"""What a gateway shall do, free of Kubernetes' words and of Envoy's: the layer between the two."""
+"""A gateway's desired behavior, independent of Kubernetes and Envoy: the layer between the two."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from twin.cluster.gateway.translation.cel import Expression
 
 @dataclass(frozen=True, order=True)
 class Endpoint:
-    """Where a process listens."""
+    """Address and port of a process."""
 
     address: str
     port: int
@@ -15,7 +15,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class HealthCheck:
-    """How a backend's endpoints are probed by the load balancer."""
+    """The load balancer's health check for a backend's endpoints."""
 
     kind: str
     """`HTTP`, `HTTPS`, `HTTP2`, `GRPC` or `TCP`."""
@@ -32,55 +32,57 @@ class HealthCheck:
 
 @dataclass(frozen=True)
 class Processor:
-    """A program that sees requests on their way (Envoy's external processing)."""
+    """A program that processes requests (Envoy's external processing)."""
 
     name: str
     endpoints: tuple[Endpoint, ...]
     fail_open: bool = False
-    """Let requests pass while the program does not answer."""
+    """Whether requests pass if the program does not answer."""
     tls: bool = True
     authority: str = ""
     events: tuple[str, ...] = ()
-    """What it sees, in the words of GKE's extensions; empty: everything."""
+    """Events that it processes, named as in GKE's extensions; empty for all."""
     full_duplex: bool = True
-    """It sees bodies of requests as they come and decides itself when to send them on."""
+    """Whether it receives request bodies as a stream and decides when to pass them on."""
     full_duplex_response: bool = True
-    """The same of bodies of responses."""
+    """The same for response bodies."""
     timeout_seconds: float | None = None
-    """Time to answer one message; None: as long as the request lives."""
+    """Timeout per message; None for the duration of the request."""
     forward_headers: tuple[str, ...] = ()
-    """Headers it sees; empty: all of them."""
+    """Headers that it receives; empty for all."""
     namespace: str = ""
-    """Where its metadata is in what it is sent."""
+    """Namespace of its metadata."""
     metadata: tuple[tuple[str, str], ...] = ()
     observes: bool = False
-    """It is not waited for, and cannot change anything."""
+    """Whether it only observes: the gateway does not wait for it, and it cannot change anything."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Processors that see a request one after the other where its condition holds."""
+    """Processors that run one after another for requests that match a condition."""
 
     name: str
     """`NAMESPACE/EXTENSION/CHAIN`."""
     processors: tuple[Processor, ...]
     conditions: tuple[Expression, ...] = ()
-    """One of them must hold; none: the chain is for every request."""
+    """At least one must hold; if empty, the chain applies to every request."""
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Endpoints that answer requests: the ready pods of a Service port or of an InferencePool."""
+    """The endpoints for requests: ready pods of a Service port or of an InferencePool."""
 
     name: str
     """`pool/NAMESPACE/NAME` or `service/NAMESPACE/NAME/PORT`."""
     endpoints: tuple[Endpoint, ...]
     health: HealthCheck | None = None
     picker: Processor | None = None
-    """Chooses the endpoint of each request; None: the least loaded one gets it."""
+    """Selects the endpoint of each request; None for the least loaded one."""
     timeout_seconds: int = 30
     protocol: str = "http"
     """`http`, `h2c` or `https`."""
+    tiers: tuple[tuple[tuple[Endpoint, int], ...], ...] = ()
+    """Instead of `endpoints`: endpoints with weights, each tier for the failure of those before."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,11 @@ class ValueMatch:
 
 @dataclass(frozen=True)
 class Match:
-    """Conditions that must all hold for a request."""
+    """Conditions that a request must all meet."""
 
     path: str = "/"
     exact: bool = False
-    """The path as a whole; otherwise its leading elements."""
+    """Whether the whole path must match; otherwise its leading elements."""
     method: str | None = None
     headers: tuple[ValueMatch, ...] = ()
     query: tuple[ValueMatch, ...] = ()
@@ -106,7 +108,7 @@ class Match:
 
 @dataclass(frozen=True)
 class HeaderChange:
-    """Headers set, added and removed."""
+    """Headers to set, add and remove."""
 
     set: tuple[tuple[str, str], ...] = ()
     add: tuple[tuple[str, str], ...] = ()
@@ -115,7 +117,7 @@ class HeaderChange:
 
 @dataclass(frozen=True)
 class Redirect:
-    """An answer that sends the client elsewhere; None keeps that part of the URL."""
+    """A redirect; None keeps that part of the URL."""
 
     status: int = 302
     scheme: str | None = None
@@ -127,7 +129,7 @@ class Redirect:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """Changes of host and path before the request goes on; None keeps that part."""
+    """A rewrite of host and path; None keeps that part."""
 
     hostname: str | None = None
     path: str | None = None
@@ -136,7 +138,7 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Mirror:
-    """A copy of requests whose answer nobody waits for."""
+    """A mirror: copies of requests whose responses are ignored."""
 
     backend: str
     percent: float = 100.0
@@ -147,7 +149,7 @@ class Target:
     """A share of a route's requests."""
 
     backend: str | None
-    """None: the reference is invalid, its share is answered with 500."""
+    """None if the reference is invalid; its share of requests gets 500."""
     weight: int = 1
     request_headers: HeaderChange = field(default_factory=HeaderChange)
     response_headers: HeaderChange = field(default_factory=HeaderChange)
@@ -155,7 +157,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Route:
-    """One match of one rule of an HTTPRoute, on one listener."""
+    """A match of an HTTPRoute rule on one listener."""
 
     name: str
     """`NAMESPACE/NAME/RULE/MATCH`."""
@@ -179,21 +181,69 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Listener:
-    """A port and host name of a gateway with the routes that are attached to it."""
+    """A port and host name of a gateway with the attached routes."""
 
     name: str
     port: int
     hostname: str = ""
-    """Empty: every host."""
+    """Empty for every host."""
     certificates: tuple[Certificate, ...] = ()
-    """Where there are some, the listener speaks HTTPS."""
+    """If there are any, the listener uses HTTPS."""
     hosts: tuple[tuple[str, tuple[Route, ...]], ...] = ()
     """Routes in order of precedence, by host name; `*` is every host."""
 
 
 @dataclass(frozen=True)
+class TextMatch:
+    """A condition on a text."""
+
+    kind: str
+    """`Exact`, `Prefix`, `Suffix` or `Contains`."""
+    value: str
+    ignore_case: bool = False
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Requests with any of the values of each field; an empty field matches every request."""
+
+    methods: tuple[str, ...] = ()
+    hosts: tuple[TextMatch, ...] = ()
+    paths: tuple[TextMatch, ...] = ()
+    headers: tuple[tuple[str, TextMatch], ...] = ()
+    """Headers by name, of which all must match."""
+
+
+@dataclass(frozen=True)
+class AuthorizationRule:
+    """A rule of an authorization policy."""
+
+    name: str
+    """`NAMESPACE/POLICY/RULE`."""
+    operations: tuple[Operation, ...] = ()
+    """At least one must match; if empty, every request does."""
+    not_operations: tuple[Operation, ...] = ()
+    """None may match."""
+    needs_principal: bool = False
+    """Whether only clients with a verified certificate can match."""
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Authorization:
+    """The requests that a gateway lets pass."""
+
+    deny: tuple[AuthorizationRule, ...] = ()
+    allow: tuple[AuthorizationRule, ...] = ()
+    has_allow: bool = False
+    """Whether only requests that a rule of `allow` matches pass."""
+    is_closed: bool = False
+    """Whether every request is rejected, because the twin cannot evaluate a policy."""
+
+
+@dataclass(frozen=True)
 class GatewayModel:
-    """Everything one Envoy needs to know."""
+    """The complete model of one Envoy."""
 
     namespace: str
     name: str
@@ -201,6 +251,8 @@ class GatewayModel:
     listeners: tuple[Listener, ...] = ()
     backends: tuple[Backend, ...] = ()
     routing_chains: tuple[Chain, ...] = ()
-    """Programs that see requests before a route is chosen; the first chain that matches runs."""
+    """Programs called before a route is selected; the first chain that matches runs."""
     traffic_chains: tuple[Chain, ...] = ()
-    """Programs that see requests once their route is chosen, and responses; again the first."""
+    """Programs called after the route is selected, and for responses; the first match runs."""
+    authorization: Authorization | None = None
+    """None if every request passes."""

@@ -1,10 +1,11 @@
-"""The Kubernetes objects a gateway is made of, at one moment, and how to look them up."""
+"""A snapshot of the Kubernetes objects of gateways, with lookups."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from twin.cluster.gateway.translation.fleet import Fleet
 from twin.cluster.gateway.translation.model import Certificate
 
 JsonObject = dict[str, Any]
@@ -23,29 +24,31 @@ WATCHED: Mapping[str, str] = {
     "InferencePool": "/apis/inference.networking.k8s.io/v1/inferencepools",
     "GCPRoutingExtension": "/apis/networking.gke.io/v1/gcproutingextensions",
     "GCPTrafficExtension": "/apis/networking.gke.io/v1/gcptrafficextensions",
+    "GCPAuthzPolicy": "/apis/networking.gke.io/v1/gcpauthzpolicies",
     "HealthCheckPolicy": "/apis/networking.gke.io/v1/healthcheckpolicies",
     "GCPGatewayPolicy": "/apis/networking.gke.io/v1/gcpgatewaypolicies",
     "GCPBackendPolicy": "/apis/networking.gke.io/v1/gcpbackendpolicies",
+    "AutoscalingMetric": "/apis/autoscaling.gke.io/v1beta1/autoscalingmetrics",
     "Service": "/api/v1/services",
     "Pod": "/api/v1/pods",
     "Namespace": "/api/v1/namespaces",
     "Secret": "/api/v1/secrets?fieldSelector=type%3Dkubernetes.io%2Ftls",
 }
-"""Kinds that change what a gateway does, and the collections they are watched in."""
+"""Kinds that affect gateways, with their collections."""
 
 
 def items(obj: JsonObject, key: str) -> list[JsonObject]:
-    """Return a list of objects that may be absent."""
+    """Return an optional list of objects."""
     return obj.get(key) or []
 
 
 def strings(obj: JsonObject, key: str) -> list[str]:
-    """Return a list of strings that may be absent."""
+    """Return an optional list of strings."""
     return obj.get(key) or []
 
 
 def mapping(obj: JsonObject, key: str) -> JsonObject:
-    """Return an object that may be absent."""
+    """Return an optional object."""
     return obj.get(key) or {}
 
 
@@ -67,7 +70,7 @@ def is_ready(pod: JsonObject) -> bool:
 
 
 def traits(kind: str, obj: JsonObject) -> object:
-    """Return what of an object can change a gateway; the rest of its changes need no work."""
+    """Return the parts of an object that affect gateways; other changes need no work."""
     metadata: JsonObject = obj["metadata"]
     if kind == "Pod":
         address = mapping(obj, "status").get("podIP")
@@ -77,7 +80,8 @@ def traits(kind: str, obj: JsonObject) -> object:
         return metadata.get("labels")
     if kind == "Secret":
         return obj.get("data")
-    return metadata.get("generation"), metadata.get("labels"), obj.get("spec")
+    of_pool = metadata.get("annotations") if kind == "InferencePool" else None
+    return metadata.get("generation"), metadata.get("labels"), of_pool, obj.get("spec")
 
 
 def _own_port(pod: JsonObject, port: int) -> tuple[str, int]:
@@ -90,7 +94,7 @@ class NamedAddress:
 
     address: str
     tier: str
-    """Network tier, `PREMIUM` or `STANDARD`; empty inside the network."""
+    """Network tier, `PREMIUM` or `STANDARD`; empty for internal addresses."""
 
 
 def _no_address(name: str) -> NamedAddress | None:
@@ -107,23 +111,29 @@ def _no_certificate(name: str, hostname: str, address: str) -> Certificate | Non
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All objects of one cluster that matter to its gateways, by kind and key."""
+    """All objects of one cluster that affect its gateways, by kind and key."""
 
     objects: Mapping[str, Mapping[Key, JsonObject]]
     address_named: Callable[[str], NamedAddress | None] = field(default=_no_address)
-    """Address that a reserved (named) address of the cloud stands for."""
+    """Lookup of a reserved address of the cloud by name."""
     certificate_named: Callable[[str, str, str], Certificate | None] = field(
         default=_no_certificate
     )
-    """Certificate of a name in Certificate Manager, for a host name and an address."""
+    """Lookup of a Certificate Manager certificate by name, host name and address."""
+    wide_certificate_named: Callable[[str, str, str], Certificate | None] = field(
+        default=_no_certificate
+    )
+    """The same for certificates of the scope ALL_REGIONS."""
     google_api: Callable[[str], tuple[str, int] | None] = field(default=_no_google_api)
-    """Where a service of Google's that an extension names is called; None: the twin has none."""
+    """Address of a Google service that an extension names; None if the twin does not have it."""
+    fleet: Fleet | None = None
+    """Its fleet, if this is the config cluster of one."""
     port_of: Callable[[JsonObject, int], tuple[str, int]] = field(default=_own_port)
-    """Where a container port of a pod really listens: (address, port)."""
+    """Actual (address, port) of a container port of a pod."""
 
     @classmethod
     def of(cls, items: Iterable[JsonObject], **lookups: Any) -> "Snapshot":
-        """Return a snapshot of objects that carry their `kind`."""
+        """Return a snapshot of objects with a `kind`."""
         objects: dict[str, dict[Key, JsonObject]] = {}
         for item in items:
             objects.setdefault(item["kind"], {})[key_of(item)] = item
@@ -146,7 +156,7 @@ class Snapshot:
         return grouped
 
     def ready_pods(self, namespace: str, selector: Mapping[str, str]) -> list[JsonObject]:
-        """Return the Ready pods of a namespace that carry every label; none for no labels."""
+        """Return the Ready pods of a namespace that have every label; empty without labels."""
         if not selector:
             return []
         wanted = selector.items()
@@ -162,11 +172,11 @@ class Snapshot:
         return mapping(found["metadata"], "labels") if found else {}
 
     def allows(self, source: tuple[str, str, str], target: tuple[str, str, str, str]) -> bool:
-        """Return whether a reference between namespaces is granted; within one it always is.
+        """Return whether a reference is granted; within a namespace it always is.
 
         Args:
-            source: (group, kind, namespace) that refers.
-            target: (group, kind, namespace, name) referred to.
+            source: (group, kind, namespace) of the referring object.
+            target: (group, kind, namespace, name) of the referenced object.
         """
         group, kind, namespace, name = target
         if source[2] == namespace:

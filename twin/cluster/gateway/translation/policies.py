@@ -1,21 +1,27 @@
-"""What HealthCheckPolicy and GCPBackendPolicy say about a backend, and what holds without them."""
+"""Policies of backends, with their defaults."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
 from twin.cluster.gateway.translation.conditions import Condition, StatusUpdate
+from twin.cluster.gateway.translation.fleet import IMPORT_GROUP, IMPORT_KIND
 from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.objects import (
     POOL_GROUP,
     JsonObject,
     Key,
     Snapshot,
+    items,
     key_of,
     mapping,
 )
 from twin.world.rules import all_rules
 
-_TARGET_KINDS = {("", "Service"), (POOL_GROUP, "InferencePool")}
+_TARGET_KINDS = {
+    ("", "Service"),
+    (POOL_GROUP, "InferencePool"),
+    (IMPORT_GROUP, IMPORT_KIND),
+}
 _CHECK_FIELDS = {
     "HTTP": "httpHealthCheck",
     "HTTPS": "httpsHealthCheck",
@@ -27,7 +33,7 @@ _NOT_ENFORCED = ("securityPolicy", "iap", "maxRatePerEndpoint", "customMetrics")
 
 
 def default_health_check() -> HealthCheck:
-    """Return the check of a backend that no HealthCheckPolicy names."""
+    """Return the health check of a backend without a HealthCheckPolicy."""
     rules = all_rules()
     return HealthCheck(
         kind="HTTP",
@@ -49,7 +55,7 @@ def _target_of(policy: JsonObject) -> tuple[str, str, str]:
 
 
 def reached_from_afar(policies: Iterable[JsonObject]) -> set[Key]:
-    """Return the Gateways that a GCPGatewayPolicy opens to clients of other regions."""
+    """Return the Gateways with global access through a GCPGatewayPolicy."""
     return {
         (policy["metadata"]["namespace"], _target_of(policy)[2])
         for policy in policies
@@ -60,7 +66,7 @@ def reached_from_afar(policies: Iterable[JsonObject]) -> set[Key]:
 def policy_for(
     snapshot: Snapshot, policy_kind: str, namespace: str, group: str, kind: str, name: str
 ) -> JsonObject | None:
-    """Return the policy that holds for a target: the oldest of its namespace that names it."""
+    """Return the effective policy of a target: the oldest in its namespace that names it."""
     found = [
         policy
         for policy in snapshot.all(policy_kind)
@@ -73,7 +79,7 @@ def policy_for(
 def health_check_of(
     snapshot: Snapshot, namespace: str, group: str, kind: str, name: str
 ) -> HealthCheck:
-    """Return how the endpoints of a Service or an InferencePool are probed."""
+    """Return the health check of a Service or an InferencePool."""
     policy = policy_for(snapshot, "HealthCheckPolicy", namespace, group, kind, name)
     check = default_health_check()
     if policy is None:
@@ -98,7 +104,7 @@ def health_check_of(
 
 
 def timeout_of(snapshot: Snapshot, namespace: str, group: str, kind: str, name: str) -> int:
-    """Return how many seconds a Service or an InferencePool has to answer a request."""
+    """Return the request timeout of a Service or an InferencePool, in seconds."""
     policy = policy_for(snapshot, "GCPBackendPolicy", namespace, group, kind, name)
     spec: JsonObject = mapping(policy["spec"], "default") if policy else {}
     return int(spec.get("timeoutSec", all_rules()["gateway.timeout.default"].value))
@@ -111,7 +117,7 @@ def policy_statuses(
 
     Args:
         snapshot: the cluster's objects.
-        attached: (group, kind, namespace, name) of backends that some gateway uses.
+        attached: (group, kind, namespace, name) of the backends of any gateway.
     """
     updates: list[StatusUpdate] = []
     for policy_kind in ("HealthCheckPolicy", "GCPBackendPolicy"):
@@ -132,7 +138,8 @@ def _attachment(
     group, kind, name = _target_of(policy)
     what = f"{kind} {namespace}/{name}"
     if (group, kind) not in _TARGET_KINDS:
-        message = f"targetRef: must be a Service or an InferencePool, got {group}/{kind}"
+        kinds = "a Service, an InferencePool or an imported one"
+        message = f"targetRef: must be {kinds}, got {group}/{kind}"
         return Condition("Attached", False, "Invalid", message)
     if snapshot.get(kind, namespace, name) is None:
         return Condition("Attached", False, "TargetNotFound", f"{what} does not exist")
@@ -142,6 +149,21 @@ def _attachment(
         return Condition("Attached", False, "Conflicted", message)
     if (group, kind, namespace, name) not in attached:
         return Condition("Attached", False, "Pending", f"no Gateway routes to {what}")
-    ignored = [key for key in _NOT_ENFORCED if key in mapping(policy["spec"], "default")]
+    given = mapping(policy["spec"], "default")
+    enforced = {"customMetrics"} if kind == IMPORT_KIND else set[str]()
+    ignored = [key for key in _NOT_ENFORCED if key in given and key not in enforced]
     note = f"; the twin does not enforce {', '.join(ignored)}" if ignored else ""
     return Condition("Attached", True, "Attached", f"attached to {what}{note}")
+
+
+def target_of(snapshot: Snapshot, namespace: str, name: str) -> tuple[str, int] | None:
+    """Return metric and target percentage of the balance of an imported pool, if it has any."""
+    policy = policy_for(snapshot, "GCPBackendPolicy", namespace, IMPORT_GROUP, IMPORT_KIND, name)
+    given = mapping(policy["spec"], "default") if policy else {}
+    if given.get("balancingMode") != "CUSTOM_METRICS":
+        return None
+    for metric in items(given, "customMetrics"):
+        if not metric["dryRun"]:
+            exported = str(metric["name"]).removeprefix("gke.named_metrics.")
+            return exported, int(metric.get("maxUtilizationPercent", 80))
+    return None

@@ -1,4 +1,4 @@
-"""HTTPRoutes translated: what each rule does on the listeners it is attached to."""
+"""Translation of HTTPRoutes: the effect of each rule on its listeners."""
 
 from dataclasses import dataclass, replace
 
@@ -13,18 +13,18 @@ _ANYTHING: JsonObject = {}
 
 @dataclass(frozen=True)
 class RouteResult:
-    """An HTTPRoute in the gateway's terms."""
+    """The routes of an HTTPRoute."""
 
     routes: tuple[Route, ...]
-    """One for each match of each rule; empty where the HTTPRoute is refused."""
+    """One per match of each rule; empty if the HTTPRoute is rejected."""
     refused: Problem | None = None
-    """Why the HTTPRoute as a whole is not accepted."""
+    """Error for which the whole HTTPRoute is not accepted."""
     unresolved: Problem | None = None
-    """The first backend reference that does not resolve."""
+    """Error of the first backend reference that does not resolve."""
 
 
 def translate_route(obj: JsonObject, backends: BackendIndex) -> RouteResult:
-    """Return the routes of an HTTPRoute, and what is wrong with it."""
+    """Return the routes of an HTTPRoute, and its errors."""
     unresolved: list[Problem] = []
     routes: list[Route] = []
     try:
@@ -92,16 +92,16 @@ def _target(ref: JsonObject, backend: Backend | None, where: str) -> Target:
 
 
 def _timeout(rule: JsonObject, resolved: list[Backend | None], where: str) -> float:
-    """Return how long an answer may take, in seconds.
+    """Return the response timeout in seconds.
 
-    On Google's load balancer the time-out belongs to the backend service. Envoy has one for a
-    route: where a rule splits over backends, the longest of theirs holds.
+    On Google's load balancer, the timeout belongs to the backend service. Envoy has one per route,
+    so a rule with several backends uses the longest of their timeouts.
     """
     asked: JsonObject = mapping(rule, "timeouts")
     known = [backend for backend in resolved if backend is not None]
     if asked and any(backend.picker for backend in known):
         text = (
-            f"{where}.timeouts: must be absent where a backend is an InferencePool, "
+            f"{where}.timeouts: must be absent when a backend is an InferencePool, "
             f"got {asked}; set timeoutSec in its GCPBackendPolicy"
         )
         raise Problem("UnsupportedValue", text)

@@ -1,4 +1,4 @@
-"""Rules of HTTPRoutes read: matches, filters, and which of two routes goes first."""
+"""HTTPRoute rules: matches, filters, precedence."""
 
 import re
 from typing import Any
@@ -47,7 +47,7 @@ def match_of(item: JsonObject, where: str) -> Match:
     """Return one entry of `matches`.
 
     Raises:
-        Problem: it asks for what GKE's gateway classes do not have.
+        Problem: GKE's gateway classes do not support the match.
     """
     path: JsonObject = mapping(item, "path")
     kind, value = path.get("type", "PathPrefix"), path.get("value", "/")
@@ -55,7 +55,7 @@ def match_of(item: JsonObject, where: str) -> Match:
         raise _unsupported(f"{where}.path.type", "Exact or PathPrefix", kind)
     headers: list[JsonObject] = items(item, "headers")
     query: list[JsonObject] = items(item, "queryParams")
-    # repeated names: only the first entry counts, as the Gateway API says
+    # for repeated names, only the first entry counts, as the Gateway API requires
     by_name = {h["name"].lower(): h for h in reversed(headers)}
     return Match(
         path=value,
@@ -71,7 +71,7 @@ def match_of(item: JsonObject, where: str) -> Match:
 
 
 def precedence(route: Route, created: str) -> tuple[Any, ...]:
-    """Return a sort key: the route that the Gateway API prefers comes first."""
+    """Return a sort key that orders routes by Gateway API precedence."""
     match = route.match
     namespace, name, rule, position = route.name.rsplit("/", 3)
     return (
@@ -89,7 +89,7 @@ def precedence(route: Route, created: str) -> tuple[Any, ...]:
 
 
 def header_change(filters: list[JsonObject], kind: str, field: str) -> HeaderChange:
-    """Return what the filters of a kind do to headers."""
+    """Return the header changes of a kind of filter."""
     change = HeaderChange()
     for item in filters:
         if item["type"] != kind:
@@ -104,7 +104,7 @@ def header_change(filters: list[JsonObject], kind: str, field: str) -> HeaderCha
 
 
 def header_changes(filters: list[JsonObject]) -> tuple[HeaderChange, HeaderChange]:
-    """Return what filters do to the headers of requests and of responses."""
+    """Return the filters' changes to request and response headers."""
     return (
         header_change(filters, "RequestHeaderModifier", "requestHeaderModifier"),
         header_change(filters, "ResponseHeaderModifier", "responseHeaderModifier"),
@@ -112,10 +112,10 @@ def header_changes(filters: list[JsonObject]) -> tuple[HeaderChange, HeaderChang
 
 
 def check_filters(filters: list[JsonObject], allowed: frozenset[str], where: str) -> None:
-    """Refuse filters that GKE's gateway classes do not have.
+    """Reject filters that GKE's gateway classes do not support.
 
     Raises:
-        Problem: with the kinds there are.
+        Problem: a filter is not supported; the message lists the supported kinds.
     """
     for item in filters:
         if item["type"] not in allowed:
@@ -155,7 +155,7 @@ def rewrite_of(filters: list[JsonObject]) -> Rewrite | None:
 
 
 def mirror_percent(spec: JsonObject) -> float:
-    """Return the share of requests a mirror copies, in percent."""
+    """Return the share of requests that a mirror copies, in percent."""
     fraction: JsonObject | None = spec.get("fraction")
     if fraction is not None:
         return 100.0 * fraction["numerator"] / fraction.get("denominator", 100)

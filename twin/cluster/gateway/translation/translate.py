@@ -1,9 +1,10 @@
-"""Kubernetes objects to what gateways shall do and what users are told: pure."""
+"""Translation of a snapshot to gateway models and statuses. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twin.cluster.gateway.translation.attachment import Attachment, attach, parent_refs
+from twin.cluster.gateway.translation.authorization import authorize
 from twin.cluster.gateway.translation.backends import pool_conditions
 from twin.cluster.gateway.translation.conditions import (
     Condition,
@@ -41,16 +42,16 @@ TargetKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Translation:
-    """What follows from a snapshot."""
+    """The result of a translation."""
 
     gateways: dict[Key, GatewayModel]
     """Gateways that can be programmed."""
     statuses: list[StatusUpdate]
-    """Of every object but the Gateways' `Programmed`, which Envoy decides."""
+    """Status of every object, except the Gateways' `Programmed`, which depends on Envoy."""
 
 
 def translate(snapshot: Snapshot) -> Translation:
-    """Return what every Gateway of GKE's classes shall do, and the status of every object."""
+    """Return the models of all Gateways of GKE's classes, and the status of every object."""
     gateways = {key_of(obj): read_gateway(snapshot, obj) for obj in _served(snapshot)}
     _refuse_taken_ports(gateways)
     statuses = [
@@ -72,6 +73,7 @@ def translate(snapshot: Snapshot) -> Translation:
     statuses += [gateway_status(gateway) for gateway in gateways.values()]
     statuses += _pool_statuses(snapshot, pool_parents)
     statuses += policy_statuses(snapshot, targets)
+    statuses += authorize(snapshot, gateways)
     statuses += extension_statuses(snapshot, set(gateways), problems)
     models = {k: model_of(k, g) for k, g in gateways.items() if g.refused is None}
     return Translation(models, statuses)
@@ -91,7 +93,7 @@ def _served(snapshot: Snapshot) -> list[JsonObject]:
 
 
 def _refuse_taken_ports(gateways: Mapping[Key, GatewayParts]) -> None:
-    """Give an address and port to the oldest Gateway that asks for it."""
+    """Assign an address and port to the oldest Gateway that requests it."""
     taken: dict[tuple[str, int], Key] = {}
     for key, gateway in gateways.items():
         if gateway.refused is not None:

@@ -1,7 +1,7 @@
-"""One request and its answer, as a load balancer shows them to Model Armor.
+"""A request and its response, as a load balancer sends them to Model Armor.
 
-A prompt is held until it was looked at. An answer is held as a whole, and a stream of events in
-windows: what is clean goes on, and a match ends it (rule modelarmor.stream).
+A prompt is held until it is inspected. A response is held as a whole, and an event stream in
+windows: clean windows pass, and a match ends the stream (rule modelarmor.stream).
 """
 
 import json
@@ -20,7 +20,7 @@ _DONE: Final = b"data: [DONE]\n\n"
 
 
 class Exchange:
-    """What is known of one request."""
+    """The state of one request."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class Exchange:
         self._ended = False
 
     def answers(self, request: Any) -> Iterator[Any]:
-        """Yield the answers to a message.
+        """Yield the responses to a message.
 
         Raises:
             CloudError: A template does not exist, or the agent may not use it.
@@ -115,7 +115,7 @@ class Exchange:
         yield from messages.body_of("response_body", self._answer, end=ends)
 
     def _window(self, template: Record, *, is_last: bool) -> bytes:
-        """Return the events that go on now: those whose window was found clean."""
+        """Return the events that can pass: those in clean windows."""
         if self._ended:
             self._answer = b""
             return b""
@@ -153,7 +153,7 @@ def _settings(metadata: dict[str, str]) -> list[dict[str, str]]:
 
 
 def _chosen(settings: list[dict[str, str]], model: str) -> dict[str, str]:
-    """Return the entry of a model, or that of `default`; an empty one where there is neither."""
+    """Return the entry of a model or `default`; empty if there is neither."""
     by_model = {one.get("model", ""): one for one in settings}
     return by_model.get(model) or by_model.get("default") or {}
 
@@ -167,7 +167,7 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield texts: strings, the texts of parts, and those of lists of either."""
+    """Yield texts from strings, parts, and lists of these."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -197,7 +197,7 @@ def _event_text(event: bytes) -> str:
 
 
 def _error(code: int, message: str) -> bytes:
-    """Return the body of a refusal (rule modelarmor.refusal)."""
+    """Return the body for a blocked request (rule modelarmor.refusal)."""
     status = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED"}.get(code, "FAILED_PRECONDITION")
     return json.dumps({"error": {"code": code, "message": message, "status": status}}).encode()
 

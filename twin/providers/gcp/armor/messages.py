@@ -1,11 +1,11 @@
-"""What the stand-in reads from messages of Envoy's external processing, and what it answers."""
+"""Reading and writing of Envoy external processing messages for the stand-in."""
 
 from typing import Any, Final
 
 from twin.wire.ext_proc import Response
 
 _PIECE: Final = 60_000
-"""Bytes of a body in one message: the load balancer takes 128 KB."""
+"""Maximum bytes of a body in one message; the load balancer accepts 128 KB."""
 
 
 def headers_of(part: Any) -> dict[str, str]:
@@ -14,7 +14,7 @@ def headers_of(part: Any) -> dict[str, str]:
 
 
 def metadata_of(request: Any) -> dict[str, str]:
-    """Return the metadata of the extension that calls."""
+    """Return the metadata of the calling extension."""
     found: dict[str, str] = {}
     for entry in request.metadata_context.filter_metadata:
         found |= {key: str(value) for key, value in dict(entry.value).items()}
@@ -22,7 +22,7 @@ def metadata_of(request: Any) -> dict[str, str]:
 
 
 def go_on(event: str, *, drops_length: bool = False) -> Any:
-    """Return the answer that lets headers or trailers pass."""
+    """Return the response that lets headers or trailers pass."""
     answer = Response()
     part = getattr(answer, event)
     part.SetInParent()
@@ -34,7 +34,7 @@ def go_on(event: str, *, drops_length: bool = False) -> Any:
 
 
 def body_of(event: str, body: bytes, *, end: bool) -> list[Any]:
-    """Return the answers that send a body on, in pieces."""
+    """Return the responses that pass a body on, in chunks."""
     pieces = [body[at : at + _PIECE] for at in range(0, len(body), _PIECE)] or [b""]
     answers: list[Any] = []
     for at, piece in enumerate(pieces):
@@ -47,7 +47,7 @@ def body_of(event: str, body: bytes, *, end: bool) -> list[Any]:
 
 
 def refuse(code: int, body: bytes) -> Any:
-    """Return an answer to the client that ends the request."""
+    """Return an immediate response, which ends the request."""
     answer = Response()
     answer.immediate_response.status.code = code
     answer.immediate_response.body = body

@@ -1,7 +1,7 @@
 """The stand-in for Model Armor as a process: Envoy's external processing, and its REST methods.
 
 `python -m twin.providers.gcp.armor.server ROOT GRPC_PORT HTTP_PORT` serves; `endpoint` starts it on
-first use. It keeps nothing: templates are those of the twin's cloud, and no text is written down.
+first use. It is stateless: templates are those of the twin's cloud, and no text is stored.
 """
 
 import http.server
@@ -45,21 +45,21 @@ _CODES: Final = {
 
 
 def endpoint(paths: TwinPaths) -> tuple[str, int]:
-    """Return where load balancers call it, started if it does not run.
+    """Return its address for load balancers, after starting it if needed.
 
     Raises:
-        processes.ProcessError: it did not start.
+        processes.ProcessError: the server did not start.
     """
     return _LOOPBACK, _ports(paths)[0]
 
 
 def rest_url(paths: TwinPaths) -> str:
-    """Return the URL of its REST methods, started if it does not run."""
+    """Return the URL of its REST methods, after starting it if needed."""
     return f"http://{_LOOPBACK}:{_ports(paths)[1]}"
 
 
 def repair(paths: TwinPaths) -> None:
-    """Start it again, on its ports, where it ran once and ended."""
+    """Restart it on its ports if it ran before and ended."""
     if _saved(paths) is not None:
         _ports(paths)
 
@@ -92,7 +92,7 @@ def _answers(port: int) -> bool:
 
 
 def answer(store: Store, path: str, body: bytes) -> tuple[int, Json]:
-    """Return status and body of the answer to one REST call."""
+    """Return status and body of the response to a REST call."""
     match = _METHOD.fullmatch(path.partition("?")[0])
     try:
         if match is None:
@@ -154,7 +154,7 @@ class Callout:
 
 
 def serve(paths: TwinPaths, grpc_port: int) -> Any:
-    """Return the gRPC server, started."""
+    """Return the started gRPC server."""
     callout = Callout(Store(paths.cloud_db))
     server = grpc.server(ThreadPoolExecutor(_STREAMS))
     handler = grpc.stream_stream_rpc_method_handler(

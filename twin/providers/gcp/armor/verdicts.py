@@ -1,8 +1,8 @@
-"""What Model Armor would say about a text: the filters of a template, and small detectors.
+"""Model Armor's verdicts on texts: the filters of a template, and simple detectors.
 
-The form is that of `sanitizeUserPrompt` and `sanitizeModelResponse` (docs.cloud.google.com/
+The format is that of `sanitizeUserPrompt` and `sanitizeModelResponse` (docs.cloud.google.com/
 model-armor/reference/rest/v1/projects.locations.templates). The detectors are the twin's own (rule
-modelarmor.filters): they find plain cases, and nothing of harmful content.
+modelarmor.filters). They detect obvious cases, but no harmful content.
 """
 
 import re
@@ -35,7 +35,7 @@ def template_of(store: Store, name: str) -> Record:
     """Return a template by its full name.
 
     Raises:
-        CloudError: There is none.
+        CloudError: The template does not exist.
     """
     found = store.get(TEMPLATE, name)
     if found is None or found.status == "deleting":
@@ -44,7 +44,7 @@ def template_of(store: Store, name: str) -> Record:
 
 
 def check_callable(store: Store, name: str) -> None:
-    """Check that Google's agent for load balancers may use a template (rule modelarmor.agent).
+    """Check that Google's service agent may use a template (rule modelarmor.agent).
 
     Raises:
         CloudError: One of its roles is missing.
@@ -65,9 +65,9 @@ def sanitize(template: Record, text: str, *, is_prompt: bool) -> Json:
     """Return the sanitization result of a text.
 
     Args:
-        template: With the filters.
-        text: What is looked at.
-        is_prompt: Whether it is a prompt: injections are looked for in prompts alone.
+        template: Template with the filters.
+        text: Text to inspect.
+        is_prompt: Whether it is a prompt; only prompts are inspected for injections.
     """
     filters: Json = as_object(template.inputs.get("filterConfig")) or {}
     found: Json = {}
@@ -102,14 +102,14 @@ def sanitize(template: Record, text: str, *, is_prompt: bool) -> Json:
 
 
 def is_blocked(template: Record, result: Json) -> bool:
-    """Return whether a load balancer refuses a text with this result."""
+    """Return whether a load balancer blocks a text with this result."""
     metadata = as_object(template.inputs.get("templateMetadata")) or {}
     inspects = metadata.get("enforcementType") == "INSPECT_ONLY"
     return result["filterMatchState"] == _MATCH and not inspects
 
 
 def refusal(template: Record, *, is_prompt: bool) -> tuple[int, str]:
-    """Return status and message of a refusal: those of the template, or Google's."""
+    """Return status and message for a blocked text: the template's, or Google's."""
     metadata = as_object(template.inputs.get("templateMetadata")) or {}
     part = "PromptSafety" if is_prompt else "LlmResponseSafety"
     code, message = all_rules()["modelarmor.refusal"].value

@@ -1,1 +1,1 @@
-"""What Google's provider checks, defaults and compares before it asks the API."""
+"""Checks, defaults and comparisons of Google's provider before it calls the API."""

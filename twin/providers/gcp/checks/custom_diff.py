@@ -9,7 +9,7 @@ from twin.wire.property_values import Json, as_list, get_path, is_unknown
 
 
 def extra_replacements(known: Resource, old: Json, new: Json) -> list[str]:
-    """Return the paths whose change replaces the resource although the schema alone would not."""
+    """Return the paths whose change replaces the resource, beyond what the schema states."""
     check = _CHECKS.get(known.kind)
     return [] if check is None else list(check(old, new))
 

@@ -1,6 +1,6 @@
-"""Rules that the real provider has in code, not in its schema (`custom_rules` of the data).
+"""Rules that the real provider implements in code, not in its schema (`custom_rules` of the data).
 
-Each function checks one resource type as a plan or a create would, on inputs in Pulumi names.
+Each function checks one resource type like a plan or a create, with inputs in Pulumi names.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ def _cluster(inputs: Json) -> Iterator[Failure]:
     if inputs.get("enableAutopilot") is not True and not inputs.get("nodePools"):
         has_count = inputs.get("initialNodeCount") is not None
         if not has_count:
-            yield Failure("initialNodeCount", "is required where nodePools are not given")
+            yield Failure("initialNodeCount", "is required when nodePools are not given")
 
 
 def _surge(where: str, value: Any) -> Iterator[Failure]:
@@ -160,7 +160,7 @@ def _router_nat(inputs: Json) -> Iterator[Failure]:
     kept = as_list(inputs.get("natIps")) or []
     for item in as_list(inputs.get("drainNatIps")) or []:
         if item in kept:
-            yield Failure("drainNatIps", f"{item} still stands in natIps")
+            yield Failure("drainNatIps", f"{item} is still in natIps")
 
 
 def _security_policy(inputs: Json) -> Iterator[Failure]:
@@ -205,7 +205,7 @@ def _channel(inputs: Json) -> Iterator[Failure]:
     labels = as_object(inputs.get("labels")) or {}
     for key in as_object(inputs.get("sensitiveLabels")) or {}:
         if renamed.get(key, key) in labels:
-            yield Failure(f"sensitiveLabels.{key}", "stands in labels too")
+            yield Failure(f"sensitiveLabels.{key}", "is also in labels")
 
 
 def _bucket_object(inputs: Json) -> Iterator[Failure]:
@@ -213,7 +213,7 @@ def _bucket_object(inputs: Json) -> Iterator[Failure]:
     contexts = as_object(inputs.get("contexts")) or {}
     for where, custom in _objects(contexts, "customs"):
         if custom.get("key") in seen:
-            yield Failure(f"contexts.{where}.key", f"{custom.get('key')} stands there twice")
+            yield Failure(f"contexts.{where}.key", f"{custom.get('key')} is listed twice")
         seen.add(custom.get("key"))
 
 

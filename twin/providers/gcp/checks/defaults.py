@@ -1,4 +1,4 @@
-"""Fills inputs in as the provider does: defaults of the schema, a name, labels."""
+"""Default values like the provider's: schema defaults, a name, labels."""
 
 import hashlib
 from collections.abc import Callable
@@ -9,25 +9,25 @@ from twin.wire.property_values import Json, as_list, as_object, is_unknown
 
 ATTRIBUTION_LABEL = ("goog-pulumi-provisioned", "true")
 LIST = "__defaults"
-"""Key under which inputs list the properties that the provider filled in."""
+"""Input key that lists the properties that the provider set by default."""
 _MAX_NAMES = 10_000
 
 
 def fill_in(
     known: Resource, inputs: Json, old: Json | None = None, named: str | None = None
 ) -> Json:
-    """Return the inputs with the schema's defaults, also inside the blocks that are given.
+    """Return the inputs with the schema's defaults, including in the given blocks.
 
     As in the official provider (pulumi-terraform-bridge, pkg/tfbridge/schema.go, `applyDefaults`,
-    read 2026-11-22): no default of a deprecated property, none beside a property that conflicts
-    with it, and none that is false, zero or empty; each block lists what was filled in, and a value
-    that was filled in before stays.
+    read 2026-11-22), there is no default for a deprecated property, none next to a conflicting
+    property, and none that is false, zero or empty. Each block lists its default values, and an
+    earlier default value is kept.
 
     Args:
         known: the resource type.
-        inputs: what the program wants, without such lists.
-        old: the inputs before, with them; empty for a new resource.
-        named: the property that got a name of its own.
+        inputs: inputs of the program, without such lists.
+        old: previous inputs, with such lists; empty for a new resource.
+        named: property with a generated name.
     """
     filled = _fill(known.root, inputs, inputs, old or {})
     if named is not None:
@@ -36,7 +36,7 @@ def fill_in(
 
 
 def with_every_default(field: Field, value: Json, top: Json | None = None) -> Json:
-    """Return values with all defaults of the schema, as a plan computes outputs from inputs."""
+    """Return values with all schema defaults, like a plan that computes outputs from inputs."""
     whole = value if top is None else top
     filled: Json = {}
     for key, item in value.items():
@@ -59,7 +59,7 @@ def _with_every_default(field: Field, value: Any, top: Json) -> Any:
 
 
 def without_lists(value: Any) -> Any:
-    """Return a value without the lists of what was filled in, at any depth."""
+    """Return a value without the lists of default values, at any depth."""
     items, mapping = as_list(value), as_object(value)
     if items is not None:
         return [without_lists(item) for item in items]
@@ -69,7 +69,7 @@ def without_lists(value: Any) -> Any:
 
 
 def with_lists(value: Any, pattern: Any) -> Any:
-    """Return a value with the lists of what was filled in that another one has there."""
+    """Return a value with the lists of default values from another value."""
     items, mapping = as_list(value), as_object(value)
     others, other = as_list(pattern), as_object(pattern)
     if items is not None and others is not None:
@@ -106,7 +106,7 @@ def _has_default(child: Field) -> bool:
 
 
 def _has_default_rival(parent: Field, child: Field) -> bool:
-    """Return whether a property that excludes this one has a default itself."""
+    """Return whether a conflicting property has a default."""
     for path in (*child.conflicts_with, *child.exactly_one_of):
         rival = parent.by_source_name.get(path.rpartition(".")[2])
         if path != child.path and rival is not None and rival.default is not None:
@@ -115,7 +115,7 @@ def _has_default_rival(parent: Field, child: Field) -> bool:
 
 
 def _default(child: Field, key: str, old: Json) -> Any:
-    """Return what fills a property in: what did before, or what the schema says."""
+    """Return the default of a property: the previous one, or the schema's."""
     if old.get(key) is not None and key in (as_list(old.get(LIST, [key])) or []):
         return old[key]
     is_zero = child.default in (False, 0, "")
@@ -157,10 +157,10 @@ def _has_rival(parent: Field, child: Field, value: Json, top: Json) -> bool:
 
 
 def autonamed(auto: Autoname, logical_name: str, urn: str, is_taken: Callable[[str], bool]) -> str:
-    """Return a name for a resource whose user gave none.
+    """Return a name for a resource that the user did not name.
 
     The official provider adds random digits. Here they come from the URN, so that two previews of
-    one program agree; a name in use (the old object of a replacement) is passed over.
+    one program agree. A name in use (the old object of a replacement) is skipped.
     """
     stem = logical_name.lower() if auto.lowercase else logical_name
     stem = stem[: auto.max_len - auto.random_len - len(auto.separator)] + auto.separator
@@ -188,7 +188,7 @@ def planned_labels(known: Resource, inputs: Json, old: Json, settings: Json) -> 
         known: the resource type.
         inputs: checked inputs.
         old: outputs before, empty on create.
-        settings: of the provider: `defaultLabels`, `addPulumiAttributionLabel`.
+        settings: settings of the provider: `defaultLabels`, `addPulumiAttributionLabel`.
     """
     outputs: Json = {}
     if "effectiveAnnotations" in known.fields:

@@ -1,8 +1,8 @@
-"""Compares what is wanted with what is there, and says what replaces the resource.
+"""Comparison of desired and current state, including what replaces the resource.
 
-The rules (`common_rules` of the data): a property left out makes no difference where the provider
-computes it; `force_new` on a block applies when it is added or removed, inside it the inner fields
-decide; on a list of plain values it applies to the elements.
+The rules (`common_rules` of the data): an omitted property is no difference if the provider
+computes it. `force_new` on a block applies when the block is added or removed; within the block,
+the inner fields decide. On a list of plain values, it applies to the elements.
 """
 
 import json
@@ -24,18 +24,18 @@ class Change:
     """One property that differs."""
 
     path: str
-    """As a Pulumi user writes it, such as `nodeConfig.taints[0].effect`."""
+    """Path in Pulumi names, such as `nodeConfig.taints[0].effect`."""
     kind: Kind
     replaces: bool
 
 
 def changes(known: Resource, old: Json, new: Json, ignored: tuple[str, ...] = ()) -> list[Change]:
-    """Return what differs between a resource's outputs and new inputs.
+    """Return the differences between a resource's outputs and new inputs.
 
     Args:
         known: the resource type.
-        old: outputs of the resource as it is.
-        new: checked inputs; values may be unknown.
+        old: current outputs of the resource.
+        new: checked inputs; values can be unknown.
         ignored: paths under `ignore_changes`.
     """
     found = list(_object("", known.root, old, new))
@@ -50,7 +50,7 @@ def changes(known: Resource, old: Json, new: Json, ignored: tuple[str, ...] = ()
 
 
 def has_explicit_name(known: Resource, logical_name: str, inputs: Json) -> bool:
-    """Say whether the user chose the name, so that old and new cannot exist at once."""
+    """Return whether the user chose the name, so that old and new cannot exist at once."""
     if known.autoname is None:
         return False
     name = inputs.get(known.autoname.field)
@@ -114,7 +114,7 @@ def _left_out(where: str, field: Field, old: Any) -> Iterator[Change]:
 
 
 def _has_forced_value(field: Field, value: Any) -> bool:
-    """Say whether a block that goes takes a value with it that cannot change."""
+    """Return whether removing a block removes an immutable value."""
     items, mapping = as_list(value), as_object(value)
     if field.kind in ("list", "set") and items is not None and field.items is not None:
         return any(_has_forced_value(field.items, item) for item in items)
@@ -159,7 +159,7 @@ def _list(where: str, field: Field, old: list[Any], new: list[Any]) -> Iterator[
 
 
 def _paired(element: Field, old: list[Any], new: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Put the elements that two sets share at the front of both."""
+    """Move the common elements of two sets to the front of both."""
     rest, same_old, same_new, other = list(old), list[Any](), list[Any](), list[Any]()
     for item in new:
         match = next((o for o in rest if not list(_value("", element, o, item))), None)
@@ -191,5 +191,5 @@ def _map(where: str, field: Field, old: Json, new: Json) -> Iterator[Change]:
 
 
 def _is_zero(value: Any) -> bool:
-    """Say whether a value is the one a property has that nobody set."""
+    """Return whether a value is the default of an unset property."""
     return value is None or value == "" or value is False or value == 0 or value in ([], {})

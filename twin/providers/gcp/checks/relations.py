@@ -1,7 +1,7 @@
 """Rules between properties: conflicts_with, exactly_one_of, at_least_one_of, required_with.
 
-A property that is given counts whatever its value (false too). An unknown value cannot conflict, is
-tolerated by exactly_one_of, and satisfies at_least_one_of (helper/schema of the provider's SDK).
+A given property counts whatever its value, even false. An unknown value cannot conflict, is allowed
+by exactly_one_of, and satisfies at_least_one_of (helper/schema of the provider's SDK).
 """
 
 from collections.abc import Iterator

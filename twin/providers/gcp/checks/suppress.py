@@ -1,4 +1,4 @@
-"""Differences that mean nothing to Google, by the names the provider's source gives them."""
+"""Insignificant differences, by their names in the provider's source."""
 
 import ipaddress
 import json
@@ -16,7 +16,7 @@ _EMPTY_OR = re.compile(r"^tpgresource\.EmptyOrDefaultStringSuppress\((?P<default
 
 
 def is_same(field: Field, old: Any, new: Any) -> bool:
-    """Say whether two values of a field are one to Google."""
+    """Return whether two values of a field are equivalent for Google."""
     if old == new:
         return True
     if isinstance(old, bool) or isinstance(new, bool):

@@ -1,4 +1,4 @@
-"""Checks the inputs of a resource against everything known about its type.
+"""Validation of a resource's inputs against all known constraints of its type.
 
 `python -m twin.providers.gcp.checks.validate FILE.json` checks a file of
 `[{"type", "name", "inputs"}, …]`.
@@ -41,11 +41,11 @@ _TYPE_WORDS = {
 
 
 def validate_inputs(token: str, inputs: Json) -> list[Failure]:
-    """Return everything wrong with the inputs of a resource, empty where they are right.
+    """Return all errors in the inputs of a resource; empty if they are valid.
 
     Args:
-        token: the type, such as `gcp:container/cluster:Cluster`.
-        inputs: as a Pulumi program writes them (camelCase); values may be unknown or secret.
+        token: type token, such as `gcp:container/cluster:Cluster`.
+        inputs: inputs in camelCase, as in a Pulumi program; values can be unknown or secret.
     """
     known = resource(token)
     if known is None:
@@ -59,7 +59,7 @@ def validate_inputs(token: str, inputs: Json) -> list[Failure]:
 
 
 def add_when_needed(known: Resource, inputs: Json) -> None:
-    """Load what only the SDK knows of a type, where inputs use a name the data lacks."""
+    """Load a type's properties from the SDK if the inputs use a name that is not in the data."""
     if known.sdk_only and _uses_unknown_name(known.root, inputs):
         add_sdk_only(known.token)
 
@@ -162,7 +162,7 @@ def _has_type(kind: str, value: Any) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Check a file of resources: one line for each failure, and 1 where there is one."""
+    """Check a file of resources; print one line per failure, and return 1 if there are any."""
     content: list[Json] = json.loads(Path(arguments[0]).read_text())
     count = 0
     for entry in content:

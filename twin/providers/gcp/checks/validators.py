@@ -1,4 +1,4 @@
-"""Rules on one value: enum, bounds, lengths, patterns, and the validators that have a name."""
+"""Rules for single values: enum, bounds, lengths, patterns, and named validators."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "ns": 1e-
 
 
 def value_problems(field: Field, value: Any) -> list[str]:
-    """Return what is wrong with a known value of the right type; empty where nothing is."""
+    """Return the error of a known value of the right type; empty if it is valid."""
     rules = field.rules
     if not rules or (value == "" and rules.get("or_empty")):
         return []
@@ -159,7 +159,7 @@ def _duration(value: Any, _rules: Json, _args: list[int]) -> str | None:
 
 
 def duration_seconds(text: Any) -> float:
-    """Return the seconds of a Go duration such as `1h30m`; 0 for text that is none."""
+    """Return the seconds of a Go duration such as `1h30m`; 0 for other text."""
     found = re.findall(r"([\d.]+)(ms|us|ns|h|m|s)", str(text))
     return sum(float(number) * _SECONDS[unit] for number, unit in found)
 

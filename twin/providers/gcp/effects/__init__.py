@@ -1,10 +1,11 @@
-"""What a resource starts for real when the twin creates it."""
+"""Effects: what actually starts when the twin creates a resource."""
 
 from twin.providers.gcp.effects.address import AddressEffect
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.effects.bucket import BucketEffect, BucketObjectEffect
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.effects.filestore import FilestoreEffect
+from twin.providers.gcp.effects.lustre import LustreEffect, PeeringEffect
 from twin.providers.gcp.effects.node_pool import NodePoolEffect
 from twin.providers.gcp.effects.pubsub import MemberEffect, SubscriptionEffect, TopicEffect
 from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
@@ -19,6 +20,7 @@ _EFFECTS: dict[str, Effect] = {
     "container/cluster": ClusterEffect(),
     "container/nodePool": NodePoolEffect(),
     "filestore/instance": FilestoreEffect(),
+    "lustre/instance": LustreEffect(),
     "memorystore/instance": ValkeyEffect(),
     "networkconnectivity/serviceConnectionPolicy": PolicyEffect(),
     "pubsub/subscription": SubscriptionEffect(),
@@ -27,6 +29,7 @@ _EFFECTS: dict[str, Effect] = {
     "pubsub/topicIAMMember": MemberEffect(),
     "secretmanager/secret": SecretEffect(),
     "secretmanager/secretVersion": SecretVersionEffect(),
+    "servicenetworking/connection": PeeringEffect(),
     "storage/bucket": BucketEffect(),
     "storage/bucketObject": BucketObjectEffect(),
 }

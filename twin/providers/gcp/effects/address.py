@@ -1,4 +1,4 @@
-"""Reserved addresses: loopback addresses that the gateway really binds."""
+"""Reserved addresses: loopback addresses that the gateway binds."""
 
 import socket
 
@@ -14,13 +14,13 @@ _WITH_ADDRESSES = ("compute/address", "compute/globalAddress", "memorystore/inst
 
 
 def hold_block(paths: TwinPaths) -> socket.socket:
-    """Take a block of addresses that no other twin on this machine has.
+    """Acquire a block of addresses that no other twin on this machine uses.
 
     Returns:
-        What keeps the block while it is open.
+        A guard that holds the block while it is open.
 
     Raises:
-        twin.host.processes.ProcessError: another twin has the block that holds addresses of this.
+        twin.host.processes.ProcessError: another twin uses the block with this twin's addresses.
     """
     store = Store(paths.cloud_db)
     known = store.fact(_BLOCK)
@@ -34,9 +34,9 @@ def address(world: World, number: int, second: int = 32) -> str:
     """Return the n-th address (from 1) of the twin, inside 127.32.0.0/16.
 
     Args:
-        world: of the twin; its daemon holds the block, which is the third octet.
-        number: which address, from 1.
-        second: replaces the 32, for other kinds of address.
+        world: world of the twin; its daemon holds the block, which is the third octet.
+        number: number of the address, from 1.
+        second: second octet in place of 32, for other kinds of address.
     """
     known = world.store.fact(_BLOCK)
     block = addresses.preferred(world.paths.root) if known is None else int(known)
@@ -45,10 +45,10 @@ def address(world: World, number: int, second: int = 32) -> str:
 
 
 class AddressEffect(Effect):
-    """Gives an address that no other resource of the twin has."""
+    """Allocation of an address that no other resource of the twin has."""
 
     def create(self, world: World, record: Record) -> Json:
-        """Return the address asked for, or the next free one."""
+        """Return the requested address, or the next free one."""
         wanted = record.inputs.get("address")
         if wanted:
             return {"address": wanted}
@@ -62,7 +62,7 @@ class AddressEffect(Effect):
         return {"address": address(world, number)}
 
     def check_delete(self, world: World, record: Record) -> None:
-        """Refuse to free an address that says it is in use."""
+        """Refuse to release an address that is in use."""
         users = record.outputs.get("users")
         if users:
             raise CloudError(

@@ -13,7 +13,7 @@ _MARGIN_SECONDS = 120.0  # of real time, for real processes
 
 @dataclass(frozen=True)
 class World:
-    """What effects and operations work on."""
+    """The context of effects and operations."""
 
     paths: TwinPaths
     store: Store
@@ -26,36 +26,36 @@ class World:
 
 
 def pool_timeout(world: World) -> float:
-    """Return how many seconds the nodes of a pool may take: the provider's limit, and a margin."""
+    """Return the time limit for a pool's nodes, in seconds: the provider's limit and a margin."""
     return world.rules.scaled("cloud.timeout.container/nodePool") + _MARGIN_SECONDS
 
 
 class Effect:
-    """What happens beside the store; by itself nothing.
+    """Changes outside the store; by default none.
 
-    Every method can run again after a crash, so it takes what it finds. Errors are `CloudError`
-    where Google would refuse, and whatever the twin's own parts raise.
+    Every method can run again after a crash, so it must be idempotent. Errors are `CloudError`
+    where Google would reject the call, and the errors of the twin's own parts.
     """
 
     def create(self, world: World, record: Record) -> Json:
-        """Bring the resource into being and return outputs to add."""
+        """Create the resource and return additional outputs."""
         del world, record
         return {}
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:
-        """Bring a change about and return outputs to add; `record` is as it was before."""
+        """Apply a change and return additional outputs; `record` is the previous one."""
         del world, record, outputs
         return {}
 
     def check_delete(self, world: World, record: Record) -> None:
-        """Refuse a deletion that Google would refuse."""
+        """Reject a deletion that Google would reject."""
         del world, record
 
     def delete(self, world: World, record: Record) -> None:
-        """Take the resource out of the world; one that is not there is no error."""
+        """Delete the resource; ignore a missing one."""
         del world, record
 
     def exists(self, world: World, record: Record) -> bool:
-        """Say whether the resource still is there (drift)."""
+        """Return whether the resource still exists (drift)."""
         del world, record
         return True

@@ -8,8 +8,9 @@ from pathlib import Path
 from twin.host.paths import REPOSITORY
 from twin.providers.gcp.effects import gcs, mounted
 from twin.providers.gcp.effects.base import Effect, World
+from twin.providers.gcp.resources.buckets import check_bucket
 from twin.providers.gcp.resources.refusals import check_empty
-from twin.wire.property_values import CloudError, Json, as_object
+from twin.wire.property_values import CloudError, Json, as_object, get_path
 from twin.wire.rpc import SIGNATURE_KEY
 from twin.world.store import Record
 
@@ -22,24 +23,37 @@ class BucketEffect(Effect):
         gcs.create_bucket(world.paths, record.name, record.project)
         return {}
 
+    def update(self, world: World, record: Record, outputs: Json) -> Json:
+        """Check the new settings."""
+        del world, record
+        check_bucket(outputs)
+        return {}
+
     def check_delete(self, world: World, record: Record) -> None:
-        """Refuse while objects are in it, unless `forceDestroy` is set."""
-        if record.outputs.get("forceDestroy") is not True:
+        """Reject the deletion while the bucket has objects, unless `forceDestroy` is set."""
+        is_held = get_path(record.outputs, "retentionPolicy.retentionPeriod") is not None
+        if is_held or record.outputs.get("forceDestroy") is not True:
             objects = sum(1 for _ in gcs.objects(world.paths, record.name))
-            check_empty(record, objects + mounted.count(world.paths, record.name))
+            found = objects + mounted.count(world.paths, record.name)
+            if is_held and found:
+                text = f"Object in {record.name} is subject to bucket's retention policy and cannot"
+                raise CloudError(
+                    403, f"{text} be deleted until it expires.", "retentionPolicyNotMet"
+                )
+            check_empty(record, found)
 
     def delete(self, world: World, record: Record) -> None:
-        """Delete the bucket and what is left in it."""
+        """Delete the bucket and its remaining objects."""
         gcs.delete_bucket(world.paths, record.name)
         mounted.remove(world.paths, record.name)
 
     def exists(self, world: World, record: Record) -> bool:
-        """Say whether nobody deleted the bucket behind the twin's back."""
+        """Return whether the bucket still exists in the object storage."""
         return gcs.has_bucket(world.paths, record.name)
 
 
 class BucketObjectEffect(Effect):
-    """An object with the content the program gives."""
+    """An object with content from the program."""
 
     def create(self, world: World, record: Record) -> Json:
         """Upload the content."""
@@ -54,7 +68,7 @@ class BucketObjectEffect(Effect):
         gcs.delete_object(world.paths, str(record.outputs["bucket"]), record.name)
 
     def exists(self, world: World, record: Record) -> bool:
-        """Say whether the object is still in its bucket."""
+        """Return whether the object is still in its bucket."""
         return gcs.has_object(world.paths, str(record.outputs["bucket"]), record.name)
 
     @staticmethod
@@ -67,10 +81,10 @@ class BucketObjectEffect(Effect):
 
 
 def content_of(values: Json) -> bytes:
-    """Return the bytes of an object: its `content`, or what its `source` asset names.
+    """Return the bytes of an object: its `content` or its `source` asset.
 
     Raises:
-        CloudError: the file does not exist, or the asset is of a kind the twin cannot read.
+        CloudError: the file does not exist, or the twin cannot read this kind of asset.
     """
     content = values.get("content")
     if isinstance(content, str):

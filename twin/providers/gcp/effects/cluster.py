@@ -1,4 +1,4 @@
-"""Clusters: a real control plane each, and the node pools that a cluster brings along."""
+"""Clusters: a real control plane each, and a cluster's inline node pools."""
 
 import base64
 import importlib
@@ -15,10 +15,10 @@ _INLINE_POOL = "default-pool"
 
 
 class ClusterEffect(Effect):
-    """Starts and stops the control plane through `twin.cluster.lifecycle`."""
+    """Start and stop of the control plane through `twin.cluster.lifecycle`."""
 
     def create(self, world: World, record: Record) -> Json:
-        """Start the control plane, then the inline pools, and return how to reach it."""
+        """Start the control plane, then the inline pools, and return the endpoint."""
         clusters: Any = importlib.import_module("twin.cluster.lifecycle")
         context: Any = importlib.import_module("twin.cluster.base.context")
         values = record.outputs
@@ -43,7 +43,7 @@ class ClusterEffect(Effect):
         return self.reached_at(values, handle.endpoint, handle.ca_pem)
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:
-        """Give inline pools their new shape."""
+        """Update the inline pools."""
         folder = world.paths.cluster(str(outputs["location"]), record.name)
         before = {str(pool["name"]): pool for pool in inline_pools(record.outputs)}
         after = {str(pool["name"]): pool for pool in inline_pools(outputs)}
@@ -56,7 +56,7 @@ class ClusterEffect(Effect):
         return {}
 
     def delete(self, world: World, record: Record) -> None:
-        """Stop the control plane and remove its data, and with it the node pools."""
+        """Stop the control plane, and remove its data and node pools."""
         clusters: Any = importlib.import_module("twin.cluster.lifecycle")
         clusters.delete(str(record.outputs["location"]), record.name, world.paths)
 
@@ -70,12 +70,12 @@ class ClusterEffect(Effect):
 
     @staticmethod
     def reached_at(values: Json, endpoint: str, ca_pem: str) -> Json:
-        """Return the outputs that say how a cluster is reached.
+        """Return the endpoint outputs of a cluster.
 
         Args:
-            values: its outputs without them.
-            endpoint: `HOST:PORT` of its control plane.
-            ca_pem: certificate of its authority.
+            values: other outputs of the cluster.
+            endpoint: `HOST:PORT` of the control plane.
+            ca_pem: certificate of its authority, in PEM format.
         """
         authority = base64.b64encode(ca_pem.encode()).decode()
         auth = as_object(values.get("masterAuth")) or {}
@@ -105,7 +105,7 @@ class ClusterEffect(Effect):
 
 
 def inline_pools(values: Json) -> list[Json]:
-    """Return the node pools a cluster has by itself, as inputs of node pools."""
+    """Return a cluster's inline node pools as inputs of node pools."""
     if values.get("enableAutopilot") is True:
         return []
     pools = as_list(values.get("nodePools"))

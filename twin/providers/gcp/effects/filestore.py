@@ -1,4 +1,4 @@
-"""Filestore instances: their files go with them."""
+"""Filestore instances: files are deleted with the instance."""
 
 import shutil
 from pathlib import Path
@@ -9,10 +9,10 @@ from twin.world.store import Record
 
 
 class FilestoreEffect(Effect):
-    """Removes the folders of an instance with it (rule cloud.filestore)."""
+    """Deletion of an instance's folders (rule cloud.filestore)."""
 
     def delete(self, world: World, record: Record) -> None:
-        """Remove what was written to the shares of the instance."""
+        """Remove the files in the shares of the instance."""
         shutil.rmtree(folder_of(world.paths, record.name), ignore_errors=True)
 
 

@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 
 def port_of(paths: TwinPaths) -> int | None:
-    """Return the port of the running server, or None where it does not run."""
+    """Return the port of the running server, or None if it does not run."""
     if processes.pid_of(paths, NAME) is None:
         return None
     return _saved_port(paths)
@@ -33,10 +33,10 @@ def _saved_port(paths: TwinPaths) -> int | None:
 
 
 def url(paths: TwinPaths) -> str:
-    """Return the server's URL (`STORAGE_EMULATOR_HOST`), started if it does not run.
+    """Return the server's URL (`STORAGE_EMULATOR_HOST`), after starting it if needed.
 
     Raises:
-        processes.ProcessError: it did not start.
+        processes.ProcessError: the server did not start.
         twin.toolchain.ToolError: the server cannot be obtained.
     """
     with _lock:
@@ -45,7 +45,7 @@ def url(paths: TwinPaths) -> str:
 
 
 def repair(paths: TwinPaths) -> None:
-    """Start the server again, with its data and its port, where it ran once and ended."""
+    """Restart the server with its data and port if it ran before and ended."""
     if _saved_port(paths) is not None:
         url(paths)
 
@@ -102,21 +102,21 @@ def _expect(status: int, body: bytes, *allowed: int) -> None:
 
 
 def create_bucket(paths: TwinPaths, name: str, project: str) -> None:
-    """Create a bucket; one that exists is left as it is."""
+    """Create a bucket; leave an existing one unchanged."""
     body = json.dumps({"name": name}).encode()
     status, answer = _request(paths, "POST", f"/storage/v1/b?project={quote(project)}", body)
     _expect(status, answer, 409)
 
 
 def has_bucket(paths: TwinPaths, name: str) -> bool:
-    """Say whether a bucket exists."""
+    """Return whether a bucket exists."""
     status, answer = _request(paths, "GET", f"/storage/v1/b/{quote(name)}")
     _expect(status, answer, 404)
     return status < 400
 
 
 def objects(paths: TwinPaths, bucket: str) -> Iterator[Json]:
-    """Yield the objects of a bucket; none where the bucket does not exist."""
+    """Yield the objects of a bucket; none if the bucket does not exist."""
     token = ""
     while True:
         query = f"?pageToken={quote(token)}" if token else ""
@@ -132,7 +132,7 @@ def objects(paths: TwinPaths, bucket: str) -> Iterator[Json]:
 
 
 def has_object(paths: TwinPaths, bucket: str, name: str) -> bool:
-    """Say whether an object exists."""
+    """Return whether an object exists."""
     where = f"/storage/v1/b/{quote(bucket)}/o/{quote(name, safe='')}"
     status, answer = _request(paths, "GET", where)
     _expect(status, answer, 404)
@@ -140,7 +140,7 @@ def has_object(paths: TwinPaths, bucket: str, name: str) -> bool:
 
 
 def upload(paths: TwinPaths, bucket: str, name: str, body: bytes, content_type: str) -> Json:
-    """Write an object and return what the server says of it."""
+    """Write an object and return its metadata from the server."""
     where = f"/upload/storage/v1/b/{quote(bucket)}/o?uploadType=media&name={quote(name, safe='')}"
     status, answer = _request(paths, "POST", where, body, content_type)
     _expect(status, answer)
@@ -148,14 +148,14 @@ def upload(paths: TwinPaths, bucket: str, name: str, body: bytes, content_type: 
 
 
 def delete_object(paths: TwinPaths, bucket: str, name: str) -> None:
-    """Delete an object; one that is not there is no error."""
+    """Delete an object; ignore a missing one."""
     where = f"/storage/v1/b/{quote(bucket)}/o/{quote(name, safe='')}"
     status, answer = _request(paths, "DELETE", where)
     _expect(status, answer, 404)
 
 
 def delete_bucket(paths: TwinPaths, name: str) -> None:
-    """Delete a bucket with all it holds; one that is not there is no error."""
+    """Delete a bucket with all its objects; ignore a missing one."""
     for item in list(objects(paths, name)):
         delete_object(paths, name, str(item["name"]))
     status, answer = _request(paths, "DELETE", f"/storage/v1/b/{quote(name)}")

@@ -1,4 +1,4 @@
-"""What pods wrote into buckets that they mount: folders of the twin, beside the object storage."""
+"""Files that pods write to mounted buckets: folders of the twin, outside the object storage."""
 
 import shutil
 from pathlib import Path
@@ -7,15 +7,15 @@ from twin.host.paths import TwinPaths
 
 
 def folder(paths: TwinPaths, bucket: str) -> Path:
-    """Return the folder that a mounted bucket is."""
+    """Return the folder of a mounted bucket."""
     return paths.volumes / "buckets" / bucket
 
 
 def count(paths: TwinPaths, bucket: str) -> int:
-    """Return how many objects pods have written into a bucket."""
+    """Return the number of objects that pods have written to a bucket."""
     return sum(1 for file in folder(paths, bucket).rglob("*") if file.is_file())
 
 
 def remove(paths: TwinPaths, bucket: str) -> None:
-    """Remove what pods have written into a bucket; a bucket without any is no error."""
+    """Remove the files that pods have written to a bucket, if any."""
     shutil.rmtree(folder(paths, bucket), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Node pools: nodes that the process of the cluster makes."""
+"""Node pools, whose nodes the cluster's process creates."""
 
 from pathlib import Path
 
@@ -13,10 +13,10 @@ _COMPUTED_ONLY = ("instanceGroupUrls", "managedInstanceGroupUrls", "operation")
 
 
 class NodePoolEffect(Effect):
-    """Hands a node pool to its cluster and waits for the nodes."""
+    """Transfer of a node pool to its cluster, with the wait for its nodes."""
 
     def create(self, world: World, record: Record) -> Json:
-        """Ask for the nodes and wait until they are ready."""
+        """Request the nodes and wait until they are ready."""
         folder, cluster = _cluster(world, record)
         zones = _zones(record.outputs, cluster)
         pool_files.write(folder, _pool(record.outputs), zones)
@@ -24,14 +24,14 @@ class NodePoolEffect(Effect):
         return {"nodeLocations": list(zones)}
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:
-        """Give the pool its new shape."""
+        """Update the pool."""
         folder, cluster = _cluster(world, record)
         pool_files.write(folder, _pool(outputs), _zones(outputs, cluster))
         pool_files.wait_ready(folder, record.name, pool_timeout(world))
         return {}
 
     def delete(self, world: World, record: Record) -> None:
-        """Take the nodes away; they went with the cluster where that is gone."""
+        """Remove the nodes, unless they were deleted with the cluster."""
         found = _find(world, record)
         if found is not None:
             pool_files.remove(_folder(world, found), record.name)

@@ -1,8 +1,8 @@
-"""The files by which node pools reach the process that plays GKE (`CLUSTER_DIR/pools`).
+"""Files that pass node pools to the process that simulates GKE (`CLUSTER_DIR/pools`).
 
-`NAME.json` says what is wanted: `{"name", "inputs", "zones", "digest"}`; `NAME.status.json` answers
-`{"ready", "wanted", "error", "digest"}`, with the digest of the shape it speaks of, and goes when
-the pool's nodes have gone.
+`NAME.json` has the desired state: `{"name", "inputs", "zones", "digest"}`. `NAME.status.json` has
+the status: `{"ready", "wanted", "error", "digest"}`, with the digest of the corresponding desired
+state. It is removed when the pool's nodes are removed.
 """
 
 import hashlib
@@ -29,12 +29,12 @@ def _status(folder: Path, name: str) -> Json | None:
 
 
 def write(folder: Path, inputs: Json, zones: tuple[str, ...]) -> None:
-    """Ask for a pool, or for its new shape.
+    """Request a pool or its update.
 
     Args:
-        folder: of the cluster.
-        inputs: of the node pool, camelCase, with its name.
-        zones: it has nodes in.
+        folder: folder of the cluster.
+        inputs: inputs of the node pool in camelCase, with its name.
+        zones: zones of its nodes.
     """
     name = str(inputs["name"])
     file = _file(folder, name)
@@ -48,10 +48,10 @@ def write(folder: Path, inputs: Json, zones: tuple[str, ...]) -> None:
 
 
 def wait_ready(folder: Path, name: str, timeout: float) -> None:
-    """Wait until every node of a pool is ready, `timeout` seconds at most.
+    """Wait until every node of a pool is ready, for at most `timeout` seconds.
 
     Raises:
-        CloudError: GKE's answer where the nodes cannot be had, or they were not ready in time.
+        CloudError: GKE's error if the nodes are not available, or they were not ready in time.
     """
     end = time.monotonic() + timeout
     digest = json.loads(_file(folder, name).read_text())["digest"]
@@ -71,7 +71,7 @@ def wait_ready(folder: Path, name: str, timeout: float) -> None:
 
 
 def remove(folder: Path, name: str, timeout: float = _REMOVE_SECONDS) -> None:
-    """Take a pool away and wait until its nodes have gone; no error where there is no cluster."""
+    """Remove a pool and wait until its nodes are removed; ignore a missing cluster."""
     file = _file(folder, name)
     if not file.exists():
         return

@@ -1,4 +1,4 @@
-"""Topics and subscriptions: one server for the whole twin, started with the first of them."""
+"""Topics and subscriptions: one server for the whole twin, started on first use."""
 
 import http.client
 import json
@@ -28,23 +28,23 @@ _DELIVERED: Final = (
     "retryPolicy",
     "topic",
 )
-"""What of a subscription the server knows; exports and pushes deliver nothing on the twin."""
+"""Subscription fields that the server supports; exports and pushes deliver nothing on the twin."""
 
 
 def address(paths: TwinPaths) -> str | None:
-    """Return `HOST:PORT` of the API (`PUBSUB_EMULATOR_HOST`); None where it does not run."""
+    """Return `HOST:PORT` of the API (`PUBSUB_EMULATOR_HOST`); None if it does not run."""
     found = None if processes.pid_of(paths, NAME) is None else _saved(paths)
     return None if found is None else f"{_LOOPBACK}:{found['api']}"
 
 
 def metrics_address(paths: TwinPaths) -> str | None:
-    """Return `HOST:PORT` of the metrics; None where the server never ran."""
+    """Return `HOST:PORT` of the metrics; None if the server never ran."""
     found = _saved(paths)
     return None if found is None else f"{_LOOPBACK}:{found['admin']}"
 
 
 def repair(paths: TwinPaths) -> None:
-    """Start the server again where it ran once and ended; its messages are gone."""
+    """Restart the server, without its messages, if it ran before and ended."""
     if _saved(paths) is not None:
         _ensure(paths)
 
@@ -73,27 +73,27 @@ class SubscriptionEffect(Effect):
         return {}
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:
-        """Change the subscription; its messages stay."""
+        """Change the subscription and keep its messages."""
         check_subscription(outputs)
         _call(world.paths, "PUT", record.id, _delivered(record, outputs))
         return {}
 
     def delete(self, world: World, record: Record) -> None:
-        """Delete the subscription with what it holds."""
+        """Delete the subscription with its messages."""
         _call(world.paths, "DELETE", record.id, {})
 
 
 class MemberEffect(Effect):
-    """A grant: the server asks what Pub/Sub's service agent may do."""
+    """An IAM grant, from which the server knows the permissions of Pub/Sub's service agent."""
 
     def create(self, world: World, record: Record) -> Json:
-        """Tell the server."""
+        """Update the server."""
         del record
         _grant(world.paths, world.store)
         return {}
 
     def delete(self, world: World, record: Record) -> None:
-        """Tell the server."""
+        """Update the server."""
         _grant(world.paths, world.store, record.id)
 
 
@@ -136,7 +136,7 @@ def _ensure(paths: TwinPaths) -> None:
 
 
 def _are_free(ports: list[int]) -> bool:
-    """Return whether nobody listens; a program that was killed can hold its ports a moment more."""
+    """Return whether the ports are free; a killed program can hold them for a moment."""
     end = time.monotonic() + _RELEASE_SECONDS
     while any(map(_answers, ports)):
         if time.monotonic() > end:
@@ -146,7 +146,7 @@ def _are_free(ports: list[int]) -> bool:
 
 
 def _restore(paths: TwinPaths) -> None:
-    """Give a new server the topics and subscriptions that the twin has."""
+    """Create the twin's topics and subscriptions on a new server."""
     if not paths.cloud_db.exists():
         return
     store = Store(paths.cloud_db)

@@ -1,8 +1,8 @@
-"""The data plane of Secret Manager: a small HTTP server on a loopback port, started on first use.
+"""Secret Manager's data plane: a small HTTP server on a loopback port, started on first use.
 
-It keeps nothing itself. `python -m twin.providers.gcp.effects.secret_manager ROOT PORT` serves; its
-methods are those that pods and operators call: access, addVersion, list, get, enable, disable and
-destroy of versions (docs.cloud.google.com/secret-manager/docs/reference/rest).
+It is stateless. `python -m twin.providers.gcp.effects.secret_manager ROOT PORT` serves the methods
+that pods and operators call: access, addVersion, list, get, enable, disable and destroy of versions
+(docs.cloud.google.com/secret-manager/docs/reference/rest).
 """
 
 import http.server
@@ -35,7 +35,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 def port_of(paths: TwinPaths) -> int | None:
-    """Return the port of the running server, or None where it does not run."""
+    """Return the port of the running server, or None if it does not run."""
     return None if processes.pid_of(paths, NAME) is None else _saved_port(paths)
 
 
@@ -47,10 +47,10 @@ def _saved_port(paths: TwinPaths) -> int | None:
 
 
 def url(paths: TwinPaths) -> str:
-    """Return the server's URL (`SECRET_MANAGER_ENDPOINT`), started if it does not run.
+    """Return the server's URL (`SECRET_MANAGER_ENDPOINT`), after starting it if needed.
 
     Raises:
-        processes.ProcessError: it did not start.
+        processes.ProcessError: the server did not start.
     """
     paths.root.mkdir(parents=True, exist_ok=True)
     with exclusive(paths.root / "secret-manager.lock"):  # the agents of clusters ask, too
@@ -59,7 +59,7 @@ def url(paths: TwinPaths) -> str:
 
 
 def repair(paths: TwinPaths) -> None:
-    """Start the server again, on its port, where it ran once and ended."""
+    """Restart the server on its port if it ran before and ended."""
     if _saved_port(paths) is not None:
         url(paths)
 
@@ -75,7 +75,7 @@ def _start(paths: TwinPaths) -> int:
 
 
 def _is_freed(port: int) -> bool:
-    """Return whether nothing listens on a port; one that just ended may do so a moment longer."""
+    """Return whether a port is free; a stopped program can hold it for a moment."""
     limit = time.monotonic() + _FREED_SECONDS
     while _answers(port):
         if time.monotonic() > limit:
@@ -91,12 +91,12 @@ def _answers(port: int) -> bool:
 
 
 def is_of_versions(path: str) -> bool:
-    """Return whether a call is about versions of secrets, which this module answers."""
+    """Return whether a call is for secret versions, which this module serves."""
     return "/versions" in path or path.endswith(":addVersion")
 
 
 def answer(store: Store, method: str, path: str, body: bytes) -> tuple[int, Json]:
-    """Return status and body of the answer to one call."""
+    """Return status and body of the response to a call."""
     match = _PATH.fullmatch(path.partition("?")[0])
     try:
         if match is None:
@@ -171,12 +171,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        """Log nothing: a secret is read every few seconds."""
+        """Log nothing, because secrets are read every few seconds."""
         del format, args
 
 
 def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
-    """Return a server that listens."""
+    """Return a listening server."""
     handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db)})
     return http.server.ThreadingHTTPServer((_LOOPBACK, port), handler)
 

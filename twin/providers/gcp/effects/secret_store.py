@@ -1,8 +1,7 @@
-"""Versions of secrets as Secret Manager keeps them: numbered, the newest one is `latest`.
+"""Secret versions as in Secret Manager: numbered, with `latest` for the newest.
 
-Versions that a stack makes and those that an operator adds are the same kind of record, so both
-survive a restart and go with their secret. Errors are in the words of the API (rule
-cloud.secrets).
+Versions from stacks and from operators are the same kind of record, so both survive a restart and
+are deleted with their secret. Errors have the wording of the API (rule cloud.secrets).
 """
 
 import base64
@@ -41,7 +40,7 @@ def crc32c(content: bytes) -> int:
 
 
 def next_version(store: Store, secret: str, urn: str) -> str:
-    """Return the id of the version that a stack makes next, or has begun to make."""
+    """Return the ID of the next version from a stack, or of the one being created."""
     for record in versions(store, secret):
         if urn and record.urn == urn and not record.acknowledged:
             return record.id
@@ -56,10 +55,10 @@ def versions(store: Store, secret: str) -> list[Record]:
 
 
 def payload_of(values: Json) -> bytes:
-    """Return the payload of a version that a stack makes.
+    """Return the payload of a version from a stack.
 
     Raises:
-        CloudError: It is not base64 where it says so, or too large.
+        CloudError: It is declared as base64 but is not, or it is too large.
     """
     data = str(values.get("secretData") or values.get("secretDataWo") or "")
     payload = _decoded(data) if values.get("isSecretDataBase64") is True else data.encode()
@@ -86,7 +85,7 @@ def access(store: Store, secret: str, version: str) -> Json:
     """Return a version with its payload.
 
     Raises:
-        CloudError: Nobody may read the secret, or there is no such version, or it is not enabled.
+        CloudError: No member may read the secret, or the version is missing or not enabled.
     """
     name = f"{secret}/versions/{version}"
     if not _is_readable(store, secret):
@@ -104,10 +103,10 @@ def access(store: Store, secret: str, version: str) -> Json:
 
 
 def add(store: Store, secret: str, body: Json) -> Json:
-    """Add a version of an operator and return it.
+    """Add a version from an operator and return it.
 
     Raises:
-        CloudError: There is no such secret, or its payload is not one.
+        CloudError: The secret does not exist, or the payload is not valid.
     """
     owner = _secret(store, secret)
     given = as_object(body.get("payload")) or {}
@@ -129,7 +128,7 @@ def change(store: Store, secret: str, version: str, verb: str) -> Json:
     """Enable, disable or destroy a version and return it.
 
     Raises:
-        CloudError: There is no such version, or it is destroyed already.
+        CloudError: The version does not exist, or is already destroyed.
     """
     record = _version(store, secret, version)
     if _state(record) == "DESTROYED":
@@ -175,7 +174,7 @@ def _secret(store: Store, secret: str) -> Record:
 
 
 def _version(store: Store, secret: str, version: str) -> Record:
-    """Return a version; `latest` is the one made last, whatever its state."""
+    """Return a version; `latest` is the newest one, whatever its state."""
     found = store.get(SECRET, secret)
     known = versions(store, secret) if found is not None and found.status != "deleting" else []
     if not known:
@@ -191,7 +190,7 @@ def _version(store: Store, secret: str, version: str) -> Record:
 
 
 def _is_readable(store: Store, secret: str) -> bool:
-    """Return whether anybody has a role that reads the secret; who asks is not checked."""
+    """Return whether any member has a role that reads the secret; the caller is not checked."""
     project = secret.split("/")[1]
 
     def reads(record: Record) -> bool:
@@ -215,7 +214,7 @@ def _state(record: Record) -> str:
 
 
 def _public(name: str) -> str:
-    """Return a resource name with the project's number, as the API writes it."""
+    """Return a resource name with the project number, as in the API."""
     _, project, *rest = name.split("/")
     return "/".join(("projects", project_number(project), *rest))
 

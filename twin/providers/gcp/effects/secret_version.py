@@ -1,4 +1,4 @@
-"""Secrets and the versions that stacks make of them."""
+"""Secrets, and their versions from stacks."""
 
 from twin.providers.gcp.effects import secret_manager, secret_store
 from twin.providers.gcp.effects.base import Effect, World
@@ -7,17 +7,17 @@ from twin.world.store import Record
 
 
 class SecretEffect(Effect):
-    """Starts what serves secrets to pods and operators."""
+    """Start of the server that serves secrets to pods and operators."""
 
     def create(self, world: World, record: Record) -> Json:
-        """Start the server where it does not run."""
+        """Start the server if it does not run."""
         del record
         secret_manager.url(world.paths)
         return {}
 
 
 class SecretVersionEffect(Effect):
-    """Checks the payload and fills in what names the version."""
+    """Check of the payload, and names of the version."""
 
     def create(self, world: World, record: Record) -> Json:
         """Return the version's number and full name."""

@@ -1,4 +1,4 @@
-"""Instances of Memorystore for Valkey: each is a server in memory, on an address of its own."""
+"""Memorystore for Valkey instances: each is an in-memory server with its own address."""
 
 import shutil
 import socket
@@ -26,10 +26,10 @@ def process_of(record: Record) -> str:
 
 
 class ValkeyEffect(Effect):
-    """Runs the server of an instance while the instance exists."""
+    """The server of an instance, which runs while the instance exists."""
 
     def create(self, world: World, record: Record) -> Json:
-        """Start the server and return where it is; without a connection nothing could reach it."""
+        """Start the server and return its endpoint, which requires a connection."""
         if not memorystore.connections(record.inputs):
             return {"endpoints": [], "pscAutoConnections": [], "discoveryEndpoints": []}
         values = {**record.outputs, **record.inputs}
@@ -40,34 +40,34 @@ class ValkeyEffect(Effect):
         return found
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:
-        """Check the new shape; the server stays as it is."""
+        """Check the new configuration; the server is unchanged."""
         del world, record
         memorystore.check_instance(outputs)
         return {}
 
     def check_delete(self, world: World, record: Record) -> None:
-        """Refuse while the instance is protected, which it is unless its program says otherwise."""
+        """Reject the deletion while the instance is protected, which is the default."""
         del world
         if record.outputs.get("deletionProtectionEnabled") is not False:
             text = f"{record.id} is protected; set deletionProtectionEnabled to false first"
             raise CloudError(400, text, "failedPrecondition")
 
     def delete(self, world: World, record: Record) -> None:
-        """End the server; what it kept is gone."""
+        """Stop the server and lose its data."""
         processes.stop(world.paths, process_of(record))
         shutil.rmtree(_folder(world.paths, record), ignore_errors=True)
 
 
 class PolicyEffect(Effect):
-    """A service connection policy, which goes last."""
+    """A service connection policy, which is deleted last."""
 
     def check_delete(self, world: World, record: Record) -> None:
-        """Refuse while an instance has connections of the policy."""
+        """Reject the deletion while an instance has connections of the policy."""
         memorystore.check_policy_unused(record, world.store)
 
 
 def repair(paths: TwinPaths) -> None:
-    """Start the servers that ended, empty, on their addresses."""
+    """Restart ended servers, empty, on their addresses."""
     if not paths.cloud_db.exists():
         return
     store = Store(paths.cloud_db)
@@ -78,7 +78,7 @@ def repair(paths: TwinPaths) -> None:
 
 
 def _reserved(world: World, record: Record) -> str:
-    """Return the address of an instance, the same one if its creation is tried again."""
+    """Return the address of an instance, which is the same if its creation is retried."""
     fact = f"address of {record.id}"
     found = world.store.fact(fact)
     if found is None:
@@ -108,7 +108,7 @@ def _folder(paths: TwinPaths, record: Record) -> Path:
 
 
 def _authorities(paths: TwinPaths, values: Json) -> list[Json]:
-    """Return what a client must trust: the twin's authority, where the instance speaks TLS."""
+    """Return the certificates that clients must trust: the twin's authority, with TLS."""
     if not _is_encrypted(values):
         return []
     certificate = (paths.pki / "ca.crt").read_text()

@@ -1,1 +1,1 @@
-"""Identities, references, outputs and refusals of resources."""
+"""Identities, references, outputs and errors of resources."""

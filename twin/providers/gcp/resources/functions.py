@@ -1,4 +1,4 @@
-"""Functions of the provider (`gcp:…:get…`) that programs call; one that is not here is refused."""
+"""Provider functions (`gcp:…:get…`) that programs call; others are rejected."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,12 @@ from twin.world.store import Store
 
 
 class FunctionError(Exception):
-    """A call that cannot be answered."""
+    """The call cannot be answered."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
         self.path = path
-        """The argument that is wrong, empty where it is none of them."""
+        """The invalid argument; empty if the error is not about an argument."""
 
 
 _LOOKUPS = {
@@ -46,17 +46,17 @@ _LOOKUPS = {
 
 
 def call(token: str, arguments: Json, configured: Json, store: Store) -> Json:
-    """Answer a function.
+    """Return the result of a function.
 
     Args:
-        token: such as `gcp:organizations/getProject:getProject`.
-        arguments: camelCase.
+        token: function token, such as `gcp:organizations/getProject:getProject`.
+        arguments: arguments in camelCase.
         configured: settings of the provider.
-        store: of the twin.
+        store: store of the twin.
 
     Raises:
-        FunctionError: no such function here, or an argument is missing.
-        CloudError: Google has no such thing.
+        FunctionError: the function is not supported, or an argument is missing.
+        CloudError: Google would not find the resource.
     """
     if token == KEY_VERSION:
         return key_version(arguments, store)
@@ -65,7 +65,7 @@ def call(token: str, arguments: Json, configured: Json, store: Store) -> Json:
         return make(arguments, configured)
     lookup = _LOOKUPS.get(token)
     if lookup is None:
-        raise FunctionError("", f"function {token} is not one the twin has")
+        raise FunctionError("", f"function {token} is not supported by the twin")
     return _look_up(lookup[0], lookup[1], arguments, configured, store)
 
 

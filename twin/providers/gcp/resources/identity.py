@@ -1,6 +1,6 @@
-"""What a resource is called in Google Cloud: ids, links, numbers, e-mail addresses.
+"""Identifiers of resources in Google Cloud: IDs, links, numbers, email addresses.
 
-Templates name inputs (`{name}`), the project, or what another function of this module derives.
+Templates contain inputs (`{name}`), the project, or values that this module derives.
 """
 
 import hashlib
@@ -124,7 +124,7 @@ _LAST_ONLY = {
     "repository",
     "subnetwork",
 }
-"""Inputs that may be links, of which an id holds the name."""
+"""Inputs that can be links; an ID contains only the name."""
 
 
 def digest(*parts: str) -> str:
@@ -133,13 +133,13 @@ def digest(*parts: str) -> str:
 
 
 def digits(*parts: str, length: int) -> str:
-    """Return a stable number without a leading zero, as Google's numeric ids."""
+    """Return a stable number without a leading zero, like Google's numeric IDs."""
     low = 10 ** (length - 1)
     return str(low + int(digest(*parts), 16) % (9 * low))
 
 
 def project_number(project: str) -> str:
-    """Return the number of a project, twelve digits."""
+    """Return the twelve-digit number of a project."""
     return digits("project", project, length=12)
 
 
@@ -147,10 +147,10 @@ def resource_id(known: Resource, inputs: Json, project: str, urn: str) -> str:
     """Return the id of a resource.
 
     Args:
-        known: its type.
-        inputs: checked inputs, all known, with location defaults filled in.
-        project: that owns it.
-        urn: for types whose ids Google draws at random.
+        known: type of the resource.
+        inputs: checked inputs, all known, with default locations.
+        project: project of the resource.
+        urn: URN, for types whose IDs Google generates randomly.
     """
     template = _TEMPLATES.get(known.kind) or _general(known, inputs)
     seed = f"{project}/{urn}"

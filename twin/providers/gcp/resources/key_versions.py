@@ -1,4 +1,4 @@
-"""The versions of Cloud KMS keys: the public halves of keys that sign."""
+"""Versions of Cloud KMS keys: public keys of signing keys."""
 
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -13,10 +13,10 @@ CRYPTO_KEY = "gcp:kms/cryptoKey:CryptoKey"
 
 
 def key_version(arguments: Json, store: Store) -> Json:
-    """Return a version of a key as Cloud KMS reports it, with a real public key (rule kms.key).
+    """Return a key version as Cloud KMS reports it, with a real public key (rule kms.key).
 
     Raises:
-        CloudError: there is no such key, or it does not sign.
+        CloudError: the key does not exist, or is not a signing key.
     """
     asked = str(arguments.get("cryptoKey", ""))
     found = resolve((CRYPTO_KEY,), asked, {}, "", store)
@@ -43,7 +43,7 @@ def key_version(arguments: Json, store: Store) -> Json:
 
 
 def _public_key(name: str) -> str:
-    """Return the public half of a P-256 key that stays the same for a name."""
+    """Return the public half of a P-256 key that is stable for a name."""
     secret = 1 + int(digest("kms", name), 16) % (2**255)
     key = ec.derive_private_key(secret, ec.SECP256R1())
     form = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)

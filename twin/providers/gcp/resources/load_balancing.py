@@ -1,4 +1,4 @@
-"""What Google refuses of load balancers over regions, and of what joins and names them."""
+"""Google's checks for load balancers across regions, and for their connections and DNS records."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ _LEAST_SECONDS = 30
 
 
 def check_purpose(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse a second active proxy-only subnet of a purpose (rule cloud.proxy-only-subnet)."""
+    """Reject a second active proxy-only subnet per purpose (rule cloud.proxy-only-subnet)."""
     purpose, network = inputs.get("purpose"), _target(found, "network")
     if purpose not in _PROXY_PURPOSES or inputs.get("role") != "ACTIVE" or network is None:
         return
@@ -41,7 +41,7 @@ def check_purpose(inputs: Json, _project: str, store: Store, found: list[Link]) 
 
 
 def check_attachment(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse what no service attachment can publish (rule cloud.service-attachment)."""
+    """Reject a service attachment that cannot be published (rule cloud.service-attachment)."""
     region = last_segment(str(inputs.get("region")))
     rule = _target(found, "targetService")
     if rule is not None:
@@ -71,7 +71,7 @@ def check_attachment(inputs: Json, _project: str, store: Store, found: list[Link
 
 
 def check_group(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse a group that connects to nothing (rule cloud.psc-group)."""
+    """Reject a group without a service attachment (rule cloud.psc-group)."""
     del store
     if inputs.get("networkEndpointType") != _PSC:
         return
@@ -91,7 +91,7 @@ def check_group(inputs: Json, _project: str, store: Store, found: list[Link]) ->
 
 
 def check_backends(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse what backends of Private Service Connect do not have (rule cloud.psc-backend)."""
+    """Reject unsupported settings of Private Service Connect backends (rule cloud.psc-backend)."""
     del store
     groups = {
         link.value: link.target
@@ -128,7 +128,7 @@ def check_backends(inputs: Json, _project: str, store: Store, found: list[Link])
 
 
 def check_reached(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse a global balancer before a rule without global access (rule cloud.psc-access)."""
+    """Reject a global balancer for a rule without global access (rule cloud.psc-access)."""
     del inputs
     for group in (link.target for link in found if link.path == "backends.group"):
         attachment = None if group is None else _named(store, ATTACHMENT, group, "pscTargetService")
@@ -144,7 +144,7 @@ def check_reached(inputs: Json, _project: str, store: Store, found: list[Link]) 
 
 
 def check_global_rule(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse a global rule whose backends are of another kind of balancer (rule cloud.scheme)."""
+    """Reject a global rule whose backends have a different scheme (rule cloud.scheme)."""
     scheme = inputs.get("loadBalancingScheme") or "EXTERNAL_MANAGED"
     proxy = _target(found, "target")
     if proxy is None:
@@ -162,7 +162,7 @@ def check_global_rule(inputs: Json, _project: str, store: Store, found: list[Lin
 
 
 def check_probes(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse probes that Cloud DNS cannot read (rule cloud.dns-health-check)."""
+    """Reject health checks that Cloud DNS cannot use (rule cloud.dns-health-check)."""
     del store, found
     if not inputs.get("sourceRegions"):
         return
@@ -177,7 +177,7 @@ def check_probes(inputs: Json, _project: str, store: Store, found: list[Link]) -
 
 
 def check_policy(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse targets that a record's policy cannot check (rule cloud.dns-routing)."""
+    """Reject targets that a record's policy cannot check (rule cloud.dns-routing)."""
     del store
     zone, check = _target(found, "managedZone"), _target(found, "routingPolicy.healthCheck")
     policy = as_object(inputs.get("routingPolicy")) or {}
@@ -200,7 +200,7 @@ def check_policy(inputs: Json, _project: str, store: Store, found: list[Link]) -
 
 
 def _named(store: Store, token: str, record: Record, field: str) -> Record | None:
-    """Return what a resource names in a field, of those that it uses."""
+    """Return the resources that a field of a resource references."""
     name = last_segment(str(record.inputs.get(field) or ""))
     for each in store.find(token, name):
         if any(use.id == record.id for use in store.users(token, each.id)):

@@ -1,7 +1,7 @@
-"""Which machine types exist, as far as the twin can tell.
+"""Existing machine types, as far as the twin knows.
 
-Machine types that carry accelerators are those of the catalogue of the components; of the others
-the shape of the name is checked.
+Machine types with accelerators are those in the catalog of the components. For others, only the
+format of the name is checked.
 """
 
 import importlib
@@ -20,7 +20,7 @@ _GENERAL = re.compile(
 
 @cache
 def _catalogue() -> dict[str, frozenset[str]]:
-    """Return the machine types of each family that carries accelerators."""
+    """Return the machine types of each family with accelerators."""
     try:
         accelerators: Any = importlib.import_module("gke_inference.catalogue.accelerators")
     except ImportError:  # the twin works without the components
@@ -35,7 +35,7 @@ def _catalogue() -> dict[str, frozenset[str]]:
 
 
 def is_machine_type(name: str) -> bool:
-    """Say whether a machine type can exist."""
+    """Return whether a machine type can exist."""
     match = _FAMILY.match(name)
     known = _catalogue().get(match["family"]) if match else None
     return name in known if known else _GENERAL.match(name) is not None

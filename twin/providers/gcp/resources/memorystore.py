@@ -1,4 +1,4 @@
-"""Memorystore for Valkey: what Google refuses of an instance, and what it reports of one."""
+"""Memorystore for Valkey: Google's checks for instances, and their outputs."""
 
 import re
 from typing import Final
@@ -25,7 +25,7 @@ _NODE_GB: Final = {
     "HIGHMEM_XLARGE": 58.0,
     "HIGHMEM_2XLARGE": 116.0,
 }
-"""Node types, and the memory that a node reports."""
+"""Node types, with the memory that a node reports."""
 _CHOICES: Final = {
     "nodeType": tuple(_NODE_GB),
     "engineVersion": ("VALKEY_7_2", "VALKEY_8_0", "VALKEY_9_0"),
@@ -49,10 +49,10 @@ def _refused(field: str, wanted: str, got: object) -> CloudError:
 
 
 def check_instance(values: Json) -> None:
-    """Refuse values of an instance that Google would refuse.
+    """Reject instance values that Google would reject.
 
     Raises:
-        CloudError: the first one.
+        CloudError: the first error.
     """
     name = str(values.get("instanceId"))
     if not _NAME.fullmatch(name):
@@ -78,10 +78,10 @@ def check_instance(values: Json) -> None:
 
 
 def check_new_instance(values: Json, store: Store) -> None:
-    """Refuse a new instance: its values, and networks without a service connection policy.
+    """Reject a new instance with invalid values or a network without a connection policy.
 
     Raises:
-        CloudError: the first problem.
+        CloudError: the first error.
     """
     check_instance(values)
     location = str(values["location"])
@@ -96,10 +96,10 @@ def check_new_instance(values: Json, store: Store) -> None:
 
 
 def check_connection_policy(values: Json, store: Store) -> None:
-    """Refuse a second policy of one class for a network in a region.
+    """Reject a second policy of the same class for a network in a region.
 
     Raises:
-        CloudError: there is one.
+        CloudError: the network already has such a policy.
     """
     for other in store.find(POLICY):
         same = ("network", "location", "serviceClass")
@@ -110,7 +110,7 @@ def check_connection_policy(values: Json, store: Store) -> None:
 
 
 def policy_of(store: Store, location: str, network: str) -> Record | None:
-    """Return the policy that lets Memorystore connect a network in a region."""
+    """Return the service connection policy for Memorystore of a network in a region."""
     for record in store.find(POLICY):
         if (
             record.inputs.get("serviceClass") == _CLASS
@@ -123,10 +123,10 @@ def policy_of(store: Store, location: str, network: str) -> Record | None:
 
 
 def check_policy_unused(record: Record, store: Store) -> None:
-    """Refuse to delete a policy whose connections instances have.
+    """Reject the deletion of a policy that an instance uses.
 
     Raises:
-        CloudError: an instance has one.
+        CloudError: an instance has a connection of the policy.
     """
     place = str(record.inputs.get("location"))
     network = last_segment(str(record.inputs.get("network")))
@@ -138,7 +138,7 @@ def check_policy_unused(record: Record, store: Store) -> None:
 
 
 def connections(values: Json) -> list[Json]:
-    """Return the networks that an instance is to be reached from."""
+    """Return the networks to which an instance connects."""
     wanted = as_list(values.get("desiredAutoCreatedEndpoints")) or as_list(
         values.get("desiredPscAutoConnections")
     )
@@ -146,7 +146,7 @@ def connections(values: Json) -> list[Json]:
 
 
 def outputs(values: Json, resource_id: str, seed: str, _project: str) -> Json:
-    """Return what Google reports of a new instance, but for its addresses."""
+    """Return the outputs of a new instance, except its addresses."""
     found: Json = {k: v for k, v in _DEFAULTS.items() if values.get(k) is None}
     node = str(values.get("nodeType") or _DEFAULTS["nodeType"])
     return {
@@ -159,7 +159,7 @@ def outputs(values: Json, resource_id: str, seed: str, _project: str) -> Json:
 
 
 def endpoints(values: Json, resource_id: str, address: str) -> Json:
-    """Return the endpoints of an instance at an address, as the API and old programs know them."""
+    """Return the endpoints of an instance, in the current and the legacy format."""
     found: list[Json] = []
     old: list[Json] = []
     _, project, _, location, _, name = resource_id.split("/")

@@ -1,4 +1,4 @@
-"""Model Armor: what Google refuses of a template and of a floor setting."""
+"""Model Armor: Google's checks for templates and floor settings."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _CODES: Final = ("customPromptSafetyErrorCode", "customLlmResponseSafetyErrorCod
 
 
 def check_template(values: Json) -> None:
-    """Refuse a template that Google would refuse (rule modelarmor.template).
+    """Reject a template that Google would reject (rule modelarmor.template).
 
     Raises:
         CloudError: the first thing that is wrong.
@@ -45,7 +45,7 @@ def _problems(values: Json) -> Iterator[CloudError]:
 
 
 def filter_problems(values: Json) -> Iterator[CloudError]:
-    """Yield what is wrong with the filters of a template or a floor setting."""
+    """Yield the errors in the filters of a template or a floor setting."""
     for path, choices in _CHOICES.items():
         found = get_path(values, path)
         if found is not None and found not in choices:
@@ -67,7 +67,7 @@ def filter_problems(values: Json) -> Iterator[CloudError]:
 
 
 def check_floor(values: Json) -> None:
-    """Refuse a floor setting that Google would refuse.
+    """Reject a floor setting that Google would reject.
 
     Raises:
         CloudError: the first thing that is wrong.

@@ -1,4 +1,4 @@
-"""Pub/Sub: what Google refuses of a subscription, and what its service agent may do."""
+"""Pub/Sub: Google's checks for subscriptions, and the service agent's permissions."""
 
 import re
 from collections.abc import Iterable
@@ -24,10 +24,10 @@ def _refused(field: str, wanted: str, got: object) -> CloudError:
 
 
 def check_name(values: Json, *_: object) -> None:
-    """Refuse a name that Google would refuse of a topic or subscription.
+    """Reject a topic or subscription name that Google would reject.
 
     Raises:
-        CloudError: it is one.
+        CloudError: the name is not valid.
     """
     name = str(values.get("name"))
     if not _NAME.fullmatch(name):
@@ -36,10 +36,10 @@ def check_name(values: Json, *_: object) -> None:
 
 
 def check_subscription(values: Json, *_: object) -> None:
-    """Refuse values of a subscription that Google would refuse.
+    """Reject subscription values that Google would reject.
 
     Raises:
-        CloudError: the first one.
+        CloudError: the first error.
     """
     check_name(values)
     rules = all_rules()
@@ -80,11 +80,11 @@ def _seconds(field: str, text: object) -> float:
 
 
 def grants(store: Store, without: Iterable[str] = ()) -> list[str]:
-    """Return what Pub/Sub's service agents may do: `RESOURCE ROLE`, sorted.
+    """Return the permissions of Pub/Sub's service agents: `RESOURCE ROLE`, sorted.
 
     Args:
-        store: of the twin.
-        without: ids of grants that are about to go.
+        store: store of the twin.
+        without: IDs of grants that are being deleted.
     """
     gone = set(without)
     found: set[str] = set()

@@ -1,4 +1,4 @@
-"""Which properties name other resources, and what that means when either comes or goes."""
+"""References between resources, and their effect on creation and deletion."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,16 +44,42 @@ _PROXIES = (
 _TOPIC = "gcp:pubsub/topic:Topic"
 _SECRET = "gcp:secretmanager/secret:Secret"  # noqa: S105 - a resource type
 _KEY = "gcp:kms/cryptoKey:CryptoKey"
+_IMAGE = "gcp:compute/image:Image"
+_SNAPSHOT = "gcp:compute/snapshot:Snapshot"
+_BUILD_REPOSITORY = "gcp:cloudbuildv2/repository:Repository"
+_PUBLIC_IMAGES = frozenset(
+    [
+        "centos-cloud",
+        "coreos-cloud",
+        "cos-cloud",
+        "debian-cloud",
+        "fedora-coreos-cloud",
+        "opensuse-cloud",
+        "rhel-cloud",
+        "rhel-sap-cloud",
+        "rocky-linux-cloud",
+        "suse-cloud",
+        "suse-sap-cloud",
+        "ubuntu-os-cloud",
+        "ubuntu-os-pro-cloud",
+        "windows-cloud",
+        "windows-sql-cloud",
+    ]
+)
+"""Projects of public images: `ImageMap` of terraform-provider-google (services/compute/image.go),
+and the projects that public scripts list beside these (read 2026-11-23)."""
+_ACROSS_PROJECTS = {NETWORK, SUBNETWORK, _IMAGE, _SNAPSHOT, _BUILD_REPOSITORY}
+"""Types whose resources must exist in other projects, too."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One property that names another resource."""
+    """A property that references another resource."""
 
     path: str
-    """camelCase, `[]` after a list: `reservedPeeringRanges[]`, `subnetworks[].name`."""
+    """CamelCase path, `[]` after a list: `reservedPeeringRanges[]`, `subnetworks[].name`."""
     targets: tuple[str, ...]
-    """Types it can name."""
+    """Types that it can reference."""
     blocks: bool = True
     """Whether the target cannot be deleted while this resource exists."""
     must_exist: bool = True
@@ -77,6 +103,13 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _to("healthChecks", *_CHECKS),
         _to("backends[].group", *_GROUPS, must_exist=False),
         _to("securityPolicy", "gcp:compute/securityPolicy:SecurityPolicy"),
+    ),
+    "cloudbuild/trigger": (
+        _to("repositoryEventConfig.repository", _BUILD_REPOSITORY, blocks=False),
+    ),
+    "compute/disk": (
+        _to("image", _IMAGE, blocks=False),
+        _to("snapshot", _SNAPSHOT, blocks=False),
     ),
     "compute/firewall": (_NET,),
     "compute/forwardingRule": (
@@ -137,6 +170,7 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     "container/nodePool": (
         _to("cluster", CLUSTER, blocks=False),
         _to("nodeConfig.serviceAccount", ACCOUNT, blocks=False),
+        _to("nodeConfig.secondaryBootDisks[].diskImage", _IMAGE, blocks=False),
         _to("networkConfig.additionalNodeNetworkConfigs[].network", NETWORK),
         _to("networkConfig.additionalNodeNetworkConfigs[].subnetwork", SUBNETWORK),
     ),
@@ -190,18 +224,18 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
 
 @dataclass(frozen=True)
 class Link:
-    """One reference of one resource."""
+    """A reference of a resource."""
 
     path: str
     value: str
     reference: Reference
     target: Record | None
     is_checked: bool
-    """Whether a missing target is an error: not for other projects and what Google brings along."""
+    """Whether a missing target is an error; false for other projects and Google's own resources."""
 
 
 def links(known: Resource, inputs: Json, project: str, store: Store) -> Iterator[Link]:
-    """Yield the references of a resource, resolved where the target exists."""
+    """Yield the references of a resource, resolved if the target exists."""
     for reference in _REFERENCES.get(known.kind, ()):
         for value in _values(inputs, reference.path.split(".")):
             for name in names_in(value):
@@ -213,7 +247,7 @@ def links(known: Resource, inputs: Json, project: str, store: Store) -> Iterator
 
 
 def uses(found: list[Link]) -> list[Use]:
-    """Return what the store keeps of references."""
+    """Return references in the format of the store."""
     return [
         Use(link.target.type, link.target.id, link.reference.blocks)
         for link in found
@@ -236,7 +270,7 @@ def _values(value: Any, parts: list[str]) -> Iterator[Any]:
 def resolve(
     targets: tuple[str, ...], value: str, inputs: Json, project: str, store: Store
 ) -> Record | None:
-    """Return the resource a link, id, name, e-mail or address names, or None.
+    """Return the resource for a link, ID, name, email or address, or None.
 
     A bare name is looked up in the project and, for regional types, in the region of `inputs`.
     """
@@ -268,8 +302,10 @@ def _matches(item: Record, path: str, inputs: Json, project: str) -> bool:
 def _is_foreign(reference: Reference, value: str, project: str) -> bool:
     path = relative_path(value)
     parts = path.split("/")
+    if _IMAGE in reference.targets and _is_published(parts):
+        return True
     if parts[0] == "projects" and len(parts) > 1 and parts[1] not in (project, "-"):
-        return not {NETWORK, SUBNETWORK} & set(reference.targets)  # a host project shares them
+        return not _ACROSS_PROJECTS & set(reference.targets)
     if NETWORK in reference.targets and last_segment(path) == "default":
         return True
     if ACCOUNT in reference.targets:
@@ -277,11 +313,20 @@ def _is_foreign(reference: Reference, value: str, project: str) -> bool:
     return False
 
 
+def _is_published(parts: list[str]) -> bool:
+    """Return whether a disk image is in a project of public images, or in a family.
+
+    A name alone is an image of the own project.
+    """
+    project = parts[1] if parts[0] == "projects" and len(parts) > 1 else parts[0]
+    return "family" in parts or (len(parts) > 1 and project in _PUBLIC_IMAGES)
+
+
 _OUTLIVE = {"pubsub/subscription", "container/cluster"}
 
 
 def owned(token: str, parent: str) -> bool:
-    """Say whether resources of a type go when the `parent` they name first goes."""
+    """Return whether resources of a type are deleted with their first `parent`."""
     kind = token.split(":")[1]
     first = _REFERENCES.get(kind, ())[:1]
     return (

@@ -1,12 +1,12 @@
-"""What Google Cloud refuses although the request is well formed, in its words."""
+"""Google Cloud's errors for well-formed requests, in its wording."""
 
 import ipaddress
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from gke_inference.catalogue.versions import version_key
-from twin.providers.gcp.resources import pubsub
+from twin.providers.gcp.resources import lustre, pubsub
+from twin.providers.gcp.resources.buckets import check_bucket
 from twin.providers.gcp.resources.load_balancing import (
     check_attachment,
     check_backends,
@@ -20,8 +20,8 @@ from twin.providers.gcp.resources.load_balancing import (
 from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
 from twin.providers.gcp.resources.model_armor import check_floor, check_template
+from twin.providers.gcp.resources.pool_networks import check_networks
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
-from twin.providers.gcp.resources.service_agents import check_agent
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
     missing_network,
@@ -34,33 +34,26 @@ from twin.world.machines import Provisioning, UnknownMachineError, machine, offe
 from twin.world.regions import is_region, is_zone, region_of, regions, suggestion
 from twin.world.store import Record, Store
 
-_WORKLOAD_POOL = re.compile(r"(?P<pool>[\w:.-]+\.svc\.id\.goog)(?=[/\[])")
-_OWN_ACCOUNT = re.compile(
-    r"^serviceAccount:(?P<email>[^@\[]+@(?P<project>[^.\[]+)\.iam\.gserviceaccount\.com)$"
-)
-
 
 def check_create(
     known: Resource, inputs: Json, project: str, store: Store, found: list[Link]
 ) -> None:
-    """Refuse what Google would refuse to create.
+    """Reject a creation that Google would reject.
 
     Raises:
-        CloudError: the first problem, as Google says it.
+        CloudError: the first error, in Google's wording.
     """
     _check_location(known, inputs)
     check_references(known, project, found)
     for check in _CREATE.get(known.kind, ()):
         check(inputs, project, store, found)
-    if known.kind.lower().endswith("iammember"):
-        _check_member(inputs, project, store)
 
 
 def check_references(known: Resource, project: str, found: list[Link]) -> None:
-    """Refuse references to what does not exist (rule cloud.missing).
+    """Reject references to missing resources (rule cloud.missing).
 
     Raises:
-        CloudError: the first one.
+        CloudError: the first error.
     """
     for link in found:
         if link.target is not None or not link.is_checked:
@@ -74,7 +67,7 @@ def check_references(known: Resource, project: str, found: list[Link]) -> None:
 
 
 def check_delete(known: Resource, record: Record, store: Store) -> None:
-    """Refuse what Google would refuse to delete.
+    """Reject a deletion that Google would reject.
 
     Raises:
         CloudError: deletion protection, deletion policy, or the first resource that uses this one.
@@ -106,7 +99,7 @@ def check_delete(known: Resource, record: Record, store: Store) -> None:
 
 
 def already_exists(record: Record) -> CloudError:
-    """Return the refusal to create what exists."""
+    """Return the error for creating an existing resource."""
     if record.type == BUCKET:
         return CloudError(
             409,
@@ -128,6 +121,8 @@ def _missing(link: Link) -> CloudError:
         return CloudError(404, "The specified bucket does not exist.", "notFound")
     if noun == "Cluster":
         return CloudError(404, f"Not found: {link.value}.", "notFound")
+    if noun in {"Image", "Snapshot"}:
+        return CloudError(404, f"The resource '{link.value}' was not found", "notFound")
     return CloudError(404, f"The {noun} '{link.value}' ({link.path}) was not found", "notFound")
 
 
@@ -150,29 +145,6 @@ def _check_location(known: Resource, inputs: Json) -> None:
             )
 
 
-def _check_member(inputs: Json, project: str, store: Store) -> None:
-    member = str(inputs.get("member", ""))
-    pool = _WORKLOAD_POOL.search(member)
-    if pool is not None:
-        name = pool["pool"].rpartition("/")[2].removeprefix("serviceAccount:")
-        if name == f"{project}.svc.id.goog" and not store.fact(f"workload-pool {name}"):
-            raise CloudError(
-                400,
-                f"Identity Pool does not exist ({name}). Please check that you specified a valid "
-                "resource name as returned in the `name` attribute in the configuration API; the "
-                "pool comes with the project's first cluster that has Workload Identity",
-                "badRequest",
-            )
-    check_agent(member, store)
-    account = _OWN_ACCOUNT.match(member)
-    if account is not None and account["project"] == project:
-        token = "gcp:serviceaccount/account:Account"  # noqa: S105 - a resource type
-        if not any(item.outputs.get("email") == account["email"] for item in store.find(token)):
-            raise CloudError(
-                400, f"Service account {account['email']} does not exist.", "badRequest"
-            )
-
-
 def _ranges(inputs: Json) -> Iterator[Any]:
     blocks = as_list(inputs.get("secondaryIpRanges")) or []
     texts = [inputs.get("ipCidrRange"), *((as_object(b) or {}).get("ipCidrRange") for b in blocks)]
@@ -182,7 +154,7 @@ def _ranges(inputs: Json) -> Iterator[Any]:
 
 
 def check_ranges(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Refuse a subnetwork whose ranges overlap each other or those of another in its network."""
+    """Reject a subnetwork with ranges that overlap each other or another subnetwork's."""
     network = next((link.target for link in found if link.path == "network"), None)
     mine = list(_ranges(inputs))
     for number, one in enumerate(mine):
@@ -236,7 +208,7 @@ def _check_cluster(inputs: Json, project: str, store: Store, found: list[Link]) 
 
 
 def check_version(inputs: Json) -> None:
-    """Refuse a version that the channel is not known to have (rule cloud.version)."""
+    """Reject a version that the channel is not known to have (rule cloud.version)."""
     asked = inputs.get("minMasterVersion")
     if not isinstance(asked, str) or not asked[:1].isdigit():
         return
@@ -251,7 +223,7 @@ def check_version(inputs: Json) -> None:
 
 
 def check_disk(inputs: Json) -> None:
-    """Refuse defaults that no node with an accelerator could boot from (rule cloud.boot-disk)."""
+    """Reject defaults from which no node with an accelerator could boot (rule cloud.boot-disk)."""
     scaling = as_object(inputs.get("clusterAutoscaling")) or {}
     limits = as_list(scaling.get("resourceLimits")) or []
     kinds = {str((as_object(limit) or {}).get("resourceType")) for limit in limits}
@@ -313,12 +285,13 @@ def _check_pool(inputs: Json, _project: str, _store: Store, found: list[Link]) -
     if isinstance(name, str) and name and not is_machine_type(name):
         raise CloudError(400, f"Machine type {name} does not exist.", "badRequest")
     if isinstance(name, str) and name:
+        check_networks(inputs, cluster.outputs)
         own = cluster.outputs.get("nodeLocations")
         check_offered(inputs, name, as_list(inputs.get("nodeLocations")) or as_list(own) or [])
 
 
 def check_offered(inputs: Json, name: str, zones: list[Any]) -> None:
-    """Refuse a machine that a zone of the pool does not have (rule capacity.zones)."""
+    """Reject a machine that a zone of the pool does not have (rule capacity.zones)."""
     try:
         item = machine(name)
     except UnknownMachineError:
@@ -334,7 +307,7 @@ def check_offered(inputs: Json, name: str, zones: list[Any]) -> None:
 
 
 def bought(inputs: Json) -> Provisioning:
-    """Return how the machines of a node pool are bought."""
+    """Return the provisioning model of a node pool."""
     if get_path(inputs, "nodeConfig.reservationAffinity.consumeReservationType") == (
         "SPECIFIC_RESERVATION"
     ):
@@ -345,7 +318,7 @@ def bought(inputs: Json) -> Provisioning:
 
 
 def check_empty(record: Record, object_count: int) -> None:
-    """Refuse to delete a bucket that has objects, unless `forceDestroy` says so."""
+    """Reject the deletion of a bucket with objects, unless `forceDestroy` is set."""
     if object_count and record.outputs.get("forceDestroy") is not True:
         raise CloudError(
             409, f"The bucket you tried to delete ({record.name}) is not empty.", "conflict"
@@ -353,7 +326,7 @@ def check_empty(record: Record, object_count: int) -> None:
 
 
 def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -> None:
-    """Refuse a record whose name is outside its zone (rule cloud.dns-record)."""
+    """Reject a record whose name is outside its zone (rule cloud.dns-record)."""
     del project, store
     for zone in (link.target for link in found if link.path == "managedZone"):
         name, of = str(inputs["name"]), "" if zone is None else str(zone.outputs.get("dnsName", ""))
@@ -373,6 +346,7 @@ _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] =
     "container/cluster": (_check_cluster, check_network),
     "container/nodePool": (_check_pool,),
     "dns/recordSet": (_check_record, check_policy),
+    "lustre/instance": (lambda v, _p, store, _l: lustre.check_new(v, store),),
     "memorystore/instance": (lambda v, _p, store, _l: check_new_instance(v, store),),
     "modelarmor/floorsetting": (lambda v, _p, _s, _l: check_floor(v),),
     "modelarmor/template": (lambda v, _p, _s, _l: check_template(v),),
@@ -381,4 +355,5 @@ _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] =
     ),
     "pubsub/subscription": (pubsub.check_subscription,),
     "pubsub/topic": (pubsub.check_name,),
+    "storage/bucket": (lambda v, _p, _s, _l: check_bucket(v),),
 }

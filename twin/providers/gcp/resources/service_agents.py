@@ -1,4 +1,4 @@
-"""Service agents: accounts of Google's services, which a project has only once they are made."""
+"""Service agents: accounts of Google's services, which exist in a project once created."""
 
 import re
 from typing import Final
@@ -9,20 +9,21 @@ from twin.world.store import Store
 _IDENTITY: Final = "gcp:projects/serviceIdentity:ServiceIdentity"
 _SINK: Final = "gcp:logging/projectSink:ProjectSink"
 _AGENTS: Final = {
+    "multiclusteringress.googleapis.com": "gcp-sa-multiclusteringress",
     "networkservices.googleapis.com": "gcp-sa-dep",
     "pubsub.googleapis.com": "gcp-sa-pubsub",
 }
-"""Domain of the agent that each service has; only what stacks use."""
+"""Domain of each service's agent, for the services that stacks use."""
 _MEMBER: Final = re.compile(
     r"serviceAccount:(?P<email>service-\d+@(?P<domain>gcp-sa-[a-z-]+)\.iam\.gserviceaccount\.com)"
 )
 
 
 def check_agent(member: str, store: Store) -> None:
-    """Refuse a role for a service agent that nobody made (rule cloud.service-agents).
+    """Reject a role for a service agent that does not exist (rule cloud.service-agents).
 
     Raises:
-        CloudError: As Google says it.
+        CloudError: Error in Google's wording.
     """
     found = _MEMBER.fullmatch(member)
     if found is None:
@@ -39,7 +40,7 @@ def check_agent(member: str, store: Store) -> None:
 
 
 def outputs(values: Json, number: str) -> Json:
-    """Return the agent of a service, where the twin knows its name."""
+    """Return the agent of a service, if the twin knows its name."""
     domain = _AGENTS.get(str(values["service"]))
     if domain is None:
         return {}

@@ -1,4 +1,4 @@
-"""Networks that a cluster takes: of its own project, or of the host project of a Shared VPC."""
+"""Networks of a cluster: in its own project, or in the host project of a Shared VPC."""
 
 import re
 from typing import Final
@@ -19,7 +19,7 @@ _HOST_AGENT: Final = "roles/container.hostServiceAgentUser"
 
 
 def missing_network(link: Link, project: str) -> CloudError:
-    """Return what Google says to a cluster of a network that is not there."""
+    """Return Google's error for a cluster in a missing network."""
     parts = link.value.split("/")
     owner = parts[parts.index("projects") + 1] if "projects" in parts else project
     name = last_segment(link.value)
@@ -27,7 +27,7 @@ def missing_network(link: Link, project: str) -> CloudError:
 
 
 def not_of_network(subnetwork: str, network: str) -> CloudError:
-    """Return what Google says to a subnetwork that is not there, or in another network."""
+    """Return Google's error for a subnetwork that is missing or in another network."""
     name = last_segment(network)
     return CloudError(
         400, f'Subnetwork "{subnetwork}" is not valid for Network "{name}".', "badRequest"
@@ -35,10 +35,10 @@ def not_of_network(subnetwork: str, network: str) -> CloudError:
 
 
 def check_network(inputs: Json, project: str, store: Store, found: list[Link]) -> None:
-    """Refuse a subnetwork of another network, and a host project that lets nobody in.
+    """Reject a subnetwork of another network, or a host project without access.
 
     Raises:
-        CloudError: As Google says it (rule cloud.shared-vpc).
+        CloudError: Error in Google's wording (rule cloud.shared-vpc).
     """
     del inputs
     targets = {link.path: link.target for link in found if link.target is not None}
@@ -52,10 +52,10 @@ def check_network(inputs: Json, project: str, store: Store, found: list[Link]) -
 
 
 def _check_access(network: Record, subnetwork: Record | None, project: str, store: Store) -> None:
-    """Refuse a service project that is not attached, or whose agents lack a role.
+    """Reject a service project that is not attached, or whose agents have a missing role.
 
     Raises:
-        CloudError: The permission that is missing.
+        CloudError: The missing permission.
     """
     host = network.project
     attached = any(

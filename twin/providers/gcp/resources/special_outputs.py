@@ -1,11 +1,11 @@
-"""Computed outputs that only one resource type has."""
+"""Computed outputs of single resource types."""
 
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable
 
 from gke_inference.catalogue.versions import Channel, channel, minor_of
-from twin.providers.gcp.resources import memorystore, service_agents
+from twin.providers.gcp.resources import lustre, memorystore, service_agents
 from twin.providers.gcp.resources.identity import (
     COMPUTE_API,
     digest,
@@ -26,17 +26,17 @@ from twin.world.regions import default_zones, region_of
 
 GKE_API = "https://container.googleapis.com/v1beta1/"
 DEFAULT_VERSION = channel("regular").default
-"""Version of what names neither version nor channel."""
+"""Version of clusters that name neither version nor channel."""
 
 
 def special(known: Resource, values: Json, resource_id: str, seed: str, project: str) -> Json:
-    """Return the outputs of a new resource that its type alone has."""
+    """Return the special outputs of a new resource."""
     make = _SPECIAL.get(known.kind)
     return {} if make is None else make(values, resource_id, seed, project)
 
 
 def version_of(values: Json) -> str:
-    """Return the GKE version of a cluster: what was asked for, made whole, or the default."""
+    """Return the GKE version of a cluster: the requested one, completed, or the default."""
     asked, seen = values.get("minMasterVersion"), channel_of(values)
     if not isinstance(asked, str) or asked in ("", "latest", "-"):
         return seen.default
@@ -49,7 +49,7 @@ def version_of(values: Json) -> str:
 
 
 def channel_of(values: Json) -> Channel:
-    """Return what the release channel of a cluster is known to have."""
+    """Return the known versions of a cluster's release channel."""
     name = str(get_path(values, "releaseChannel.channel") or "REGULAR").lower()
     return channel("regular" if name == "unspecified" else name)
 
@@ -173,7 +173,7 @@ def _zone(_values: Json, _resource_id: str, seed: str, _project: str) -> Json:
 
 
 def _authorization(values: Json, resource_id: str, seed: str, _project: str) -> Json:
-    """Return the record that proves a domain (rule cloud.dns-authorization-record)."""
+    """Return the record that authorizes a domain (rule cloud.dns-authorization-record)."""
     location = str(values.get("location") or "global")
     kind = values.get("type") or ("FIXED_RECORD" if location == "global" else "PER_PROJECT_RECORD")
     where = "/".join(resource_id.split("/")[:4])
@@ -258,6 +258,7 @@ _SPECIAL: dict[str, Callable[[Json, str, str, str], Json]] = {
     "filestore/instance": _filestore,
     "iam/workloadIdentityPool": _pool,
     "logging/projectSink": _sink,
+    "lustre/instance": lustre.outputs,
     "memorystore/instance": memorystore.outputs,
     "networkconnectivity/serviceConnectionPolicy": _connection_policy,
     "projects/iAMCustomRole": _custom_role,

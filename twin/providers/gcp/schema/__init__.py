@@ -1,7 +1,7 @@
-"""What the gcp provider knows about each resource type.
+"""The schema of each resource type of the gcp provider.
 
-`resource(token)` joins two sources: the constraint data in `data/` (one file a resource, parsed on
-first use) and the names and types of the installed `pulumi_gcp`.
+`resource(token)` joins two sources: the constraint data in `data/` (one file per resource, parsed
+on first use) and the names and types of the installed `pulumi_gcp`.
 """
 
 from twin.providers.gcp.schema.fields import Autoname, Field, Resource

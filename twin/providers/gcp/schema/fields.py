@@ -1,4 +1,4 @@
-"""One resource type as a tree of fields, keyed as a Pulumi user writes them."""
+"""A resource type as a tree of fields, with Pulumi names as keys."""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ Rule = dict[str, Any]
 
 @dataclass(slots=True)
 class Field:
-    """One property, or the elements of one.
+    """A property, or its elements.
 
-    `kind` is what a Pulumi program writes: `string`, `int`, `float`, `bool`, `asset`, `any`,
+    `kind` is the type in a Pulumi program: `string`, `int`, `float`, `bool`, `asset`, `any`,
     `object` (a block), `list`, `set` (a list whose order means nothing) or `map`. `items` describes
     the elements of a list, set or map; `children` the properties of an object.
     """
@@ -31,7 +31,7 @@ class Field:
     sensitive: bool = False
     default: Any = None
     is_overlay_default: bool = False
-    """Whether the default is Pulumi's own, not Terraform's."""
+    """Whether the default is Pulumi's instead of Terraform's."""
     deprecated: bool = False
     plan_default: Any = None
     min_items: int = 0
@@ -46,12 +46,12 @@ class Field:
 
     @property
     def is_output_only(self) -> bool:
-        """Whether only the provider sets it."""
+        """Whether it is set only by the provider."""
         return self.computed and not self.required and not self.optional
 
     @property
     def block(self) -> "Field":
-        """The field whose `children` an element has: itself, or its items."""
+        """The field with the `children` of an element: itself, or its items."""
         return self if self.items is None else self.items
 
     def walk(self) -> Iterator["Field"]:
@@ -63,7 +63,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Autoname:
-    """How the provider names a resource that its user did not name."""
+    """The provider's naming of resources without a name."""
 
     field: str
     max_len: int
@@ -72,7 +72,7 @@ class Autoname:
     lowercase: bool = False
 
     def pattern(self, logical_name: str) -> re.Pattern[str]:
-        """Match the names it can give to the resource `logical_name`."""
+        """Return a pattern of the names that it can generate for the resource `logical_name`."""
         stem = logical_name.lower() if self.lowercase else logical_name
         stem = stem[: self.max_len - self.random_len - len(self.separator)]
         return re.compile(re.escape(stem + self.separator) + f"[0-9a-f]{{{self.random_len}}}")
@@ -83,16 +83,16 @@ class Resource:
     """One resource type."""
 
     token: str
-    """Such as `gcp:container/cluster:Cluster`."""
+    """Type token, such as `gcp:container/cluster:Cluster`."""
     source_name: str
-    """Its name in the constraint data, without `google_`; empty where only the SDK knows it."""
+    """Its name in the constraint data, without `google_`; empty if only the SDK has it."""
     root: Field
     autoname: Autoname | None = None
     no_update: bool = False
     delete_before_replace: bool = False
     custom_rules: tuple[Rule, ...] = ()
     sdk_only: tuple[str, ...] = ()
-    """Properties (camelCase paths) that only the SDK knows; see `add_sdk_only`."""
+    """Properties (camelCase paths) that only the SDK has; see `add_sdk_only`."""
 
     @property
     def kind(self) -> str:

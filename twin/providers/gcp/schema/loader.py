@@ -1,4 +1,4 @@
-"""Reads the constraint data and builds field trees from it, each resource once."""
+"""Loading of the constraint data as field trees, once per resource."""
 
 import json
 from functools import cache
@@ -32,7 +32,7 @@ def index() -> dict[str, Any]:
 
 
 def source() -> tuple[str, str]:
-    """Return where the constraints come from and the date of that version."""
+    """Return the source of the constraints and the date of that version."""
     return index()["source"], index()["date"]
 
 
@@ -43,7 +43,7 @@ def tokens() -> tuple[str, ...]:
 
 @cache
 def resource(token: str) -> Resource | None:
-    """Return a resource type, or None where neither the data nor `pulumi_gcp` knows it."""
+    """Return a resource type, or None if neither the data nor `pulumi_gcp` has it."""
     short = index()["resources"].get(token)
     if short is None:
         return sdk.resource(token)
@@ -64,9 +64,10 @@ def resource(token: str) -> Resource | None:
 
 @cache
 def add_sdk_only(token: str) -> None:
-    """Put the properties that only `pulumi_gcp` knows into the tree of a resource.
+    """Add the properties that only `pulumi_gcp` has to the tree of a resource.
 
-    Importing the SDK costs about half a second, so it waits until a program uses such a property.
+    Importing the SDK takes about half a second, so it happens only if a program uses such a
+    property.
     """
     known = resource(token)
     if known is not None:
@@ -135,7 +136,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _normalised(data: dict[str, Any]) -> tuple[str, ...]:
-    """Return how values compare that the provider rewrites in its state (`state_func`)."""
+    """Return the comparison of values that the provider rewrites in its state (`state_func`)."""
     if "state_func" not in data:
         return ()
     is_json = "validation.StringIsJSON" in data.get("validator", ())

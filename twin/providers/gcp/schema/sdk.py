@@ -1,4 +1,4 @@
-"""Names and types from the installed `pulumi_gcp`, read only where the constraint data has none."""
+"""Names and types from the installed `pulumi_gcp`, if the constraint data does not have them."""
 
 import collections.abc
 import importlib
@@ -24,7 +24,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "period": "300s",
     }
 }
-"""Defaults, which the SDK does not know, of types that stacks use."""
+"""Defaults of types that stacks use, which the SDK does not have."""
 _CLASSES = re.compile(r'resource_modules="""(.*?)"""', re.DOTALL)
 
 
@@ -42,13 +42,13 @@ def _registry() -> dict[str, tuple[str, str]]:
 
 
 def resource_class(token: str) -> Any | None:
-    """Return the class of a resource type, or None where the SDK does not know it."""
+    """Return the class of a resource type, or None if the SDK does not have it."""
     entry = _registry().get(token)
     return None if entry is None else getattr(importlib.import_module(entry[0]), entry[1])
 
 
 def argument_types(token: str) -> dict[str, Any] | None:
-    """Return the types of a resource's inputs by camelCase name, or None where it is unknown."""
+    """Return the types of a resource's inputs by camelCase name, or None if it is unknown."""
     cls = resource_class(token)
     if cls is None:
         return None
@@ -57,7 +57,7 @@ def argument_types(token: str) -> dict[str, Any] | None:
 
 
 def state_types(token: str) -> dict[str, Any]:
-    """Return the types of all of a resource's properties, computed ones included."""
+    """Return the types of all properties of a resource, including computed ones."""
     cls = resource_class(token)
     if cls is None:
         return {}
@@ -67,7 +67,7 @@ def state_types(token: str) -> dict[str, Any]:
 
 @cache
 def resource(token: str) -> Resource | None:
-    """Build a resource type from the SDK alone: names, types and what is required."""
+    """Build a resource type only from the SDK: names, types and required inputs."""
     arguments = argument_types(token)
     if arguments is None:
         return None
@@ -93,12 +93,13 @@ def resource(token: str) -> Resource | None:
 
 
 def add_path(token: str, root: Field, path: str) -> None:
-    """Add a property that the SDK has and the constraint data does not, with what is below it.
+    """Add a property with its children that only the SDK has, not the constraint data.
 
     Args:
-        token: of the resource.
-        root: of its tree.
-        path: such as `networkConfig.additionalNodeNetworkConfigs[].stackType`.
+        token: type token of the resource.
+        root: root of its tree.
+        path: path of the property, such as
+            `networkConfig.additionalNodeNetworkConfigs[].stackType`.
     """
     parents = [part.removesuffix("[]") for part in path.split(".")]
     kind: Any = None
@@ -118,7 +119,7 @@ def add_path(token: str, root: Field, path: str) -> None:
 
 
 def nested_types(kind: Any) -> dict[str, Any]:
-    """Return the types of the properties of a block, empty for a plain value."""
+    """Return the types of a block's properties; empty for a plain value."""
     for candidate in _flatten(kind):
         if _types.is_input_type(candidate):
             return _types.input_type_types(candidate)
@@ -126,7 +127,7 @@ def nested_types(kind: Any) -> dict[str, Any]:
 
 
 def _flatten(kind: Any) -> list[Any]:
-    """Return the types an `Input[Sequence[Input[T]]]` can hold, outermost first."""
+    """Return the types in an `Input[Sequence[Input[T]]]`, outermost first."""
     origin = typing.get_origin(kind)
     if origin is None:
         return [kind]
@@ -169,7 +170,7 @@ def _field(
 
 
 def _required(cls: Any) -> set[str]:
-    """Return the camelCase names of the inputs that a constructor demands."""
+    """Return the camelCase names of a constructor's required inputs."""
     parameters = inspect.signature(cls.__init__).parameters.values()
     renamed: dict[str, str] = dict(_types.input_type_py_to_pulumi_names(cls))
     return {

@@ -1,1 +1,1 @@
-"""Objects as the provider reads, compares and applies them."""
+"""Reading, comparison and application of objects."""

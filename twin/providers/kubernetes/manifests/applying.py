@@ -1,6 +1,6 @@
-"""Create and update: server-side apply, its dry run, and what is worth trying again.
+"""Creation and update: server-side apply, its dry run, and retries.
 
-Source of what is done when: pulumi-kubernetes v4.32.0, `Creation` and `Update` in
+Source: pulumi-kubernetes v4.32.0, `Creation` and `Update` in
 provider/pkg/await/await.go.
 """
 
@@ -19,8 +19,10 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 from twin.wire.rpc import UNKNOWN
 
 MISSING_SECONDS = 31.0
-"""How long a creation waits for its kind or its namespace: the official provider tries six times,
-1, 2, 4, 8 and 16 s after one another."""
+"""Time that a creation waits for its kind or namespace: the official provider tries six times, 1,
+2, 4, 8 and 16 s apart."""
+KIND_FLOOR_SECONDS = 5.0
+"""Shortest wait of the twin for a kind that nobody defined, however fast its clock is."""
 _SERVER_SECONDS = 30.0
 _TRY_AGAIN_SECONDS = 0.5
 _DEFINITION = "CustomResourceDefinition"
@@ -28,21 +30,23 @@ _DEFINITION = "CustomResourceDefinition"
 
 @dataclass(frozen=True)
 class How:
-    """How the objects of a provider instance are written."""
+    """The write settings of a provider instance."""
 
     manager: str
     """Field manager of the object."""
     force: bool = False
-    """The provider's `enablePatchForce`: take over fields that other managers own."""
+    """The provider's `enablePatchForce`: take over fields of other managers."""
     upsert: bool = False
-    """The provider's `upsertExistingObjects`: a creation applies, also what exists already."""
+    """The provider's `upsertExistingObjects`: a creation also applies to an existing object."""
+    kind_seconds: float = MISSING_SECONDS
+    """Time on the twin's clock that a creation waits for a kind that nobody defined."""
 
 
 def placed(kube: Kube, obj: JsonObject) -> JsonObject:
-    """Return an object with the namespace it will lie in, and none where its kind has none.
+    """Return an object with its effective namespace, or none if its kind is cluster-scoped.
 
     Raises:
-        KubeError: reason `NoSuchKind` where the cluster does not serve the kind.
+        KubeError: reason `NoSuchKind` if the cluster does not serve the kind.
     """
     _, namespaced = kube.resource(obj["apiVersion"], obj["kind"])
     metadata = {key: value for key, value in obj["metadata"].items() if key != "namespace"}
@@ -52,7 +56,7 @@ def placed(kube: Kube, obj: JsonObject) -> JsonObject:
 
 
 def read(kube: Kube, obj: JsonObject) -> JsonObject | None:
-    """Return the live object, or None where it, its namespace or its kind is not there."""
+    """Return the live object, or None if it, its namespace or its kind does not exist."""
     try:
         return _get(kube, placed(kube, obj))
     except KubeError as error:
@@ -67,14 +71,14 @@ def create(
     """Create an object and return it.
 
     Args:
-        kube: the cluster.
-        obj: what to create.
-        how: as whom, and whether an object that exists already is taken over.
-        stop: ends the waiting for a kind or a namespace.
+        kube: API server of the cluster.
+        obj: object to create.
+        how: field manager, and whether to take over an existing object.
+        stop: event that ends the wait for a kind or a namespace.
         tell: shows progress.
 
     Raises:
-        ProviderError: the API server refused, or the object exists already.
+        ProviderError: the API server rejected the request, or the object already exists.
     """
 
     def attempt() -> JsonObject:
@@ -84,7 +88,10 @@ def create(
         force = takes_over(obj, None, is_enabled=how.force, is_preview=False)
         return kube.apply(target, manager=how.manager, force=force)
 
-    return _patiently(attempt, obj, how.manager, stop, tell)
+    def kind_seconds() -> float:
+        return MISSING_SECONDS if _is_defined(kube, obj) else how.kind_seconds
+
+    return _patiently(attempt, obj, how.manager, stop, tell, kind_seconds)
 
 
 def update(
@@ -99,7 +106,7 @@ def update(
     """Update an object and return it.
 
     Raises:
-        ProviderError: the API server refused, or the object is gone.
+        ProviderError: the API server rejected the request, or the object does not exist.
     """
 
     def attempt() -> JsonObject:
@@ -112,19 +119,19 @@ def update(
         force = takes_over(obj, live, is_enabled=how.force, is_preview=False)
         return kube.apply(target, manager=how.manager, force=force)
 
-    return _patiently(attempt, obj, how.manager, stop, tell, waits=False)
+    return _patiently(attempt, obj, how.manager, stop, tell)
 
 
 def dry_run(
     kube: Kube, obj: JsonObject, how: How, *, ignored: list[Path], created: bool
 ) -> JsonObject | None:
-    """Return what an apply would make of an object, or None where that cannot be said yet.
+    """Return the result of a dry-run apply, or None if it cannot be determined yet.
 
-    It cannot while the kind or the namespace is still to be created (then at least the fields are
-    checked, in the namespace `default`), or where an object of that name is still to be replaced.
+    It cannot be determined before the kind or the namespace is created (then only the fields are
+    checked, in the namespace `default`), or before an object with that name is replaced.
 
     Raises:
-        ProviderError: the API server would refuse.
+        ProviderError: the API server would reject the object.
     """
     try:
         target = placed(kube, obj)
@@ -146,7 +153,7 @@ def dry_run(
 
 
 def preview_of(result: JsonObject, *, created: bool) -> JsonObject:
-    """Return a dry run's object with unknowns where only the real update decides."""
+    """Return a dry run's object, with unknowns for values that only the real update determines."""
     preview = copy.deepcopy(result)
     preview.pop("status", None)
     metadata = preview["metadata"]
@@ -185,13 +192,13 @@ def _dry_create(kube: Kube, obj: JsonObject, how: How) -> JsonObject:
     except KubeError as error:
         if error.status != 422 or "field is immutable" not in error.message:
             raise
-    # an object of that name is to be replaced: show what another name would give
+    # an object with that name is being replaced: show the result for another name
     metadata = {**obj["metadata"], "name": f"{obj['metadata']['name']}-{secrets.token_hex(3)}"}
     return kube.apply({**obj, "metadata": metadata}, manager=how.manager, force=True, dry_run=True)
 
 
 def _check_fields(kube: Kube, obj: JsonObject) -> None:
-    """Check an object whose namespace is missing as if it lay in `default`."""
+    """Check an object with a missing namespace as if it were in `default`."""
     moved = {**obj, "metadata": {**obj["metadata"], "namespace": "default"}}
     try:
         _post(kube, moved, dry_run=True)
@@ -206,28 +213,32 @@ def _patiently(
     manager: str,
     stop: threading.Event,
     tell: Callable[[str], None],
-    *,
-    waits: bool = True,
+    kind_seconds: Callable[[], float] | None = None,
 ) -> JsonObject:
-    """Call `attempt` until it works or its failure is not one that passes by itself."""
+    """Call `attempt` until it succeeds or fails with an error that is not transient.
+
+    `kind_seconds` returns how long to wait for the kind; None: neither for it nor for a namespace.
+    """
     start = time.monotonic()
     while True:
         try:
             return attempt()
         except KubeError as error:
-            limit, reason = _patience(error, obj, waits=waits)
+            limit, reason = _patience(error, obj, kind_seconds)
             if time.monotonic() - start > limit or stop.is_set():
                 raise _told(error, obj, manager) from error
             tell(reason)
         stop.wait(_TRY_AGAIN_SECONDS)
 
 
-def _patience(error: KubeError, obj: JsonObject, *, waits: bool) -> tuple[float, str]:
-    """Return how long a failure is worth waiting for (seconds), and what is waited for."""
-    if waits and error.reason == "NoSuchKind":
+def _patience(
+    error: KubeError, obj: JsonObject, kind_seconds: Callable[[], float] | None
+) -> tuple[float, str]:
+    """Return how long to wait after a failure, in seconds, and for what."""
+    if kind_seconds is not None and error.reason == "NoSuchKind":
         kind = f"{obj['apiVersion']} {obj['kind']}"
-        return MISSING_SECONDS, f"waiting for the cluster to serve {kind}"
-    if waits and _is_missing_namespace(error):
+        return kind_seconds(), f"waiting for the cluster to serve {kind}"
+    if kind_seconds is not None and _is_missing_namespace(error):
         return MISSING_SECONDS, f"waiting for namespace {obj['metadata'].get('namespace')}"
     if error.status in (0, 429, 503):  # as the official client: a busy or restarting server
         return _SERVER_SECONDS, f"trying again: {error.message}"
@@ -241,6 +252,17 @@ def _told(error: KubeError, obj: JsonObject, manager: str) -> ProviderError:
             "upsert_existing_objects on the provider to take it over"
         )
     return explain(error, obj, manager)
+
+
+def _is_defined(kube: Kube, obj: JsonObject) -> bool:
+    """Return whether a definition of an object's kind exists, served or not."""
+    group = str(obj["apiVersion"]).rpartition("/")[0]
+    wanted = {"group": group, "kind": obj["kind"]}
+    for each in kube.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"):
+        spec = each["spec"]
+        if {"group": spec["group"], "kind": spec["names"]["kind"]} == wanted:
+            return True
+    return False
 
 
 def _is_missing_namespace(error: KubeError) -> bool:

@@ -1,4 +1,4 @@
-"""What changed between two versions of an object's inputs, and what of it replaces the object."""
+"""Differences between two versions of an object's inputs, including replacements."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -41,10 +41,10 @@ def compare(
     """Compare inputs without secret wrappers.
 
     Args:
-        old: inputs of the last update, or what a refresh found in their place.
-        new: inputs now.
-        replacing: patterns of paths that cannot change in place.
-        ignored: paths the program said to ignore.
+        old: inputs of the last update, or those found by a refresh.
+        new: current inputs.
+        replacing: patterns of paths that cannot be updated in place.
+        ignored: paths that the program ignores.
     """
     changes = tuple(
         Change(path, kind, any(fields.touches(pattern, path) for pattern in replacing))
@@ -66,7 +66,7 @@ def _identity(obj: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def _canonical(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return an object where no namespace and `default` look the same."""
+    """Return an object in which no namespace and `default` are the same."""
     metadata = fields.section(obj, "metadata")
     if metadata.get("namespace") != "default":
         return obj

@@ -1,4 +1,4 @@
-"""What goes wrong in this provider, and how it is told.
+"""Errors of this provider, and their messages.
 
 ProviderError
   ├─ InvalidInput    inputs that no cluster would take; carries the property
@@ -12,11 +12,11 @@ from twin.wire.kube import KubeError
 
 
 class ProviderError(Exception):
-    """A failure told to the user in one message."""
+    """A failure, reported to the user in one message."""
 
 
 class InvalidInput(ProviderError):
-    """An input that is refused before any cluster is asked."""
+    """An input is rejected before any request to a cluster."""
 
     def __init__(self, property_path: str, reason: str) -> None:
         super().__init__(f"{property_path}: {reason}")
@@ -25,7 +25,7 @@ class InvalidInput(ProviderError):
 
 
 class NotReady(ProviderError):
-    """An object that was written but did not become ready in time."""
+    """An object was written but did not become ready in time."""
 
     def __init__(self, message: str, live: dict[str, Any]) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class NotReady(ProviderError):
 
 
 def describe(obj: dict[str, Any]) -> str:
-    """Name an object for people, such as `Deployment serving/vllm`."""
+    """Return a human-readable name of an object, such as `Deployment serving/vllm`."""
     metadata = section(obj, "metadata")
     namespace = metadata.get("namespace")
     name = metadata.get("name", "?")
@@ -47,14 +47,14 @@ _CONFLICTS = (
 
 
 def explain(error: KubeError, obj: dict[str, Any], manager: str = "") -> ProviderError:
-    """Turn a refusal of the API server into one message that names the object.
+    """Return an API server error as one message that names the object.
 
-    A conflict has the words of the official provider (`handleSSAErr`).
+    A conflict has the wording of the official provider (`handleSSAErr`).
 
     Args:
-        error: what the API server answered.
-        obj: what it was asked to write.
-        manager: who asked.
+        error: error of the API server.
+        obj: object of the request.
+        manager: field manager of the request.
     """
     what = describe(obj)
     causes: list[dict[str, Any]] = entries(error.details, "causes")

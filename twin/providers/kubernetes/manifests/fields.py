@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 Path = tuple[str | int, ...]
 MISSING: Final = object()
-"""What `get` returns where nothing lies at a path; `None` is a value."""
+"""The result of `get` for a path without a value; `None` is a value."""
 
 _STEP = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+|\*)\]|\["((?:[^"\\]|\\.)*)"\]""")
 _PLAIN = re.compile(r"[A-Za-z_$][\w$-]*\Z")
@@ -33,7 +33,7 @@ def parse(text: str) -> Path:
 
 
 def render(path: Path) -> str:
-    """Write a path the way the engine prints it."""
+    """Return a path in the engine's format."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -47,19 +47,19 @@ def render(path: Path) -> str:
 
 
 def covers(pattern: Path, path: Path) -> bool:
-    """Say whether a path is the pattern or lies below it; `*` stands for any step."""
+    """Return whether a path matches the pattern or is below it; `*` matches any step."""
     return len(pattern) <= len(path) and all(
         wanted in ("*", step) for wanted, step in zip(pattern, path, strict=False)
     )
 
 
 def touches(pattern: Path, path: Path) -> bool:
-    """Say whether a change at `path` reaches what `pattern` names, from above or below."""
+    """Return whether a change at `path` affects a match of `pattern`, from above or below."""
     return all(wanted in ("*", step) for wanted, step in zip(pattern, path, strict=False))
 
 
 def get(value: Any, path: Path) -> Any:
-    """Return what lies at a path, or `MISSING`."""
+    """Return the value at a path, or `MISSING`."""
     for step in path:
         if isinstance(value, dict) and step in value:
             value = cast(dict[Any, Any], value)[step]
@@ -74,19 +74,19 @@ def get(value: Any, path: Path) -> Any:
 
 
 def section(value: Any, *steps: str) -> dict[str, Any]:
-    """Return the mapping under some keys, empty where there is none."""
+    """Return the mapping at a path of keys; empty if there is none."""
     found = get(value, steps)
     return cast(dict[str, Any], found) if isinstance(found, dict) else {}
 
 
 def entries(value: Any, *steps: str) -> list[Any]:
-    """Return the list under some keys, empty where there is none."""
+    """Return the list at a path of keys; empty if there is none."""
     found = get(value, steps)
     return cast(list[Any], found) if isinstance(found, list) else []
 
 
 def put(value: dict[str, Any], path: Path, new: Any) -> None:
-    """Set what lies at a path; mappings on the way are made, list items must exist."""
+    """Set the value at a path; missing mappings are created, list items must exist."""
     target: Any = value
     for step in path[:-1]:
         if isinstance(target, dict):
@@ -97,7 +97,7 @@ def put(value: dict[str, Any], path: Path, new: Any) -> None:
 
 
 def remove(value: dict[str, Any], path: Path) -> None:
-    """Take away what lies at a path, if anything does."""
+    """Remove the value at a path, if any."""
     parent = get(value, path[:-1])
     if isinstance(parent, dict):
         cast(dict[Any, Any], parent).pop(path[-1], None)

@@ -1,7 +1,7 @@
-"""Fields whose change replaces the object, as the official provider has them.
+"""Fields whose change replaces the object, as in the official provider.
 
-Source: pulumi-kubernetes, provider/pkg/provider/diff.go (2026-07). Everything else is updated in
-place, and refused by the API server where it cannot be.
+Source: pulumi-kubernetes, provider/pkg/provider/diff.go (2026-07). All other fields are updated in
+place; the API server rejects changes that are not possible.
 """
 
 from typing import Any
@@ -64,9 +64,9 @@ def replacing_paths(
     """Return the patterns of paths whose change replaces an object of this kind.
 
     Args:
-        obj: the new inputs.
-        mutable_config_maps: the provider's `enableConfigMapMutable`; without it a ConfigMap whose
-            data change is replaced, so that pods are rolled to a new name.
+        obj: new inputs.
+        mutable_config_maps: the provider's `enableConfigMapMutable`; without it, a change of data
+            replaces a ConfigMap, so that pods roll out with a new name.
         mutable_secrets: the provider's `enableSecretMutable`.
     """
     api_version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))

@@ -1,4 +1,4 @@
-"""Type tokens of the kubernetes package, and which kinds lie outside any namespace."""
+"""Type tokens of the kubernetes package, and cluster-scoped kinds."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from twin.providers.kubernetes.manifests.errors import InvalidInput, ProviderErr
 
 
 class GroupVersionKind(NamedTuple):
-    """What a kind is called in manifests."""
+    """A kind, as named in manifests."""
 
     api_version: str
     kind: str
@@ -40,10 +40,10 @@ _REFUSED_MODULES = {
 
 
 def of_type(token: str) -> GroupVersionKind:
-    """Return the API version and kind a type token stands for.
+    """Return the API version and kind of a type token.
 
     Raises:
-        ProviderError: the token is none of a Kubernetes object.
+        ProviderError: the token is not of a Kubernetes object.
     """
     package, _, rest = token.partition(":")
     module, _, kind = rest.rpartition(":")
@@ -61,10 +61,10 @@ def of_type(token: str) -> GroupVersionKind:
 
 
 def check(token: str, api_version: object, kind: object) -> GroupVersionKind:
-    """Return what a type token stands for, after comparing it with what the inputs say.
+    """Return the kind of a type token, after comparing it with the inputs.
 
     Raises:
-        InvalidInput: the inputs say something else.
+        InvalidInput: the inputs have another kind.
     """
     wanted = of_type(token)
     if api_version is not None and api_version != wanted.api_version:
@@ -77,7 +77,7 @@ def check(token: str, api_version: object, kind: object) -> GroupVersionKind:
 
 
 def is_built_in(group: str) -> bool:
-    """Say whether a group is one of Kubernetes' own."""
+    """Return whether a group is part of Kubernetes itself."""
     if group.endswith(".k8s.io"):
         # gateway.networking.k8s.io, snapshot.storage.k8s.io, … are CRDs: two labels before k8s.io
         return (
@@ -93,7 +93,7 @@ def is_built_in(group: str) -> bool:
 
 
 def is_namespaced(gvk: GroupVersionKind) -> bool | None:
-    """Say whether objects of a kind lie in a namespace; None where only the cluster knows."""
+    """Return whether a kind is namespaced; None if only the cluster knows."""
     if not is_built_in(gvk.group):
         return None
     return gvk.kind not in _CLUSTER_SCOPED

@@ -1,4 +1,4 @@
-"""A live object in the shape of the inputs, so that drift shows and defaults do not."""
+"""Live objects in the shape of the inputs, so that drift is visible but defaults are not."""
 
 import base64
 import binascii
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from twin.providers.kubernetes.manifests import quantities
 
-# What names an item in the lists of the Kubernetes API, in the order they are tried.
+# Key fields of list items in the Kubernetes API, in the order in which they are tried.
 _LIST_KEYS: tuple[tuple[str, ...], ...] = (
     ("name",),
     ("mountPath",),
@@ -24,11 +24,11 @@ _LIST_KEYS: tuple[tuple[str, ...], ...] = (
 
 
 def shaped(live: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a live object that the inputs speak of, with the live values.
+    """Return the part of a live object that the inputs set, with the live values.
 
-    A field that the inputs set and the object lost is left out; a quantity that is only written
-    differently keeps the spelling of the inputs; items that others added to a keyed list (an
-    injected environment variable) are left out.
+    Fields that the object lost are omitted, and so are items that others added to a keyed list
+    (such as an injected environment variable). A quantity that is only written differently keeps
+    the format of the inputs.
     """
     result = _mapping(live, inputs, ())
     if inputs.get("kind") == "Secret" and isinstance(inputs.get("stringData"), dict):
@@ -71,7 +71,7 @@ def _items(live: list[Any], wanted: list[Any], path: tuple[str, ...]) -> list[An
 
 
 def _key_of(wanted: list[Any], live: list[Any]) -> tuple[str, ...] | None:
-    """Return the fields that name the items of both lists, or None where nothing does."""
+    """Return the key fields of the items of both lists, or None if there are none."""
     both: list[Any] = [*wanted, *live]
     if not wanted or not all(isinstance(item, dict) for item in both):
         return None
@@ -86,7 +86,7 @@ def _key_of(wanted: list[Any], live: list[Any]) -> tuple[str, ...] | None:
 
 
 def _decoded(data: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return what `stringData` would have to be to make the live `data`."""
+    """Return the `stringData` that corresponds to the live `data`."""
     result: dict[str, Any] = {}
     for key in wanted:
         if key in data:

@@ -1,4 +1,4 @@
-"""Field managers: who the objects of a program are applied as, and whose fields they take over.
+"""Field managers of a program's objects, and takeover of fields.
 
 Source: pulumi-kubernetes v4.32.0, `fieldManagerName` in provider/pkg/provider/provider.go and
 `fixCSAFieldManagers`, `patchForce` in provider/pkg/await/await.go.
@@ -11,9 +11,9 @@ from twin.providers.kubernetes.manifests import naming
 from twin.wire.kube import JsonObject, Kube, KubeError
 
 STATE_KEY = "__fieldManager"
-"""Output that keeps the manager of an object between runs."""
+"""Output that stores the manager of an object between runs."""
 CREATOR = "pulumi-kubernetes"
-"""Manager of an object that was created, not applied, until its first update."""
+"""Manager of a created, not applied, object until its first update."""
 _ANNOTATION = "pulumi.com/patchFieldManager"
 _FORCE = "pulumi.com/patchForce"
 _RANDOM_BYTES = 4
@@ -30,10 +30,10 @@ _WITHOUT_APPLY = ("pulumi-kubernetes", "pulumi-kubernetes.exe", "pulumi-resource
 
 
 def manager_of(obj: JsonObject, state: JsonObject) -> str:
-    """Return the field manager of an object: annotated, from its state, or one of its own.
+    """Return the field manager of an object: from its annotation, its state, or a new one.
 
     Args:
-        obj: the inputs.
+        obj: inputs.
         state: outputs of the last update; empty for a new object.
     """
     named = naming.annotations(obj).get(_ANNOTATION) or state.get(STATE_KEY)
@@ -43,13 +43,13 @@ def manager_of(obj: JsonObject, state: JsonObject) -> str:
 def takes_over(
     obj: JsonObject, live: JsonObject | None, *, is_enabled: bool, is_preview: bool
 ) -> bool:
-    """Return whether an apply overwrites fields that other managers own.
+    """Return whether an apply overwrites fields of other managers.
 
     Args:
-        obj: the inputs.
-        live: the object before an update, None at creation.
+        obj: inputs.
+        live: object before an update; None for a creation.
         is_enabled: `enablePatchForce` of the provider.
-        is_preview: a preview of a creation forces, and so does one of an object that was created.
+        is_preview: whether it is a preview, which forces for a creation and for a created object.
     """
     if is_enabled or naming.is_true(obj, _FORCE):
         return True
@@ -65,15 +65,15 @@ def takes_over(
 
 
 def managed_fields(live: JsonObject) -> list[JsonObject]:
-    """Return who owns which fields of a live object."""
+    """Return the field managers of a live object with their fields."""
     return live.get("metadata", {}).get("managedFields") or []
 
 
 def adopt(kube: Kube, live: JsonObject, manager: str) -> JsonObject:
-    """Give a manager the fields of kubectl and of the object's creation; return the object.
+    """Transfer the fields of kubectl and of the creation to a manager; return the object.
 
     Raises:
-        KubeError: the object changes all the time.
+        KubeError: the object changed during every attempt.
     """
     for attempt in range(1, _ATTEMPTS + 1):
         entries = adopted(managed_fields(live), manager)
@@ -94,9 +94,9 @@ def adopt(kube: Kube, live: JsonObject, manager: str) -> JsonObject:
 
 
 def adopted(entries: list[JsonObject], manager: str) -> list[JsonObject] | None:
-    """Return `managedFields` with the fields of kubectl and of creation as a manager's. Pure.
+    """Return `managedFields` with the fields of kubectl and of the creation transferred. Pure.
 
-    None where there is nothing to take over.
+    Return None if there is nothing to transfer.
     """
     own = next((each for each in entries if _is(each, manager, "Apply")), None)
     others = [each for each in entries if each is not own]
@@ -111,7 +111,7 @@ def adopted(entries: list[JsonObject], manager: str) -> list[JsonObject] | None:
 
 
 def relinquish(kube: Kube, live: JsonObject, manager: str) -> None:
-    """Take every field of an object away from a manager that applied it."""
+    """Release every field of an object from a manager that applied it."""
     metadata = {key: live["metadata"].get(key) for key in ("name", "namespace")}
     kept = {key: value for key, value in metadata.items() if value is not None}
     empty = {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": kept}

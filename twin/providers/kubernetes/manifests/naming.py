@@ -1,4 +1,4 @@
-"""Names of objects that the program gave none, as the official provider makes them."""
+"""Generated object names, as in the official provider."""
 
 import random
 import secrets
@@ -14,12 +14,12 @@ _SUFFIX_LENGTH = 8
 
 
 def annotations(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return the annotations of an object, empty where it has none or they are not known."""
+    """Return the annotations of an object; empty if it has none or they are unknown."""
     return fields.section(obj, "metadata", "annotations")
 
 
 def is_true(obj: dict[str, Any], annotation: str) -> bool:
-    """Say whether an annotation is set to `"true"`."""
+    """Return whether an annotation is set to `"true"`."""
     return annotations(obj).get(annotation) == "true"
 
 
@@ -30,17 +30,17 @@ def assign(
     seed: bytes,
     autonaming: Any = None,
 ) -> None:
-    """Give an object a name if it has none: the old one, the engine's, or `LOGICAL-xxxxxxxx`.
+    """Name an object that has no name: the old one, the engine's, or `LOGICAL-xxxxxxxx`.
 
     Args:
-        obj: new inputs; changed in place.
-        old: old inputs, empty for a new resource.
+        obj: new inputs, which are changed in place.
+        old: old inputs; empty for a new resource.
         logical_name: the resource's name in the program.
         seed: randomness from the engine, so that a preview and its update agree.
-        autonaming: the engine's AutonamingOptions, or None.
+        autonaming: AutonamingOptions of the engine, or None.
 
     Raises:
-        ProviderError: the name may not be made up.
+        ProviderError: the engine does not allow a generated name.
     """
     metadata: Any = obj.setdefault("metadata", {})
     if metadata == UNKNOWN or metadata.get("name"):

@@ -1,4 +1,4 @@
-"""Between the engine's property maps and the objects an API server takes and returns."""
+"""Conversion between the engine's property maps and the objects of an API server."""
 
 from typing import Any, cast
 
@@ -28,14 +28,14 @@ def to_object(inputs: dict[str, Any]) -> dict[str, Any]:
 def to_outputs(
     live: dict[str, Any], inputs: dict[str, Any], manager: str, initial_version: str = ""
 ) -> dict[str, Any]:
-    """Return a live object as outputs; what is secret in the inputs is secret in them.
+    """Return a live object as outputs; secrets in the inputs are secrets in the outputs.
 
-    As in the official provider (`checkpointObject`, v4.32.0) they also hold what the next run
-    needs: the inputs, the API version the object was created with, and its field manager.
+    As in the official provider (`checkpointObject`, v4.32.0), they also contain data for the next
+    run: the inputs, the API version the object was created with, and its field manager.
 
     Args:
-        live: as the API server returned it.
-        inputs: as the engine sent them, with secret wrappers.
+        live: object from the API server.
+        inputs: inputs from the engine, with secret wrappers.
         manager: field manager of the object.
         initial_version: API version at creation; by default that of the inputs.
     """
@@ -51,13 +51,13 @@ def to_outputs(
 
 
 def to_inputs(shown: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return what a read found as inputs; what was secret in them stays so."""
+    """Return the result of a read as inputs; secrets remain secrets."""
     renamed = _rename(shown, _to_underscores) if shown.get("kind") == _CRD else shown
     return _hide_data(mark_secrets(renamed, inputs))
 
 
 def _hide_data(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return an object in which the data of a Secret is secret, whoever wrote it."""
+    """Return an object with the data of a Secret marked as secret."""
     if obj.get("kind") != "Secret" or obj.get("apiVersion") != "v1":
         return obj
     return {
@@ -69,7 +69,7 @@ def _hide_data(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_inputs(live: dict[str, Any]) -> dict[str, Any]:
-    """Return what an imported object would be written as: no status, nothing the server sets."""
+    """Return the inputs of an imported object, without status and server-set fields."""
     inputs = {key: value for key, value in live.items() if key != "status"}
     metadata = {k: v for k, v in live["metadata"].items() if k not in _SERVER_METADATA}
     revision = "deployment.kubernetes.io/revision"
@@ -104,14 +104,14 @@ def mark_secrets(value: Any, pattern: Any) -> Any:
 
 
 def identifier(obj: dict[str, Any]) -> str:
-    """Return the id of an object: `NAMESPACE/NAME`, or `NAME` outside namespaces."""
+    """Return the ID of an object: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace")
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
 def split_identifier(identity: str) -> tuple[str | None, str]:
-    """Return (namespace, name) of an id."""
+    """Return (namespace, name) of an ID."""
     namespace, _, name = identity.rpartition("/")
     return namespace or None, name
 

@@ -1,4 +1,4 @@
-"""Who owns a field of a live object, from its `managedFields`, and what an update does with it."""
+"""Field ownership of live objects from `managedFields`, and its effect on updates."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ from twin.providers.kubernetes.manifests.fields import MISSING, Path
 
 
 def owners(live: dict[str, Any], path: Path) -> set[str]:
-    """Return the field managers that own what lies at a path, or anything below it."""
+    """Return the field managers that own the field at a path, or any field below it."""
     found: set[str] = set()
     for entry in live.get("metadata", {}).get("managedFields", []):
         if _owns(entry.get("fieldsV1") or {}, live, path):
@@ -18,7 +18,7 @@ def owners(live: dict[str, Any], path: Path) -> set[str]:
 
 
 def _owns(tree: dict[str, Any], value: Any, path: Path) -> bool:
-    """Follow a path through a fieldsV1 tree; list items are found by what they hold."""
+    """Follow a path through a fieldsV1 tree; list items are found by their content."""
     for step in path:
         if isinstance(step, int):
             items = cast(list[Any], value) if isinstance(value, list) else []
@@ -45,17 +45,17 @@ def _names_item(key: str, item: Any) -> bool:
 def leave_ignored(
     obj: dict[str, Any], live: dict[str, Any], ignored: list[Path], manager: str
 ) -> dict[str, Any]:
-    """Return the object to apply when some paths are to be left as they are.
+    """Return the object to apply if some paths are ignored.
 
-    A field that only others own (replicas under an autoscaler) is left out, so that the update
-    neither conflicts nor takes it over. One that we own, or nobody does, is sent with its live
-    value: leaving it out would unset it.
+    A field that only others own (replicas under an autoscaler) is omitted, so that the update
+    neither conflicts nor takes it over. A field that this manager or none owns is sent with its
+    live value, because omitting it would unset it.
 
     Args:
-        obj: what the program wants; not changed.
-        live: the object as it is.
-        ignored: paths, in which `*` stands for every item.
-        manager: our field manager.
+        obj: desired object, which is not changed.
+        live: live object.
+        ignored: ignored paths, in which `*` matches every item.
+        manager: field manager of the provider.
     """
     result = copy.deepcopy(obj)
     for pattern in ignored:
@@ -69,7 +69,7 @@ def leave_ignored(
 
 
 def _expand(pattern: Path, value: Any, done: Path) -> list[Path]:
-    """Return the paths of a live object that a pattern names."""
+    """Return the paths of a live object that match a pattern."""
     if not pattern:
         return [done]
     step, rest = pattern[0], pattern[1:]

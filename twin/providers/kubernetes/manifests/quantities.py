@@ -1,4 +1,4 @@
-"""Kubernetes quantities that are written differently and mean the same: `0.5` and `500m`."""
+"""Equivalent Kubernetes quantities, such as `0.5` and `500m`."""
 
 import re
 from decimal import Decimal, InvalidOperation
@@ -17,7 +17,7 @@ _FACTORS = {
 
 
 def amount(value: Any) -> Decimal | None:
-    """Return the amount of a quantity, or None where the value is not one."""
+    """Return the amount of a quantity, or None if the value is not a quantity."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     match = _QUANTITY.match(str(value))
@@ -31,7 +31,7 @@ def amount(value: Any) -> Decimal | None:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Say whether two values are equal, as quantities where both are quantities."""
+    """Return whether two values are equal, compared as quantities if both are."""
     if left == right:
         return True
     first, second = amount(left), amount(right)

@@ -1,8 +1,8 @@
-"""Which kinds are waited for, and how.
+"""Readiness checks by kind.
 
 Source: pulumi-kubernetes v4.32.0, the table `awaiters` in provider/pkg/await/awaiters.go.
-Namespaces and definitions are not in it. Ingresses are, and the twin does not wait for those: it
-serves none (rule `kubernetes.await`).
+It does not include Namespaces and definitions. It includes Ingresses, but the twin does not serve
+them and does not wait for them (rule `kubernetes.await`).
 """
 
 from twin.providers.kubernetes.manifests import naming
@@ -27,19 +27,19 @@ _LIMITS: dict[_Kind, float] = {
     ("", "PersistentVolumeClaim"): 300.0,
     ("", "ResourceQuota"): 60.0,
 }
-"""Seconds after which the official provider gives up, whatever time-out was asked for."""
+"""Seconds after which the official provider gives up, whatever the requested timeout."""
 
 
 def check_of(obj: JsonObject, settle_seconds: float, *, is_update: bool = False) -> Check | None:
-    """Return the readiness check of an object, or None where it is not waited for.
+    """Return the readiness check of an object, or None if it has none.
 
     Args:
-        obj: live.
-        settle_seconds: how long the endpoints of a Service must stay the same.
-        is_update: whether the object was there before.
+        obj: live object.
+        settle_seconds: time for which a Service's endpoints must be unchanged.
+        is_update: whether the object existed before.
 
     Raises:
-        ProviderError: its annotation `pulumi.com/waitFor` is unreadable.
+        ProviderError: the annotation `pulumi.com/waitFor` is not valid.
     """
     if naming.is_true(obj, _SKIP):
         return None
@@ -56,7 +56,7 @@ def check_of(obj: JsonObject, settle_seconds: float, *, is_update: bool = False)
 
 
 def limit_of(obj: JsonObject, seconds: float) -> float:
-    """Return how long an object is waited for at most, of the time that was asked for."""
+    """Return the requested wait time, limited to the object's maximum."""
     if naming.annotations(obj).get(_WAIT_FOR):
         return seconds
     return min(seconds, _LIMITS.get(_kind(obj), seconds))

@@ -1,4 +1,4 @@
-"""Waiting for an object to become ready, or to be gone."""
+"""Waits for objects to become ready or to be deleted."""
 
 import threading
 import time
@@ -12,7 +12,7 @@ from twin.providers.kubernetes.waits.state import Check
 from twin.wire.kube import JsonObject, Kube, KubeError
 
 READY_SECONDS = 600.0
-"""How long readiness is waited for where nothing else is said, as the official provider does."""
+"""Default time to wait for readiness, as in the official provider."""
 GONE_SECONDS = 600.0
 _TIMEOUT = "pulumi.com/timeoutSeconds"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
@@ -23,10 +23,10 @@ Tell = Callable[[str], None]
 
 
 def limit_seconds(obj: JsonObject, custom: float, default: float) -> float:
-    """Return how long to wait: the resource's custom time-out, the annotation, or the default.
+    """Return the wait time: the resource's custom timeout, the annotation, or the default.
 
-    In this order: `TimeoutDuration` of pulumi-kubernetes v4.32.0, which passes over an annotation
-    that is no whole number.
+    The order is that of `TimeoutDuration` in pulumi-kubernetes v4.32.0, which ignores an annotation
+    that is not an integer.
 
     Raises:
         ProviderError: the annotation is not a whole number of seconds.
@@ -45,7 +45,7 @@ def until_ready(
     """Return the object once it is ready.
 
     Raises:
-        NotReady: it will not become ready, was not in time, or the wait was cancelled.
+        NotReady: the object will not become ready, was not ready in time, or the wait was canceled.
     """
     path, what = kube.path_of(live), describe(live)
     end, pause, told = time.monotonic() + seconds, _FIRST_PAUSE, ""
@@ -85,10 +85,10 @@ def _again(kube: Kube, path: str, live: JsonObject) -> JsonObject:
 def until_gone(
     kube: Kube, live: JsonObject, seconds: float, stop: threading.Event, tell: Tell
 ) -> None:
-    """Return once the object is gone, or another one has its name.
+    """Wait until the object is deleted, or another one has its name.
 
     Raises:
-        NotReady: it is still there in the end; says what holds it.
+        NotReady: the object still exists after the wait; the message names what blocks it.
     """
     path, what, uid = kube.path_of(live), describe(live), live["metadata"].get("uid")
     start, pause, told = time.monotonic(), _FIRST_PAUSE, ""
@@ -115,7 +115,7 @@ def until_gone(
 
 
 def why_held(live: JsonObject) -> str:
-    """Say what keeps an object that is being deleted."""
+    """Return what blocks the deletion of an object."""
     conditions: list[dict[str, Any]] = entries(live, "status", "conditions")
     holding = [
         str(entry.get("message"))

@@ -1,4 +1,4 @@
-"""Pods: when one is ready, and why the pods of a workload are not."""
+"""Readiness of pods, and reasons why the pods of a workload are not ready."""
 
 from collections import Counter
 from typing import Any
@@ -19,7 +19,7 @@ _HARMLESS = frozenset(["ContainerCreating", "PodInitializing", ""])
 
 
 def pod_ready(pod: JsonObject, kube: Kube) -> State:
-    """A pod is ready when its condition says so, or when it ran to its end."""
+    """A pod is ready when its condition is true, or when it completed."""
     phase = section(pod, "status").get("phase")
     if phase == "Succeeded" or is_condition(pod, "Ready"):
         return READY
@@ -28,7 +28,7 @@ def pod_ready(pod: JsonObject, kube: Kube) -> State:
 
 
 def why_not_ready(pod: JsonObject, kube: Kube | None = None) -> str:
-    """Say in one line why a pod is not ready, by scheduler, containers or the last event."""
+    """Return in one line why a pod is not ready, from scheduler, containers or the last event."""
     status: dict[str, Any] = section(pod, "status")
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
@@ -69,7 +69,7 @@ def _ended(status: dict[str, Any]) -> str:
 
 
 def _last_warning(pod: JsonObject, kube: Kube) -> str:
-    """Return the newest warning event about a pod, empty where there is none."""
+    """Return the newest warning event about a pod; empty if there is none."""
     metadata = pod["metadata"]
     try:
         events = kube.list(
@@ -85,7 +85,7 @@ def _last_warning(pod: JsonObject, kube: Kube) -> str:
 
 
 def summary(workload: JsonObject, kube: Kube) -> str:
-    """Say why pods of a workload are not ready, equal reasons counted together."""
+    """Return why pods of a workload are not ready, with equal reasons grouped."""
     selector = section(workload, "spec", "selector", "matchLabels")
     namespace = workload["metadata"]["namespace"]
     try:

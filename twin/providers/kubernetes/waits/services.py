@@ -1,4 +1,4 @@
-"""Services: ready when their endpoints stayed the same for a while and none is still starting.
+"""Readiness of Services: unchanged endpoints for a while, none of which is starting.
 
 Source: pulumi-kubernetes v4.32.0, provider/pkg/await/service.go.
 """
@@ -17,14 +17,15 @@ _NO_ADDRESS = "Service was not allocated an IP address; does your cloud provider
 
 
 def service_ready(settle_seconds: float) -> Check:
-    """Return the check of one Service, which remembers since when its endpoints are the same.
+    """Return the check of one Service, which records since when its endpoints are unchanged.
 
-    Without selector, headless or as an external name it has no pods to wait for. Endpoints without
-    any address are no reason to wait; one that is not ready is. At the end of the wait a Service
-    passes if no endpoint is pending, even if its Endpoints were never seen.
+    A Service without a selector, a headless one and an external name have no pods to wait for. The
+    check does not wait for Endpoints without addresses, but it waits for addresses that are not
+    ready. At the end of the wait, a Service passes if no endpoint is pending, even if its Endpoints
+    were never seen.
 
     Args:
-        settle_seconds: how long Endpoints must stay the same.
+        settle_seconds: time for which Endpoints must be unchanged.
     """
     seen: str | None = None
     since = 0.0

@@ -1,4 +1,4 @@
-"""Objects that are ready when a field of their status says so."""
+"""Readiness of objects that depends on a status field."""
 
 import json
 import re
@@ -34,10 +34,11 @@ def quota_ready(obj: JsonObject, kube: Kube) -> State:
 
 
 def claim_created(obj: JsonObject, kube: Kube) -> State:
-    """A new claim is ready when it is bound, or pending where its class binds with the first pod.
+    """A new claim is ready when it is bound, or pending if its class binds with the first pod.
 
-    With such a class a claim that names its volume leaves `Pending` at once and is never ready:
-    the official provider waits for that phase alone (`untilCoreV1PersistentVolumeClaimReady`).
+    With such a class, a claim that names its volume leaves `Pending` at once and never becomes
+    ready, because the official provider waits only for that phase
+    (`untilCoreV1PersistentVolumeClaimReady`).
     """
     phase = fields.section(obj, "status").get("phase")
     name = obj["spec"].get("storageClassName")
@@ -45,21 +46,21 @@ def claim_created(obj: JsonObject, kube: Kube) -> State:
     if phase == ("Pending" if mode == "WaitForFirstConsumer" else "Bound"):
         return READY
     if phase == "Lost":
-        return failing("its volume is gone")
+        return failing("its volume is lost")
     if mode == "WaitForFirstConsumer":
         return waiting(f"phase is {phase}, not Pending as its class {name} leaves it")
     return waiting(f"no volume of {name or 'no storage class'} is bound yet{warning}")
 
 
 def claim_updated(obj: JsonObject, kube: Kube) -> State:
-    """A claim that was there before is also ready when it is bound, whatever its class."""
+    """An existing claim is also ready when it is bound, whatever its class."""
     if fields.section(obj, "status").get("phase") == "Bound":
         return READY
     return claim_created(obj, kube)
 
 
 def _binding(name: object, kube: Kube) -> tuple[str, str]:
-    """Return when a storage class binds, and what is wrong where that is not known."""
+    """Return a storage class's binding mode, and the error if it is unknown."""
     if not name:
         return "", "; it names no storage class"
     try:
@@ -70,14 +71,14 @@ def _binding(name: object, kube: Kube) -> tuple[str, str]:
 
 
 def expression_ready(text: str) -> Check:
-    """Return the check an annotation `pulumi.com/waitFor` asks for.
+    """Return the check that an annotation `pulumi.com/waitFor` specifies.
 
     Args:
         text: `condition=TYPE`, `condition=TYPE=STATUS`, `jsonpath={.a.b}`, `jsonpath={.a.b}=VALUE`,
             or a JSON list of these, all of which must hold.
 
     Raises:
-        ProviderError: it is none of these.
+        ProviderError: the text has none of these forms.
     """
     if text.lstrip().startswith("["):
         try:
@@ -119,7 +120,7 @@ def _condition_check(name: str, status: str) -> Check:
 
 
 def _is_observed(obj: JsonObject, found: dict[str, Any]) -> bool:
-    """Return whether a condition is about the present generation, as far as it says so."""
+    """Return whether a condition is for the current generation, if it states one."""
     status = fields.section(obj, "status")
     seen = found.get("observedGeneration") or status.get("observedGeneration")
     return seen is None or int(seen) >= int(obj["metadata"].get("generation") or 0)
@@ -141,7 +142,7 @@ def _path_check(path: str, value: str | None) -> Check:
 
 
 def _steps(path: str) -> fields.Path:
-    """Return the steps of a path in which a backslash takes a dot into the name of a key."""
+    """Return the steps of a path in which a backslash escapes a dot in a key."""
     if "\\." not in path:
         return fields.parse(path)
     return tuple(step.replace("\\.", ".") for step in re.split(r"(?<!\\)\.", path))

@@ -1,4 +1,4 @@
-"""How far an object is, as a readiness check sees it."""
+"""The state of an object in a readiness check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,35 +10,35 @@ from twin.wire.kube import JsonObject, Kube
 
 @dataclass(frozen=True)
 class State:
-    """The answer of a readiness check."""
+    """The result of a readiness check."""
 
     ready: bool
     message: str = ""
-    """What is still missing, for people; changes as the object gets on."""
+    """Human-readable reason why the object is not ready; changes with its progress."""
     failed: bool = False
-    """The object will not become ready: waiting on is of no use."""
+    """Whether the object cannot become ready, so that waiting is useless."""
     passes_late: bool = False
-    """The object counts as ready if this is how it is when the wait is over."""
+    """Whether the object counts as ready in this state at the end of the wait."""
 
 
 READY = State(ready=True)
 Check = Callable[[JsonObject, Kube], State]
-"""Looks at a live object, and at others through the API if it must."""
+"""Checks a live object, and other objects through the API if needed."""
 
 
 def condition(obj: JsonObject, kind: str) -> dict[str, Any]:
-    """Return a status condition of an object, empty where it has none of that type."""
+    """Return a status condition of an object; empty if it has none of that type."""
     conditions: list[dict[str, Any]] = entries(obj, "status", "conditions")
     return next((entry for entry in conditions if entry.get("type") == kind), dict[str, Any]())
 
 
 def is_condition(obj: JsonObject, kind: str, status: str = "True") -> bool:
-    """Say whether a status condition has a status."""
+    """Return whether a status condition has a status."""
     return condition(obj, kind).get("status") == status
 
 
 def waiting(message: str) -> State:
-    """Return the state of an object that may yet become ready."""
+    """Return the state of an object that can still become ready."""
     return State(ready=False, message=message)
 
 

@@ -1,4 +1,4 @@
-"""Roll-outs: Deployment, StatefulSet, DaemonSet and Job."""
+"""Rollouts: Deployment, StatefulSet, DaemonSet and Job."""
 
 from twin.providers.kubernetes.manifests.fields import section
 from twin.providers.kubernetes.waits import pods
@@ -14,7 +14,7 @@ from twin.wire.kube import JsonObject, Kube
 
 
 def deployment_ready(obj: JsonObject, kube: Kube) -> State:
-    """A Deployment is ready when every wanted replica is of the newest template and available."""
+    """A Deployment is ready when every desired replica has the newest template and is available."""
     spec, status = section(obj, "spec"), section(obj, "status")
     wanted = int(spec.get("replicas", 1))
     if not _observed(obj):
@@ -33,9 +33,9 @@ def deployment_ready(obj: JsonObject, kube: Kube) -> State:
 
 
 def stateful_set_ready(obj: JsonObject, kube: Kube) -> State:
-    """A StatefulSet is ready when all its replicas are, of one revision.
+    """A StatefulSet is ready when all its replicas are ready and have the same revision.
 
-    A partition does not shorten the wait; with `OnDelete` an update needs no new revision.
+    A partition does not shorten the wait. With `OnDelete`, an update needs no new revision.
     """
     spec, status = section(obj, "spec"), section(obj, "status")
     wanted = int(spec.get("replicas", 1))
@@ -54,9 +54,9 @@ def stateful_set_ready(obj: JsonObject, kube: Kube) -> State:
 
 
 def daemon_set_ready(obj: JsonObject, kube: Kube) -> State:
-    """A DaemonSet is ready when every node that should run its newest pod does.
+    """A DaemonSet is ready when every eligible node runs its newest pod.
 
-    With `OnDelete`, too: its old pods have to be deleted by hand meanwhile.
+    This also applies with `OnDelete`: you must delete its old pods during the wait.
     """
     status = section(obj, "status")
     if not _observed(obj):
@@ -70,7 +70,7 @@ def daemon_set_ready(obj: JsonObject, kube: Kube) -> State:
 
 
 def job_ready(obj: JsonObject, kube: Kube) -> State:
-    """A Job is ready when it is complete; a suspended one is waited for like any other."""
+    """A Job is ready when it is complete, even if it was suspended."""
     if is_condition(obj, "Complete"):
         return READY
     failure = condition(obj, "Failed")

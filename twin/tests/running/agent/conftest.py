@@ -18,7 +18,7 @@ from twin.host.pki import make_authority
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.objects import node
 from twin.toolchain import ToolError, tool
-from twin.wire.kube import Kube
+from twin.wire.kube import Kube, KubeError
 
 JsonObject = dict[str, Any]
 
@@ -92,7 +92,10 @@ def namespace(kube: Kube, request: pytest.FixtureRequest) -> Iterator[str]:
     eventually(lambda: kube.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     yield name
     for pod in kube.list(f"/api/v1/namespaces/{name}/pods"):
-        kube.delete(
-            f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 1}
-        )
+        path = f"/api/v1/namespaces/{name}/pods/{pod['metadata']['name']}"
+        try:
+            kube.delete(path, {"gracePeriodSeconds": 1})
+        except KubeError as error:
+            if error.status != 404:  # the test deleted it, and it has gone since the list
+                raise
     eventually(lambda: not kube.list(f"/api/v1/namespaces/{name}/pods"))

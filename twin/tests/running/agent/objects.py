@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from gke_inference.catalogue.versions import images
+
 JsonObject = dict[str, Any]
 PROBES = {
     "startupProbe": {
@@ -42,7 +44,7 @@ def node(name: str, kind: str, chips: int) -> JsonObject:
 def engine(
     args: list[str] | None = None, kind: str = "gpu", name: str = "vllm", **more: Any
 ) -> JsonObject:
-    image = {"gpu": "vllm/vllm-openai:v0.32.0", "tpu": "vllm/vllm-tpu:v0.32.0"}[kind]
+    image = images()[f"vllm_{kind}"].reference.removeprefix("docker.io/")
     return {
         "name": name,
         "image": image,
@@ -69,6 +71,6 @@ def pod(name: str, *containers: JsonObject, kind: str = "gpu", **spec: Any) -> J
 
 
 def condition(obj: JsonObject, kind: str) -> str:
-    """Return the status of a condition; empty where there is none."""
+    """Return the status of a condition; empty if there is none."""
     found = {c["type"]: c["status"] for c in obj.get("status", {}).get("conditions", [])}
     return found.get(kind, "")

@@ -215,6 +215,18 @@ def test_the_compile_cache_in_a_bucket_outlives_the_pod(agent: Agent, pods: Pods
     assert json.loads(compile_line)["cached"] is True
 
 
+def test_a_pod_of_a_tag_that_nobody_published_waits_for_its_image(pods: Pods):
+    pods.create(pod("unseen", {**engine(), "image": "vllm/vllm-openai:v0.99.0"}))
+
+    def reason() -> str:
+        statuses = pods.get("unseen")["status"].get("containerStatuses", [{}])
+        return statuses[0].get("state", {}).get("waiting", {}).get("reason", "")
+
+    eventually(lambda: reason() == "ImagePullBackOff")
+    pods.kube.delete(f"{pods.path}/unseen")
+    eventually(lambda: pods.gone("unseen"))
+
+
 def test_pods_of_other_images_are_left_to_kwok(pods: Pods):
     pods.create(pod("plain", {"name": "web", "image": "registry.k8s.io/pause:3.10"}, kind="cpu"))
     found = pods.ready("plain")

@@ -1,4 +1,4 @@
-"""A control plane with what GKE puts into it, and the capacity controllers beside it."""
+"""A control plane with GKE's objects, and the capacity controllers."""
 
 import json
 import threading
@@ -15,6 +15,7 @@ from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
 from twin.cluster.metrics_api.server import ExternalMetrics
 from twin.cluster.monitoring import kube_state_metrics, server
 from twin.cluster.monitoring.controller import Monitoring
+from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.cluster.nodes.pools import PoolController
 from twin.host import processes
 from twin.host.paths import TwinPaths
@@ -39,6 +40,7 @@ class Cluster:
             Konnectivity(self.ctx),
             PoolController(self.ctx),
             Autoscaler(self.ctx),
+            GpuDrivers(self.ctx),
             Monitoring(self.ctx),
             ExternalMetrics(self.ctx),
         ]
@@ -123,7 +125,7 @@ def control_plane(tmp_path_factory):
         try:
             plane.start()
             ctx = ClusterContext(paths, folder)
-            bootstrap.install(ctx)
+            bootstrap.install(ctx, threading.Event())
             yield ctx
         finally:
             for part in (server, kube_state_metrics):

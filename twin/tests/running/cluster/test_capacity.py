@@ -1,10 +1,13 @@
 """Nodes for pods: pools, compute classes, stock-outs, preemption, migration."""
 
 import json
+import time
 
 import pytest
 
 from gke_inference.observability.monitoring_rules import recording_rules
+from twin.cluster.nodes.pools import is_ready
+from twin.wire.kube import KubeError
 
 pytestmark = pytest.mark.needs_tools
 
@@ -136,6 +139,23 @@ def test_a_stock_out_leads_to_the_next_rung(cluster):
     cluster.remove("fall")
 
 
+def test_nodes_with_a_disk_image_come_once_the_image_exists(cluster):
+    cluster.world()
+    disk = {"diskImageName": "engines", "project": "acme-images", "mode": "CONTAINER_IMAGE_CACHE"}
+    rule = {**L4, "storage": {"secondaryBootDisks": [disk]}}
+    cluster.apply(compute_class("cached", rule), workload("cached"))
+    cluster.until(lambda: "FailedScaleUp" in cluster.reasons("cached"), "a refusal")
+    path = "projects/acme-images/global/images/engines"
+    said = [
+        event["message"] for event in cluster.ctx.events.read() if event["kind"] == "rung.stockout"
+    ]
+    assert said[-1] == f"The resource '{path}' was not found"
+    assert cluster.nodes_of("cached") == []
+    cluster.world(images=[path])
+    cluster.until(lambda: cluster.running("cached"), "the replica")
+    cluster.remove("cached")
+
+
 def test_a_pod_no_rung_can_hold_is_told_why(cluster):
     cluster.world()
     cluster.apply(compute_class("small", L4), workload("small", amount="2"))
@@ -222,6 +242,52 @@ def test_a_class_of_hand_made_pools_grows_the_first_that_can(cluster):
     cluster.remove("dual")
     remove_pool(cluster, "dual-tpu")
     remove_pool(cluster, "dual-gpu")
+
+
+def test_a_capacity_buffer_has_its_nodes_before_the_pods_and_is_refilled(cluster):
+    cluster.world()
+    path = "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/default/capacitybuffers/spare"
+    spec = {
+        "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "spare"},
+        "replicas": 1,
+    }
+    buffer = {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": "spare", "namespace": "default"},
+        "spec": spec,
+    }
+    with pytest.raises(KubeError, match="either PodTemplateRef or ScalableRef"):
+        cluster.apply({**buffer, "spec": {**spec, "podTemplateRef": {"name": "spare"}}})
+    own = {"key": "cloud.google.com/compute-class", "operator": "Equal", "value": "spare"}
+    tolerations = [{"key": "nvidia.com/gpu", "operator": "Exists"}, SPOT_TAINT, own]
+    cluster.apply(compute_class("spare", L4), workload("spare", 0, tolerations=tolerations), buffer)
+    cluster.until(lambda: len(cluster.nodes_of("spare")) == 1, "a node without a pod")
+    [first] = cluster.nodes_of("spare")
+    name = first["metadata"]["name"]
+    cluster.until(lambda: is_ready(cluster.kube.get(f"/api/v1/nodes/{name}")), "a ready node")
+    status = cluster.kube.get(path)["status"]
+    assert (status["replicas"], status["podTemplateRef"]["name"]) == (
+        1,
+        "capacitybuffer-spare-pod-template",
+    )
+    assert {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]} == {
+        "ReadyForProvisioning": ("True", "AttributesSetSuccessfully"),
+        "Provisioning": ("True", "FakePodsInjected"),
+    }
+    cluster.apply(workload("spare", 1, tolerations=tolerations))
+    cluster.until(lambda: cluster.running("spare"), "the replica")
+    [pod] = cluster.running("spare")
+    assert pod["spec"]["nodeName"] == name
+    cluster.until(lambda: len(cluster.nodes_of("spare")) == 2, "the buffer refilled")
+    assert "TriggeredScaleUp" not in cluster.reasons("spare")
+    cluster.apply(workload("spare", 0, tolerations=tolerations))
+    cluster.until(lambda: len(cluster.nodes_of("spare")) == 1, "one empty node removed")
+    time.sleep(2)  # 400 s on the cluster's clock, in which empty nodes of the class go
+    assert len(cluster.nodes_of("spare")) == 1
+    cluster.kube.delete(path)
+    cluster.until(lambda: not cluster.nodes_of("spare"), "no nodes without a buffer")
+    cluster.remove("spare")
 
 
 def test_a_zone_that_is_lost_takes_its_nodes_and_work_goes_elsewhere(cluster):

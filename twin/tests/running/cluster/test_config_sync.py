@@ -275,6 +275,7 @@ def test_a_commit_that_is_refused_is_reported_and_what_ran_stays(kube, repositor
 
 def test_a_source_that_cannot_be_read_changes_nothing(kube, repository):
     until(lambda: values(kube) == {"a": "1", "b": "1"}, "the commit")
+    until(lambda: kube.get(SYNC).get("status"), "the status of the commit")
     kube.patch(SYNC, {"spec": {"git": {"branch": "gone"}}})
     status = until(
         lambda: (found := kube.get(SYNC)["status"])["source"]["errors"] and found, "an error"

@@ -97,7 +97,7 @@ def values(cluster, metric, by=""):
 
 
 def until(cluster, metric, wanted, by=""):
-    """Wait until a metric has the values that are wanted."""
+    """Wait until a metric has the expected values."""
     cluster.until(lambda: values(cluster, metric, by) == wanted, f"{metric}: {wanted}")
 
 

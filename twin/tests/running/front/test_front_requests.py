@@ -71,7 +71,7 @@ class Gateway:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def lose(self) -> None:
-        """Vanish: nobody listens, and connections under way end."""
+        """Stop listening and end open connections."""
         server, self._server = self._server, None
         if server is None:
             return
@@ -102,7 +102,7 @@ class Place:
         eventually(lambda: self.ask("us-central1")[0] == 200, 20)
 
     def ask(self, client: str, path: str = "/v1/completions") -> tuple[int, dict[str, str]]:
-        """Return the status and the body of one request; status 0 where the connection ended."""
+        """Return the status and the body of one request; status 0 if the connection ended."""
         connection = http.client.HTTPConnection(ADDRESS, self.listens, timeout=30)
         try:
             headers = {CLIENT_REGION: client, "Content-Type": "application/json"}

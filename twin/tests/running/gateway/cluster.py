@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from gke_inference.gateway.router import ARGUMENTS
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
 from twin.cluster.controlplane.bootstrap import gateway_classes
@@ -254,8 +255,7 @@ class Cluster:
             f"--grpc-port={grpc}",
             f"--grpc-health-port={free_port()}",
             f"--metrics-port={free_port()}",
-            "--streaming",
-            "--v=1",
+            *ARGUMENTS,
         )
         self.move_port("bbr", 9004, grpc)
         self.pod("bbr", {"app": "bbr"}, f"127.48.{BLOCK}.1")
@@ -288,7 +288,6 @@ class Cluster:
             f"--metrics-port={metrics}",
             "--metrics-endpoint-auth=false",
             "--tracing=false",
-            "--kv-cache-usage-percentage-metric=vllm:kv_cache_usage_perc",
             "--enable-pprof=false",
             "--v=1",
             *flags,

@@ -134,5 +134,5 @@ def health_check(name: str) -> dict[str, Any]:
 
 
 def time_limit(name: str, seconds: int) -> dict[str, Any]:
-    """Return the GCPBackendPolicy that gives a pool a time-out."""
+    """Return the GCPBackendPolicy that gives a pool a timeout."""
     return _of_pool("GCPBackendPolicy", name, {"timeoutSec": seconds})

@@ -81,7 +81,7 @@ def pass_on(request: Any, _: dict[str, Any]) -> list[Any]:
 
 
 class Processor:
-    """A program that extensions call, and what it was sent."""
+    """A program that extensions call, with the messages that it received."""
 
     def __init__(self, name: str, address: str, port: int, log: list[str] | None = None) -> None:
         self.name, self.address, self.port = name, address, port

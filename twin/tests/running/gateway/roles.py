@@ -1,4 +1,4 @@
-"""A pool of prefill and decode replicas: engines, side-cars and the picker with its plugins."""
+"""A pool of prefill and decode replicas: engines, sidecars and the picker with its plugins."""
 
 import os
 import subprocess
@@ -158,14 +158,14 @@ class RolesPool:
         return total(f"http://{self.addresses[pod]}:8000/metrics", name)
 
     def decisions(self) -> dict[str, int]:
-        """Return what the picker decided so far."""
+        """Return the picker's decisions so far."""
         series = "llm_d_inference_scheduler_pd_decision_total"
         url = f"http://127.0.0.1:{self.picker_metrics}/metrics"
         kinds = ("prefill-decode", "decode-only")
         return {kind: int(total(url, f'{series}{{decision_type="{kind}"')) for kind in kinds}
 
     def log(self, pod: str) -> str:
-        """Return what a pod's processes wrote."""
+        """Return the output of a pod's processes."""
         return (self._cluster.dir / "logs" / f"{pod}.log").read_text()
 
     def kill(self, pod: str) -> None:
@@ -194,5 +194,5 @@ def from_source(source: str) -> str:
 
 
 def words(seed: str, count: int) -> str:
-    """Return a prompt that no other seed shares a block with."""
+    """Return a prompt that shares no block with those of other seeds."""
     return " ".join(f"{seed}{number}" for number in range(count))

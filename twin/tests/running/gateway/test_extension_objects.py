@@ -1,4 +1,4 @@
-"""Traffic extensions as objects: what the API server refuses, and what their status says."""
+"""Traffic extensions as objects: rejection by the API server, and status."""
 
 from typing import Any
 
@@ -86,6 +86,38 @@ def test_an_extension_to_model_armor_elsewhere_says_that_it_is_not_called(
     assert found["message"] == f"extension e0: {text}, got {name}"
     assert ask("llama-8b")[0] == 200
     cluster.delete(API, "GCPTrafficExtension", "armor")
+
+
+def authorization(name: str, **spec: Any) -> dict[str, Any]:
+    """Return an authorization policy of the Gateway."""
+    found = extension(name) | {"kind": "GCPAuthzPolicy"}
+    target = found["spec"]["targetRefs"]
+    return found | {"spec": {"enforcementLevel": "L7", "targetRefs": target, **spec}}
+
+
+def test_authorization_policies_reject_requests_with_403(cluster, guard, eventually):
+    del guard
+    paths = [{"type": "Prefix", "value": "/v1/comp"}]
+    headers = [{"name": "X-Team", "type": "Exact", "value": "b"}]
+    allow = [{"to": {"operations": [{"paths": paths, "methods": ["POST"]}]}}]
+    deny = [{"to": {"operations": [{"headers": headers}]}}]
+    policies = [
+        authorization("nobody", action="DENY_BY_DEFAULT"),
+        authorization("prompts", action="ALLOW", rules=allow),
+        authorization("not-b", action="DENY", rules=deny),
+    ]
+    try:
+        cluster.apply(policies[0])
+        eventually(lambda: ask("llama-8b")[0] == 403, 20)
+        cluster.apply(policies[1])
+        eventually(lambda: ask("llama-8b")[0] == 200, 20)
+        cluster.apply(policies[2])
+        eventually(lambda: ask("llama-8b", headers={"x-team": "b"})[0] == 403, 20)
+        assert ask("llama-8b", headers={"x-team": "a"})[0] == 200
+    finally:
+        for policy in policies:
+            cluster.delete(API, "GCPAuthzPolicy", policy["metadata"]["name"])
+    eventually(lambda: ask("llama-8b", headers={"x-team": "b"})[0] == 200, 20)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from gke_inference.gateway.picker import picker_config
-from twin.elsewhere.dialects import Grants
-from twin.elsewhere.server import Providers, serve
+from gke_inference.gateway.picker_config import picker_config
 from twin.host.ports import free_port
+from twin.model_providers.dialects import Grants
+from twin.model_providers.server import Providers, serve
 from twin.tests.eventually import eventually
 from twin.tests.running.gateway.client import PORT, ask
 from twin.tests.running.gateway.cluster import BLOCK, Cluster

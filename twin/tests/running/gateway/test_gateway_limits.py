@@ -1,4 +1,4 @@
-"""What ends a request early: time-outs, clients that leave, replicas that are not there."""
+"""Requests that end early: timeouts, clients that disconnect, missing replicas."""
 
 import http.client
 import json

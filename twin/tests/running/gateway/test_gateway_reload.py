@@ -1,4 +1,4 @@
-"""Hot reload: everything a gateway is made of changes, again and again, and no request is lost."""
+"""Hot reload: all parts of a gateway change repeatedly, and no request is lost."""
 
 import itertools
 

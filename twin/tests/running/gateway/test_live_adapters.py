@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from gke_inference.gateway import routes as gateway_routes
-from gke_inference.gateway.picker import picker_config
+from gke_inference.gateway.picker_config import picker_config
 from gke_inference.gateway.routes import BASE_MODEL_HEADER, RoutedModel
 from gke_inference.serving.live_adapters import script
 from twin.engines.real.tiny_model import write_adapter

@@ -1,7 +1,6 @@
 """Pools of TGI and of Triton: the real picker reads how full they are by the platform's flags."""
 
 import asyncio
-import itertools
 import json
 import os
 import subprocess
@@ -17,7 +16,7 @@ from aiohttp import ClientSession, ClientTimeout
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.gateway import routes as gateway_routes
-from gke_inference.gateway.picker import picker_args, picker_config
+from gke_inference.gateway.picker_config import picker_config
 from gke_inference.gateway.routes import RoutedModel
 from twin.tests.running.gateway.client import PORT, ask
 from twin.tests.running.gateway.cluster import BLOCK, Cluster
@@ -25,7 +24,6 @@ from twin.tests.running.gateway.manifests import gateway
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
 MODEL = "llama-3.1-8b"
-READ = ("--total-queued", "--kv-cache-usage", "--lora-info", "--cache-info")
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,8 @@ def ports(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             )  # fmt: skip
             cluster.apply(made, *policies, *gateway(name, pool.gateway, PORT))
             cluster.apply(*gateway_routes.routes(routed, "default", name, None))
-            args = picker_args("default", name, facts.metrics, is_highly_available=False)
-            flags = [
-                f"{flag}={value}"
-                for flag, value in itertools.pairwise(args)
-                if flag.startswith(READ)
-            ]
             content = picker_config(has_adapters=False, metrics=facts.metrics)
-            found[name] = cluster.start_picker(name, content=content, flags=flags)
+            found[name] = cluster.start_picker(name, content=content)
         yield found
     finally:
         for process in running:

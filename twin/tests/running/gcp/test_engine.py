@@ -19,6 +19,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.server import serve
 from twin.pulumi.environment import process_environment, pulumi_environment
 from twin.toolchain import ToolError, tool
+from twin.world.capacity import World
 from twin.world.store import Store
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
@@ -130,6 +131,8 @@ def test_an_up_whose_engine_was_killed_is_finished_by_the_next(engine: Engine) -
 def test_what_delivers_images_comes_up_changes_from_audit_to_enforcing_and_goes(
     engine: Engine,
 ) -> None:
+    repository = "projects/acme/locations/us-east5/connections/c/repositories/r"
+    World(build_repositories=(repository,)).save(engine.paths.capacity_file)
     engine.up(shape="images-audit")
     outputs = json.loads(engine.run("stack", "output", "--json"))
     assert outputs["repository"] == "us-east5-docker.pkg.dev/acme/engines"

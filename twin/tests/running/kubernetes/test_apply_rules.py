@@ -1,4 +1,4 @@
-"""How objects are written, held to the rules of the official provider: a case for each.
+"""Writing of objects, by the rules of the official provider: one case for each.
 
 Every docstring ends in the place of the rule in pulumi/pulumi-kubernetes v4.32.0, read 2026-11-22.
 """

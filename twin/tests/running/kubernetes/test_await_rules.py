@@ -1,4 +1,4 @@
-"""What is waited for, held to the rules of the official provider: a case for each.
+"""Waiting for objects, by the rules of the official provider: one case for each.
 
 Every docstring ends in the place of the rule in pulumi/pulumi-kubernetes v4.32.0, read 2026-11-22.
 The rules of workloads, which need no cluster, are in twin/tests/unit/kubernetes/test_workloads.py.

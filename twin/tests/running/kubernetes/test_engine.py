@@ -67,7 +67,7 @@ k8s.apps.v1.Deployment(
 
 
 def regions_of(plane, prefix):
-    """Return what each namespace's settings say their region is."""
+    """Return the region in each namespace's settings."""
     return {
         region: {
             item["data"]["region"]

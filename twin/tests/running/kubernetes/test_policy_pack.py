@@ -1,4 +1,4 @@
-"""The real engine loads the policy pack and stops what it forbids."""
+"""The real engine loads the policy pack and stops violations."""
 
 import json
 from pathlib import Path

@@ -63,7 +63,7 @@ def claim(namespace, storage_class):
 
 
 def failure_of(error):
-    """Return what the engine records about an object that did not become ready."""
+    """Return the engine's record of an object that did not become ready."""
     status_bytes = dict(error.trailing_metadata())["grpc-status-details-bin"]
     from pulumi.runtime.proto import status_pb2  # noqa: PLC0415 - only failures need it
 

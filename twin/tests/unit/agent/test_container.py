@@ -1,9 +1,10 @@
-"""A container's life: start, probes, failure, back-off, adoption."""
+"""A container's life: start, probes, failure, backoff, adoption."""
 
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -203,3 +204,20 @@ def test_a_transition_time_changes_with_its_condition_only(make: Callable[..., C
     assert changed["Ready"]["lastTransitionTime"] == "t3"
     assert changed["Ready"]["reason"] == "ContainersNotReady"
     assert changed["Initialized"]["lastTransitionTime"] == "t1"
+
+
+def test_a_container_sees_only_devices_whose_driver_was_there_at_its_start(
+    make: Callable[..., Container], tmp_path: Path
+):
+    device, installed = tmp_path / "root/dev/nvidia0", False
+    container = make(SLEEPS)
+    container.launch = replace(container.launch, devices=(device,))
+    container.has_driver = lambda: installed
+    container.tick()
+    assert container.record is not None
+    installed = True
+    container.tick()
+    assert not device.exists()
+    records.end([container.record], grace=0.1)
+    until(container, lambda: container.restarts == 1 and container.running_since is not None)
+    assert device.exists()

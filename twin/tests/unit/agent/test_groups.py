@@ -2,7 +2,7 @@
 
 import pytest
 
-from gke_inference.serving.groups import RAY_HEAD, RAY_WORKER
+from gke_inference.serving.groups import LEADER_WORKER_SET
 from twin.cluster.agent.launching.groups import Leader, leader_of
 
 SERVE = 'exec python3 -m engine --spec=/s -- vllm serve "$@"\n'
@@ -10,7 +10,7 @@ VARIABLES = {"LWS_LEADER_ADDRESS": "big-0.big-0.models", "LWS_WORKER_INDEX": "1"
 
 
 def test_a_host_that_joins_ray_and_serves_nothing_is_a_worker():
-    found = leader_of({"command": ["bash", "-c", RAY_WORKER]}, VARIABLES)
+    found = leader_of({"command": ["bash", "-c", LEADER_WORKER_SET.ray_worker]}, VARIABLES)
     assert found == Leader("big-0.big-0.models", 6379)
 
 
@@ -25,7 +25,10 @@ def test_a_headless_engine_is_a_worker():
 @pytest.mark.parametrize(
     "container",
     [
-        {"command": ["bash", "-c", RAY_HEAD + SERVE, "engine"], "args": ["--model=m"]},
+        {
+            "command": ["bash", "-c", LEADER_WORKER_SET.ray_head + SERVE, "engine"],
+            "args": ["--model=m"],
+        },
         {"command": ["vllm", "serve"], "args": ["m", "--nnodes=2", "--node-rank=0"]},
         {"args": ["m"]},
     ],

@@ -1,4 +1,4 @@
-"""From containers to processes: arguments, environment, hardware, ports."""
+"""Translation of containers into processes: arguments, environment, hardware, ports."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""What an operator's process is given: the user's configuration with this machine's addresses."""
+"""Processes of operators: the user's configuration with this machine's addresses."""
 
 from pathlib import Path
 
@@ -73,6 +73,26 @@ def test_a_pod_under_a_headless_service_is_found_by_its_name_until_it_is_gone(tm
     assert names.look_up(tmp_path, "big-0.big-0.models.svc.cluster.local") == "127.64.0.9"
     known.tell(group_pod(), gone=True)
     assert names.look_up(tmp_path, "big-0.big-0.models") is None
+
+
+def head_pod(address: str) -> dict:
+    labels = {"ray.io/cluster": "big-0", "ray.io/node-type": "head"}
+    return {
+        "metadata": {"labels": labels, "name": "big-0-head-x", "namespace": "models"},
+        "spec": {},
+        "status": {"podIP": address},
+    }
+
+
+def test_the_head_of_a_ray_cluster_is_found_by_its_service_and_its_successor_keeps_the_name(
+    tmp_path,
+):
+    known, name = names.Names(tmp_path), "big-0-head-svc.models.svc.cluster.local"
+    known.tell(head_pod("127.64.0.9"))
+    assert names.look_up(tmp_path, name) == "127.64.0.9"
+    known.tell(head_pod("127.64.0.10"))
+    known.tell(head_pod("127.64.0.9"), gone=True)
+    assert names.look_up(tmp_path, name) == "127.64.0.10"
 
 
 def test_a_pod_without_a_subdomain_has_no_name():

@@ -101,7 +101,7 @@ def test_only_what_the_hardware_forces_is_replaced():
     assert found == [
         "--model=/tiny",
         "--host=127.64.0.9",
-        "--dtype=bfloat16",
+        "--dtype=float32",
         "--served-model-name=llama-3.1-8b",
         "--port=8000",
         "--no-enable-log-requests",

@@ -1,4 +1,4 @@
-"""Which rung is tried for whom, and what follows from the world's answer."""
+"""The choice of rungs for pods, and the effect of the world's response."""
 
 import itertools
 
@@ -52,7 +52,7 @@ def pods(count, resource="nvidia.com/gpu", amount="1", **spec):
 
 
 class World:
-    """Answers requests from a list, then grants; remembers what it was asked."""
+    """A world that answers requests from a list, then grants them, and records the requests."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -292,3 +292,32 @@ def test_autopilot_makes_a_rung_from_what_the_pod_selects():
 def test_a_room_of_a_class_has_its_label():
     shape = NodeShape(machine=machine("e2-standard-4"), pool="p", compute_class="llm")
     assert room_of(shape, "us-central1-a").labels["cloud.google.com/compute-class"] == "llm"
+
+
+ULTRA = {
+    "machineType": "a3-ultragpu-8g",
+    "gpu": {"type": "nvidia-h200-141gb", "count": 8},
+    "location": {"zones": ["us-central1-b"]},
+    "spot": True,
+}
+
+
+def test_nodes_of_a_rule_with_a_network_profile_say_so_and_run_the_driver_of_their_class():
+    claims = {"nodePoolConfig": {"dra": {"networking": {"enabled": True}}}}
+    labels = []
+    for config in ({}, claims):
+        rule = {**ULTRA, "acceleratorNetworkProfile": "auto"}
+        [verdict] = decide(klass(rule, **config), pods(1, amount="8"))
+        assert verdict.offer is not None
+        labels.append(verdict.offer.shape.labels)
+    profile = {"gke.networks.io/accelerator-network-profile": "auto"}
+    assert labels == [
+        profile,
+        {**profile, "cloud.google.com/gke-networking-dra-driver": "true"},
+    ]
+
+
+def test_a_rule_with_a_network_profile_for_a_machine_that_takes_none_is_passed_over():
+    [verdict] = decide(klass({**L4, "acceleratorNetworkProfile": "auto"}), pods(1))
+    assert verdict.kind == "refused"
+    assert "g2-standard-12 supports no accelerator network profile" in verdict.message

@@ -1,4 +1,4 @@
-"""What pods ask for and where they fit."""
+"""Requests of pods, and the nodes that they fit."""
 
 import pytest
 from hypothesis import given

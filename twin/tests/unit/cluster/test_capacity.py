@@ -1,4 +1,4 @@
-"""What the world answers to requests for machines."""
+"""Answers of the world to requests for machines."""
 
 import re
 
@@ -6,7 +6,16 @@ import pytest
 from pydantic import ValidationError
 
 from twin.host.paths import TwinPaths
-from twin.world.capacity import Claim, Holding, StockLine, World, decide, to_take_away
+from twin.world.capacity import (
+    Claim,
+    Holding,
+    StockLine,
+    World,
+    decide,
+    initial,
+    reservation_of,
+    to_take_away,
+)
 from twin.world.capacity_ledger import Ledger
 from twin.world.machines import Provisioning
 from twin.world.quota import QuotaLine
@@ -69,8 +78,51 @@ def test_a_reservation_serves_only_those_who_name_it():
     world = World(default="none", stock=(line,))
     assert decide(world, [], [claim(provisioning="reservation")], "acme").granted
     other = claim(provisioning="reservation", reservation="other")
-    assert decide(world, [], [other], "acme").outcome == "no-reservation"
+    answer = decide(world, [], [other], "acme")
+    assert answer.outcome == "not-found"
+    assert 'reservation "other" not found for node pool' in answer.message
     assert decide(world, [], [claim()], "acme").outcome == "stockout"
+
+
+def reserved(name: str, chips: int) -> StockLine:
+    return StockLine(
+        zone=ZONE,
+        accelerator="tpu-v6e",
+        provisioning="reservation",
+        reservation=name,
+        chips=chips,
+    )
+
+
+def test_a_reservation_of_another_project_is_not_the_own_one_of_that_name():
+    named = reservation_of("res", "shared")
+    foreign = claim(provisioning="reservation", reservation=named)
+    own = reserved("res", chips=4)
+    assert decide(World(stock=(own,)), [], [foreign], "acme").outcome == "not-found"
+    lent = reserved(named, chips=0)
+    answer = decide(World(stock=(own, lent)), [], [foreign], "acme")
+    assert f"'projects/shared/zones/{ZONE}/reservations/res' does not have" in answer.message
+    plenty = reserved(named, chips=8)
+    assert decide(World(stock=(plenty,)), [], [foreign], "acme").granted
+    mine = claim(provisioning="reservation")
+    assert decide(World(stock=(plenty,)), [], [mine], "acme").outcome == "not-found"
+
+
+def test_plenty_has_no_reservation_that_nobody_lists():
+    unlisted = claim(provisioning="reservation")
+    assert decide(World(), [], [unlisted], "acme").code == "NOT_FOUND"
+    anything = StockLine(zone="*", accelerator="*", chips="unlimited")
+    assert decide(World(stock=(anything,)), [], [unlisted], "acme").code == "NOT_FOUND"
+    own = claim(provisioning="reservation", reservation="v6e-local", zone="us-central1-b")
+    assert decide(initial(), [], [own], "acme").granted
+
+
+def test_a_reservation_without_free_machines_exists_and_is_used_up():
+    line = StockLine(
+        zone=ZONE, accelerator="tpu-v6e", provisioning="reservation", reservation="res", chips=0
+    )
+    answer = decide(World(stock=(line,)), [], [claim(provisioning="reservation")], "acme")
+    assert (answer.outcome, answer.code) == ("no-reservation", "INVALID_RESERVATION")
 
 
 def test_quota_is_refused_with_its_metric_limit_and_region():
@@ -158,7 +210,7 @@ def test_a_quota_line_of_something_unknown_is_refused_when_it_is_read(kind, fiel
         ({"metric": "N2_CPUS"}, "region: must be set, as N2_CPUS is a quota of each region"),
         (
             {"metric": "GPUS_ALL_REGIONS", "region": "us-central1"},
-            "region: must be left out, as GPUS_ALL_REGIONS is a quota of the whole project, got "
+            "region: must not be set: GPUS_ALL_REGIONS is a quota of the whole project, got "
             "'us-central1'",
         ),
         (
@@ -184,7 +236,7 @@ def test_a_quota_line_of_something_unknown_is_refused_when_it_is_read(kind, fiel
         ),
         (
             {"metric": "CPUS", "region": "us-central1", "value": "E2"},
-            "value: must be left out, as CPUS has no dimension, got 'E2'",
+            "value: must not be set: CPUS has no dimension, got 'E2'",
         ),
     ],
 )
@@ -196,7 +248,7 @@ def test_a_quota_line_that_nothing_could_ever_count_against_is_refused(line, rul
 
 def test_a_value_beside_an_accelerator_is_refused():
     line = {"region": "us-central1", "accelerator": "tpu-v6e", "chips": 1, "value": "CT6E"}
-    with pytest.raises(ValidationError, match="value: must be left out beside 'accelerator'"):
+    with pytest.raises(ValidationError, match="value: must be omitted with 'accelerator'"):
         QuotaLine(**line)
 
 
@@ -274,7 +326,7 @@ def test_a_world_survives_being_written_and_read(tmp_path):
     file = tmp_path / "capacity.yaml"
     world.save(file)
     assert World.load(file) == world
-    assert World.load(tmp_path / "missing.yaml") == World()
+    assert World.load(tmp_path / "missing.yaml") == initial()
 
 
 def ledger(paths, cluster, owner="autoscaler"):

@@ -1,4 +1,4 @@
-"""GKE's CRDs: strict, sourced, and as the documentation says."""
+"""GKE's CRDs: strict, with sources, and consistent with the documentation."""
 
 import pytest
 

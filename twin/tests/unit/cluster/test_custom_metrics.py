@@ -1,4 +1,4 @@
-"""What the metrics APIs ask Prometheus for."""
+"""Prometheus queries of the metrics APIs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the Endpoints of a Service hold, and whose connections lead to the twin's metrics APIs."""
+"""Endpoints of Services, and connections to the twin's metrics APIs."""
 
 import pytest
 

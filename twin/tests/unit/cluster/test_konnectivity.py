@@ -1,4 +1,4 @@
-"""Where the proxy between the API server and the cluster sends a connection."""
+"""Targets of the proxy between the API server and the cluster."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How kube-state-metrics is started, and what keeps its place over restarts."""
+"""The start of kube-state-metrics, and its address across restarts."""
 
 import socket
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""From monitoring objects to Prometheus' configuration."""
+"""Translation of monitoring objects into Prometheus' configuration."""
 
 import pytest
 

@@ -86,7 +86,7 @@ def test_a_slice_placed_by_a_workload_policy_takes_its_topology_from_there():
                 }
             },
             "reservation",
-            "res",
+            "projects/p/reservations/res",
         ),
         ({"reservationAffinity": {"consumeReservationType": "NO_RESERVATION"}}, "on-demand", None),
     ],
@@ -116,3 +116,13 @@ def test_a_pool_joins_a_class_by_label_and_keeps_its_own_taints():
 def test_a_topology_that_the_machine_type_cannot_make_is_refused():
     with pytest.raises(ValueError, match="3x3"):
         pool(nodeConfig={"machineType": "ct6e-standard-4t"}, placementPolicy={"tpuTopology": "3x3"})
+
+
+def test_a_reservation_of_a_pools_own_project_is_known_by_its_name():
+    affinity = {
+        "consumeReservationType": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": ["projects/p/reservations/res"],
+    }
+    config = {"machineType": "g2-standard-12", "reservationAffinity": affinity}
+    assert pool(nodeConfig=config, project="p").shape.reservation == "res"

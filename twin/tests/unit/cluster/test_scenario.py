@@ -1,4 +1,4 @@
-"""Scenarios change what the world has."""
+"""Scenarios change the world's capacity."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Scenarios: their files, and what a step changes in the world."""
+"""Scenarios: their files, and the effect of steps on the world."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the drawing adds to the timeline: what stood there before, and what a client got."""
+"""Additions of the drawing to the timeline: earlier objects, and responses to a client."""
 
 from twin.drawings.timeline import drawing
 from twin.drawings.timeline_svg import CLIENT, client_bars, save, with_what_was_there

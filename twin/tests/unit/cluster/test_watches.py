@@ -1,4 +1,4 @@
-"""One watch for all who follow a collection."""
+"""All followers of a collection share one watch."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""What a Gateway has in the cloud: made with it, gone with it, and left by a cluster that goes."""
+"""Cloud resources of a Gateway: creation, deletion, and remains of a deleted cluster."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ MODEL = GatewayModel(*KEY, "127.32.0.1", backends=(Backend("pool/models/llama", 
 
 
 class FakeKube:
-    """As much of an API server as the controller uses: finalizers keep what is deleted."""
+    """The parts of an API server that the controller uses; finalizers delay deletions."""
 
     def __init__(self) -> None:
         self.groups: dict[str, dict[str, Any]] = {}
@@ -91,11 +91,11 @@ class Place:
         self.now += seconds
 
     def kinds(self) -> list[str]:
-        """Return what GKE has made, by type."""
+        """Return the resources that GKE created, by type."""
         return sorted(row.type.rpartition(":")[2] for row in self.store.all() if not row.urn)
 
     def delete_network(self) -> None:
-        """Raise what Google answers to the deletion of the network."""
+        """Raise Google's error for the deletion of the network."""
         known, record = resource(NETWORK), self.store.get(NETWORK, NET)
         assert isinstance(known, Resource)
         assert isinstance(record, Record)

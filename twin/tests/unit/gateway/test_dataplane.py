@@ -112,7 +112,7 @@ def test_removing_a_gateway_leaves_nothing(plane):
 
 
 class Watched(FakeProcess):
-    """An Envoy that says which endpoints passed their probe, and what was on disk when asked."""
+    """An Envoy that reports healthy endpoints, and records the files at each request."""
 
     def __init__(self, folder, healthy):
         super().__init__(folder)

@@ -1,4 +1,4 @@
-"""What Envoy is told, and that the real Envoy takes it."""
+"""Envoy's configuration, and its acceptance by the real Envoy."""
 
 import json
 import subprocess
@@ -247,6 +247,8 @@ def test_traffic_extensions_come_between_the_body_router_and_the_picker(tmp_path
         "gke.endpoint_picker",
         "envoy.filters.http.router",
     ]
+    for name, limit in (("gke.routing_extension.0", 131072), ("gke.traffic_extension.0", 131072)):
+        assert found[name]["grpc_service"]["envoy_grpc"]["max_receive_message_length"] == limit
     guard = found["gke.traffic_extension.0"]
     assert guard["route_cache_action"] == "RETAIN"
     assert guard["message_timeout"] == "0.5s"

@@ -1,4 +1,4 @@
-"""What becomes of the gateways of a region that is lost."""
+"""Gateways of a lost region."""
 
 from types import SimpleNamespace
 from typing import Any

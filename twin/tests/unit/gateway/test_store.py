@@ -1,4 +1,4 @@
-"""The store: only what matters wakes the controller, and a new list replaces what went."""
+"""The store: only relevant changes wake the controller, and a new list replaces old objects."""
 
 import copy
 

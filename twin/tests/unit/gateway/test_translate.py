@@ -1,4 +1,4 @@
-"""Routes and backends translated: what is taken, what is refused and with which reason."""
+"""Translation of routes and backends: accepted and rejected ones, with reasons."""
 
 from typing import Any
 

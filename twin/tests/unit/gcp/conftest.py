@@ -167,7 +167,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> FakeStorage:
 
 @pytest.fixture
 def clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
-    """Clusters asked for, in place of control planes."""
+    """Requested clusters, instead of control planes."""
     from twin.cluster import lifecycle as module  # noqa: PLC0415 - not needed by other tests
 
     made: list[Any] = []

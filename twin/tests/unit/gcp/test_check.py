@@ -1,4 +1,4 @@
-"""What Check refuses, and how it says so."""
+"""Errors of Check, and their messages."""
 
 from typing import Any
 

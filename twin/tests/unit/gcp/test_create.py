@@ -1,4 +1,4 @@
-"""What a created or planned resource looks like."""
+"""Outputs of created and planned resources."""
 
 import re
 from typing import Any
@@ -270,7 +270,7 @@ def test_a_project_has_a_number_and_unknown_functions_are_refused(cloud: Cloud) 
     assert values["projectId"] == "acme"
     assert re.fullmatch(r"\d{12}", values["number"])
     refused = cloud.invoke("gcp:foo/getBar:getBar", {})
-    assert "is not one the twin has" in refused.failures[0].reason
+    assert "is not supported by the twin" in refused.failures[0].reason
 
 
 def test_a_lookup_finds_what_the_twin_made(cloud: Cloud) -> None:

@@ -1,4 +1,4 @@
-"""What changes, and what of it replaces a resource."""
+"""Changes of resources, including replacements."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Zones, records and certificates: what the twin's cloud refuses, and what it asks to be proven."""
+"""Zones, records and certificates: errors of the twin's cloud, and domain authorization."""
 
 import pytest
 

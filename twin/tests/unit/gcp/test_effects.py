@@ -1,4 +1,4 @@
-"""What effects write for other parts of the twin, and what they read."""
+"""Files that effects write for other parts of the twin, and that they read."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Load balancers over regions: what Google refuses of them, and of what they connect to."""
+"""Load balancers across regions: Google's errors for them and their connections."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ REGION = "us-central1"
 
 
 class Place:
-    """A cloud with a network, and what a test adds."""
+    """A cloud with a network, and the resources of a test."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud

@@ -1,4 +1,4 @@
-"""Memorystore for Valkey: what is refused, and what an instance reports."""
+"""Memorystore for Valkey: errors, and outputs of an instance."""
 
 from typing import Any
 

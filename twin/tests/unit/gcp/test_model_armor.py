@@ -1,4 +1,4 @@
-"""Model Armor: what the cloud refuses of a template, and how verdicts follow from its filters."""
+"""Model Armor: errors for templates, and verdicts of their filters."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pub/Sub: what is refused of a subscription, and whose grants count for dead letters."""
+"""Pub/Sub: errors for subscriptions, and grants for dead letters."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What Google Cloud refuses, in its words, and in which order things can be deleted."""
+"""Google Cloud's refusals in its words, and the order in which resources can be deleted."""
 
 import socket
 import threading

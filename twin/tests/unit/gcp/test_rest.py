@@ -1,4 +1,4 @@
-"""What the twin answers to Google's REST APIs: what is there, what is not, what is not known."""
+"""Google's REST APIs on the twin: existing, missing and unknown resources."""
 
 import time
 from typing import Any
@@ -84,13 +84,9 @@ def test_a_bucket_of_a_stack_has_its_labels_and_objects_are_kept_elsewhere(paths
         f"compute.googleapis.com/compute/v1/{PROJECT}/global/images/i/testIamPermissions",
         f"compute.googleapis.com/compute/v1/{PROJECT}/regions/r/advice/capacity",
         f"orgpolicy.googleapis.com/v2/{PROJECT}/policies/p:getEffectivePolicy",
-        f"compute.googleapis.com/compute/v1/{PROJECT}/global/snapshots/s",
-        f"compute.googleapis.com/compute/v1/{PROJECT}/global/images/i",
-        f"cloudbuild.googleapis.com/v2/{PROJECT}/locations/l/connections/c",
-        f"compute.googleapis.com/compute/v1/{PROJECT}/zones/us-central1-a/reservations/r",
     ],
 )
-def test_what_may_be_there_without_a_stack_is_not_known(paths, url):
+def test_what_the_twin_does_not_model_is_not_known(paths, url):
     status, body = asked(paths, url)
     assert status == 501
     assert body["error"]["message"].startswith("the twin does not keep ")
@@ -102,6 +98,44 @@ def test_certificates_and_zones_are_there_by_name_only(paths):
     zones = f"dns.googleapis.com/dns/v1/{PROJECT}/managedZones"
     assert [asked(paths, f"{where}/{name}")[0] for name in ("c", "other")] == [501, 404]
     assert [asked(paths, f"{zones}/{name}")[0] for name in ("z", "other")] == [501, 404]
+
+
+GIVEN = World(
+    build_repositories=(f"{PROJECT}/locations/l/connections/c/repositories/r",),
+    images=(f"{PROJECT}/global/images/i",),
+    service_accounts=("a@acme.iam.gserviceaccount.com",),
+    snapshots=(f"{PROJECT}/global/snapshots/s",),
+    stock=(
+        StockLine(
+            zone="us-central1-a",
+            accelerator="nvidia-l4",
+            provisioning="reservation",
+            reservation="r",
+            chips=8,
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"compute.googleapis.com/compute/v1/{PROJECT}/global/snapshots/s",
+        f"compute.googleapis.com/compute/v1/{PROJECT}/global/images/i",
+        f"cloudbuild.googleapis.com/v2/{PROJECT}/locations/l/connections/c",
+        f"cloudbuild.googleapis.com/v2/{PROJECT}/locations/l/connections/c/repositories/r",
+        f"compute.googleapis.com/compute/v1/{PROJECT}/zones/us-central1-a/reservations/r",
+        f"iam.googleapis.com/v1/{PROJECT}/serviceAccounts/a@acme.iam.gserviceaccount.com",
+    ],
+)
+def test_what_the_world_lists_by_name_is_not_known_further_and_the_rest_is_not_there(paths, url):
+    GIVEN.save(paths.capacity_file)
+    status, body = asked(paths, url)
+    assert status == 501
+    assert body["error"]["message"].startswith("the twin does not keep ")
+    assert asked(paths, f"{url}-other")[0] == 404
+    World().save(paths.capacity_file)
+    assert asked(paths, url)[0] == 404
 
 
 def test_a_reservation_that_the_world_counts_has_its_chips(paths):

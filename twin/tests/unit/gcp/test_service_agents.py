@@ -1,4 +1,4 @@
-"""Service agents: no role for one that the project has not made."""
+"""Service agents: no role for an agent that the project has not created."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
-"""What is wrong with the twin's files that people edit is a line for each field."""
+"""Errors in user-edited files of the twin are one line per field."""
 
 import pytest
 
-from twin.world.capacity import World
+from twin.world.capacity import World, initial
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,9 @@ def test_a_world_that_is_no_yaml_is_one_line(tmp_path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_an_empty_or_missing_file_is_plenty_of_everything(tmp_path) -> None:
+def test_an_empty_file_is_plenty_without_reservations_and_a_missing_one_the_initial_world(
+    tmp_path,
+) -> None:
     (tmp_path / "capacity.yaml").write_text("")
-    assert World.load(tmp_path / "capacity.yaml") == World.load(tmp_path / "none") == World()
+    assert World.load(tmp_path / "capacity.yaml") == World()
+    assert World.load(tmp_path / "none") == initial()

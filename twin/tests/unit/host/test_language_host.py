@@ -72,7 +72,7 @@ def test_a_program_of_which_nothing_was_asked_starts_at_once(tmp_path, ran):
 
 
 class Context:
-    """What a call of the engine can do: be told why it fails."""
+    """The context of an engine's call, which receives errors."""
 
     def add_callback(self, _callback):
         return True

@@ -1,4 +1,4 @@
-"""What a twin writes about itself does not grow for ever."""
+"""Log files of a twin do not grow indefinitely."""
 
 import subprocess
 import time

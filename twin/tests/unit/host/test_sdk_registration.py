@@ -1,4 +1,4 @@
-"""The shorter ways to register a resource lead to what the SDK finds by its own."""
+"""The faster registration of resources has the same results as the SDK's own."""
 
 import asyncio
 import importlib
@@ -12,6 +12,7 @@ from twin.pulumi.speedups import sdk_registration
 
 resource: Any = importlib.import_module("pulumi.runtime.resource")
 depends_on: Any = importlib.import_module("pulumi.runtime._depends_on")
+ContextProperty: Any = importlib.import_module("pulumi._utils").ContextProperty
 
 
 @pytest.fixture
@@ -22,7 +23,24 @@ def patched(monkeypatch):
         resource, "_get_source_position_for_frame", resource._get_source_position_for_frame
     )
     monkeypatch.setattr(depends_on, "_resolve_depends_on", depends_on._resolve_depends_on)
+    monkeypatch.setattr(ContextProperty, "__get__", ContextProperty.__get__)
     sdk_registration.register_quickly()
+
+
+class _Settings:
+    text = ContextProperty(name="text of this test", default="a default")
+    table = ContextProperty(name="table of this test", default=None)
+
+
+def test_a_setting_has_its_default_then_what_was_set_and_a_mapping_is_read_by_key(patched):
+    settings: Any = _Settings()
+    assert settings.text == "a default"
+    settings.text = "another"
+    assert settings.text == "another"
+    settings.table = {"key": "value"}
+    assert isinstance(settings.table, ContextProperty)
+    assert settings.table["key"] == "value"
+    assert isinstance(_Settings.text, ContextProperty)
 
 
 class _Base:

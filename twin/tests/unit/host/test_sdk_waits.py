@@ -1,4 +1,4 @@
-"""What a program on the twin does not wait for, and what it still gets to know."""
+"""Waits that a program on the twin skips, and results that it still receives."""
 
 import asyncio
 from typing import Any

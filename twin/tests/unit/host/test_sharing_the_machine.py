@@ -1,4 +1,4 @@
-"""Two checkouts, two clusters, two commands at once: what they must not both take."""
+"""Two checkouts, two clusters, two commands at once: resources that must not be shared."""
 
 import socket
 import subprocess

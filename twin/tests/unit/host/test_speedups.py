@@ -28,7 +28,7 @@ def _sdks_as_they_are(monkeypatch):
 
 
 def _patched():
-    """Return which of the SDKs' parts are no longer their own."""
+    """Return the patched parts of the SDKs."""
     before = (sys.meta_path[0], stack.asyncio, resource.traceback, pulumi.log.debug)
     speedups.speed_up_imports()
     speedups.speed_up_program(shows_debugging=False)

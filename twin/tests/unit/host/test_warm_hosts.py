@@ -62,7 +62,7 @@ def hosts(tmp_path_factory):
 
 
 def _run(port, folder, monitor):
-    """Run a program that tells what it finds."""
+    """Run a program that reports its results."""
     folder.mkdir()
     (folder / "__main__.py").write_text(PROGRAM)
     info = pb.ProgramInfo(program_directory=str(folder), entry_point=".")

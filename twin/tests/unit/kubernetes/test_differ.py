@@ -1,4 +1,4 @@
-"""What changed, and what of it replaces the object."""
+"""Changes of objects, including replacements."""
 
 import copy
 

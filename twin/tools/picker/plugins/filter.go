@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// RoleLabel is the pod label that says which phase a replica computes.
+	// RoleLabel is the pod label with the phase that a replica computes.
 	RoleLabel = "llm-d.ai/role"
 
-	// ByLabelType filters by any label.
+	// ByLabelType is a filter by any label.
 	ByLabelType = "by-label"
 	// DecodeFilterType keeps replicas that decode: role decode or both, or no role.
 	DecodeFilterType = "decode-filter"
@@ -36,7 +36,7 @@ type labelFilter struct {
 	labelParameters
 }
 
-// ByLabelFactory makes a filter by a label; it needs a label, and values or allowsNoLabel.
+// ByLabelFactory creates a filter by label. It needs a label, and values or allowsNoLabel.
 func ByLabelFactory(name string, raw json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
 	var given labelParameters
 	if err := decode(ByLabelType, raw, &given); err != nil {
@@ -51,7 +51,7 @@ func ByLabelFactory(name string, raw json.RawMessage, _ plugins.Handle) (plugins
 	return &labelFilter{plugins.TypedName{Type: ByLabelType, Name: name}, given}, nil
 }
 
-// DecodeFilterFactory makes the filter of the decode profile.
+// DecodeFilterFactory creates the filter of the decode profile.
 func DecodeFilterFactory(name string, _ json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
 	return &labelFilter{
 		plugins.TypedName{Type: DecodeFilterType, Name: name},
@@ -59,7 +59,7 @@ func DecodeFilterFactory(name string, _ json.RawMessage, _ plugins.Handle) (plug
 	}, nil
 }
 
-// PrefillFilterFactory makes the filter of the prefill profile.
+// PrefillFilterFactory creates the filter of the prefill profile.
 func PrefillFilterFactory(name string, _ json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
 	return &labelFilter{
 		plugins.TypedName{Type: PrefillFilterType, Name: name},
@@ -67,7 +67,7 @@ func PrefillFilterFactory(name string, _ json.RawMessage, _ plugins.Handle) (plu
 	}, nil
 }
 
-// TypedName returns type and name of the plugin.
+// TypedName returns the type and the name of the plugin.
 func (f *labelFilter) TypedName() plugins.TypedName { return f.name }
 
 // Filter returns the pods whose label has one of the values.
@@ -83,7 +83,7 @@ func (f *labelFilter) Filter(
 	})
 }
 
-// decode reads a plugin's parameters over what `into` holds as defaults.
+// decode reads the parameters of a plugin; `into` has the defaults.
 func decode(kind string, raw json.RawMessage, into any) error {
 	if raw == nil {
 		return nil

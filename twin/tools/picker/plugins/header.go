@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// HeaderHandlerType tells the decode replica's side-car which replica computes the prompt.
+	// HeaderHandlerType tells the decode replica's sidecar which replica computes the prompt.
 	HeaderHandlerType = "prefill-header-handler"
-	// PrefillHeader holds address and port of that replica.
+	// PrefillHeader contains the address and port of that replica.
 	PrefillHeader = "x-prefiller-host-port"
 )
 
@@ -24,7 +24,7 @@ type headerHandler struct {
 	PrefillProfile string `json:"prefillProfile"`
 }
 
-// HeaderHandlerFactory makes the handler; parameter prefillProfile is "prefill" by default.
+// HeaderHandlerFactory creates the handler. The parameter prefillProfile defaults to "prefill".
 func HeaderHandlerFactory(name string, raw json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
 	handler := &headerHandler{plugins.TypedName{Type: HeaderHandlerType, Name: name}, "prefill"}
 	if err := decode(HeaderHandlerType, raw, handler); err != nil {
@@ -33,15 +33,15 @@ func HeaderHandlerFactory(name string, raw json.RawMessage, _ plugins.Handle) (p
 	return handler, nil
 }
 
-// TypedName returns type and name of the plugin.
+// TypedName returns the type and the name of the plugin.
 func (h *headerHandler) TypedName() plugins.TypedName { return h.name }
 
-// PreRequest sets the header to the chosen replica, and empties one that the client sent.
+// PreRequest sets the header to the chosen replica, and clears a header from the client.
 func (h *headerHandler) PreRequest(
 	_ context.Context, request *types.LLMRequest, result *types.SchedulingResult,
 ) {
 	if _, given := request.Headers[PrefillHeader]; given {
-		request.Headers[PrefillHeader] = "" // it would make the side-car call any address
+		request.Headers[PrefillHeader] = "" // otherwise, the sidecar would call any address
 	}
 	prefill := result.ProfileResults[h.PrefillProfile]
 	if prefill == nil || len(prefill.TargetPods) == 0 {

@@ -39,7 +39,7 @@ func completion(prompt string) *types.LLMRequest {
 
 var profiles = map[string]*framework.SchedulerProfile{"prefill": {}, "decode": {}}
 
-// picked runs the handler as the scheduler does once decode has chosen pod d; the first `cached`
+// picked runs the handler as the scheduler does after decode has chosen pod d. The first `cached`
 // blocks of 4 bytes are in that replica's prefix cache.
 func picked(t *testing.T, parameters string, request *types.LLMRequest, cached int) map[string]*framework.SchedulerProfile {
 	t.Helper()
@@ -113,7 +113,7 @@ func TestPrefillIsNotTriedTwiceNorAfterADecodeWithoutReplicas(t *testing.T) {
 	} {
 		got := handler.Pick(context.Background(), types.NewCycleState(), completion("a"), profiles, results)
 		if len(got) != 0 {
-			t.Errorf("nothing more must run after %v, got %v", results, got)
+			t.Errorf("nothing must run after %v, got %v", results, got)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func TestRequestGoesToTheDecodeReplicaAndFailsWithoutOne(t *testing.T) {
 	result, err := handler.ProcessResults(context.Background(), nil, nil,
 		map[string]*types.ProfileRunResult{"decode": decoded, "prefill": nil})
 	if err != nil || result.PrimaryProfileName != "decode" || len(result.ProfileResults) != 1 {
-		t.Errorf("wanted decode alone, got %v, %v", result, err)
+		t.Errorf("wanted only decode, got %v, %v", result, err)
 	}
 	if _, err = handler.ProcessResults(context.Background(), nil, nil,
 		map[string]*types.ProfileRunResult{"decode": nil}); err == nil {
@@ -183,6 +183,6 @@ func TestHeaderNamesThePrefillReplicaAndNeverWhatTheClientSent(t *testing.T) {
 	request.Headers[PrefillHeader] = "169.254.169.254:80"
 	handler.PreRequest(context.Background(), request, &types.SchedulingResult{})
 	if got := request.Headers[PrefillHeader]; got != "" {
-		t.Errorf("what the client sent is still there: %q", got)
+		t.Errorf("the client's header is still set: %q", got)
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/scheduling/types"
 )
 
-// ProfileHandlerType decides for each request whether its prompt is computed elsewhere.
+// ProfileHandlerType decides for each request whether another replica computes its prompt.
 const ProfileHandlerType = "pd-profile-handler"
 
 var _ framework.ProfileHandler = &profileHandler{}
 
 type profileParameters struct {
-	// Threshold is in bytes of prompt, not tokens; 0 sends every request through prefill.
+	// Threshold is in bytes of prompt, not tokens. With 0, every request uses prefill.
 	Threshold        int    `json:"threshold"`
 	DecodeProfile    string `json:"decodeProfile"`
 	PrefillProfile   string `json:"prefillProfile"`
 	PrefixPluginName string `json:"prefixPluginName"`
-	// HashBlockSize is the size of the prefix scorer's blocks, in bytes.
+	// HashBlockSize is the block size of the prefix scorer, in bytes.
 	HashBlockSize int `json:"hashBlockSize"`
-	// PrimaryPort is of data-parallel engines, which this picker does not have.
+	// PrimaryPort is for data-parallel engines, which this picker does not support.
 	PrimaryPort int `json:"primaryPort"`
 }
 
@@ -36,7 +36,7 @@ type profileHandler struct {
 	profileParameters
 }
 
-// ProfileHandlerFactory makes the handler of a prefill and a decode profile.
+// ProfileHandlerFactory creates the handler of a prefill and a decode profile.
 func ProfileHandlerFactory(name string, raw json.RawMessage, _ plugins.Handle) (plugins.Plugin, error) {
 	given := profileParameters{
 		DecodeProfile:    "decode",
@@ -63,10 +63,10 @@ func ProfileHandlerFactory(name string, raw json.RawMessage, _ plugins.Handle) (
 	}, nil
 }
 
-// TypedName returns type and name of the plugin.
+// TypedName returns the type and the name of the plugin.
 func (h *profileHandler) TypedName() plugins.TypedName { return h.name }
 
-// Pick runs decode first: what its replica has cached decides whether prefill runs at all.
+// Pick runs decode first: the cache of its replica determines whether prefill runs.
 func (h *profileHandler) Pick(
 	ctx context.Context, state *types.CycleState, request *types.LLMRequest,
 	profiles map[string]*framework.SchedulerProfile, results map[string]*types.ProfileRunResult,
@@ -77,7 +77,7 @@ func (h *profileHandler) Pick(
 		return map[string]*framework.SchedulerProfile{h.DecodeProfile: profiles[h.DecodeProfile]}
 	}
 	if result == nil || len(results) == len(profiles) {
-		return none // decode found nobody, or prefill was tried already
+		return none // decode found no replica, or prefill was already tried
 	}
 	if h.Threshold > 0 {
 		missing, err := h.missingBytes(ctx, state, request, result)
@@ -94,9 +94,9 @@ func (h *profileHandler) Pick(
 	return map[string]*framework.SchedulerProfile{h.PrefillProfile: profiles[h.PrefillProfile]}
 }
 
-// missingBytes returns how much of the prompt the decode replica does not have in its cache.
+// missingBytes returns how much of the prompt is not in the decode replica's cache.
 //
-// As in llm-d v0.4.0 one block fewer than the match counts as cached.
+// As in llm-d v0.4.0, one block less than the match counts as cached.
 func (h *profileHandler) missingBytes(
 	ctx context.Context, state *types.CycleState, request *types.LLMRequest, decode *types.ProfileRunResult,
 ) (int, error) {
@@ -127,7 +127,7 @@ func promptBytes(request *types.LLMRequest) ([]byte, error) {
 	return nil, errors.New("the request has neither prompt nor messages")
 }
 
-// ProcessResults sends the request to the decode replica; a prefill that found nobody is left out.
+// ProcessResults sends the request to the decode replica. If prefill found no replica, it is omitted.
 func (h *profileHandler) ProcessResults(
 	_ context.Context, _ *types.CycleState, _ *types.LLMRequest, results map[string]*types.ProfileRunResult,
 ) (*types.SchedulingResult, error) {

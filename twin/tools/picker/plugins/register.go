@@ -1,8 +1,8 @@
 // Package plugins adds prefill/decode disaggregation to the upstream endpoint picker.
 //
-// The contract is llm-d's (llm-d-inference-scheduler v0.4.0, which is built on the same upstream
-// release): plugin types and parameters of the EndpointPickerConfig, the pod label llm-d.ai/role, the
-// request header x-prefiller-host-port and the counter of decisions. The code is this project's own.
+// The interface is llm-d's (llm-d-inference-scheduler v0.4.0, based on the same upstream release):
+// plugin types and parameters of the EndpointPickerConfig, the pod label llm-d.ai/role, the request
+// header x-prefiller-host-port and the counter of decisions. The code is this project's own.
 package plugins
 
 import (
@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/gateway-api-inference-extension/pkg/epp/plugins"
 )
 
-// decisions counts what was decided for each request, under llm-d's name and label.
+// decisions counts the decision for each request, with llm-d's name and label.
 var decisions = prometheus.NewCounterVec(
 	prometheus.CounterOpts{
 		Name: "llm_d_inference_scheduler_pd_decision_total",
@@ -24,7 +24,7 @@ const (
 	prefillDecode = "prefill-decode"
 )
 
-// Register makes the plugin types known to the configuration loader.
+// Register adds the plugin types to the configuration loader.
 func Register() {
 	plugins.Register(ByLabelType, ByLabelFactory)
 	plugins.Register(DecodeFilterType, DecodeFilterFactory)
@@ -33,7 +33,7 @@ func Register() {
 	plugins.Register(HeaderHandlerType, HeaderHandlerFactory)
 }
 
-// Collectors returns the metrics that the picker exposes beside upstream's.
+// Collectors returns the metrics that the picker serves in addition to upstream's.
 func Collectors() []prometheus.Collector {
 	return []prometheus.Collector{decisions}
 }

@@ -1,10 +1,11 @@
-// Package cache answers a question with the answer to one of the same meaning.
+// Package cache answers a question with the response to an earlier question of the same meaning.
 //
-// A question is the last message of a chat. It is compared by the distance of embeddings, which a model
-// of the stack makes; everything else in the request must be equal, and so must the team, so that
-// nothing of one team reaches another. The vectors are in an index of Valkey (FT.SEARCH).
+// The question is the last message of a chat. Questions are compared by the distance of their
+// embeddings, which a model of the stack generates. Everything else in the request must be equal, and
+// so must the team: responses never cross from one team to another. The vectors are in a Valkey index
+// (FT.SEARCH).
 //
-// A cache that fails is one that does not know the answer: no request ends by it.
+// If the cache fails, it counts as a miss: no request fails because of it.
 package cache
 
 import (
@@ -20,13 +21,13 @@ import (
 	"gke-inference/callout/internal/openai"
 )
 
-// storing bounds the answers that are being stored: one that comes while all are busy is not stored.
+// storing limits concurrent writes. A response that arrives while all of them are in use is not stored.
 const storing = 32
 
-// Outcome is what a look-up came to.
+// Outcome is the result of a lookup.
 type Outcome string
 
-// Outcomes of a look-up.
+// Outcomes of a lookup.
 const (
 	Hit    Outcome = "hit"
 	Miss   Outcome = "miss"
@@ -35,7 +36,7 @@ const (
 	Failed Outcome = "failed"
 )
 
-// Entry is an answer that is known.
+// Entry is a cached response.
 type Entry struct {
 	Answer     string
 	Usage      openai.Usage
@@ -43,16 +44,16 @@ type Entry struct {
 	Similarity float64
 }
 
-// Place is where the answer to a question goes, once there is one.
+// Place is where the response to a question will be stored.
 type Place struct {
 	scope    string
 	question string
 	vector   []float32
-	// using is what the question was looked up with: an answer is kept where it was looked for.
+	// using is the state that the lookup used, so that the response is stored in the same place.
 	using *using
 }
 
-// Cache is the cache of one configuration after another.
+// Cache is the semantic cache. It follows changes of the configuration.
 type Cache struct {
 	mu      sync.Mutex
 	current atomic.Pointer[using]
@@ -66,10 +67,10 @@ type using struct {
 	store    *store
 }
 
-// New returns a cache that is not configured, and so knows nothing.
+// New returns a cache without a configuration: every lookup is a miss.
 func New() *Cache { return &Cache{slots: make(chan struct{}, storing)} }
 
-// Use takes the settings of a new version of the file.
+// Use applies the settings of a new version of the file.
 func (c *Cache) Use(settings *config.Cache) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +80,7 @@ func (c *Cache) Use(settings *config.Cache) error {
 	} else {
 		next := &using{settings: *settings}
 		if old != nil && old.settings.Embeddings == settings.Embeddings {
-			next.embedder = old.embedder // and its connections
+			next.embedder = old.embedder // keeps its connections
 		} else {
 			next.embedder = newEmbedder(settings.Embeddings)
 		}
@@ -104,8 +105,8 @@ func (c *Cache) Use(settings *config.Cache) error {
 	return nil
 }
 
-// Find looks for an answer to a team's question. Place is where a new answer goes, and nil where none is kept.
-// With isRefresh the answer that is known does not do, and the new one takes its place.
+// Find looks up the response to a team's question. Place is where to store a new response, or nil if it
+// must not be stored. With isRefresh, an existing entry is ignored, and the new response replaces it.
 func (c *Cache) Find(ctx context.Context, team string, question openai.Question, isRefresh bool) (Entry, *Place, Outcome) {
 	using := c.current.Load()
 	if using == nil {
@@ -115,7 +116,7 @@ func (c *Cache) Find(ctx context.Context, team string, question openai.Question,
 	defer cancel()
 	vector, err := using.embedder.embed(limited, question.Text)
 	if err != nil {
-		c.report(ctx, "embeddings of questions cannot be had", err)
+		c.report(ctx, "embeddings of questions not available", err)
 		return Entry{}, nil, Failed
 	}
 	place := &Place{
@@ -124,11 +125,11 @@ func (c *Cache) Find(ctx context.Context, team string, question openai.Question,
 	}
 	entry, found, err := using.store.nearest(limited, using.embedder.model, place)
 	if err != nil {
-		c.report(ctx, "answers cannot be looked up", err)
+		c.report(ctx, "cache lookup failed", err)
 		return Entry{}, nil, Failed
 	}
 	if c.failing.Swap(false) {
-		slog.Info("the cache answers again")
+		slog.Info("cache available again")
 	}
 	switch {
 	case isRefresh:
@@ -139,7 +140,7 @@ func (c *Cache) Find(ctx context.Context, team string, question openai.Question,
 	return entry, nil, Hit
 }
 
-// Keep stores an answer, without making anybody wait for it.
+// Keep stores a response in the background.
 func (c *Cache) Keep(place *Place, entry Entry) {
 	select {
 	case c.slots <- struct{}{}:
@@ -152,24 +153,24 @@ func (c *Cache) Keep(place *Place, entry Entry) {
 		defer cancel()
 		using := place.using
 		if err := using.store.put(ctx, using.embedder.model, place, entry, using.settings.TTL()); err != nil {
-			c.report(ctx, "an answer was not stored", err)
+			c.report(ctx, "response not stored", err)
 		}
 	}()
 }
 
-// report logs the first of a row of failures; a client that hangs up is none.
+// report logs the first of several consecutive failures. A canceled request is not a failure.
 func (c *Cache) report(asked context.Context, what string, err error) {
 	if asked.Err() == nil && !c.failing.Swap(true) {
 		slog.Error(what, "error", err.Error())
 	}
 }
 
-// digest returns the SHA-256 of texts as hexadecimal digits, which need no escape in a query.
+// digest returns the SHA-256 of texts in hexadecimal, which needs no escaping in a query.
 func digest(texts ...string) string {
 	sum := sha256.New()
 	for _, text := range texts {
 		sum.Write([]byte(text))
-		sum.Write([]byte{0}) // neither names of teams nor JSON have this
+		sum.Write([]byte{0}) // in neither team names nor JSON
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

@@ -19,7 +19,7 @@ const (
 	idleConnections   = 64
 )
 
-// embedder asks a model of the stack for the embeddings of questions.
+// embedder requests embeddings of questions from a model of the stack.
 type embedder struct {
 	url, model string
 	client     *http.Client
@@ -33,7 +33,7 @@ func newEmbedder(settings config.Embeddings) *embedder {
 	return &embedder{url: settings.URL, model: settings.Model, client: &http.Client{Transport: transport}}
 }
 
-// embed returns the embedding of a text, of length 1.
+// embed returns the embedding of a text, normalized to length 1.
 func (e *embedder) embed(ctx context.Context, text string) ([]float32, error) {
 	asked, err := json.Marshal(map[string]any{"model": e.model, "input": text, "encoding_format": "float"})
 	if err != nil {
@@ -54,7 +54,7 @@ func (e *embedder) embed(ctx context.Context, text string) ([]float32, error) {
 		return nil, err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %d", e.url, answer.StatusCode)
+		return nil, fmt.Errorf("%s returned status %d", e.url, answer.StatusCode)
 	}
 	var found struct {
 		Data []struct {
@@ -65,7 +65,7 @@ func (e *embedder) embed(ctx context.Context, text string) ([]float32, error) {
 		return nil, err
 	}
 	if len(found.Data) != 1 {
-		return nil, fmt.Errorf("%s: must answer with one embedding, got %d", e.url, len(found.Data))
+		return nil, fmt.Errorf("%s: must return one embedding, got %d", e.url, len(found.Data))
 	}
 	return unit(found.Data[0].Embedding)
 }
@@ -76,7 +76,7 @@ func unit(vector []float32) ([]float32, error) {
 		sum += float64(value) * float64(value)
 	}
 	if sum == 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return nil, errors.New("an embedding must have a direction, got none")
+		return nil, errors.New("the embedding must not be a zero vector")
 	}
 	length := float32(math.Sqrt(sum))
 	for at := range vector {

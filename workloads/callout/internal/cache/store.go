@@ -26,7 +26,7 @@ const (
 	connectTime    = time.Second
 )
 
-// The fields of an entry, which is a hash.
+// Fields of an entry. An entry is a hash.
 const (
 	scopeField      = "scope"
 	vectorField     = "vector"
@@ -37,20 +37,20 @@ const (
 	distanceField   = "distance"
 )
 
-// store is a Valkey with vector search: an index for each model of embeddings and length of its
-// vectors, so that a new model begins an index of its own and the old one's entries expire.
+// store is a Valkey with vector search. There is one index for each embedding model and vector length:
+// a new model gets a new index, and the entries of the old one expire.
 type store struct {
 	client *redis.Client
 	made   sync.Map
 }
 
 func open(wanted config.Store) (*store, error) {
-	logging.Disable() // failures are logged once an outage
+	logging.Disable() // failures are logged once per outage
 	options := &redis.Options{
 		Addr: wanted.Address, DialTimeout: connectTime, PoolSize: poolSize, MinIdleConns: 1,
 		ContextTimeoutEnabled: true, MaxRetries: -1, DisableIdentity: true,
-		Protocol: 2, // answers of FT.SEARCH are lists in this one
-		// Redis Enterprise's; Valkey answers it with an error
+		Protocol: 2, // this version returns FT.SEARCH results as lists
+		// supported only by Redis Enterprise; Valkey returns an error
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	settings, err := wanted.TLSConfig("cache.store")
@@ -69,7 +69,7 @@ func indexOf(model string, size int) string {
 	return fmt.Sprintf("answers:%s:%d", notInNames.ReplaceAllString(model, "_"), size)
 }
 
-// nearest returns the entry of a place's scope whose question is closest to the place's.
+// nearest returns the entry in the place's scope whose question is closest to the place's question.
 func (s *store) nearest(ctx context.Context, model string, place *Place) (Entry, bool, error) {
 	index := indexOf(model, len(place.vector))
 	if err := s.ensure(ctx, index, len(place.vector)); err != nil {
@@ -81,7 +81,7 @@ func (s *store) nearest(ctx context.Context, model string, place *Place) (Entry,
 		"LIMIT", 0, 1, "DIALECT", 2).Slice()
 	if err != nil {
 		if isUnknownIndex(err) {
-			s.made.Delete(index) // the store lost it: the next question makes it
+			s.made.Delete(index) // the index is gone: the next question creates it
 		}
 		return Entry{}, false, err
 	}
@@ -90,7 +90,7 @@ func (s *store) nearest(ctx context.Context, model string, place *Place) (Entry,
 		return Entry{}, false, nil
 	}
 	if fields[scopeField] != place.scope {
-		return Entry{}, false, errors.New("the store answered with an entry of another scope")
+		return Entry{}, false, errors.New("the store returned an entry of another scope")
 	}
 	return entryOf(fields)
 }
@@ -116,7 +116,7 @@ func entryOf(fields map[string]string) (Entry, bool, error) {
 
 func (s *store) put(ctx context.Context, model string, place *Place, entry Entry, ttl time.Duration) error {
 	index := indexOf(model, len(place.vector))
-	key := index + ":" + place.scope + ":" + place.question // a question that is asked again overwrites its answer
+	key := index + ":" + place.scope + ":" + place.question // the same question overwrites its response
 	_, err := s.client.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 		pipe.HSet(ctx, key, scopeField, place.scope, vectorField, packed(place.vector), answerField, entry.Answer,
 			promptField, entry.Usage.Prompt, completionField, entry.Usage.Completion,
@@ -127,7 +127,7 @@ func (s *store) put(ctx context.Context, model string, place *Place, entry Entry
 	return err
 }
 
-// ensure makes an index, once; that it exists already is no error.
+// ensure creates an index, once. It is not an error if the index exists.
 func (s *store) ensure(ctx context.Context, index string, size int) error {
 	if _, has := s.made.Load(index); has {
 		return nil
@@ -142,14 +142,14 @@ func (s *store) ensure(ctx context.Context, index string, size int) error {
 	return nil
 }
 
-// isUnknownIndex returns whether an error says that there is no such index: valkey-search's
-// words are `Index with name '…' not found`, RediSearch's `no such index`.
+// isUnknownIndex reports whether an error means that the index does not exist: `Index with name '…' not
+// found` from valkey-search, `no such index` from RediSearch.
 func isUnknownIndex(err error) bool {
 	words := strings.ToLower(err.Error())
 	return strings.Contains(words, "not found") || strings.Contains(words, "no such index")
 }
 
-// firstDocument reads a reply of FT.SEARCH: how many, then a key and its fields for each.
+// firstDocument reads an FT.SEARCH reply: the count, then the key and fields of each document.
 func firstDocument(reply []any) (map[string]string, bool) {
 	if len(reply) < 3 {
 		return nil, false
@@ -165,7 +165,7 @@ func firstDocument(reply []any) (map[string]string, bool) {
 	return fields, true
 }
 
-// packed returns a vector as the store has it: numbers of 4 bytes, the lowest first.
+// packed returns a vector in the format of the store: 4-byte floats, little-endian.
 func packed(vector []float32) []byte {
 	made := make([]byte, 0, len(vector)*bytesPerNumber)
 	for _, value := range vector {

@@ -12,37 +12,38 @@ const (
 	defaultTTL       = 24 * time.Hour
 	defaultTimeout   = 200 * time.Millisecond
 	longestTTL       = 30 * 24 * 60 * 60 // seconds
-	longestTimeout   = 800               // milliseconds: the load balancer waits a second for each answer of the callout
+	longestTimeout   = 800               // milliseconds: the load balancer waits one second for each response of the callout
 )
 
-// Cache is the semantic cache: what compares questions, where answers are, and how alike is alike.
+// Cache has the settings of the semantic cache: the embedding model, the store and the similarity
+// threshold.
 type Cache struct {
 	Embeddings Embeddings `json:"embeddings"`
-	// Epoch is another text when what checks prompts and answers is another: an answer that was kept
-	// before is none that it let pass.
+	// Epoch changes when the checks of prompts and responses change, so that responses from before the
+	// change are not reused.
 	Epoch string `json:"epoch"`
-	// Models are those whose answers are kept.
+	// Models lists the models whose responses are cached.
 	Models []string `json:"models"`
 	Store  Store    `json:"store"`
-	// Threshold is the least similarity, the cosine of two embeddings, of a question that gets a known answer.
+	// Threshold is the minimum similarity (cosine of the embeddings) for a cached response.
 	Threshold   float64 `json:"threshold"`
 	TTLSeconds  int64   `json:"ttl_seconds"`
 	TimeoutMsec int64   `json:"timeout_ms"`
 }
 
-// Embeddings is the model that makes embeddings of questions, behind OpenAI's API.
+// Embeddings is the embedding model, behind the OpenAI API.
 type Embeddings struct {
 	URL   string `json:"url"`
 	Model string `json:"model"`
 }
 
-// TTL returns how long an answer is kept.
+// TTL returns how long a response is cached.
 func (c Cache) TTL() time.Duration { return time.Duration(c.TTLSeconds) * time.Second }
 
-// Timeout returns how long a look-up may take; a request waits for no cache that is slower.
+// Timeout returns the maximum duration of a lookup. A request does not wait longer for the cache.
 func (c Cache) Timeout() time.Duration { return time.Duration(c.TimeoutMsec) * time.Millisecond }
 
-// Caches returns whether a team's questions to a model are answered from what is known.
+// Caches reports whether a team's questions to a model may be answered from the cache.
 func (c *Config) Caches(team *Team, model string) bool {
 	return c.Cache != nil && team.Cache && slices.Contains(c.Cache.Models, model)
 }
@@ -68,7 +69,7 @@ func (c *Config) checkCache() error {
 	}
 	address, err := url.Parse(made.Embeddings.URL)
 	if err != nil || address.Host == "" || (address.Scheme != "http" && address.Scheme != "https") {
-		return fmt.Errorf("cache.embeddings.url: must be an address of http or https, got %q", made.Embeddings.URL)
+		return fmt.Errorf("cache.embeddings.url: must be an http or https address, got %q", made.Embeddings.URL)
 	}
 	switch {
 	case made.Embeddings.Model == "":

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// AllModels in a team's list is every model.
+// AllModels, in a team's list, stands for every model.
 const AllModels = "*"
 
 var (
@@ -28,7 +28,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("replicas: must be at least 1, got %d", c.Replicas)
 	}
 	if c.Keys.Secret == "" && len(c.JWT) == 0 && !c.Anonymous {
-		return fmt.Errorf("keys, jwt, anonymous: one of them is required, or nobody could call")
+		return fmt.Errorf("keys, jwt, anonymous: one of them is required, otherwise no client is admitted")
 	}
 	if c.Keys.Secret != "" && !secret.MatchString(c.Keys.Secret) {
 		return fmt.Errorf("keys.secret: must be projects/PROJECT/secrets/NAME, got %q", c.Keys.Secret)
@@ -115,7 +115,7 @@ func (c *Config) checkJWT() error {
 			return fmt.Errorf("%s.issuer: is required", field)
 		}
 		if len(issuer.Audiences) == 0 {
-			return fmt.Errorf("%s.audiences: is required, or tokens for other services would do", field)
+			return fmt.Errorf("%s.audiences: is required, otherwise tokens for other services are accepted", field)
 		}
 		address, err := url.Parse(issuer.JWKSURI)
 		isLocal := err == nil && address.Scheme == "http" && net.ParseIP(address.Hostname()).IsLoopback()
@@ -126,7 +126,7 @@ func (c *Config) checkJWT() error {
 			return fmt.Errorf("%s.header: must be the name of a header, got %q", field, issuer.Header)
 		}
 		if issuer.Claim == "" || len(issuer.Teams) == 0 {
-			return fmt.Errorf("%s: needs claim, and teams by its values", field)
+			return fmt.Errorf("%s: needs claim, and teams for its values", field)
 		}
 		for _, value := range sorted(issuer.Teams) {
 			if c.Teams[issuer.Teams[value]] == nil {

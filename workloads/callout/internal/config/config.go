@@ -1,4 +1,4 @@
-// Package config reads the file of teams, limits and prices, and follows its changes.
+// Package config reads the file of teams, limits and prices, and watches it for changes.
 package config
 
 import (
@@ -15,12 +15,12 @@ import (
 // Anonymous is the team of requests without a credential.
 const Anonymous = "anonymous"
 
-// Config is one version of the file, checked.
+// Config is one validated version of the file.
 type Config struct {
 	Region    string
 	Replicas  int64
 	Anonymous bool
-	// Batches is whether the files and batches of teams are behind the gateway.
+	// Batches is whether the gateway also serves the Files and Batches APIs.
 	Batches bool
 	Teams   map[string]*Team
 	Prices  map[string]Price
@@ -33,7 +33,7 @@ type Config struct {
 	Cache   *Cache
 }
 
-// Team is what a team may ask for and spend. A limit of 0 is none.
+// Team has the models and limits of a team. A limit of 0 means no limit.
 type Team struct {
 	Models            []string `json:"models"`
 	Objective         string   `json:"objective"`
@@ -42,30 +42,30 @@ type Team struct {
 	TokensPerMinute   int64    `json:"tokens_per_minute"`
 	TokensPerMonth    int64    `json:"tokens_per_month"`
 	MonthlyUSD        float64  `json:"monthly_usd"`
-	// Cache is whether questions of the team are answered from its own earlier answers.
+	// Cache is whether the team's questions may be answered from its cached responses.
 	Cache bool `json:"cache"`
 }
 
-// Price is what a model's tokens cost.
+// Price is the price of a model's tokens.
 type Price struct {
 	InputUSD  float64 `json:"input_usd_per_million"`
 	OutputUSD float64 `json:"output_usd_per_million"`
 }
 
-// Keys is where the document of API keys is.
+// Keys names the document of API keys.
 type Keys struct {
-	// Secret is projects/P/secrets/S of Secret Manager; empty: no API keys.
+	// Secret is projects/P/secrets/S in Secret Manager. Empty means no API keys.
 	Secret string `json:"secret"`
 }
 
-// JWT is an issuer of tokens, and what its tokens say about teams.
+// JWT is an issuer of tokens, with the mapping of their claims to teams.
 type JWT struct {
 	Issuer    string   `json:"issuer"`
 	Audiences []string `json:"audiences"`
 	JWKSURI   string   `json:"jwks_uri"`
-	// Header carries the token: authorization with `Bearer`, any other with the token alone.
+	// Header carries the token: authorization with `Bearer`, any other header with only the token.
 	Header string `json:"header"`
-	// Claim is the claim whose value, or one of whose values, Teams names.
+	// Claim is the claim whose value, or one of whose values, is a key of Teams.
 	Claim string            `json:"claim"`
 	Teams map[string]string `json:"teams"`
 }
@@ -86,7 +86,7 @@ type document struct {
 	Cache     json.RawMessage            `json:"cache"`
 }
 
-// Parse reads and checks a file's content. An error is one line: field, rule and value.
+// Parse reads and validates the content of a file. An error is one line: field, rule and value.
 func Parse(content []byte) (*Config, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -173,7 +173,7 @@ func decode(field string, raw []byte, into any) error {
 		return fmt.Errorf("%s: must be %s, got %s", joined(field, wrong.Field), kindOf(wrong.Type.String()), wrong.Value)
 	case strings.HasPrefix(err.Error(), "json: unknown field "):
 		name := strings.Trim(strings.TrimPrefix(err.Error(), "json: unknown field "), `"`)
-		return fmt.Errorf("%s: must be a field of the file, got an unknown one", joined(field, name))
+		return fmt.Errorf("%s: must be a known field, got an unknown one", joined(field, name))
 	default:
 		return fmt.Errorf("%s: %s", joined(field, ""), oneLine(err.Error()))
 	}

@@ -97,10 +97,10 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 		{"region: us-central1", "", "region: is required"},
 		{"replicas: 3", "replicas: 0", "replicas: must be at least 1, got 0"},
 		{"replicas: 3", "replicas: three", "replicas: must be a whole number, got string"},
-		{"replicas: 3", "replicas: 3\nreplica: 3", "replica: must be a field of the file, got an unknown one"},
+		{"replicas: 3", "replicas: 3\nreplica: 3", "replica: must be a known field, got an unknown one"},
 		{"600", "many", "teams.research.requests_per_minute: must be a whole number, got string"},
 		{"600", "-1", "teams.research.requests_per_minute: must be a positive number, got -1"},
-		{"requests_per_minute", "rpm", "teams.research.rpm: must be a field of the file, got an unknown one"},
+		{"requests_per_minute", "rpm", "teams.research.rpm: must be a known field, got an unknown one"},
 		{"research:", "Research:", `teams.Research: a team must be up to 63 of a-z`},
 		{"[llama, llama-sql]", "[]", `teams.research.models: must list models, or "*" for all, got []`},
 		{"[llama, llama-sql]", "[gone]", `teams.research.monthly_usd: needs a price of each model of the team, got none of "gone"`},
@@ -169,7 +169,7 @@ func TestACacheIsCheckedAndHasDefaults(t *testing.T) {
 		{", threshold: 1.5", "cache.threshold: must be more than 0 and at most 1, got 1.5"},
 		{", ttl_seconds: 99999999999999999", "cache.ttl_seconds: must be 1 to 2592000, got 99999999999999999"},
 		{", timeout_ms: 900", "cache.timeout_ms: must be 1 to 800, got 900"},
-		{", speed: 1", "cache.speed: must be a field of the file, got an unknown one"},
+		{", speed: 1", "cache.speed: must be a known field, got an unknown one"},
 	} {
 		_, err := Parse([]byte(top + strings.Replace(rest, "%s", c.more, 1)))
 		if err == nil || err.Error() != c.wanted {

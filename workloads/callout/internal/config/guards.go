@@ -10,7 +10,7 @@ import (
 const (
 	// InputPhase is the check of prompts.
 	InputPhase = "input"
-	// OutputPhase is the check of answers.
+	// OutputPhase is the check of responses.
 	OutputPhase = "output"
 
 	failOpen       = "open"
@@ -18,35 +18,35 @@ const (
 	maxGuardMillis = 60_000
 )
 
-// Guard is a service that looks at prompts and answers.
+// Guard is a service that checks prompts and responses.
 type Guard struct {
-	// URL is where it is, without the path of its check.
+	// URL is the address of the service, without the path of the check.
 	URL    string   `json:"url"`
 	Phases []string `json:"phases"`
-	// Failure is `open` or `closed`: what happens without a verdict.
+	// Failure is `open` or `closed`: what happens if there is no verdict.
 	Failure       string `json:"failure"`
 	TimeoutMillis int64  `json:"timeout_ms"`
 }
 
-// NamedGuard is a guard and its name.
+// NamedGuard is a guard with its name.
 type NamedGuard struct {
 	Name string
 	Guard
 }
 
-// Model is what the file says about a model besides its price.
+// Model has the settings of a model except its price.
 type Model struct {
 	Guards []string `json:"guards"`
 }
 
-// FailsClosed returns whether nothing passes without a verdict.
+// FailsClosed reports whether a text without a verdict is refused.
 func (g Guard) FailsClosed() bool { return g.Failure == failClosed }
 
-// Timeout returns how long one check may take.
+// Timeout returns the maximum duration of one check.
 func (g Guard) Timeout() time.Duration { return time.Duration(g.TimeoutMillis) * time.Millisecond }
 
-// GuardsOf returns the guards of a phase of a team's requests to a model: those of the model, then those
-// of the team, each once.
+// GuardsOf returns the guards for a phase of a team's requests to a model: those of the model, then
+// those of the team, without duplicates.
 func (c *Config) GuardsOf(team *Team, model, phase string) []NamedGuard {
 	var found []NamedGuard
 	var names []string

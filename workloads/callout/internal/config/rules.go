@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// NanoPerUSD is the unit of money inside: whole numbers add up over replicas without rounding.
+// NanoPerUSD is the internal unit of money: whole numbers add up across replicas without rounding.
 const NanoPerUSD = 1_000_000_000
 
 const tokensPerPrice = 1_000_000
 
-// Permits returns whether a team may ask for a model. With a budget in dollars only models with a
-// price do, as others would cost nothing.
+// Permits reports whether a team may use a model. With a budget in dollars, only models with a price
+// are permitted, because others would cost nothing.
 func (c *Config) Permits(team *Team, model string) bool {
 	if slices.Contains(team.Models, model) {
 		return true
@@ -23,10 +23,10 @@ func (c *Config) Permits(team *Team, model string) bool {
 	return team.MonthlyUSD == 0 || hasPrice
 }
 
-// HasAllModels returns whether a team may ask for every model.
+// HasAllModels reports whether a team may use every model.
 func (t *Team) HasAllModels() bool { return slices.Contains(t.Models, AllModels) }
 
-// Names returns whether the file names a model, so that it may become the label of a metric.
+// Names reports whether the file names a model, so that the model can be a metric label.
 func (c *Config) Names(model string) bool {
 	if _, has := c.Prices[model]; has {
 		return true
@@ -39,18 +39,18 @@ func (c *Config) Names(model string) bool {
 	return false
 }
 
-// NanoUSD returns the cost of tokens of a model; a model without a price costs nothing.
+// NanoUSD returns the cost of tokens of a model. A model without a price costs nothing.
 func (c *Config) NanoUSD(model string, prompt, completion int64) int64 {
 	price := c.Prices[model]
 	usd := (float64(prompt)*price.InputUSD + float64(completion)*price.OutputUSD) / tokensPerPrice
 	return int64(math.Round(usd * NanoPerUSD))
 }
 
-// MonthlyNanoUSD returns a team's budget of a month; 0 is none.
+// MonthlyNanoUSD returns a team's monthly budget; 0 means none.
 func (t *Team) MonthlyNanoUSD() int64 { return int64(math.Round(t.MonthlyUSD * NanoPerUSD)) }
 
 // ObjectiveOf returns the InferenceObjective of a team's requests to a model. Objectives belong to a
-// pool: where the file names the model's pool, its name comes first, as in `llama-8b-batch`.
+// pool: if the file names the model's pool, its name is the prefix, as in `llama-8b-batch`.
 func (c *Config) ObjectiveOf(team *Team, model string) string {
 	pool, has := c.Pools[model]
 	if team.Objective == "" || !has {

@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// Store is a Valkey: the one that replicas count in together, or the one that keeps answers.
+// Store is a Valkey instance: for the shared counters of the replicas, or for cached responses.
 type Store struct {
 	Address string `json:"address"`
 	TLS     bool   `json:"tls"`
-	// CA has the certificates, in PEM, that sign the store's own; empty: those of the system.
+	// CA has the certificates, in PEM, that sign the store's certificate. Empty means the system's.
 	CA string `json:"ca"`
 }
 
-// TLSConfig returns how to connect to a store; nil is without TLS. field is where the file names it.
+// TLSConfig returns the TLS settings for a store, or nil for a connection without TLS. field is its
+// path in the file.
 func (s Store) TLSConfig(field string) (*tls.Config, error) {
 	if !s.TLS {
 		return nil, nil

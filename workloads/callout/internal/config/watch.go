@@ -12,7 +12,7 @@ import (
 
 const pollInterval = 500 * time.Millisecond
 
-// File is a configuration that follows its file.
+// File is a configuration that follows changes of its file.
 type File struct {
 	path    string
 	content []byte
@@ -20,7 +20,7 @@ type File struct {
 	current atomic.Pointer[Config]
 }
 
-// Open reads a file for the first time.
+// Open reads the file for the first time.
 func Open(path string) (*File, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -38,8 +38,8 @@ func Open(path string) (*File, error) {
 // Current returns the newest valid version.
 func (f *File) Current() *Config { return f.current.Load() }
 
-// Follow reads the file again until the context ends, and calls changed after each new version. A
-// version that is not valid is refused with one line in the log, and the old one stays.
+// Follow rereads the file until the context ends, and calls changed after each new version. An invalid
+// version is logged in one line and ignored; the previous version stays in use.
 func (f *File) Follow(ctx context.Context, changed func(*Config)) {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -70,7 +70,7 @@ func (f *File) reread(changed func(*Config)) {
 	}
 	f.failed = ""
 	f.current.Store(found)
-	slog.Info("configuration read", "file", f.path)
+	slog.Info("configuration loaded", "file", f.path)
 	changed(found)
 }
 
@@ -79,5 +79,5 @@ func (f *File) refuse(err error) {
 		return
 	}
 	f.failed = err.Error()
-	slog.Error("configuration refused, the old one stays", "file", f.path, "error", f.failed)
+	slog.Error("configuration refused, the previous version stays in use", "file", f.path, "error", f.failed)
 }

@@ -18,32 +18,33 @@ import (
 	"gke-inference/callout/internal/usage"
 )
 
-// errAnswered ends the calls of a request that was answered here.
+// errAnswered ends the calls of a request after the callout sent the response.
 var errAnswered = errors.New("answered")
 
 const (
 	chatPath = "/v1/chat/completions"
-	// cacheStatus is the field of RFC 9211, and cacheName the name of this cache in it.
+	// cacheStatus is the response header of RFC 9211; cacheName identifies this cache in it.
 	cacheStatus = "cache-status"
 	cacheName   = "gke-inference"
-	// maxReplayBytes leaves room for headers in the 128 KB that Google's load balancer takes.
+	// maxReplayBytes leaves room for headers in the 128 KB that Google's load balancer accepts.
 	maxReplayBytes = 2 * maxReplyBytes
 )
 
-// reuse is what the cache says about one request.
+// reuse is the result of the cache for one request.
 type reuse struct {
 	outcome cache.Outcome
 	entry   cache.Entry
-	// place is where the answer goes when it has passed.
+	// place is where to store the response after its checks.
 	place  *cache.Place
 	answer *openai.Collector
-	// isUnchecked is whether a guard that fails open let the request or its answer pass unseen.
+	// isUnchecked is whether a guard that fails open let the request or its response pass without a
+	// check.
 	isUnchecked atomic.Bool
 }
 
-// lookUp asks the cache, where the team and the model have one, and answers the client from it. Clients
-// say by Cache-Control what they want (RFC 9111): no-cache, an answer that is made now; no-store, also
-// that it is not kept.
+// lookUp queries the cache, if the team and the model use it, and responds from it on a hit. Clients
+// control it with Cache-Control (RFC 9111): no-cache requests a new response; no-store requests in
+// addition that it is not stored.
 func (e *exchange) lookUp() error {
 	if e.kind != prompt || e.path != chatPath || !e.config.Caches(e.team, e.request.Model) {
 		return nil
@@ -67,7 +68,7 @@ func (e *exchange) lookUp() error {
 	return e.replay(time.Now())
 }
 
-// replay answers the client with what is known. It costs the team a request, and no tokens.
+// replay responds from the cache. It counts as a request of the team, without tokens.
 func (e *exchange) replay(now time.Time) error {
 	entry := e.reuse.entry
 	body, contentType := openai.Replay(e.request, entry.Answer, entry.Usage, now)
@@ -96,7 +97,7 @@ func (e *exchange) replay(now time.Time) error {
 	return errAnswered
 }
 
-// savedUSD returns what the answer would have cost, had the engine made it.
+// savedUSD returns what the response would have cost if the engine had generated it.
 func (e *exchange) savedUSD() float64 {
 	if e.reuse.outcome != cache.Hit {
 		return 0
@@ -105,14 +106,14 @@ func (e *exchange) savedUSD() float64 {
 	return float64(e.config.NanoUSD(e.request.Model, used.Prompt, used.Completion)) / config.NanoPerUSD
 }
 
-// collect begins to gather an answer that has a place.
+// collect starts to collect a response that can be stored.
 func (e *exchange) collect(isStream bool) {
 	if e.reuse.place != nil {
 		e.reuse.answer = openai.NewCollector(isStream)
 	}
 }
 
-// keep stores the answer that has passed.
+// keep stores the response after its checks.
 func (e *exchange) keep(used openai.Usage) {
 	if e.reuse.answer == nil || e.reuse.isUnchecked.Load() {
 		return
@@ -122,7 +123,7 @@ func (e *exchange) keep(used openai.Usage) {
 	}
 }
 
-// cacheHeaders tells the client why no known answer was given, where the cache was asked.
+// cacheHeaders reports to the client why there was no cached response, if the cache was queried.
 func (e *exchange) cacheHeaders(set map[string]string) {
 	switch e.reuse.outcome {
 	case cache.Miss:

@@ -11,16 +11,16 @@ import (
 	"gke-inference/callout/internal/openai"
 )
 
-// maxCheckedBytes bounds an answer that is held until it was checked.
+// maxCheckedBytes limits a response that is held until it is checked.
 const maxCheckedBytes = 16 << 20
 
-// guarded is what guards did to a request, and what of its answer they hold.
+// guarded is the state of the guards for one request, with the part of its response that they hold.
 type guarded struct {
-	// isMasked is whether the prompt is not the client's own any more.
+	// isMasked is whether a guard changed the client's prompt.
 	isMasked bool
-	// headers of an answer that is checked as a whole wait for its verdict.
+	// headers of a response that is checked as a whole wait for its verdict.
 	headers *extproc.HeaderMutation
-	// isWaiting is whether the answer is not complete.
+	// isWaiting is whether the response is incomplete.
 	isWaiting bool
 	whole     []byte
 	isTooLong bool
@@ -35,7 +35,7 @@ func (e *exchange) checks(phase string) *guard.Checks {
 	}
 }
 
-// observeGuard counts a check. An answer that passed without one is no answer for others.
+// observeGuard counts a check. A response that passed without a check is not stored in the cache.
 func (e *exchange) observeGuard(name, phase, outcome string, took time.Duration) {
 	e.Metrics.Guard(name, phase, outcome, took)
 	if outcome == guard.FailedOpen {
@@ -43,7 +43,7 @@ func (e *exchange) observeGuard(name, phase, outcome string, took time.Duration)
 	}
 }
 
-// guardPrompt asks the guards about an admitted request, whose body may be another one afterwards.
+// guardPrompt checks the body of an admitted request. The guards can change the body.
 func (e *exchange) guardPrompt() *openai.Error {
 	if !e.checks(config.OutputPhase).IsNone() {
 		if fault := openai.CheckedAnswer(e.path, e.request.Stream, e.body); fault != nil {
@@ -63,7 +63,7 @@ func (e *exchange) guardPrompt() *openai.Error {
 	return nil
 }
 
-// guardAnswer begins the checks of an answer, and returns whether its headers wait for the verdict.
+// guardAnswer starts the checks of a response, and reports whether its headers wait for the verdict.
 func (e *exchange) guardAnswer(isStream bool, headers *extproc.HeaderMutation) bool {
 	checks := e.checks(config.OutputPhase)
 	if checks.IsNone() {
@@ -78,17 +78,17 @@ func (e *exchange) guardAnswer(isStream bool, headers *extproc.HeaderMutation) b
 	return true
 }
 
-// passEncoded lets an answer pass that is encoded, though nobody asked for it, where every guard fails
-// open: none can read it.
+// passEncoded passes an encoded response although no encoding was requested, if every guard fails open:
+// no guard can read it.
 func (e *exchange) passEncoded() *openai.Error {
 	if checks := e.checks(config.OutputPhase); !checks.IsNone() && checks.Unchecked() != nil {
-		return openai.Unavailable("A guardrail of this model could not read the answer.")
+		return openai.Unavailable("A guardrail of this model could not read the response.")
 	}
 	return nil
 }
 
-// checked takes the next piece of an answer and returns what goes to the client now. A piece of an
-// answer that is checked as a whole waits for the end, where its headers go out as well.
+// checked takes the next piece of a response and returns what to send to the client now. If the
+// response is checked as a whole, its pieces and headers wait for its end.
 func (e *exchange) checked(piece []byte, isEnd bool) ([]byte, *openai.Error) {
 	g := &e.guarded
 	switch {
@@ -116,10 +116,10 @@ func (e *exchange) checked(piece []byte, isEnd bool) ([]byte, *openai.Error) {
 	return body, e.sendHeldHeaders()
 }
 
-// passUnchecked sends on an answer that is too long to be held, where every guard fails open.
+// passUnchecked passes a response that is too long to be held, if every guard fails open.
 func (e *exchange) passUnchecked(piece []byte) ([]byte, *openai.Error) {
 	if e.guarded.answer.Unchecked() != nil {
-		return nil, openai.Unavailable("The answer is too long for a guardrail of this model.")
+		return nil, openai.Unavailable("The response is too long for a guardrail of this model.")
 	}
 	body := append(e.guarded.whole, piece...)
 	e.guarded.whole = nil
@@ -129,7 +129,7 @@ func (e *exchange) passUnchecked(piece []byte) ([]byte, *openai.Error) {
 func (e *exchange) sendHeldHeaders() *openai.Error {
 	e.guarded.isWaiting = false
 	if err := e.stream.Send(responseHeaders(e.guarded.headers)); err != nil {
-		return openai.Unavailable("The answer could not be sent.")
+		return openai.Unavailable("The response could not be sent.")
 	}
 	return nil
 }

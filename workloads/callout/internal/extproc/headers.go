@@ -11,16 +11,16 @@ import (
 	"gke-inference/callout/internal/config"
 )
 
-// modelHeader names the model that the body router routed by; it comes from the body, so it stays.
+// modelHeader is the model that the body router routed by. It comes from the body, so it is kept.
 const modelHeader = "x-gateway-model-name"
 
-// The endpoint picker's names, of gateway-api-inference-extension v1.2.0 and of llm-d-router.
+// Header names of the endpoint picker, from gateway-api-inference-extension v1.5.0 and llm-d-router.
 var (
 	objectiveHeaders = []string{"x-gateway-inference-objective", "x-llm-d-inference-objective"}
 	fairnessHeaders  = []string{"x-gateway-inference-fairness-id", "x-llm-d-inference-fairness-id"}
 )
 
-// Headers that only the gateway's own programs may send: pickers and engines choose endpoints, ranks
+// Headers that only the gateway's own components may send: pickers and engines choose endpoints, ranks
 // and priorities by them.
 var internalPrefixes = []string{
 	"x-gateway-", "x-llm-d-", "x-gki-", "x-prefiller-", "x-encoder-", "x-data-parallel-",
@@ -28,10 +28,10 @@ var internalPrefixes = []string{
 
 var internalNames = []string{"target-pod", "test-epp-endpoint-selection"}
 
-// acceptEncoding is removed, so that answers come in plain and their usage can be read.
+// acceptEncoding is removed, so that responses are not compressed and their usage can be read.
 const acceptEncoding = "accept-encoding"
 
-// headersOf returns the headers by name in lower case.
+// headersOf returns the headers by lowercase name.
 func headersOf(message *core.HeaderMap) map[string][]string {
 	found := make(map[string][]string, len(message.GetHeaders()))
 	for _, header := range message.GetHeaders() {
@@ -60,7 +60,7 @@ func isInternal(name string) bool {
 	return isPrefixed || slices.Contains(internalNames, name)
 }
 
-// upstreamMutation removes what a client must not send on, and sets what the identity says.
+// upstreamMutation removes headers that clients must not send, and sets those of the verified identity.
 func upstreamMutation(headers map[string][]string, c *config.Config, team, objective string) *extproc.HeaderMutation {
 	set := map[string]string{}
 	for _, name := range fairnessHeaders {
@@ -97,10 +97,10 @@ func options(set map[string]string) []*core.HeaderValueOption {
 	return made
 }
 
-// clientAddress returns the address of a client, of IPv6 its network of 64 bits. The load balancer
-// appends the client's and its own address to what the client sent, so the client is the last but one
-// (Google Cloud, "External Application Load Balancer overview", X-Forwarded-For header; that a callout
-// sees the header with them is assumed).
+// clientAddress returns the address of a client, or the /64 network for IPv6. The load balancer appends
+// the client's address and its own to the header from the client, so the client's address is second to
+// last (Google Cloud, "External Application Load Balancer overview", X-Forwarded-For header). It is
+// assumed that a callout sees the header with both addresses.
 func clientAddress(headers map[string][]string, hops int) string {
 	addresses := strings.Split(strings.Join(headers["x-forwarded-for"], ","), ",")
 	text := strings.TrimSpace(addresses[max(0, len(addresses)-hops)])

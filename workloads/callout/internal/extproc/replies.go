@@ -9,8 +9,8 @@ import (
 	"gke-inference/callout/internal/openai"
 )
 
-// maxReplyBytes keeps each answer below 128 KB, which is all that Google's load balancer takes
-// (Google Cloud, "Service Extensions quotas and limits").
+// maxReplyBytes keeps each reply below 128 KB, the limit of Google's load balancer (Google Cloud,
+// "Service Extensions quotas and limits").
 const maxReplyBytes = 62_000
 
 func requestHeaders(mutation *extproc.HeaderMutation) *extproc.ProcessingResponse {
@@ -45,7 +45,7 @@ func streamed(part []byte, isLast bool) *extproc.BodyResponse {
 	}}}
 }
 
-// eachPart calls send with pieces of a body; the last one ends the stream if isEnd.
+// eachPart calls send with parts of a body. The last part ends the stream if isEnd is set.
 func eachPart(body []byte, isEnd bool, send func(part *extproc.BodyResponse) error) error {
 	for len(body) > maxReplyBytes {
 		if err := send(streamed(body[:maxReplyBytes], false)); err != nil {
@@ -59,8 +59,8 @@ func eachPart(body []byte, isEnd bool, send func(part *extproc.BodyResponse) err
 	return send(streamed(body, isEnd))
 }
 
-// refusal answers the client instead of an engine. Its details begin with `gke_inference_callout`, in
-// access logs and for gateways that write their own answers anew.
+// refusal responds to the client in place of an engine. Its details start with `gke_inference_callout`,
+// for access logs and for gateways that replace error responses.
 func refusal(fault *openai.Error, more map[string]string) *extproc.ProcessingResponse {
 	set := map[string]string{"content-type": "application/json"}
 	maps.Copy(set, more)

@@ -17,7 +17,7 @@ import (
 	"gke-inference/callout/internal/usage"
 )
 
-// exchange is one request and its answer.
+// exchange is one request and its response.
 type exchange struct {
 	*Server
 	config *config.Config
@@ -56,8 +56,8 @@ const (
 	stored
 )
 
-// promptPaths are what an engine answers for a model that the body names. Everything else is refused:
-// engines have paths beside these that load adapters, or pause the engine.
+// promptPaths are the paths on which an engine serves the model that the body names. All other paths
+// are refused: on some of them, engines load adapters or pause.
 var promptPaths = map[string]bool{
 	"/v1/chat/completions":   true,
 	"/v1/completions":        true,
@@ -71,7 +71,7 @@ var promptPaths = map[string]bool{
 
 const modelsPath = "/v1/models"
 
-// teamModels is the list of a serving stack whose team shares the gateway's host with others.
+// teamModels is the model list of a serving stack whose team shares the gateway's hostname with others.
 var teamModels = regexp.MustCompile(`^/[a-z][-a-z0-9]*/v1/models$`)
 
 func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
@@ -132,7 +132,7 @@ func (e *exchange) identify(now time.Time) *openai.Error {
 	case identity.Valid:
 		e.caller = caller
 	case identity.Unknown:
-		return openai.Unavailable("API keys cannot be checked now.")
+		return openai.Unavailable("API keys cannot be checked at the moment.")
 	case identity.Invalid:
 		address := clientAddress(e.headers, e.ForwardedHops)
 		if e.Limiter.Guess(e.stream.Context(), address, now) {
@@ -191,8 +191,8 @@ func (e *exchange) onRequestTrailers() error {
 	return e.stream.Send(requestTrailers())
 }
 
-// decide admits a request whose body is complete and sends it on. isBodyEnd is whether the body's last
-// piece ended the request; otherwise there was no body, or trailers follow.
+// decide admits a request whose body is complete and forwards it. isBodyEnd is whether the last piece
+// of the body ended the request; otherwise there was no body, or trailers follow.
 func (e *exchange) decide(isBodyEnd bool) error {
 	began := time.Now()
 	if e.kind == prompt {
@@ -264,7 +264,7 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 	}
 }
 
-// limitHeaders returns where the team stands, under OpenAI's names.
+// limitHeaders returns the team's remaining limits, with the header names of the OpenAI API.
 func (e *exchange) limitHeaders() map[string]string {
 	found := map[string]string{}
 	if e.team == nil || e.kind != prompt || e.request.Model == "" {

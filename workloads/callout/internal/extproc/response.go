@@ -18,7 +18,7 @@ import (
 
 const (
 	eventStream = "text/event-stream"
-	// clientGone is the status of requests that ended before their answer had begun.
+	// clientGone is the status of requests that ended before their response started.
 	clientGone   = 499
 	maxListBytes = 1 << 20
 	maxRequestID = 128
@@ -125,8 +125,8 @@ func (e *exchange) sendResponse(body []byte, isEnd bool) error {
 	})
 }
 
-// onList collects the list of models, and returns what is left of it for the team at its end. A list
-// that cannot be read is empty: it might name models of others.
+// onList collects the list of models and returns, at its end, the team's part of it. A list that cannot
+// be read becomes empty, because it could name models of other teams.
 func (e *exchange) onList(piece []byte, isEnd bool) []byte {
 	if len(e.list)+len(piece) <= maxListBytes {
 		e.list = append(e.list, piece...)
@@ -163,13 +163,13 @@ func permittedModels(list []byte, permits func(string) bool) []byte {
 	return made
 }
 
-// refuse answers the client; the gateway asks nothing more about the request.
+// refuse responds to the client; the gateway makes no more calls for the request.
 func (e *exchange) refuse(fault *openai.Error) error {
 	e.refusedBy, e.status = fault.Code, fault.Status
 	return e.stream.Send(refusal(fault, e.limitHeaders()))
 }
 
-// finish settles and reports the request, once. isComplete is whether the whole answer has passed.
+// finish settles and records the request, once. isComplete is whether the whole response has passed.
 func (e *exchange) finish(isComplete bool) {
 	if e.finished || e.headers == nil {
 		return
@@ -205,8 +205,8 @@ func (e *exchange) finish(isComplete bool) {
 	})
 }
 
-// used returns what the engine reports, or an estimate where it reported nothing. A client that hangs
-// up before the answer has spent its prompt: the engine may have read it.
+// used returns the usage that the engine reported, or an estimate. If a client disconnects before the
+// response, its prompt still counts: the engine may have read it.
 func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	if e.answer == nil {
 		if e.decided && !isComplete && e.status == 0 {
@@ -239,7 +239,7 @@ func (e *exchange) outcome(isComplete bool) string {
 func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
 	team, model := e.caller.Team, e.request.Model
 	if model != "" && !e.config.Names(model) {
-		model = otherModel // a client's own words must not make time series
+		model = otherModel // limits metric cardinality: the client chose this name
 	}
 	e.Metrics.Requests.WithLabelValues(team, model, outcome).Inc()
 	if used == (openai.Usage{}) {
@@ -262,7 +262,7 @@ func (e *exchange) reportBudget(spent limits.Cost) {
 	report("usd", spent.NanoUSD, budget.NanoUSDPerMonth)
 }
 
-// requestID returns the gateway's id of the request, or a new one.
+// requestID returns the gateway's request ID, or a new one.
 func (e *exchange) requestID() string {
 	id := first(e.headers, "x-request-id")
 	if id == "" || len(id) > maxRequestID {

@@ -1,8 +1,8 @@
-// Package extproc is the callout itself: Envoy's external processor at an inference gateway.
+// Package extproc implements the callout: Envoy's external processor for an inference gateway.
 //
-// It is called with full duplex streams. The body of a request is held until identity, model and
-// limits are decided, then passes as it came. The body of an answer passes at once, piece by piece,
-// while the engine's usage is read out of it.
+// The gateway calls it with full-duplex streams. The body of a request is held until its identity,
+// model and limits are checked, then passes unchanged. The body of a response passes at once, piece by
+// piece, while the engine's usage is read from it.
 package extproc
 
 import (
@@ -26,7 +26,7 @@ import (
 	"gke-inference/callout/internal/usage"
 )
 
-// Server answers the gateway's calls.
+// Server handles the calls of the gateway.
 type Server struct {
 	extproc.UnimplementedExternalProcessorServer
 
@@ -36,19 +36,19 @@ type Server struct {
 	Cache    *cache.Cache
 	Metrics  *usage.Metrics
 	Records  *usage.Writer
-	// Guards asks the guards of the configuration.
+	// Guards checks texts with the guards of the configuration.
 	Guards *guard.Client
-	// MaxBodyBytes is the largest body of a request.
+	// MaxBodyBytes is the maximum size of a request body.
 	MaxBodyBytes int
-	// DefaultMaxTokens is the estimate of an answer that the client does not bound.
+	// DefaultMaxTokens is the estimated length of a response if the client sets no limit.
 	DefaultMaxTokens int64
-	// ForwardedHops is the client's place in X-Forwarded-For, from its end.
+	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
 	ForwardedHops int
 
 	warnMode sync.Once
 }
 
-// Process answers the calls of one request.
+// Process handles the calls for one request.
 func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 	e := &exchange{Server: s, config: s.Config(), stream: stream, began: time.Now()}
 	defer e.finish(false)
@@ -66,7 +66,7 @@ func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 		err = e.handle(call)
 		var fault *openai.Error
 		if errors.As(err, &fault) && stream.Context().Err() != nil {
-			return stream.Context().Err() // whatever failed, the client was gone before
+			return stream.Context().Err() // not an error: the client disconnected
 		}
 		if errors.As(err, &fault) {
 			return e.refuse(fault)
@@ -80,7 +80,7 @@ func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 	}
 }
 
-// checkMode refuses modes that would pass a body before it is decided about.
+// checkMode rejects modes that would forward a body before the decision about it.
 func (s *Server) checkMode(call *extproc.ProcessingRequest) error {
 	protocol := call.GetProtocolConfig()
 	if protocol == nil {

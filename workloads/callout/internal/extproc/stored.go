@@ -9,12 +9,12 @@ import (
 	"gke-inference/callout/internal/openai"
 )
 
-// teamHeader names the caller's team to the service behind the Files and Batches APIs. What a client sent
-// of this name is overwritten.
+// teamHeader identifies the caller's team to the service of the Files and Batches APIs. It overwrites a
+// header of this name from the client.
 const teamHeader = "x-gki-team"
 
-// storedPaths are the paths of the Files and Batches APIs, written in one way only: nothing that a proxy
-// could make another path of.
+// storedPaths are the paths of the Files and Batches APIs. They have only one spelling, so that no
+// proxy can read them as another path.
 var storedPaths = regexp.MustCompile(`^/v1/(files(/[A-Za-z0-9_-]+(/content)?)?|batches(/[A-Za-z0-9_-]+(/cancel)?)?)$`)
 
 func storedKind(method string) (requestKind, *openai.Error) {
@@ -26,7 +26,7 @@ func storedKind(method string) (requestKind, *openai.Error) {
 	}
 }
 
-// passOn lets a call of the Files or Batches API pass as it comes: it names no model, its body may be a
+// passOn forwards a call of the Files or Batches API unchanged: it names no model, its body can be a
 // form of 200 MB, and the requests in it are counted one by one when they come through the gateway.
 func (e *exchange) passOn() error {
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, "")

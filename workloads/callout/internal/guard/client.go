@@ -31,7 +31,7 @@ type verdict struct {
 	Messages []Text `json:"messages"`
 }
 
-// Client asks guards.
+// Client sends texts to guards.
 type Client struct{ http *http.Client }
 
 // NewClient returns a client.
@@ -42,12 +42,12 @@ func NewClient() *Client {
 	return &Client{&http.Client{Transport: transport}}
 }
 
-// check returns what a guard says. An error never quotes a text: that the guard is away, late, or
-// answers something that is no verdict.
+// check returns the verdict of a guard. Its errors never quote a text: they mean that the guard is
+// unavailable, timed out, or returned something other than a verdict.
 func (c *Client) check(ctx context.Context, guard config.Guard, asked question) (verdict, error) {
 	body, err := json.Marshal(asked)
 	if err != nil {
-		return verdict{}, errors.New("the texts are not text")
+		return verdict{}, errors.New("the texts are not valid text")
 	}
 	ctx, cancel := context.WithTimeout(ctx, guard.Timeout())
 	defer cancel()
@@ -60,21 +60,21 @@ func (c *Client) check(ctx context.Context, guard config.Guard, asked question) 
 	if err != nil {
 		return verdict{}, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer answer.Body.Close() //nolint:errcheck // the body has been read
 	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
 	if err != nil {
 		return verdict{}, err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return verdict{}, fmt.Errorf("the guard answers %d", answer.StatusCode)
+		return verdict{}, fmt.Errorf("the guard returned status %d", answer.StatusCode)
 	}
 	var found verdict
 	if json.Unmarshal(content, &found) != nil {
-		return verdict{}, errors.New("the answer is no verdict")
+		return verdict{}, errors.New("the response is not a verdict")
 	}
 	isReplaced := found.Action == replaced && len(found.Messages) == len(asked.Messages)
 	if found.Action != allowed && found.Action != blocked && !isReplaced {
-		return verdict{}, errors.New("the answer is no verdict")
+		return verdict{}, errors.New("the response is not a verdict")
 	}
 	return found, nil
 }

@@ -1,8 +1,8 @@
-// Package guard asks guards about prompts and answers: services that look at texts, and let them pass,
-// mask parts of them, or block them.
+// Package guard calls guards: services that check the texts of prompts and responses, and pass, mask or
+// block them.
 //
-// Nothing of a text is logged or kept. What happens while a guard is away is its own setting: open lets
-// the text pass and counts it, closed refuses the request.
+// No text is logged or stored. A setting of each guard decides what happens while it is unavailable:
+// open passes the text and counts it, closed refuses the request.
 package guard
 
 import (
@@ -13,7 +13,7 @@ import (
 	"gke-inference/callout/internal/openai"
 )
 
-// Outcomes of a check, as the metric counts them.
+// Outcomes of a check, as counted in the metric.
 const (
 	allowed      = "allow"
 	blocked      = "block"
@@ -22,28 +22,28 @@ const (
 	failedClosed = "failed_closed"
 )
 
-// Text is a text of a request or an answer, and the role of the message that has it.
+// Text is a text of a request or response, with the role of its message.
 type Text struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 }
 
-// Block is why a text must not go on.
+// Block is the reason why a text is blocked.
 type Block struct {
 	Guard   string
 	Message string
 }
 
-// Away is a guard that fails closed and gave no verdict.
+// Away is the error of a guard that fails closed and returned no verdict.
 type Away struct{ Guard string }
 
-// Error names the guard.
+// Error returns a message with the name of the guard.
 func (a *Away) Error() string { return "guard " + a.Guard + " gave no verdict" }
 
 // Observe counts a check by guard, phase and outcome.
 type Observe func(guard, phase, outcome string, took time.Duration)
 
-// Checks are the guards of one phase of a request, in their order.
+// Checks are the guards for one phase of a request, in order.
 type Checks struct {
 	Guards  []config.NamedGuard
 	Phase   string
@@ -53,11 +53,11 @@ type Checks struct {
 	Observe Observe
 }
 
-// IsNone returns whether there is no guard to ask.
+// IsNone reports whether there are no guards.
 func (c *Checks) IsNone() bool { return c == nil || len(c.Guards) == 0 }
 
-// Check asks each guard about the texts. The texts that it returns are those that go on, masked where a
-// guard masks. An error is Away.
+// Check sends the texts to each guard, and returns them with masked parts if a guard masks. The error
+// can be Away.
 func (c *Checks) Check(ctx context.Context, texts []Text) ([]Text, *Block, error) {
 	if len(texts) == 0 {
 		return texts, nil, nil
@@ -65,7 +65,7 @@ func (c *Checks) Check(ctx context.Context, texts []Text) ([]Text, *Block, error
 	for _, guard := range c.Guards {
 		began := time.Now()
 		verdict, err := c.Client.check(ctx, guard.Guard, question{c.Phase, c.Model, c.Team, texts})
-		if ctx.Err() != nil { // the client is gone, and the guard did nothing wrong
+		if ctx.Err() != nil { // the client disconnected; not a failure of the guard
 			return nil, nil, &Away{guard.Name}
 		}
 		outcome := verdict.Action
@@ -88,8 +88,8 @@ func (c *Checks) Check(ctx context.Context, texts []Text) ([]Text, *Block, error
 	return texts, nil, nil
 }
 
-// Unchecked counts a text that no guard could be asked about, and returns whether it may pass: it may
-// where every guard fails open.
+// Unchecked counts a text that could not be sent to any guard, and reports whether it may pass: only if
+// every guard fails open.
 func (c *Checks) Unchecked() error {
 	for _, guard := range c.Guards {
 		if guard.FailsClosed() {
@@ -101,8 +101,8 @@ func (c *Checks) Unchecked() error {
 	return nil
 }
 
-// Prompt checks the body of a request and returns the one that goes on. A prompt of token numbers is
-// refused: no guard can read it.
+// Prompt checks the body of a request and returns the body to forward. It refuses a prompt of token
+// IDs, because no guard can read it.
 func (c *Checks) Prompt(ctx context.Context, body []byte) ([]byte, *openai.Error) {
 	found, err := openai.PromptTexts(body)
 	if err != nil {
@@ -111,26 +111,26 @@ func (c *Checks) Prompt(ctx context.Context, body []byte) ([]byte, *openai.Error
 	masked, block, away := c.Check(ctx, textsOf(found))
 	switch {
 	case away != nil:
-		return nil, openai.Unavailable("A guardrail of this model cannot be reached now.")
+		return nil, openai.Unavailable("A guardrail of this model cannot be reached at the moment.")
 	case block != nil:
 		return nil, openai.ContentFiltered(block.Message)
 	}
 	return openai.Splice(body, found, contentsOf(masked)), nil
 }
 
-// Answer checks the whole body of an answer and returns the one that goes to the client.
+// Answer checks the whole body of a response and returns the body for the client.
 func (c *Checks) Answer(ctx context.Context, body []byte) ([]byte, *openai.Error) {
 	found, isReadable := openai.AnswerTexts(body)
 	if !isReadable {
 		if c.Unchecked() != nil {
-			return nil, openai.Unavailable("A guardrail of this model could not read the answer.")
+			return nil, openai.Unavailable("A guardrail of this model could not read the response.")
 		}
 		return body, nil
 	}
 	masked, block, away := c.Check(ctx, textsOf(found))
 	switch {
 	case away != nil:
-		return nil, openai.Unavailable("A guardrail of this model cannot be reached now.")
+		return nil, openai.Unavailable("A guardrail of this model cannot be reached at the moment.")
 	case block != nil:
 		return openai.FilteredAnswer(openai.Splice(body, found, make([]string, len(found)))), nil
 	}

@@ -9,12 +9,12 @@ import (
 
 const maxEventBytes = 1 << 20
 
-// Stream checks a streamed answer of chats or completions in windows. A text goes on once the window
-// that has it was found clean; the last part of each window stays for the next one, so that nothing
-// is cut in two.
+// Stream checks a streamed response of chats or completions in windows. A text passes after the check
+// of its window. The last part of each window stays for the next one, so that patterns across a
+// boundary are found.
 type Stream struct {
 	checks *Checks
-	ctx    context.Context //nolint:containedctx // that of the request, whose stream this is
+	ctx    context.Context //nolint:containedctx // the context of the request that the stream belongs to
 	line   []byte
 	event  []byte
 	data   []byte
@@ -23,12 +23,12 @@ type Stream struct {
 	ended  bool
 }
 
-// NewStream returns the checks of one answer.
+// NewStream returns the checks for one response.
 func NewStream(ctx context.Context, checks *Checks) *Stream {
 	return &Stream{checks: checks, ctx: ctx, chunks: openai.NewChunks()}
 }
 
-// Pass takes the next piece of the stream and returns what goes to the client now.
+// Pass takes the next piece of the stream and returns the bytes to send to the client now.
 func (s *Stream) Pass(piece []byte) []byte {
 	var out []byte
 	for len(piece) > 0 && !s.ended {
@@ -40,7 +40,8 @@ func (s *Stream) Pass(piece []byte) []byte {
 		s.line = append(s.line, piece[:end+1]...)
 		piece = piece[end+1:]
 		out = s.endLine(out)
-		// after each event: a piece with many would be blocked as a whole, with what is clean in it
+		// after each event: otherwise, a piece with several events would be blocked as a whole, with
+		// its clean texts
 		if !s.ended && s.chunks.IsDue() {
 			out = s.release(out, openai.DueChoices)
 		}
@@ -51,7 +52,7 @@ func (s *Stream) Pass(piece []byte) []byte {
 	return out
 }
 
-// Rest returns what was kept back, once the stream has ended.
+// Rest returns the held bytes after the end of the stream.
 func (s *Stream) Rest() []byte {
 	if s.ended {
 		return nil
@@ -90,7 +91,7 @@ func (s *Stream) endEvent(out []byte) []byte {
 	event, data, hasOne := s.event, s.data, s.hasOne
 	s.event, s.data, s.hasOne = nil, nil, false
 	if !hasOne {
-		return append(out, event...) // a comment that keeps the connection
+		return append(out, event...) // a keep-alive comment
 	}
 	if string(bytes.TrimSpace(data)) == openai.Done {
 		out = s.release(out, openai.AllChoices)
@@ -119,10 +120,10 @@ func (s *Stream) endEvent(out []byte) []byte {
 	return append(out, s.chunks.Others()...)
 }
 
-// unreadable passes on an event that no guard can be asked about, where every guard fails open.
+// unreadable passes an event that no guard can check, if every guard fails open.
 func (s *Stream) unreadable(out []byte) []byte {
 	if s.checks.Unchecked() != nil {
-		return s.end(out, openai.StreamError("A guardrail of this model could not read the answer."))
+		return s.end(out, openai.StreamError("A guardrail of this model could not read the response."))
 	}
 	out = append(append(out, s.event...), s.line...)
 	s.event, s.line, s.data, s.hasOne = nil, nil, nil, false
@@ -141,7 +142,7 @@ func (s *Stream) release(out []byte, which openai.Which) []byte {
 	}
 	clean, block, err := s.checks.Check(s.ctx, texts)
 	if err != nil {
-		return s.end(out, openai.StreamError("A guardrail of this model cannot be reached now."))
+		return s.end(out, openai.StreamError("A guardrail of this model cannot be reached at the moment."))
 	}
 	if block != nil {
 		return s.end(out, s.chunks.Filtered())
@@ -149,7 +150,7 @@ func (s *Stream) release(out []byte, which openai.Which) []byte {
 	return append(out, s.chunks.Release(which, contentsOf(clean))...)
 }
 
-// end finishes the client's stream; what the engine still sends is read for its usage alone.
+// end finishes the client's stream. The rest of the engine's stream is read only for its usage.
 func (s *Stream) end(out, last []byte) []byte {
 	s.ended = true
 	s.line, s.event, s.data = nil, nil, nil

@@ -9,24 +9,24 @@ import (
 	"gke-inference/callout/internal/config"
 )
 
-// Caller is who sends a request.
+// Caller is the sender of a request.
 type Caller struct {
 	Team string
-	// KeyID is the id of an API key, `jwt` for a token, and empty without a credential.
+	// KeyID is the ID of an API key, `jwt` for a token, and empty without a credential.
 	KeyID string
 }
 
-// Verdict is what a credential was found to be.
+// Verdict is the result of checking a credential.
 type Verdict int
 
 const (
-	// Valid is a credential of a team.
+	// Valid means a credential of a team.
 	Valid Verdict = iota
-	// Missing is no credential where one is required.
+	// Missing means that there is no credential, but one is required.
 	Missing
-	// Invalid is a credential that is wrong, expired or revoked.
+	// Invalid means that the credential is wrong, expired or revoked.
 	Invalid
-	// Unknown is a key that cannot be checked, as the document of keys was never read.
+	// Unknown means that a key cannot be checked, because the document of keys was never read.
 	Unknown
 )
 
@@ -43,15 +43,15 @@ func NewVerifier(secret *Secret) *Verifier {
 	return v
 }
 
-// Use takes the issuers and the secret of a configuration.
+// Use applies the issuers and the secret of a configuration.
 func (v *Verifier) Use(ctx context.Context, c *config.Config) {
 	v.secret.Rename(c.Keys.Secret)
 	made := issuersOf(ctx, c.JWT, *v.issuers.Load())
 	v.issuers.Store(&made)
 }
 
-// Verify finds the caller of a request by its headers, whose names are in lower case. A credential
-// that is wrong is never treated as none.
+// Verify returns the caller of a request, from its headers with lowercase names. An invalid credential
+// is never treated as a missing one.
 func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now time.Time) (Caller, Verdict) {
 	if c.Anonymous && c.Keys.Secret == "" && len(c.JWT) == 0 {
 		return Caller{Team: config.Anonymous}, Valid
@@ -103,7 +103,7 @@ func (v *Verifier) verifyKey(c *config.Config, credential string, now time.Time)
 	return Caller{Team: team, KeyID: id}, Valid
 }
 
-// keyOrToken returns the credential of `authorization` or `x-api-key`; several are no valid one.
+// keyOrToken returns the credential in `authorization` or `x-api-key`. More than one is invalid.
 func keyOrToken(headers map[string][]string) (credential string, has, isOne bool) {
 	authorization, key := headers["authorization"], headers["x-api-key"]
 	if len(authorization) > 1 || len(key) > 1 {

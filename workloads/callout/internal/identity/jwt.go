@@ -23,7 +23,7 @@ const (
 	unknownKeyEvery = 10 * time.Second
 )
 
-// signatures that a public key verifies; `none` and shared secrets are not among them.
+// Signature algorithms with public keys. `none` and shared secrets are not accepted.
 var signatures = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
 
 type issuer struct {
@@ -32,7 +32,7 @@ type issuer struct {
 	cancel context.CancelFunc
 }
 
-// issuersOf returns a verifier of each issuer; those that did not change keep their keys.
+// issuersOf returns a verifier for each issuer. Unchanged issuers keep their keys.
 func issuersOf(ctx context.Context, wanted []config.JWT, old []*issuer) []*issuer {
 	made := make([]*issuer, 0, len(wanted))
 	for _, one := range wanted {
@@ -56,7 +56,8 @@ func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{wanted.JWKSURI}, keyfunc.Override{
 		HTTPTimeout:     jwksTimeout,
 		RefreshInterval: refreshEvery,
-		// a token that names an unknown key makes the keys be read again, but never waits for its turn
+		// a token with an unknown key triggers a refresh of the keys, but does not wait for the rate
+		// limit
 		RefreshUnknownKID: rate.NewLimiter(rate.Every(unknownKeyEvery), 1),
 		RateLimitWaitMax:  time.Nanosecond,
 		RefreshErrorHandlerFunc: func(uri string) func(context.Context, error) {
@@ -71,7 +72,7 @@ func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 	return &issuer{JWT: wanted, keys: keys, cancel: cancel}
 }
 
-// verify returns the team that a token belongs to.
+// verify returns the team of a token.
 func (i *issuer) verify(token string, now time.Time) (string, bool) {
 	if i.keys == nil {
 		return "", false
@@ -96,7 +97,7 @@ func (i *issuer) verify(token string, now time.Time) (string, bool) {
 	return "", false
 }
 
-// values returns a claim's texts: one, or a list such as of groups.
+// values returns the strings of a claim: one, or a list such as groups.
 func values(claim any) []string {
 	switch found := claim.(type) {
 	case string:

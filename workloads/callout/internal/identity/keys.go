@@ -1,4 +1,4 @@
-// Package identity finds out who is calling: by API key, by JSON Web Token, or not at all.
+// Package identity identifies callers by API key or JSON Web Token, or as anonymous.
 package identity
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// KeyPrefix begins every API key of the platform.
+// KeyPrefix is the prefix of every API key of the platform.
 const KeyPrefix = "gki_"
 
 var keyShape = regexp.MustCompile(`^gki_([a-z2-7]{8})_[A-Za-z0-9_-]{43}$`)
@@ -27,10 +27,11 @@ type key struct {
 	digest [sha256.Size]byte
 }
 
-// Keys is one version of the document of API keys: it has hashes only, and a revoked key is gone from it.
+// Keys is one version of the document of API keys. It contains only hashes; revoked keys are removed
+// from it.
 type Keys struct{ byID map[string]*key }
 
-// ParseKeys reads the document. Its errors name the key's number, never its content.
+// ParseKeys reads the document. Its errors name the number of a key, never its content.
 func ParseKeys(content []byte) (*Keys, error) {
 	var document struct {
 		Keys *[]*key `json:"keys"`
@@ -59,8 +60,7 @@ func ParseKeys(content []byte) (*Keys, error) {
 	return found, nil
 }
 
-// Verify returns the team and the id of a key, or false. A key that is unknown takes as long as a
-// wrong one.
+// Verify returns the team and the ID of a key, or false. An unknown key takes as long as a wrong one.
 func (k *Keys) Verify(credential string, now time.Time) (team, id string, ok bool) {
 	digest := sha256.Sum256([]byte(credential))
 	var found *key

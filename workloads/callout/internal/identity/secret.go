@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// ReadInterval is how often the newest version of the secret is read, so how long a revoked key lives.
+	// ReadInterval is how often the newest version of the secret is read, and so how long a revoked key
+	// stays valid.
 	ReadInterval    = 2 * time.Second
 	readTimeout     = 5 * time.Second
 	maxSecretBytes  = 1 << 20
@@ -28,7 +29,8 @@ const (
 
 var errNotFound = errors.New("status 404")
 
-// Secret follows the document of keys in Secret Manager. While that is away the last document stays valid.
+// Secret follows the document of keys in Secret Manager. If the service is unavailable, the last
+// document stays valid.
 type Secret struct {
 	endpoint string
 	metadata string
@@ -43,7 +45,7 @@ type Secret struct {
 	failing bool
 }
 
-// NewSecret returns a follower of a secret, projects/P/secrets/S; an empty name is none.
+// NewSecret returns a follower of the secret projects/P/secrets/S. An empty name means no secret.
 func NewSecret(name string) *Secret {
 	return &Secret{
 		endpoint: strings.TrimSuffix(fromEnv("SECRET_MANAGER_ENDPOINT", googleEndpoint), "/"),
@@ -60,7 +62,7 @@ func fromEnv(name, fallback string) string {
 	return fallback
 }
 
-// Rename follows another secret from now on.
+// Rename switches to another secret.
 func (s *Secret) Rename(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,10 +74,10 @@ func (s *Secret) Rename(name string) {
 	s.readAt.Store(0)
 }
 
-// Keys returns the last document, or nil where none was read yet.
+// Keys returns the last document, or nil if none was read yet.
 func (s *Secret) Keys() *Keys { return s.keys.Load() }
 
-// Age returns the time since the document was read, and false where none was.
+// Age returns the time since the document was read, and false if none was read.
 func (s *Secret) Age(now time.Time) (time.Duration, bool) {
 	at := s.readAt.Load()
 	if at == 0 {
@@ -107,7 +109,8 @@ func (s *Secret) read(ctx context.Context) {
 	}
 	keys, err := s.fetch(ctx, name)
 	if errors.Is(err, errNotFound) && s.Keys() == nil {
-		// Nobody made a key yet. Where there were keys, a secret that is gone is a mistake: they stay.
+		// There is no secret before the first key. If there were keys, a missing secret is a mistake:
+		// they stay valid.
 		keys, err = &Keys{}, nil
 	}
 	s.mu.Lock()
@@ -121,7 +124,7 @@ func (s *Secret) read(ctx context.Context) {
 		if isFailing {
 			slog.Error("keys not read, the last document stays valid", "secret", name, "error", err.Error())
 		} else {
-			slog.Info("keys read again", "secret", name)
+			slog.Info("keys available again", "secret", name)
 		}
 	}
 }
@@ -192,7 +195,7 @@ func (s *Secret) get(ctx context.Context, url string, headers map[string]string,
 		return fmt.Errorf("GET %s: status %d", url, answer.StatusCode)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("GET %s: not the JSON that is expected", url)
+		return fmt.Errorf("GET %s: must return the expected JSON", url)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ const (
 	maxAddresses     = 20_000
 )
 
-// guesses are the invalid credentials of addresses that this replica saw, of this minute and the last.
+// guesses counts the invalid credentials of addresses at this replica, for this minute and the last.
 type guesses struct {
 	minute  int64
 	current map[string]int64
@@ -33,8 +33,8 @@ func (g *guesses) add(address string, now time.Time) int64 {
 	return g.current[address] + g.last[address]
 }
 
-// Guess counts an invalid credential and returns whether its address has sent too many. Valid
-// credentials of the address still pass: several clients can share one.
+// Guess counts an invalid credential and reports whether its address has sent too many. Valid
+// credentials from the address still pass, because several clients can share an address.
 func (l *Limiter) Guess(ctx context.Context, address string, now time.Time) (tooMany bool) {
 	l.mu.Lock()
 	local := l.guesses.add(address, now)

@@ -1,7 +1,7 @@
-// Package limits counts requests, tokens and dollars of teams over all replicas of the program.
+// Package limits counts the requests, tokens and dollars of teams across all replicas.
 //
-// Replicas count together in Valkey, with one script a request. While it is away each replica spends
-// its share of a limit alone, and tells the store afterwards what the month has cost meanwhile.
+// Replicas count together in Valkey, with one script per request. While it is unavailable, each replica
+// enforces its share of a limit alone, and then reports the usage in this time to the store.
 package limits
 
 import (
@@ -13,7 +13,7 @@ import (
 	"gke-inference/callout/internal/config"
 )
 
-// Reason is the limit that refuses a request.
+// Reason is the limit that a request exceeds.
 type Reason int
 
 // The limits, in the order of admit.lua.
@@ -25,7 +25,7 @@ const (
 	MonthUSD
 )
 
-// Budget is the limits of a team; 0 is none.
+// Budget has the limits of a team; 0 means none.
 type Budget struct {
 	RequestsPerMinute int64
 	TokensPerMinute   int64
@@ -41,22 +41,22 @@ func BudgetOf(team *config.Team) Budget {
 func (b Budget) isNone() bool   { return b == Budget{} }
 func (b Budget) hasMonth() bool { return b.TokensPerMonth > 0 || b.NanoUSDPerMonth > 0 }
 
-// Cost is what a request costs, or is estimated to.
+// Cost is the estimated or actual cost of a request.
 type Cost struct {
 	Tokens  int64
 	NanoUSD int64
 }
 
-// Decision is whether a request may go on, and where its team stands.
+// Decision is whether a request is admitted, with the usage of its team.
 type Decision struct {
 	Allowed bool
 	Reason  Reason
-	// Retry is how long until there is room; 0 for a month.
+	// Retry is the time until the request fits the limit; 0 for a monthly limit.
 	Retry time.Duration
-	// UsedRequests and UsedTokens are those of the last minute, this request included.
+	// UsedRequests and UsedTokens are for the last minute, including this request.
 	UsedRequests int64
 	UsedTokens   int64
-	// MonthTokens and MonthNanoUSD are those of the month so far.
+	// MonthTokens and MonthNanoUSD are for the month so far.
 	MonthTokens  int64
 	MonthNanoUSD int64
 
@@ -68,7 +68,7 @@ func (d *Decision) refuse(reason Reason, retry time.Duration) {
 	d.Allowed, d.Reason, d.Retry = false, reason, retry
 }
 
-// Reservation is the estimate of a request that was admitted, to be settled once.
+// Reservation is the estimate of an admitted request, to be settled once.
 type Reservation struct {
 	team   string
 	month  string
@@ -91,12 +91,12 @@ type Limiter struct {
 	guesses  guesses
 }
 
-// New returns a limiter that counts alone until Use gives it a store.
+// New returns a limiter that counts alone until Use sets a store.
 func New(onError func()) *Limiter {
 	return &Limiter{onError: onError, replicas: 1, accounts: map[string]*account{}}
 }
 
-// Use takes the store and the number of replicas of a configuration.
+// Use applies the store and the number of replicas of a configuration.
 func (l *Limiter) Use(c *config.Config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,14 +130,14 @@ func NextMonth(now time.Time) time.Duration {
 	return time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, time.UTC).Sub(now)
 }
 
-// keys are of one slot, so that a script may touch them together in a cluster.
+// keys are in one slot, so that a script can use them together in a cluster.
 func keysOf(team, month string) (requests, tokens, spent string) {
 	prefix := "callout:{" + team + "}:"
 	return prefix + "requests", prefix + "tokens", prefix + "month:" + month
 }
 
-// Admit counts a request with its estimated cost, or refuses it and counts nothing. Settle takes the
-// reservation of a request that was admitted.
+// Admit counts a request with its estimated cost, or refuses it and counts nothing. Settle needs the
+// reservation of an admitted request.
 func (l *Limiter) Admit(ctx context.Context, team string, b Budget, cost Cost, now time.Time) (Decision, *Reservation) {
 	if b.isNone() {
 		return Decision{Allowed: true}, nil
@@ -150,7 +150,7 @@ func (l *Limiter) Admit(ctx context.Context, team string, b Budget, cost Cost, n
 		defer l.mu.Unlock()
 		return account.admit(now, b, cost, replicas), held
 	}
-	// taken here, so that of two requests at once only one tells the store
+	// taken here, so that only one of two concurrent requests reports to the store
 	telling := account.untold
 	account.untold = untold{}
 	l.mu.Unlock()
@@ -193,7 +193,7 @@ func askStore(ctx context.Context, s *store, held *Reservation, telling *untold)
 	}
 	found, err := answer.Int64Slice()
 	if err != nil || len(found) != 7 {
-		return Decision{}, fmt.Errorf("the store's answer has another shape: %w", err)
+		return Decision{}, fmt.Errorf("the reply of the store has another shape: %w", err)
 	}
 	return Decision{
 		Allowed: found[0] == 0, Reason: Reason(found[0]), Retry: time.Duration(found[1]) * time.Millisecond,
@@ -201,7 +201,8 @@ func askStore(ctx context.Context, s *store, held *Reservation, telling *untold)
 	}, nil
 }
 
-// Settle corrects a request's estimate by what it used, and returns what the team has spent this month.
+// Settle replaces the estimate of a request with its actual cost, and returns the team's usage this
+// month.
 func (l *Limiter) Settle(ctx context.Context, held *Reservation, used Cost) (spent Cost) {
 	if held == nil {
 		return Cost{}
@@ -244,7 +245,7 @@ func settleStore(ctx context.Context, s *store, keys []string, held *Reservation
 	}
 	found, err := answer.Int64Slice()
 	if err != nil || len(found) != 2 {
-		return nil, fmt.Errorf("the store's answer has another shape: %w", err)
+		return nil, fmt.Errorf("the reply of the store has another shape: %w", err)
 	}
 	return found, nil
 }

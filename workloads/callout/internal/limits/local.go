@@ -4,7 +4,7 @@ import "time"
 
 const windowSeconds = 61
 
-// window is the same sliding window as window.lua's, of one replica.
+// window is the sliding window of window.lua, for one replica.
 type window struct {
 	seconds [windowSeconds]int64
 	amounts [windowSeconds]int64
@@ -31,7 +31,7 @@ func (w *window) sum(now int64) int64 {
 	return sum
 }
 
-// wait returns the time until the window has room for an amount.
+// wait returns the time until an amount fits the window.
 func (w *window) wait(now time.Time, amount, limit int64) time.Duration {
 	sum := w.sum(now.Unix())
 	for second := now.Unix() - windowSeconds + 1; second <= now.Unix(); second++ {
@@ -45,7 +45,8 @@ func (w *window) wait(now time.Time, amount, limit int64) time.Duration {
 	return time.Minute
 }
 
-// share is what one replica may spend alone; of a small limit it is one, so that no team is cut off.
+// share is the part of a limit for one replica. It is at least one, so that a small limit does not
+// block a team.
 func share(limit, replicas int64) int64 {
 	if limit == 0 {
 		return 0
@@ -53,19 +54,19 @@ func share(limit, replicas int64) int64 {
 	return max(1, limit/replicas)
 }
 
-// account is what one replica knows about a team.
+// account is the state of a team on one replica.
 type account struct {
-	// requests and tokens are all that this replica admitted in the last minute.
+	// requests and tokens are everything that this replica admitted in the last minute.
 	requests window
 	tokens   window
 	month    string
 	// shared is the month as the store last reported it.
 	sharedTokens, sharedNano int64
-	// untold is what the store has not been told.
+	// untold is what has not been reported to the store.
 	untold untold
 }
 
-// untold is what a replica admitted alone: of the month, and of the last minute.
+// untold is what a replica admitted alone: in the month, and in the last minute.
 type untold struct {
 	tokens, nano   int64
 	requestsWindow window
@@ -99,7 +100,7 @@ func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64) Deci
 	case requests > 0 && d.UsedRequests+1 > requests:
 		d.refuse(Requests, a.requests.wait(now, 1, requests))
 	case tokens > 0 && d.UsedTokens+cost.Tokens > tokens && (d.UsedTokens > 0 || cost.Tokens > b.TokensPerMinute):
-		// a request over the whole share passes where the replica has spent nothing
+		// a request above the whole share passes if the replica has used nothing
 		d.refuse(Tokens, a.tokens.wait(now, cost.Tokens, tokens))
 	}
 	if d.Allowed {
@@ -110,7 +111,7 @@ func (a *account) admit(now time.Time, b Budget, cost Cost, replicas int64) Deci
 		a.count(second, cost.Tokens)
 		d.UsedRequests, d.UsedTokens = d.UsedRequests+1, d.UsedTokens+cost.Tokens
 	}
-	// clients see the whole limit, so what the other shares have is shown as used by nobody
+	// clients see the whole limit, so the shares of other replicas appear unused
 	d.MonthTokens, d.MonthNanoUSD = a.sharedTokens+a.untold.tokens, a.sharedNano+a.untold.nano
 	return d
 }
@@ -120,7 +121,7 @@ func (a *account) count(second, tokens int64) {
 	a.tokens.add(second, tokens)
 }
 
-// isSpent returns whether this replica has spent its share of what the month had left.
+// isSpent reports whether this replica has used its share of what was left of the month.
 func isSpent(limit, shared, pending, replicas int64) bool {
 	if limit == 0 {
 		return false

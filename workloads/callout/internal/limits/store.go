@@ -16,11 +16,12 @@ import (
 	"gke-inference/callout/internal/config"
 )
 
-// storeTimeout bounds what a store that is away adds to a request; tests on busy machines have a longer one.
+// storeTimeout limits the delay of a request by an unavailable store. Tests on busy machines use a
+// longer timeout.
 var storeTimeout = 50 * time.Millisecond
 
 const (
-	// retryAfter is how long a store that failed several times in a row is not asked again.
+	// retryAfter is how long the store is not called after several consecutive failures.
 	retryAfter  = time.Second
 	failuresMax = 3
 	poolSize    = 64
@@ -41,10 +42,10 @@ var (
 	guessScript  = redis.NewScript(windowSource + guessSource)
 )
 
-var errAway = errors.New("the store is away")
+var errAway = errors.New("the store is unavailable")
 
-// store is the Valkey that replicas count in together. After three failures
-// in a row it is left alone for a second.
+// store is the Valkey that replicas count in together. After three consecutive failures, it is not
+// called for a second.
 type store struct {
 	client    *redis.Client
 	awayUntil atomic.Int64
@@ -54,7 +55,7 @@ type store struct {
 }
 
 func openStore(wanted config.Store, onError func()) (*store, error) {
-	logging.Disable() // its errors are counted, and logged once an outage
+	logging.Disable() // errors are counted, and logged once per outage
 	options := &redis.Options{
 		Addr:                  wanted.Address,
 		DialTimeout:           storeTimeout,
@@ -65,9 +66,9 @@ func openStore(wanted config.Store, onError func()) (*store, error) {
 		PoolSize:              poolSize,
 		MinIdleConns:          2,
 		ContextTimeoutEnabled: true,
-		MaxRetries:            -1, // a script that ran and whose answer was lost must not run twice
+		MaxRetries:            -1, // a script whose reply was lost must not run twice
 		DisableIdentity:       true,
-		// Redis Enterprise's; Valkey answers it with an error
+		// supported only by Redis Enterprise; Valkey returns an error
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
 	settings, err := wanted.TLSConfig("store")
@@ -78,7 +79,7 @@ func openStore(wanted config.Store, onError func()) (*store, error) {
 	return &store{client: redis.NewClient(options), onError: onError}, nil
 }
 
-// run runs a script, or returns errAway at once while the store is left alone.
+// run runs a script, or returns errAway immediately during the pause after failures.
 func (s *store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (*redis.Cmd, error) {
 	until := s.awayUntil.Load()
 	now := time.Now().UnixNano()
@@ -86,9 +87,9 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 		return nil, errAway
 	}
 	if until > 0 && !s.awayUntil.CompareAndSwap(until, now+int64(storeTimeout)) {
-		return nil, errAway // another request tries whether it is back
+		return nil, errAway // another request checks whether it is available again
 	}
-	// a client that hangs up says nothing about the store
+	// a client that disconnects is not a failure of the store
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	answer := script.Run(ctx, s.client, keys, args...)
@@ -99,7 +100,7 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 		}
 		s.awayUntil.Store(time.Now().Add(retryAfter).UnixNano())
 		if !s.failing.Swap(true) {
-			slog.Error("store away, each replica spends its share alone", "error", err.Error())
+			slog.Error("store unavailable, each replica enforces its share alone", "error", err.Error())
 		}
 		return nil, errAway
 	}
@@ -107,7 +108,7 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 	if until > 0 {
 		s.awayUntil.CompareAndSwap(now+int64(storeTimeout), 0)
 		if s.failing.Swap(false) {
-			slog.Info("store answers again")
+			slog.Info("store available again")
 		}
 	}
 	return answer, nil

@@ -14,41 +14,43 @@ import (
 const Done = "[DONE]"
 
 const (
-	// windowBytes of new text are checked together; a sentence of sentenceBytes does as well.
+	// windowBytes is the amount of new text that is checked at once; after a complete sentence,
+	// sentenceBytes is enough.
 	windowBytes   = 192
 	sentenceBytes = 64
-	// overlapBytes stay for the next window. A pattern must be shorter to be found across two.
+	// overlapBytes stay for the next window. Only patterns shorter than this are found across two
+	// windows.
 	overlapBytes = 128
 )
 
-// ChunkKind is what an event of a stream has.
+// ChunkKind is the content of an event.
 type ChunkKind int
 
 const (
-	// ChunkHeld is an event of nothing but texts, which are held now.
+	// ChunkHeld is an event with only texts, which are now held.
 	ChunkHeld ChunkKind = iota
-	// ChunkEndsChoices has a choice whose texts are complete.
+	// ChunkEndsChoices is an event with a choice whose texts are complete.
 	ChunkEndsChoices
-	// ChunkOther has something besides texts, which Others returns.
+	// ChunkOther is an event with more than texts; Others returns it without them.
 	ChunkOther
-	// ChunkUnreadable is no event of chats or completions.
+	// ChunkUnreadable is not an event of chats or completions.
 	ChunkUnreadable
 )
 
-// Which texts of a stream are meant.
+// Selection of texts of a stream.
 type Which int
 
 const (
-	// DueChoices are all texts that are held, but for the last part of each.
+	// DueChoices selects all held texts, except for the last part of each.
 	DueChoices Which = iota
-	// EndingChoices are the whole texts of the choices that the last event ended.
+	// EndingChoices selects the whole texts of the choices that the last event ended.
 	EndingChoices
-	// AllChoices are the whole texts of all choices.
+	// AllChoices selects the whole texts of all choices.
 	AllChoices
 )
 
-// Chunks takes a stream of chats or completions apart into texts, one for each place of each choice,
-// and what comes with them.
+// Chunks splits a stream of chats or completions into texts, one for each field of each choice, and the
+// rest of the events.
 type Chunks struct {
 	base    map[string]any
 	places  []*place
@@ -60,7 +62,7 @@ type Chunks struct {
 	isLast  bool
 }
 
-// place is where a choice has a growing text.
+// place is a field of a choice with a growing text.
 type place struct {
 	choice string
 	index  any
@@ -70,7 +72,7 @@ type place struct {
 	fresh  int
 }
 
-// NewChunks returns a stream of which nothing has come.
+// NewChunks returns the state before the first event.
 func NewChunks() *Chunks { return &Chunks{ended: map[string]bool{}} }
 
 // Take reads the data of the next event.
@@ -115,7 +117,7 @@ func (c *Chunks) Take(data []byte) ChunkKind {
 	}
 }
 
-// takeChoice moves the texts of a choice to where they are held; what else it has goes on as it is.
+// takeChoice holds the texts of a choice; the rest of it passes unchanged.
 func (c *Chunks) takeChoice(choice map[string]any) bool {
 	if choice["index"] == nil {
 		choice["index"] = json.Number("0")
@@ -152,7 +154,7 @@ func (c *Chunks) takeChoice(choice map[string]any) bool {
 	return true
 }
 
-// deltaTexts are the texts of a chat's delta.
+// deltaTexts are the text fields of a chat's delta.
 var deltaTexts = []string{"content", "reasoning_content", "reasoning", "refusal"}
 
 func (c *Chunks) takeDelta(key string, index any, delta map[string]any) (hasMore, ok bool) {
@@ -186,14 +188,14 @@ func (c *Chunks) takeDelta(key string, index any, delta map[string]any) (hasMore
 		text, isString := value.(string)
 		isNothing := value == nil || (isString && text == "")
 		if !isNothing && name != "role" && !slices.Contains(deltaTexts, name) {
-			return false, false // a text that nobody holds, such as a transcript, would pass unseen
+			return false, false // a text that is not held, such as a transcript, would pass without a check
 		}
 		hasMore = hasMore || !isNothing
 	}
 	return hasMore, true
 }
 
-// callMembers are what a call of a function has; its arguments are held.
+// callMembers are the fields of a function call; its arguments are held.
 var callMembers = []string{"index", "id", "type", "function"}
 
 func (c *Chunks) takeCall(key string, index, found any) bool {
@@ -258,10 +260,10 @@ func (c *Chunks) hold(choice, name string, index any, content string, fill func(
 	c.places = append(c.places, &place{choice, index, fill, name, content, len(content)})
 }
 
-// EndsStream returns whether the last event comes after all choices, as that of the usage does.
+// EndsStream reports whether the last event comes after all choices, as the event with the usage does.
 func (c *Chunks) EndsStream() bool { return c.isLast }
 
-// IsDue returns whether a text has grown by a window.
+// IsDue reports whether a text has grown by a window.
 func (c *Chunks) IsDue() bool {
 	for _, one := range c.places {
 		last, _ := utf8.DecodeLastRuneInString(strings.TrimRightFunc(one.held, unicode.IsSpace))
@@ -294,7 +296,7 @@ func (c *Chunks) meant(which Which) []*place {
 	return found
 }
 
-// Release returns the events of texts that were found clean, as they are now.
+// Release returns the events of checked texts, with their current content.
 func (c *Chunks) Release(which Which, clean []string) []byte {
 	var out []byte
 	for at, one := range c.meant(which) {
@@ -313,8 +315,8 @@ func (c *Chunks) Release(which Which, clean []string) []byte {
 	return out
 }
 
-// cutOf returns how much of a checked text goes on: up to a space before the overlap, so that no word
-// is cut; a text without spaces is cut between two characters.
+// cutOf returns how much of a checked text passes: up to a space before the overlap, so that words stay
+// whole. A text without spaces is cut between two characters.
 func cutOf(text string) int {
 	cut := len(text) - overlapBytes
 	if cut <= 0 {
@@ -334,7 +336,7 @@ func cutOf(text string) int {
 	return space + size
 }
 
-// Others returns the last event without the texts that are held.
+// Others returns the last event without the held texts.
 func (c *Chunks) Others() []byte {
 	if len(c.others) == 0 {
 		return encoded(c.other)
@@ -343,7 +345,7 @@ func (c *Chunks) Others() []byte {
 	return encoded(c.other)
 }
 
-// Filtered returns the last event of a stream that a guardrail blocks: each choice ends there.
+// Filtered returns the last event of a stream that a guardrail blocks: it ends each choice.
 func (c *Chunks) Filtered() []byte {
 	var choices []any
 	for _, one := range c.choices {
@@ -381,7 +383,7 @@ func encoded(event map[string]any) []byte {
 	return made.Bytes()
 }
 
-// StreamError returns the event of an error in a stream that has begun.
+// StreamError returns the event of an error in a stream that has started.
 func StreamError(message string) []byte {
 	return append(append([]byte("data: "), Unavailable(message).Body()...), "\n\n"...)
 }

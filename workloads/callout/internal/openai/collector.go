@@ -4,7 +4,7 @@ import "encoding/json"
 
 const maxCollectedBytes = 48 << 10
 
-// Collector gathers the text of an answer while its bytes pass, for a later request to have.
+// Collector collects the text of a response as it passes, so that it can be stored.
 type Collector struct {
 	stream *events
 	body   []byte
@@ -13,7 +13,7 @@ type Collector struct {
 	unfit  bool
 }
 
-// NewCollector returns the collector of one answer.
+// NewCollector returns a collector for one response.
 func NewCollector(isStream bool) *Collector {
 	c := &Collector{}
 	if isStream {
@@ -22,7 +22,7 @@ func NewCollector(isStream bool) *Collector {
 	return c
 }
 
-// Write takes the next piece of the body, as the client gets it.
+// Write takes the next piece of the body, as sent to the client.
 func (c *Collector) Write(piece []byte) {
 	switch {
 	case c.unfit:
@@ -35,7 +35,7 @@ func (c *Collector) Write(piece []byte) {
 	}
 }
 
-// Text returns the whole text, and whether the answer is one that ended by itself and is nothing but text.
+// Text returns the whole text, and whether the response is complete and contains only text.
 func (c *Collector) Text() (string, bool) {
 	if c.stream == nil && !c.unfit {
 		c.choices(c.body)
@@ -49,7 +49,7 @@ func (c *Collector) event(data []byte) {
 	}
 }
 
-// spoken is what a choice says: a whole message, or the next piece of a stream's.
+// spoken is the content of a choice: a whole message, or the next piece of a streamed one.
 type spoken map[string]json.RawMessage
 
 func (c *Collector) choices(document []byte) {
@@ -78,7 +78,7 @@ func (c *Collector) choices(document []byte) {
 	}
 }
 
-// say takes the text; whatever else is said, such as a call of a tool, makes the answer unfit.
+// say takes the text. Any other content, such as a tool call, makes the response unfit for the cache.
 func (c *Collector) say(said spoken) {
 	for name, value := range said {
 		switch {

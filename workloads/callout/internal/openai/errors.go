@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Error is an answer of OpenAI's error shape, which every OpenAI client understands.
+// Error is a response in OpenAI's error format, which every OpenAI client understands.
 type Error struct {
 	Status  int
 	Type    string
@@ -30,7 +30,7 @@ func (e *Error) Body() []byte {
 	body, err := json.Marshal(map[string]any{"error": map[string]any{
 		"message": e.Message, "type": e.Type, "param": param, "code": e.Code,
 	}})
-	if err != nil { // strings always encode
+	if err != nil { // strings can always be encoded
 		return []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
 	return body
@@ -44,7 +44,8 @@ func (e *Error) with(name, value string) *Error {
 	return e
 }
 
-// final tells the official clients not to try again: the same request fails until somebody changes something.
+// final tells the official clients not to retry: the same request fails until somebody changes
+// something.
 func (e *Error) final() *Error { return e.with("x-should-retry", "false") }
 
 func invalid(status int, code, param, format string, args ...any) *Error {
@@ -54,9 +55,9 @@ func invalid(status int, code, param, format string, args ...any) *Error {
 	}
 }
 
-// Unauthorized refuses a request without a valid credential; it never names the reason more exactly.
+// Unauthorized refuses a request without a valid credential. It does not reveal the exact reason.
 func Unauthorized() *Error {
-	return invalid(401, "invalid_api_key", "", "Incorrect API key or token provided, or none at all.").
+	return invalid(401, "invalid_api_key", "", "Incorrect API key or token provided, or none.").
 		with("www-authenticate", "Bearer")
 }
 
@@ -65,7 +66,7 @@ func UnknownTeam() *Error {
 	return invalid(403, "unknown_team", "", "The team of this credential is not set up on this platform.")
 }
 
-// TooManyGuesses refuses an address that sent many invalid credentials.
+// TooManyGuesses refuses an address that sent too many invalid credentials.
 func TooManyGuesses(retry time.Duration) *Error {
 	return limited("requests", "Too many invalid credentials from this address.", retry)
 }
@@ -82,19 +83,19 @@ func ModelNotFound(model string) *Error {
 		"The model `%s` does not exist or you do not have access to it.", clipped(model))
 }
 
-// ModelMismatch refuses a request whose routing header names another model than its body.
+// ModelMismatch refuses a request whose routing header names a different model than its body.
 func ModelMismatch() *Error {
-	return invalid(400, "model_mismatch", "model", "`model` must be the model that the request was routed by.")
+	return invalid(400, "model_mismatch", "model", "`model` must be the model that the request was routed to.")
 }
 
-// UnknownURL refuses a path that no model answers.
+// UnknownURL refuses a path that no model serves.
 func UnknownURL(method, path string) *Error {
 	return invalid(404, "unknown_url", "", "Unknown request URL: %s %s.", clipped(method), clipped(path))
 }
 
-// MethodNotAllowed refuses a method of a path that has others.
+// MethodNotAllowed refuses an unsupported method of a path.
 func MethodNotAllowed(method string) *Error {
-	return invalid(405, "method_not_allowed", "", "Not allowed to %s on this path.", clipped(method))
+	return invalid(405, "method_not_allowed", "", "The method %s is not allowed on this path.", clipped(method))
 }
 
 // WrongContentType refuses a body that is not plain JSON.
@@ -102,10 +103,11 @@ func WrongContentType(field, want, got string) *Error {
 	return invalid(415, "unsupported_media_type", "", "%s must be %s, got %q.", field, want, clipped(got))
 }
 
-// contentFilter is OpenAI's word for what a filter took away.
+// contentFilter is OpenAI's finish reason for filtered content.
 const contentFilter = "content_filter"
 
-// ContentFiltered refuses a prompt that a guardrail blocks; reason is the guardrail's own word for it.
+// ContentFiltered refuses a prompt that a guardrail blocks; reason is the reason that the guardrail
+// gives.
 func ContentFiltered(reason string) *Error {
 	message := "The prompt was blocked by a guardrail of this platform."
 	if reason != "" {
@@ -119,15 +121,15 @@ func TooLarge(limit int) *Error {
 	return invalid(413, "request_too_large", "", "The body must have at most %d bytes.", limit).final()
 }
 
-// TokensTooLarge refuses a request that is larger than a whole minute's tokens.
+// TokensTooLarge refuses a request that is larger than the limit of tokens per minute.
 func TokensTooLarge(tokens, limit int64) *Error {
 	e := limited("tokens", fmt.Sprintf(
 		"Request too large: about %d tokens, and the limit is %d tokens per minute.", tokens, limit), time.Minute)
 	return e.final()
 }
 
-// longestRetry is the longest wait that the official clients take from `retry-after`; of a longer one
-// they try again within seconds.
+// longestRetry is the longest `retry-after` that the official clients respect. With a longer one, they
+// retry within seconds.
 const longestRetry = time.Minute
 
 // RateLimited refuses a request over a limit per minute; kind is "requests" or "tokens".
@@ -136,10 +138,10 @@ func RateLimited(kind string, limit int64, retry time.Duration) *Error {
 	return limited(kind, message, min(retry, longestRetry))
 }
 
-// QuotaExceeded refuses a request of a team whose month is spent.
+// QuotaExceeded refuses a request of a team that has used its monthly budget.
 func QuotaExceeded(kind string, retry time.Duration) *Error {
 	e := limited("insufficient_quota", fmt.Sprintf(
-		"The team has spent its %s of this month; the next month begins on the 1st, 00:00 UTC.", kind), retry)
+		"The team has used its %s for this month; the next month starts on the 1st at 00:00 UTC.", kind), retry)
 	e.Code = "insufficient_quota"
 	return e.final()
 }
@@ -150,7 +152,7 @@ func limited(kind, message string, retry time.Duration) *Error {
 	return e.with("retry-after", strconv.Itoa(seconds))
 }
 
-// clipped bounds what a client's own words add to an answer.
+// clipped limits the length of client text in a response.
 func clipped(text string) string {
 	const limit = 200
 	if len(text) <= limit {

@@ -4,8 +4,8 @@ import "bytes"
 
 const maxEventBytes = 1 << 20
 
-// events splits a stream of server-sent events. A stream whose usage is not hidden passes in the
-// pieces it comes in; otherwise an event passes when its last line has come, which engines send at once.
+// events splits a stream of server-sent events. Without hidden usage, a stream passes in the pieces in
+// which it arrives. Otherwise, an event passes after its last line, which engines send at once.
 type events struct {
 	hideUsage bool
 	found     func(data []byte) (isUsageOnly bool)
@@ -51,7 +51,7 @@ func (e *events) read(piece []byte, out *[]byte) {
 	}
 }
 
-// keep holds an event back; one that is too large for that passes as it comes and is not read.
+// keep holds an event. If it is too large to hold, it passes as it arrives and is not read.
 func (e *events) keep(part []byte, out *[]byte) {
 	if !e.oversized && len(e.line)+len(part) > maxEventBytes {
 		e.oversized = true

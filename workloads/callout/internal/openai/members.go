@@ -9,13 +9,13 @@ const (
 	maxValueBytes = 1 << 16
 )
 
-// Members finds the members of a JSON document's top-level object while its bytes pass, in pieces of
-// any size and without keeping them. It follows strings and brackets only: malformed JSON gives
-// members that do not parse, never an error.
+// Members finds the members of a JSON document's top-level object as the document passes, in pieces of
+// any size and without storing them. It tracks only strings and brackets: malformed JSON results in
+// members that cannot be parsed, never in an error.
 type Members struct {
-	// Want returns whether the value of a key is kept; the key is unescaped.
+	// Want reports whether to keep the value of a key. The key is unescaped.
 	Want func(key string) bool
-	// Found gets each member in order; value is nil if it was not wanted or has more than 64 KiB.
+	// Found receives each member in order; value is nil if it was not wanted or is larger than 64 KiB.
 	Found func(key string, value []byte)
 
 	depth     int

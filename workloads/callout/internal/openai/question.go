@@ -5,25 +5,26 @@ import (
 	"encoding/json"
 )
 
-// Question is a chat request whose answer another request with the same meaning can have.
+// Question is a chat request that can share its response with requests of the same meaning.
 type Question struct {
 	// Text is the last message, which is compared by meaning.
 	Text string
-	// Context is everything else that shapes the answer, which must be equal: the messages before, the
-	// model, and every setting.
+	// Context is everything else that affects the response, and must be equal: the earlier messages,
+	// the model, and all settings.
 	Context []byte
 }
 
 const maxQuestionBytes = 8 << 10
 
-// notContext are the fields that do not shape the text of an answer.
+// notContext lists the fields that do not affect the text of a response.
 var notContext = []string{"stream", "stream_options", "user", "metadata", "safety_identifier", "store"}
 
-// notReusable are the fields that ask for more than one text: choices, calls of tools, sound, or numbers.
+// notReusable lists the fields that request more than one text: choices, tool calls, audio, or numbers.
 var notReusable = []string{"tools", "functions", "logprobs", "audio", "best_of"}
 
-// ParseQuestion reads the body of a chat request. It returns false where no known answer can be given:
-// the last message is not one text of the user, or the client asks for several choices, tools or sound.
+// ParseQuestion reads the body of a chat request. It returns false if no cached response can be used:
+// the last message is not a single text of the user, or the client requests several choices, tools or
+// audio.
 func ParseQuestion(body []byte) (Question, bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
@@ -50,16 +51,17 @@ func ParseQuestion(body []byte) (Question, bool) {
 		return Question{}, false
 	}
 	members["messages"] = before
-	delete(members, "n") // 1, or as good as
+	delete(members, "n") // 1, or equivalent
 	for _, name := range notContext {
 		delete(members, name)
 	}
-	context, err := json.Marshal(members) // in the order of the names
+	context, err := json.Marshal(members) // sorted by name
 	return Question{Text: last, Context: context}, err == nil
 }
 
 func userText(message json.RawMessage) (string, bool) {
-	// a map, as a struct takes names in any case: `Content` would be another question than the engine's
+	// a map, because a struct ignores the case of names: the engine would not read `Content` as the
+	// question
 	var found map[string]json.RawMessage
 	if json.Unmarshal(message, &found) != nil || len(found) != 2 {
 		return "", false

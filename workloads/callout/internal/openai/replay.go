@@ -35,10 +35,10 @@ type replayUsage struct {
 	Total      int64 `json:"total_tokens"`
 }
 
-// Replay returns the body of an answer to a chat request with a text that is known, whole or as a
+// Replay returns the body of a response to a chat request from a cached text, as a whole or as a
 // stream, and its content type.
 //
-// The usage is that of the request that the text was made for, as OpenAI's own shape has no other.
+// The usage is that of the original request, because OpenAI's format has no field for cached responses.
 func Replay(request Request, answer string, used Usage, now time.Time) (body []byte, contentType string) {
 	stop := "stop"
 	made := replayed{
@@ -70,9 +70,9 @@ func Replay(request Request, answer string, used Usage, now time.Time) (body []b
 func marshalled(value any) []byte {
 	var made bytes.Buffer
 	encoder := json.NewEncoder(&made)
-	encoder.SetEscapeHTML(false) // which would make some characters six times as long
+	encoder.SetEscapeHTML(false) // escaping would make some characters six times as long
 	if err := encoder.Encode(value); err != nil {
-		panic(err) // numbers and texts only
+		panic(err) // cannot happen: only numbers and strings
 	}
 	return bytes.TrimSuffix(made.Bytes(), []byte("\n"))
 }

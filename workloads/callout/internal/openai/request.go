@@ -1,6 +1,6 @@
-// Package openai reads requests and answers of OpenAI's API, and makes its errors.
+// Package openai reads requests and responses of the OpenAI API, and creates its errors.
 //
-// Requests are read to decide, and never written again: what passes is the client's own bytes.
+// Requests are read but never rewritten: the client's own bytes pass.
 package openai
 
 import (
@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// Request is what the body of a request says about its cost and its answer.
+// Request has the fields of a request body that determine its cost and response.
 type Request struct {
 	Model string
-	// Stream is whether the answer is a stream of events.
+	// Stream is whether the response is a stream of events.
 	Stream bool
-	// IncludeUsage is whether the client asked a stream for its usage.
+	// IncludeUsage is whether the client requested the usage in a stream.
 	IncludeUsage bool
 	// PromptTokens is an estimate: a quarter of the body's bytes.
 	PromptTokens int64
-	// MaxTokens bounds the answer, over all of its choices.
+	// MaxTokens is the maximum length of the response, over all choices.
 	MaxTokens int64
 }
 
@@ -44,10 +44,10 @@ func JSONContentType(contentType, encoding string) *Error {
 	return nil
 }
 
-// ParseRequest reads a body. Parsers disagree about which of two equal keys counts, so a second key
-// of one name is refused: no request can show one model here and another one to the engine.
+// ParseRequest reads a body. Parsers disagree about which of two equal keys counts, so duplicate keys
+// are refused: no request can show one model here and a different one to the engine.
 //
-// defaultMaxTokens is the estimate of an answer that the client does not bound.
+// defaultMaxTokens is the estimated length of a response if the client sets no limit.
 func ParseRequest(body []byte, defaultMaxTokens int64) (Request, *Error) {
 	trimmed := bytes.TrimLeft(body, " \t\r\n")
 	if len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(body) {
@@ -56,7 +56,7 @@ func ParseRequest(body []byte, defaultMaxTokens int64) (Request, *Error) {
 	members, duplicate := topLevel(body)
 	if duplicate != "" {
 		return Request{}, invalid(400, "duplicate_key", clipped(duplicate),
-			"`%s` must be in the body once.", clipped(duplicate))
+			"`%s` must appear only once in the body.", clipped(duplicate))
 	}
 	request := Request{PromptTokens: int64(len(body)) / bytesPerToken}
 	model, isString := text(members["model"])
@@ -131,7 +131,7 @@ func (r *Request) readSize(members map[string][]byte, defaultMaxTokens int64) *E
 	return nil
 }
 
-// count reads a whole number; the estimate of a request's cost must not be one the client can break.
+// count reads a whole number. A client must not be able to break the estimate of a request's cost.
 func count(members map[string][]byte, key string, low, high int64) (value int64, has bool, fault *Error) {
 	raw, has := members[key]
 	if !has || string(bytes.TrimSpace(raw)) == "null" {

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 )
 
-// Usage is what a request used, as the engine counts it.
+// Usage is the usage of a request, as counted by the engine.
 type Usage struct {
 	Prompt     int64
 	Cached     int64
 	Completion int64
 }
 
-// Response reads an answer while its bytes pass.
+// Response reads a response as it passes.
 type Response struct {
 	usage    Usage
 	hasUsage bool
@@ -22,10 +22,11 @@ type Response struct {
 	stream   *events
 }
 
-// NewResponse returns the reader of an answer.
+// NewResponse returns a reader for one response.
 //
-// hideUsage removes the event that carries nothing but usage: an engine that always reports it sends
-// it to clients that did not ask, and many of those take the first choice of each event unseen.
+// hideUsage removes the event with only the usage. Engines that always report usage send this event
+// also to clients that did not request it, and many of those read the first choice of each event
+// without a check.
 func NewResponse(isStream, hideUsage bool) *Response {
 	r := &Response{}
 	if isStream {
@@ -43,7 +44,7 @@ func NewResponse(isStream, hideUsage bool) *Response {
 	return r
 }
 
-// Pass reads the next piece of the body and returns what goes to the client now.
+// Pass reads the next piece of the body and returns the bytes to send to the client now.
 func (r *Response) Pass(piece []byte) []byte {
 	if r.stream != nil {
 		return r.stream.pass(piece)
@@ -52,7 +53,7 @@ func (r *Response) Pass(piece []byte) []byte {
 	return piece
 }
 
-// Rest returns what was kept back, once the body has ended.
+// Rest returns the held bytes after the end of the body.
 func (r *Response) Rest() []byte {
 	if r.stream == nil {
 		return nil
@@ -60,16 +61,16 @@ func (r *Response) Rest() []byte {
 	return r.stream.rest()
 }
 
-// Usage returns the engine's count, and whether there was one.
+// Usage returns the engine's count, and whether there is one.
 func (r *Response) Usage() (Usage, bool) { return r.usage, r.hasUsage }
 
-// Tokens returns about how many tokens of a stream have passed: engines send one in each event, other
-// providers many, which are counted by their text.
+// Tokens returns the approximate number of tokens of a stream so far. Engines send one token per event;
+// other providers send several, which are estimated from the text.
 func (r *Response) Tokens() int64 {
 	return max(r.events, (r.bytes-bytesBeside*r.events)/bytesPerToken)
 }
 
-// bytesBeside is about what an event has beside its text: id, time, model and the names of its fields.
+// bytesBeside is the approximate size of an event besides its text: ID, time, model and field names.
 const bytesBeside = 200
 
 func (r *Response) take(raw []byte) {
@@ -95,17 +96,17 @@ func (r *Response) take(raw []byte) {
 	if prompt == 0 && completion == 0 {
 		prompt = counts.TotalTokens // rerankers report nothing else
 	} else {
-		completion = max(completion, counts.TotalTokens-prompt) // thoughts can be in the sum alone
+		completion = max(completion, counts.TotalTokens-prompt) // reasoning tokens can be only in the total
 	}
 	cached := max(counts.PromptDetails.Cached, counts.InputDetails.Cached, counts.CacheRead)
-	// a stream can report several times, and each report is the sum so far
+	// a stream can report several times; each report is the total so far
 	r.usage.Prompt = max(r.usage.Prompt, prompt)
 	r.usage.Completion = max(r.usage.Completion, completion)
 	r.usage.Cached = max(r.usage.Cached, cached)
 	r.hasUsage = true
 }
 
-// event reads the data of one event and returns whether it carries nothing but usage.
+// event reads the data of one event and reports whether it contains only usage.
 func (r *Response) event(data []byte) bool {
 	if bytes.Equal(data, []byte("[DONE]")) || len(data) == 0 {
 		return false

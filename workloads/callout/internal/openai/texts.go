@@ -8,22 +8,22 @@ import (
 
 // Text is a text inside a JSON body.
 type Text struct {
-	// Role is that of the message around it; empty where there is none.
+	// Role is the role of the surrounding message; empty if there is none.
 	Role    string
 	Content string
 
 	start, end int
 }
 
-// promptFields are the members of a request whose texts become a prompt, on any path.
+// promptFields are the fields of a request whose texts become a prompt, on any path.
 var promptFields = set("messages", "prompt", "suffix", "input", "instructions", "system", "query", "queries",
 	"documents", "text_1", "text_2", "data_1", "data_2", "negative_prompt", "chat_template", "chat_template_kwargs")
 
-// answerFields are the members of an answer that have its texts: of chats and completions, of responses,
-// of messages, and of a reranker, which repeats documents.
+// answerFields are the fields of a response that contain its texts: of chats and completions, of
+// responses, of messages, and of rerankers, which repeat documents.
 var answerFields = set("choices", "output", "content", "results")
 
-// noText are members, at any depth, whose strings no model reads as text.
+// noText are fields, at any depth, whose strings no model reads as text.
 var noText = set("type", "role", "id", "call_id", "tool_call_id", "image_url", "video_url", "audio_url", "input_audio",
 	"url", "data", "file_data", "file_id", "detail", "media_type", "encrypted_content", "status", "cache_control",
 	"finish_reason", "stop_reason", "object", "logprobs")
@@ -31,10 +31,10 @@ var noText = set("type", "role", "id", "call_id", "tool_call_id", "image_url", "
 // encodedPrompts are prompts that no guard can read.
 var encodedPrompts = []string{"prompt_token_ids", "prompt_embeds", "input_ids", "input_embeds"}
 
-// repeats are members of a request that make an engine repeat its answer in another form.
+// repeats are fields of a request that make an engine repeat its response in another format.
 var repeats = []string{"logprobs", "top_logprobs", "prompt_logprobs", "return_token_ids", "return_tokens_as_token_ids"}
 
-// streamedPaths are those whose streams can be checked as they come.
+// streamedPaths are the paths whose streams can be checked while they arrive.
 var streamedPaths = set("/v1/chat/completions", "/v1/completions")
 
 func set(names ...string) map[string]bool {
@@ -45,7 +45,7 @@ func set(names ...string) map[string]bool {
 	return found
 }
 
-// PromptTexts returns the texts of a request that ParseRequest took, in their order. It refuses prompts
+// PromptTexts returns the texts of a request that ParseRequest accepted, in order. It refuses prompts
 // that are not text.
 func PromptTexts(body []byte) ([]Text, *Error) {
 	found := texts{body: body, wanted: promptFields}
@@ -53,31 +53,31 @@ func PromptTexts(body []byte) ([]Text, *Error) {
 		return nil, invalid(400, "invalid_type", "prompt", "The prompt must be text: a guardrail of this model reads it.")
 	}
 	if name := firstSet(body, encodedPrompts); name != "" {
-		return nil, invalid(400, "invalid_type", name, "`%s` must be left out: a guardrail of this model reads prompts.", name)
+		return nil, invalid(400, "invalid_type", name, "`%s` must not be set: a guardrail of this model reads prompts.", name)
 	}
 	return found.found, nil
 }
 
-// AnswerTexts returns the texts of an answer, and whether it could be read.
+// AnswerTexts returns the texts of a response, and whether it could be read.
 func AnswerTexts(body []byte) ([]Text, bool) {
 	found := texts{body: body, wanted: answerFields}
-	isReadable := json.Valid(body) && found.read() // Valid bounds how deep it is
+	isReadable := json.Valid(body) && found.read() // Valid limits the nesting depth
 	return found.found, isReadable
 }
 
-// CheckedAnswer refuses a request whose answer no guard could check: one that repeats its texts in
-// another form, or a stream of a kind that is not understood.
+// CheckedAnswer refuses a request whose response no guard could check: one that requests its texts in
+// another format, or a stream of an unknown kind.
 func CheckedAnswer(path string, isStream bool, body []byte) *Error {
 	if name := firstSet(body, repeats); name != "" {
-		return invalid(400, "invalid_type", name, "`%s` must be left out: a guardrail of this model reads answers.", name)
+		return invalid(400, "invalid_type", name, "`%s` must not be set: a guardrail of this model reads responses.", name)
 	}
 	if isStream && !streamedPaths[path] {
-		return invalid(400, "invalid_type", "stream", "`stream` must be false on this path: a guardrail of this model reads answers.")
+		return invalid(400, "invalid_type", "stream", "`stream` must be false on this path: a guardrail of this model reads responses.")
 	}
 	return nil
 }
 
-// firstSet returns the first of the names that a body has with a value that switches something on.
+// firstSet returns the first of the names whose value in a body turns something on.
 func firstSet(body []byte, names []string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
@@ -92,7 +92,7 @@ func firstSet(body []byte, names []string) string {
 	return ""
 }
 
-// texts finds the texts of a body by their places, so that it can be written again with others.
+// texts finds the texts of a body with their positions, so that they can be replaced.
 type texts struct {
 	body       []byte
 	wanted     map[string]bool
@@ -135,7 +135,7 @@ func (t *texts) object(reads func(key string) bool, isTop bool) bool {
 	return err == nil
 }
 
-// value reads one value and returns it if it is a string. isBare is whether only lists are around it.
+// value reads one value and returns it if it is a string. isBare is whether it is inside lists only.
 func (t *texts) value(reads, isBare bool) (string, bool) {
 	before := t.decoder.InputOffset()
 	token, err := t.decoder.Token()
@@ -166,7 +166,7 @@ func (t *texts) value(reads, isBare bool) (string, bool) {
 	return "", true
 }
 
-// Splice returns a body with other contents of its texts; all else keeps its bytes.
+// Splice returns a body with replaced texts; all other bytes stay the same.
 func Splice(body []byte, found []Text, contents []string) []byte {
 	var made []byte
 	last := 0
@@ -188,13 +188,13 @@ func quoted(content string) []byte {
 	var made strings.Builder
 	encoder := json.NewEncoder(&made)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(content) != nil { // strings always encode
+	if encoder.Encode(content) != nil { // strings can always be encoded
 		return []byte(`""`)
 	}
 	return []byte(strings.TrimSuffix(made.String(), "\n"))
 }
 
-// FilteredAnswer returns an answer whose texts were removed, with the reason where its API has it.
+// FilteredAnswer returns a response without its texts, with the reason in the field of its API.
 func FilteredAnswer(body []byte) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics are what the program reports to Prometheus.
+// Metrics are the Prometheus metrics of the program.
 type Metrics struct {
 	Registry    *prometheus.Registry
 	Requests    *prometheus.CounterVec
@@ -31,7 +31,8 @@ const (
 	PhaseChunk    = "response_chunk"
 )
 
-// NewMetrics registers the metrics. keyAge returns the age of the document of keys, and whether there is one.
+// NewMetrics registers the metrics. keyAge returns the age of the document of keys, and whether there
+// is one.
 func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -48,27 +49,27 @@ func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
 		USD:      counter("callout_usd_total", "Dollars at the configured prices.", "team", "model"),
 		Refusals: counter("callout_refusals_total", "Refused requests by error code.", "team", "reason"),
 		Cache: counter("callout_cache_total",
-			"Look-ups of the cache of answers by outcome: hit, miss, bypass, unfit or failed.", "team", "model", "outcome"),
+			"Lookups in the response cache by outcome: hit, miss, bypass, unfit or failed.", "team", "model", "outcome"),
 		SavedUSD: counter("callout_cache_saved_usd_total",
-			"Dollars that answers of the cache cost when they were made.", "team", "model"),
+			"Dollars that cached responses cost when they were generated.", "team", "model"),
 		Guards: counter("callout_guard_total",
-			"Checks of guards by outcome: allow, block, replace, failed_open or failed_closed.", "guard", "phase", "outcome"),
+			"Guard checks by outcome: allow, block, replace, failed_open or failed_closed.", "guard", "phase", "outcome"),
 		GuardTime: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "callout_guard_seconds",
-			Help:    "Time that a check of a guard takes, by guard and phase.",
+			Help:    "Duration of guard checks, by guard and phase.",
 			Buckets: []float64{2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5, 10},
 		}, []string{"guard", "phase"}),
 		BudgetSpent: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "callout_budget_spent_ratio",
-			Help: "Part of the month's budget that is spent, by kind: tokens or usd.",
+			Help: "Used share of the monthly budget, by kind: tokens or usd.",
 		}, []string{"team", "kind"}),
 		StoreErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "callout_store_errors_total",
-			Help: "Calls of the store that failed or took too long; the replica then spent its share alone.",
+			Help: "Calls of the store that failed or timed out; the replica then enforced its share alone.",
 		}),
 		Processing: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "callout_processing_seconds",
-			Help:    "Time that the program itself takes, by phase: request_headers, decision, cache or response_chunk.",
+			Help:    "Time spent in the program itself, by phase: request_headers, decision, cache or response_chunk.",
 			Buckets: []float64{1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5},
 		}, []string{"phase"}),
 	}
@@ -77,7 +78,7 @@ func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "callout_key_document_age_seconds",
-			Help: "Time since the document of keys was read; -1 where none was yet.",
+			Help: "Time since the document of keys was read; -1 if it was never read.",
 		}, func() float64 {
 			age, has := keyAge()
 			if !has {
@@ -95,7 +96,7 @@ func (m *Metrics) Guard(guard, phase, outcome string, took time.Duration) {
 	m.GuardTime.WithLabelValues(guard, phase).Observe(took.Seconds())
 }
 
-// Since observes a phase that began at a time.
+// Since observes a phase from its start until now.
 func (m *Metrics) Since(phase string, began time.Time) {
 	m.Processing.WithLabelValues(phase).Observe(time.Since(began).Seconds())
 }

@@ -1,5 +1,5 @@
-// Package usage reports what requests used: a line of JSON each, and metrics. Neither ever has a
-// prompt, a body or a key.
+// Package usage reports what requests used, as JSON lines and metrics. Neither contains prompts, bodies
+// or keys.
 package usage
 
 import (
@@ -23,10 +23,10 @@ type Record struct {
 	PromptTokens     int64     `json:"prompt_tokens"`
 	CachedTokens     int64     `json:"cached_tokens"`
 	CompletionTokens int64     `json:"completion_tokens"`
-	// Estimated is whether the tokens are a guess, as the engine did not report them.
+	// Estimated is whether the tokens are estimates, because the engine did not report them.
 	Estimated bool `json:"estimated"`
-	// Cache is what the cache of answers came to, and nothing where it was not asked: hit, miss, bypass,
-	// unfit or failed. A hit used no tokens; SavedUSD is what its answer cost when it was made.
+	// Cache is the result of the cache: hit, miss, bypass, unfit or failed; empty if it was not
+	// queried. A hit uses no tokens; SavedUSD is what its response cost when it was generated.
 	Cache      string  `json:"cache,omitempty"`
 	SavedUSD   float64 `json:"saved_usd,omitempty"`
 	USD        float64 `json:"usd"`

@@ -48,7 +48,7 @@ func (t *Target) check(where string) error {
 	at, err := url.Parse(t.URL)
 	switch {
 	case err != nil || at.Host == "" || (at.Scheme != "https" && at.Scheme != "http"):
-		return fmt.Errorf("%s.url: must be an address of http or https, got %q", where, t.URL)
+		return fmt.Errorf("%s.url: must be an http or https address, got %q", where, t.URL)
 	case at.User != nil || at.RawQuery != "" || at.Fragment != "":
 		return fmt.Errorf("%s.url: must have no user, query or fragment", where)
 	case t.Name == "":
@@ -58,7 +58,7 @@ func (t *Target) check(where string) error {
 	case t.Weight < 1:
 		return fmt.Errorf("%s.weight: must be at least 1, got %d", where, t.Weight)
 	case t.Auth.Kind != AuthNone && at.Scheme != "https" && !IsLoopback(at):
-		return fmt.Errorf("%s.url: must be https where a credential is sent, got %q", where, t.URL)
+		return fmt.Errorf("%s.url: must be https when a credential is sent, got %q", where, t.URL)
 	}
 	return t.Auth.check(where + ".auth")
 }
@@ -110,7 +110,7 @@ func (f *Fallback) check(backends map[string]*Backend) error {
 	return nil
 }
 
-// IsLoopback returns whether an address is of this machine.
+// IsLoopback reports whether an address is on this machine.
 func IsLoopback(at *url.URL) bool {
 	ip := net.ParseIP(at.Hostname())
 	return ip != nil && ip.IsLoopback()

@@ -1,4 +1,4 @@
-// Package config reads the file of backends, and follows its changes.
+// Package config reads the file of backends, and watches it for changes.
 package config
 
 import (
@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kinds of credentials that a target takes.
+// Kinds of credentials for targets.
 const (
 	AuthNone    = "none"
 	AuthSecret  = "secret"
@@ -19,18 +19,18 @@ const (
 	AuthIDToken = "id-token"
 )
 
-// Config is one version of the file, checked.
+// Config is one validated version of the file.
 type Config struct {
-	// Backends are what clients ask for, by the name in `model`.
+	// Backends are the models for clients, by the name in `model`.
 	Backends map[string]*Backend `json:"backends"`
-	// Fallback is set where the program is a replica of a pool.
+	// Fallback is set if the program is a replica of a pool.
 	Fallback *Fallback `json:"fallback"`
 }
 
 // Backend is one model that runs elsewhere.
 type Backend struct {
-	// ForceUsage keeps the usage of every stream, also where the client did not ask for it: something
-	// in front of this program counts tokens by it.
+	// ForceUsage keeps the usage in every stream, also if the client did not request it, because a
+	// component in front of this program counts tokens by it.
 	ForceUsage     bool      `json:"force_usage"`
 	TimeoutSeconds float64   `json:"timeout_seconds"`
 	Targets        []*Target `json:"targets"`
@@ -43,40 +43,41 @@ type Target struct {
 	Model  string `json:"model"`
 	Weight int    `json:"weight"`
 	Auth   Auth   `json:"auth"`
-	// Paths are those that the target has, such as `chat/completions`; empty: all that are relayed.
+	// Paths are the paths of the target, such as `chat/completions`. Empty means all relayed paths.
 	Paths []string `json:"paths"`
 }
 
-// Auth is how a target knows the platform.
+// Auth is how the platform authenticates to a target.
 type Auth struct {
 	Kind string `json:"kind"`
-	// Secret is projects/P/secrets/S of Secret Manager.
+	// Secret is projects/P/secrets/S in Secret Manager.
 	Secret string `json:"secret"`
-	// Audience and ServiceAccount are of an ID token: who it is for, and whose it is.
+	// Audience and ServiceAccount are the audience and the identity of an ID token.
 	Audience       string `json:"audience"`
 	ServiceAccount string `json:"service_account"`
 }
 
-// Fallback makes the program a replica of a model's pool, which takes what the engines cannot.
+// Fallback makes the program a replica of a model's pool that takes requests beyond the engines'
+// capacity.
 type Fallback struct {
 	// Model is the name of one of the backends.
 	Model string `json:"model"`
-	// AfterQueue is the queue that every engine has before requests are taken.
+	// AfterQueue is the queue that every engine must have before the fallback takes requests.
 	AfterQueue int     `json:"after_queue"`
 	MonthlyUSD float64 `json:"monthly_usd"`
 	InputUSD   float64 `json:"input_usd_per_million"`
 	OutputUSD  float64 `json:"output_usd_per_million"`
-	// Namespace, Selector and Port find the engines; Count is the ConfigMap of what was spent.
+	// Namespace, Selector and Port select the engines; Count is the ConfigMap with the amount spent.
 	Namespace string            `json:"namespace"`
 	Selector  map[string]string `json:"selector"`
 	Port      int               `json:"port"`
 	Count     string            `json:"count"`
-	// Refused are objectives whose requests are not worth money, such as POOL-batch.
+	// Refused are objectives whose requests must not cost money, such as POOL-batch.
 	Refused []string    `json:"refused_objectives"`
 	Metrics MetricNames `json:"metrics"`
 }
 
-// MetricNames are what the pool's picker reads of each replica.
+// MetricNames are the metrics that the pool's picker reads from each replica.
 type MetricNames struct {
 	Queue     string `json:"queue"`
 	Running   string `json:"running"`
@@ -84,7 +85,7 @@ type MetricNames struct {
 	CacheInfo string `json:"cache_info"`
 }
 
-// Parse reads and checks a file's content. An error is one line: field, rule and value.
+// Parse reads and validates the content of a file. An error is one line: field, rule and value.
 func Parse(content []byte) (*Config, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -105,7 +106,7 @@ func explained(err error) error {
 		return fmt.Errorf("%s: must be %s, got %s", wrong.Field, wrong.Type, wrong.Value)
 	}
 	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
-		return fmt.Errorf("%s: must be a field of the file, got an unknown one", strings.Trim(name, `"`))
+		return fmt.Errorf("%s: must be a known field, got an unknown one", strings.Trim(name, `"`))
 	}
 	return errors.New(oneLine(err.Error()))
 }

@@ -1,5 +1,5 @@
-// Package credential gets what targets know the platform by: API keys out of Secret Manager, Google's
-// access tokens, and ID tokens. Nothing here writes a credential anywhere.
+// Package credential obtains the credentials for targets: API keys from Secret Manager, Google access
+// tokens, and ID tokens. It never writes a credential anywhere.
 package credential
 
 import (
@@ -25,8 +25,8 @@ const (
 	secretsEndpoint = "https://secretmanager.googleapis.com"
 	tokensEndpoint  = "https://iamcredentials.googleapis.com"
 	callTimeout     = 5 * time.Second
-	// SecretAge is how long a key is used before its secret is read again: a rotated key needs an
-	// overlap of so much.
+	// SecretAge is how long a key is used before its secret is read again. During a rotation, the old
+	// key must stay valid for this time.
 	SecretAge = 30 * time.Second
 )
 
@@ -41,7 +41,7 @@ type Store struct {
 	known map[config.Auth]*entry
 }
 
-// value is a credential: it is renewed beside its use after soft, and not used after hard.
+// value is a credential. After soft, it is renewed in the background; after hard, it is not used.
 type value struct {
 	text       string
 	soft, hard time.Time
@@ -52,17 +52,17 @@ type reader func(context.Context) (value, error)
 type entry struct {
 	mu    sync.Mutex
 	value value
-	// isRefused is set where a target did not take the value: it is read again before its next use.
+	// isRefused is set if the target refused the value. The value is read again before its next use.
 	isRefused bool
 	isReading bool
-	// tried is when the last reading began, so that a source that fails is not asked for each request.
+	// tried is the start of the last attempt, so that a failing source is not called for each request.
 	tried time.Time
 	err   error
 }
 
 const retryAfter = time.Second
 
-// NewStore returns a store. Google's addresses come from the environment where it has them.
+// NewStore returns a store. The environment can replace the addresses of Google's services.
 func NewStore() *Store {
 	return &Store{
 		secrets: fromEnv("SECRET_MANAGER_ENDPOINT", secretsEndpoint),
@@ -73,8 +73,8 @@ func NewStore() *Store {
 	}
 }
 
-// fromEnv returns an address of Google's, or one of this machine in its place: whoever can change an
-// environment must not be able to send the pod's token elsewhere.
+// fromEnv returns the address of a Google service, or a replacement on this machine. Other addresses
+// are refused, so that the environment cannot redirect the pod's token.
 func fromEnv(name, fallback string) string {
 	value := strings.TrimSuffix(os.Getenv(name), "/")
 	if at, err := url.Parse(value); value != "" && err == nil && (config.IsLoopback(at) || isGoogles(at)) {
@@ -87,7 +87,7 @@ func isGoogles(at *url.URL) bool {
 	return at.Scheme == "https" && strings.HasSuffix(at.Hostname(), ".googleapis.com")
 }
 
-// Header returns the value of `Authorization` for a target; empty where it takes none.
+// Header returns the value of `Authorization` for a target; empty if it needs none.
 func (s *Store) Header(ctx context.Context, auth config.Auth) (string, error) {
 	if auth.Kind == config.AuthNone {
 		return "", nil
@@ -106,7 +106,7 @@ func (s *Store) Header(ctx context.Context, auth config.Auth) (string, error) {
 	return "Bearer " + text, nil
 }
 
-// Forget makes the next request read a credential again: the target refused it.
+// Forget marks a credential as refused by the target, so that the next request reads it again.
 func (s *Store) Forget(auth config.Auth) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,8 @@ func (e *entry) refuse() {
 	e.isRefused = true
 }
 
-// get returns the value. Requests wait for the first reading and after a refusal, and not for a renewal; a
-// value that cannot be read again stays.
+// get returns the value. Requests wait for the first read and after a refusal, but not for a renewal.
+// If a renewal fails, the value stays in use.
 func (e *entry) get(ctx context.Context, read reader) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,7 +146,7 @@ func (e *entry) get(ctx context.Context, read reader) (string, error) {
 			e.value, e.isRefused, e.err = found, false, nil
 			return found.text, nil
 		}
-		if ctx.Err() != nil { // a client that goes away says nothing about the source
+		if ctx.Err() != nil { // a canceled request is not a failure of the source
 			e.tried = time.Time{}
 			return "", ctx.Err()
 		}
@@ -173,10 +173,10 @@ func (e *entry) renew(read reader) {
 		return
 	}
 	e.err = err
-	slog.Warn("credential not renewed, the old one stays", "error", err.Error())
+	slog.Warn("credential not renewed, the previous one stays in use", "error", err.Error())
 }
 
-// never is the end of what has none.
+// never is the expiry time of credentials that do not expire.
 var never = time.Now().AddDate(100, 0, 0)
 
 func (s *Store) read(ctx context.Context, auth config.Auth) (value, error) {
@@ -194,11 +194,11 @@ func (s *Store) read(ctx context.Context, auth config.Auth) (value, error) {
 		if !token.Expiry.IsZero() {
 			hard = token.Expiry
 		}
-		// the source keeps the token itself, until shortly before its end
+		// the source caches the token itself until shortly before it expires
 		return value{token.AccessToken, now.Add(time.Minute), hard}, nil
 	case config.AuthIDToken:
 		text, err := s.idToken(ctx, auth)
-		// an ID token lives for an hour
+		// an ID token is valid for one hour
 		return value{text, now.Add(30 * time.Minute), now.Add(55 * time.Minute)}, err
 	}
 	return value{}, fmt.Errorf("no credential of kind %q", auth.Kind)

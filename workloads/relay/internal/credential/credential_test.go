@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// source gives values one after the other, and fails where there is none.
+// source returns values one after the other, and fails when there are no more.
 type source struct {
 	values []string
 	asked  chan struct{}
@@ -18,7 +18,7 @@ type source struct {
 func (s *source) read(context.Context) (value, error) {
 	defer func() { s.asked <- struct{}{} }()
 	if len(s.values) == 0 {
-		return value{}, errors.New("the source is away")
+		return value{}, errors.New("the source is unavailable")
 	}
 	text := s.values[0]
 	s.values = s.values[1:]
@@ -29,7 +29,7 @@ func newSource(soft, hard time.Duration, values ...string) *source {
 	return &source{values: values, asked: make(chan struct{}, 100), soft: soft, hard: hard}
 }
 
-// use returns the value of an entry, as if a second had passed since the last try.
+// use returns the value of an entry, as if a second had passed since the last attempt.
 func use(t *testing.T, e *entry, s *source) string {
 	t.Helper()
 	e.mu.Lock()

@@ -21,17 +21,17 @@ const (
 	largestAnswer = 1 << 20
 )
 
-// accessToken returns a token of the pod's own identity, from GKE's metadata server.
+// accessToken returns a token for the pod's identity, from GKE's metadata server.
 func (s *Store) accessToken() (*oauth2.Token, error) {
 	token, err := s.google.Token()
 	if err != nil {
-		// the library's error can have the body of an answer
-		return nil, errors.New("the metadata server gave no access token")
+		// the library's error can contain the body of a response
+		return nil, errors.New("the metadata server returned no access token")
 	}
 	return token, nil
 }
 
-// secret returns the newest version of a secret, without the end of its line.
+// secret returns the newest version of a secret, without the trailing newline.
 func (s *Store) secret(ctx context.Context, name string) (string, error) {
 	var answer struct {
 		Payload struct {
@@ -50,8 +50,8 @@ func (s *Store) secret(ctx context.Context, name string) (string, error) {
 	return value, nil
 }
 
-// idToken returns a token that names a service account to one service. GKE's metadata server makes none
-// for an identity without a service account, so IAM is asked for it.
+// idToken returns a token that identifies a service account to one service. GKE's metadata server
+// creates ID tokens only for identities with a service account, so the token comes from IAM.
 func (s *Store) idToken(ctx context.Context, auth config.Auth) (string, error) {
 	var answer struct {
 		Token string `json:"token"`
@@ -65,12 +65,12 @@ func (s *Store) idToken(ctx context.Context, auth config.Auth) (string, error) {
 		return "", err
 	}
 	if answer.Token == "" {
-		return "", fmt.Errorf("POST %s: no token in the answer", url)
+		return "", fmt.Errorf("POST %s: no token in the response", url)
 	}
 	return answer.Token, nil
 }
 
-// call asks one of Google's APIs. An error has the address and the status, and never a body.
+// call calls a Google API. An error contains the address and the status, never a body.
 func (s *Store) call(ctx context.Context, method, url string, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
@@ -84,18 +84,18 @@ func (s *Store) call(ctx context.Context, method, url string, body []byte, into 
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := s.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("%s %s: no answer", method, url)
+		return fmt.Errorf("%s %s: no response", method, url)
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(answer.Body, largestAnswer))
 	if err != nil {
-		return fmt.Errorf("%s %s: the answer ended early", method, url)
+		return fmt.Errorf("%s %s: the response is incomplete", method, url)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s %s: status %d", method, url, answer.StatusCode)
 	}
 	if json.Unmarshal(content, into) != nil {
-		return fmt.Errorf("%s %s: not the JSON that is expected", method, url)
+		return fmt.Errorf("%s %s: must return the expected JSON", method, url)
 	}
 	return nil
 }

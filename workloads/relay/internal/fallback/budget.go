@@ -22,14 +22,14 @@ const (
 	month         = "2006-01"
 )
 
-// Count keeps what all replicas of a fallback spent in a month.
+// Count stores what all replicas of a fallback spent in a month.
 type Count interface {
 	readMap(ctx context.Context, namespace, name string) (*configMap, error)
 	writeMap(ctx context.Context, namespace, name, version string, data map[string]string) error
 }
 
-// Budget is what a fallback may spend in a calendar month (UTC). Its count is a ConfigMap of the cluster,
-// so it outlives the program; what was not saved yet is lost with a replica.
+// Budget is what a fallback may spend in a calendar month (UTC). The amount is stored in a ConfigMap of
+// the cluster, so it outlives the program. If a replica fails, what it has not saved yet is lost.
 type Budget struct {
 	count Count
 	now   func() time.Time
@@ -43,10 +43,10 @@ type Budget struct {
 	failing  bool
 }
 
-// NewBudget returns a budget whose count was not read yet.
+// NewBudget returns a budget whose amount has not been read yet.
 func NewBudget(count Count) *Budget { return &Budget{count: count, now: time.Now} }
 
-// Cost returns what tokens cost, in billionths of a dollar.
+// Cost returns the cost of tokens, in billionths of a dollar.
 func Cost(settings *config.Fallback, used openai.Usage) int64 {
 	usd := (float64(used.Input)*settings.InputUSD + float64(used.Output)*settings.OutputUSD) / tokensOfPrice
 	return int64(math.Ceil(usd * nanoPerUSD))
@@ -54,21 +54,21 @@ func Cost(settings *config.Fallback, used openai.Usage) int64 {
 
 func limit(settings *config.Fallback) int64 { return int64(settings.MonthlyUSD * nanoPerUSD) }
 
-// IsOpen returns whether the count is known and something is left.
+// IsOpen reports whether the amount is known and some budget is left.
 func (b *Budget) IsOpen(settings *config.Fallback) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.isRead && b.spent() < limit(settings)
 }
 
-// SpentUSD returns what was spent this month, and false where it is not known.
+// SpentUSD returns the amount spent this month, and false if it is not known.
 func (b *Budget) SpentUSD() (float64, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return float64(b.spent()) / nanoPerUSD, b.isRead
 }
 
-// spent is nothing where the month is over, before the count knows.
+// spent is 0 if the month is over, before the stored amount is reset.
 func (b *Budget) spent() int64 {
 	if b.month != b.now().UTC().Format(month) {
 		return 0
@@ -76,7 +76,7 @@ func (b *Budget) spent() int64 {
 	return b.saved + b.pending
 }
 
-// Reserve lets a request pass that the budget has room for; the returned function counts what it used.
+// Reserve admits a request that fits the budget. The returned function counts its actual usage.
 func (b *Budget) Reserve(settings *config.Fallback, guess openai.Usage) (func(openai.Usage), bool) {
 	wanted := Cost(settings, guess)
 	b.mu.Lock()
@@ -94,14 +94,14 @@ func (b *Budget) Reserve(settings *config.Fallback, guess openai.Usage) (func(op
 	}, true
 }
 
-// turn begins a month.
+// turn starts a new month.
 func (b *Budget) turn() {
 	if now := b.now().UTC().Format(month); b.month != now {
 		b.month, b.saved, b.pending = now, 0, 0
 	}
 }
 
-// Follow saves the count until the context ends, and once more then.
+// Follow saves the amount until the context ends, and once more after it.
 func (b *Budget) Follow(ctx context.Context, settings func() *config.Fallback) {
 	ticker := time.NewTicker(saveInterval)
 	defer ticker.Stop()
@@ -123,7 +123,7 @@ func (b *Budget) save(ctx context.Context, settings *config.Fallback) {
 		return
 	}
 	var err error
-	for range 5 { // other replicas save, too
+	for range 5 { // other replicas save as well
 		if err = b.saveOnce(ctx, settings); !errors.Is(err, errConflict) {
 			break
 		}
@@ -133,9 +133,9 @@ func (b *Budget) save(ctx context.Context, settings *config.Fallback) {
 	if isFailing := err != nil; isFailing != b.failing && ctx.Err() == nil {
 		b.failing = isFailing
 		if isFailing {
-			slog.Error("count of the budget not saved", "error", err.Error())
+			slog.Error("amount of the budget not saved", "error", err.Error())
 		} else {
-			slog.Info("count of the budget saved again")
+			slog.Info("amount of the budget saved again")
 		}
 	}
 }

@@ -23,20 +23,21 @@ const (
 	lookInterval = 200 * time.Millisecond
 	lookTimeout  = time.Second
 	largestPage  = 8 << 20
-	// pageAge is how long an engine that is ready counts by its last page: one that is slow once has not gone.
+	// pageAge is how long the last metrics of a ready engine are used, so that one slow response does
+	// not remove it.
 	pageAge = 3 * time.Second
 )
 
-// Queues is what the engines of a pool have waiting.
+// Queues summarizes the waiting requests at the engines of a pool.
 type Queues struct {
-	// Engines is how many answered; without one, the shortest and the longest are 0.
+	// Engines is how many engines responded. If none did, the shortest and longest queues are 0.
 	Engines           int
 	Shortest, Longest int
-	// CacheInfo are the labels of an engine's cache, by which pickers tune themselves; empty: unknown.
+	// CacheInfo has the labels of an engine's cache, which pickers use for tuning. Empty means unknown.
 	CacheInfo string
 }
 
-// Engines looks at the engines of a pool.
+// Engines watches the engines of a pool.
 type Engines struct {
 	kube      *Kube
 	client    *http.Client
@@ -46,15 +47,15 @@ type Engines struct {
 	pages     map[string]*page
 }
 
-// NewEngines returns what looks at engines.
+// NewEngines returns a watcher of engines.
 func NewEngines(kube *Kube) *Engines {
 	return &Engines{kube: kube, client: &http.Client{Timeout: lookTimeout}}
 }
 
-// Queues returns the newest look, or nil where there was none.
+// Queues returns the newest observation, or nil if there is none.
 func (e *Engines) Queues() *Queues { return e.queues.Load() }
 
-// Follow looks at the engines until the context ends.
+// Follow reads the engines' metrics until the context ends.
 func (e *Engines) Follow(ctx context.Context, settings func() *config.Fallback) {
 	ticker := time.NewTicker(lookInterval)
 	defer ticker.Stop()
@@ -76,7 +77,7 @@ func (e *Engines) Follow(ctx context.Context, settings func() *config.Fallback) 
 	}
 }
 
-// list keeps the last list while the API server is away.
+// list keeps the last list if the API server is unavailable.
 func (e *Engines) list(ctx context.Context, wanted *config.Fallback) {
 	found, err := e.kube.readyPods(ctx, wanted.Namespace, wanted.Selector)
 	if err == nil {
@@ -92,7 +93,7 @@ func (e *Engines) list(ctx context.Context, wanted *config.Fallback) {
 	}
 }
 
-// look reads every engine's queue. One that has not answered for a while takes no requests either.
+// look reads the queue of every engine. An engine that has not responded for a while is not counted.
 func (e *Engines) look(ctx context.Context, wanted *config.Fallback, addresses []string) *Queues {
 	now := time.Now()
 	pages := make([]*page, len(addresses))
@@ -159,8 +160,8 @@ func (e *Engines) page(ctx context.Context, url string, names config.MetricNames
 	return readPage(io.LimitReader(answer.Body, largestPage), names)
 }
 
-// readPage reads the two metrics that matter out of an engine's page; several engines of one replica,
-// as vLLM's data parallelism has them, share its queue.
+// readPage reads the two relevant metrics from an engine's metrics page. Several engines of one
+// replica, as with vLLM's data parallelism, share its queue.
 func readPage(content io.Reader, names config.MetricNames) (*page, error) {
 	found, has := &page{}, false
 	lines := bufio.NewScanner(content)
@@ -185,7 +186,7 @@ func readPage(content io.Reader, names config.MetricNames) (*page, error) {
 	return found, nil
 }
 
-// sample reads a line of Prometheus' text format.
+// sample reads a line of the Prometheus text format.
 func sample(line string) (name, labels string, value float64, is bool) {
 	if line == "" || line[0] == '#' {
 		return "", "", 0, false

@@ -14,7 +14,7 @@ import (
 	"gke-inference/relay/internal/openai"
 )
 
-// memory is the count of a cluster: a change of an old version is a conflict.
+// memory is the stored count of a cluster. A write based on an old version is a conflict.
 type memory struct {
 	version int
 	data    map[string]string
@@ -27,7 +27,7 @@ func (m *memory) readMap(context.Context, string, string) (*configMap, error) {
 	if m.before != nil {
 		before := m.before
 		m.before = nil
-		before() // another replica writes between reading and writing
+		before() // another replica writes between the read and the write
 	}
 	return found, nil
 }
@@ -58,7 +58,7 @@ func budgetOf(count Count) *Budget {
 	return made
 }
 
-// spend uses tokens of a request: an input token costs 10 cents, an output token 20.
+// spend uses the tokens of a request: an input token costs 10 cents, an output token 20.
 func spend(t *testing.T, b *Budget, input, output int64) {
 	t.Helper()
 	spent, has := b.Reserve(settings, openai.Usage{})

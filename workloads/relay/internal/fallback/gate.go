@@ -16,10 +16,10 @@ import (
 
 const objectiveHeader = "X-Gateway-Inference-Objective"
 
-// Gate decides what a fallback takes, and says so in the words of an engine. The pool's picker weighs
-// queue and cache of all replicas: a fallback that is closed is the worst of them, and one that is open
-// the best. It is open while every engine's queue is as long as the settings ask, or no engine answers. A
-// backend that fails closes it for a while, unless there is no engine.
+// Gate decides which requests a fallback takes, and reports it in the metrics of an engine. The pool's
+// picker compares the queue and the cache usage of all replicas: a closed fallback appears as the worst
+// replica, an open one as the best. The gate is open if every engine's queue has reached the configured
+// length, or if no engine responds. A failing backend closes it for a while, unless there is no engine.
 type Gate struct {
 	Settings func() *config.Fallback
 	Engines  *Engines
@@ -31,12 +31,13 @@ type Gate struct {
 }
 
 const (
-	// manyFailures in a row close the gate for a while: a request that waits at an engine is better off.
+	// manyFailures consecutive failures close the gate for a while, because waiting at an engine is
+	// better.
 	manyFailures = 3
 	coolTime     = 5 * time.Second
 )
 
-// Answered notes the status of a request that passed.
+// Answered records the status of an admitted request.
 func (g *Gate) Answered(status int) {
 	switch {
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
@@ -50,13 +51,14 @@ func (g *Gate) Answered(status int) {
 
 func (g *Gate) isCooling() bool { return time.Now().UnixNano() < g.coolUntil.Load() }
 
-// IsReady returns whether the pool may count on it: engines and count are known, and money is left.
+// IsReady reports whether the pool can use the fallback: engines and amount are known, and some budget
+// is left.
 func (g *Gate) IsReady() bool {
 	settings := g.Settings()
 	return settings != nil && g.Engines.Queues() != nil && g.Budget.IsOpen(settings)
 }
 
-// IsOpen returns whether requests are wanted here.
+// IsOpen reports whether the fallback wants requests.
 func (g *Gate) IsOpen() bool {
 	settings, queues := g.Settings(), g.Engines.Queues()
 	if settings == nil || queues == nil || !g.Budget.IsOpen(settings) {
@@ -65,8 +67,8 @@ func (g *Gate) IsOpen() bool {
 	return queues.Engines == 0 || queues.Shortest >= settings.AfterQueue && !g.isCooling()
 }
 
-// Admit lets a request pass. One that a picker sent a moment too late passes also while the gate is
-// closed: the engines' queues change faster than anybody looks.
+// Admit admits or refuses a request. Requests that a picker sent just before the gate closed are also
+// admitted, because the engines' queues change faster than they are read.
 func (g *Gate) Admit(headers http.Header, guess openai.Usage) (func(openai.Usage), *openai.Error) {
 	settings := g.Settings()
 	if settings == nil {
@@ -83,10 +85,10 @@ func (g *Gate) Admit(headers http.Header, guess openai.Usage) (func(openai.Usage
 }
 
 func full(status int) *openai.Error {
-	return openai.Overloaded(status, "model_overloaded", "The model has no room for more requests.", "1")
+	return openai.Overloaded(status, "model_overloaded", "The model has no capacity for more requests.", "1")
 }
 
-// ServeMetrics answers as an engine's `/metrics` does, with what a picker reads.
+// ServeMetrics serves the metrics that a picker reads, in the format of an engine's `/metrics`.
 func (g *Gate) ServeMetrics(w http.ResponseWriter, _ *http.Request) {
 	settings := g.Settings()
 	if settings == nil {
@@ -108,12 +110,12 @@ func (g *Gate) ServeMetrics(w http.ResponseWriter, _ *http.Request) {
 		gauge(settings.Metrics.CacheInfo, "{"+info+"}", 1)
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	w.Write([]byte(page.String())) // a picker that is gone reads nothing
+	w.Write([]byte(page.String())) // a picker that disconnects is not an error
 }
 
-// shown returns the queue and the cache use that a picker is to read. Pickers compare queues with the
-// longest, so a closed fallback has the longest of the engines' own, and no longer one where they differ:
-// the engines' scores among themselves stay what they are without it.
+// shown returns the queue and the cache usage to show to the picker. Pickers scale queues by the
+// longest one. A closed fallback therefore shows the longest queue of the engines, and never a longer
+// one if they differ: the relative scores of the engines stay the same as without the fallback.
 func (g *Gate) shown() (queue, cache int, info string) {
 	queues := g.Engines.Queues()
 	if queues == nil {
@@ -128,7 +130,7 @@ func (g *Gate) shown() (queue, cache int, info string) {
 	return queues.Longest, 1, queues.CacheInfo
 }
 
-// Register adds the gate's own metrics, which alerts read.
+// Register adds the gate's own metrics, which alerts use.
 func (g *Gate) Register(registry *prometheus.Registry) {
 	asNumber := func(is bool) float64 {
 		if is {

@@ -1,4 +1,5 @@
-// Package fallback makes the relay a replica of a model's pool that takes what the engines cannot.
+// Package fallback makes the relay a replica of a model's pool that takes requests beyond the engines'
+// capacity.
 package fallback
 
 import (
@@ -27,18 +28,18 @@ const (
 
 var errConflict = errors.New("status 409")
 
-// Kube is the API server of the cluster, as the pod's service account sees it.
+// Kube is the API server of the cluster, with the permissions of the pod's service account.
 type Kube struct {
 	server string
 	folder string
 	client *http.Client
 }
 
-// NewKube returns the API server that the environment names.
+// NewKube returns the API server that the environment specifies.
 func NewKube(folder string) (*Kube, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: are required of a fallback")
+		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT: are required for a fallback")
 	}
 	authorities := x509.NewCertPool()
 	content, err := os.ReadFile(filepath.Join(folder, "ca.crt"))
@@ -62,7 +63,7 @@ func (k *Kube) call(ctx context.Context, method, path string, body any, into any
 	if err != nil {
 		return err
 	}
-	// kubelets renew the token
+	// the kubelet renews the token
 	token, err := os.ReadFile(filepath.Join(k.folder, "token"))
 	if err != nil {
 		return err
@@ -98,7 +99,7 @@ func (k *Kube) readMap(ctx context.Context, namespace, name string) (*configMap,
 	return found, k.call(ctx, http.MethodGet, mapPath(namespace, name), nil, found)
 }
 
-// writeMap changes a ConfigMap that nobody else changed since it was read.
+// writeMap updates a ConfigMap unless it has changed since it was read.
 func (k *Kube) writeMap(ctx context.Context, namespace, name, version string, data map[string]string) error {
 	change := map[string]any{"metadata": map[string]string{"resourceVersion": version}, "data": data}
 	return k.call(ctx, http.MethodPatch, mapPath(namespace, name)+"?fieldManager=relay", change, &configMap{})
@@ -108,7 +109,7 @@ func mapPath(namespace, name string) string {
 	return "/api/v1/namespaces/" + namespace + "/configmaps/" + name
 }
 
-// readyPods returns the addresses of the pods that can answer, sorted.
+// readyPods returns the sorted addresses of the ready pods.
 func (k *Kube) readyPods(ctx context.Context, namespace string, selector map[string]string) ([]string, error) {
 	var labels []string
 	for name, value := range selector {

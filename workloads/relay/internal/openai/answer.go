@@ -12,14 +12,15 @@ import (
 const (
 	largestEvent = 4 << 20
 	largestRead  = 8 << 20
-	// bytesBeside is about what an event has beside its text: id, time, model and the names of its fields.
+	// bytesBeside is the approximate size of an event besides its text: ID, time, model and field
+	// names.
 	bytesBeside = 200
 )
 
-// Usage is the tokens of a request and its answer.
+// Usage is the tokens of a request and its response.
 type Usage struct {
 	Input, Output int64
-	// IsGuess is set where the backend did not report them.
+	// IsGuess is set if the backend did not report them.
 	IsGuess bool
 }
 
@@ -39,12 +40,12 @@ func (r *reported) usage() *Usage {
 		return nil
 	}
 	input, output := r.Usage.Input+r.Usage.InputOfNew, r.Usage.Output+r.Usage.OutputOfNew
-	// some providers have a model's thoughts in the sum alone
+	// some providers count reasoning tokens only in the total
 	return &Usage{Input: max(0, input), Output: max(0, output, r.Usage.Total-input)}
 }
 
-// Stream passes a stream of events on, reads its usage, and takes the event out that carries nothing else
-// where the client did not ask for it. The end is called once, with what the answer used.
+// Stream passes a stream of events, reads its usage, and removes the event with only the usage if the
+// client did not request it. The end function is called once, with the usage of the response.
 type Stream struct {
 	body    io.ReadCloser
 	reader  *bufio.Reader
@@ -60,7 +61,7 @@ type Stream struct {
 	err     error
 }
 
-// NewStream returns a stream of a request.
+// NewStream returns the stream of a request.
 func NewStream(body io.ReadCloser, request *Request, strips bool, end func(Usage)) *Stream {
 	return &Stream{
 		body: body, reader: bufio.NewReaderSize(body, 64<<10), strips: strips, end: end,
@@ -81,7 +82,7 @@ func (s *Stream) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a line; an event ends with an empty one.
+// next reads a line. An empty line ends an event.
 func (s *Stream) next() {
 	line, err := s.reader.ReadSlice('\n')
 	s.event = append(s.event, line...)
@@ -151,14 +152,14 @@ func (s *Stream) Close() error {
 			s.end(*s.found)
 			return
 		}
-		// an event has a token, or many: by their text, without what each event says beside it
+		// an event has one or more tokens: estimated from the text, without the rest of each event
 		tokens := max(s.events, (s.bytes-bytesBeside*s.events)/bytesPerToken)
 		s.end(Usage{Input: s.input, Output: tokens, IsGuess: true})
 	})
 	return s.body.Close()
 }
 
-// Whole passes an answer on that is no stream, and reads its usage at the end.
+// Whole passes a response that is not a stream, and reads its usage at the end.
 type Whole struct {
 	body    io.ReadCloser
 	request *Request
@@ -168,12 +169,12 @@ type Whole struct {
 	size    int64
 }
 
-// NewWhole returns the answer of a request.
+// NewWhole returns the response of a request.
 func NewWhole(body io.ReadCloser, request *Request, end func(Usage)) *Whole {
 	return &Whole{body: body, request: request, end: end}
 }
 
-// Read passes bytes on.
+// Read passes bytes.
 func (w *Whole) Read(into []byte) (int, error) {
 	n, err := w.body.Read(into)
 	w.size += int64(n)
@@ -183,7 +184,7 @@ func (w *Whole) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the answer.
+// Close ends the response.
 func (w *Whole) Close() error {
 	w.ended.Do(func() {
 		var found reported

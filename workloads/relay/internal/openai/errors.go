@@ -1,4 +1,4 @@
-// Package openai reads requests and answers of OpenAI's API, and writes its errors.
+// Package openai reads requests and responses of the OpenAI API, and writes its errors.
 package openai
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Error is an answer of OpenAI's error shape, which every OpenAI client understands.
+// Error is a response in OpenAI's error format, which every OpenAI client understands.
 type Error struct {
 	Status     int
 	Type       string
@@ -29,7 +29,7 @@ func (e *Error) Body() []byte {
 	body, err := json.Marshal(map[string]any{"error": map[string]any{
 		"message": e.Message, "type": e.Type, "param": param, "code": e.Code,
 	}})
-	if err != nil { // strings always encode
+	if err != nil { // strings can always be encoded
 		return []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
 	}
 	return body
@@ -44,20 +44,20 @@ func (e *Error) Write(w http.ResponseWriter) {
 		w.Header().Set("Retry-After", e.RetryAfter)
 	}
 	w.WriteHeader(e.Status)
-	w.Write(body) // a client that is gone reads no error
+	w.Write(body) // a client that disconnected reads no error
 }
 
-// Invalid refuses a request that the client has to change.
+// Invalid refuses a request that the client must change.
 func Invalid(status int, code, param, message string) *Error {
 	return &Error{Status: status, Type: "invalid_request_error", Code: code, Param: param, Message: message}
 }
 
-// Failed reports that a backend, and not the client, is the reason.
+// Failed reports a failure of a backend, not of the client.
 func Failed(status int, code, message string) *Error {
 	return &Error{Status: status, Type: "server_error", Code: code, Message: message}
 }
 
-// Overloaded refuses a request that may be sent again soon.
+// Overloaded refuses a request that can be retried soon.
 func Overloaded(status int, code, message, retryAfter string) *Error {
 	kind := "server_error"
 	if status == http.StatusTooManyRequests {

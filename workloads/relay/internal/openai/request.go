@@ -18,13 +18,13 @@ const (
 type Request struct {
 	Model  string
 	Stream bool
-	// AsksUsage is whether the client wants the usage of a stream.
+	// AsksUsage is whether the client requested the usage in a stream.
 	AsksUsage bool
-	// Bytes is the size of the body as it came.
+	// Bytes is the size of the original body.
 	Bytes int
-	// limit is the most tokens of one answer, where the client says it.
+	// limit is the maximum number of tokens of one response, if the client sets it.
 	limit *int64
-	// answers is how many a request asks for.
+	// answers is the number of requested responses.
 	answers int64
 	fields  map[string]json.RawMessage
 }
@@ -36,7 +36,7 @@ func ParseRequest(body []byte) (*Request, *Error) {
 		return nil, Invalid(http.StatusBadRequest, "invalid_json", "", "The body of the request must be a JSON object.")
 	}
 	if json.Unmarshal(r.fields["model"], &r.Model) != nil || r.Model == "" {
-		return nil, Invalid(http.StatusBadRequest, "invalid_type", "model", "The field model must be a text.")
+		return nil, Invalid(http.StatusBadRequest, "invalid_type", "model", "The field model must be a string.")
 	}
 	if raw, has := r.fields["stream"]; has && json.Unmarshal(raw, &r.Stream) != nil {
 		return nil, Invalid(http.StatusBadRequest, "invalid_type", "stream", "The field stream must be true or false.")
@@ -56,9 +56,10 @@ func ParseRequest(body []byte) (*Request, *Error) {
 	return r, nil
 }
 
-// readSize reads how much a request asks for: what a budget reserves must not be for the client to choose.
+// readSize reads how much a request asks for. It is strict, because the client must not control what a
+// budget reserves.
 func (r *Request) readSize() *Error {
-	for _, name := range []string{"max_tokens", "max_completion_tokens"} { // the newer name counts
+	for _, name := range []string{"max_tokens", "max_completion_tokens"} { // the newer name takes precedence
 		found, refused := r.number(name, 0, mostTokens)
 		if refused != nil {
 			return refused
@@ -79,14 +80,14 @@ func (r *Request) readSize() *Error {
 	}
 	var prompts []json.RawMessage
 	if json.Unmarshal(r.fields["prompt"], &prompts) == nil && len(prompts) > 0 {
-		if first := prompts[0][0]; first == '"' || first == '[' { // else they are the tokens of one prompt
+		if first := prompts[0][0]; first == '"' || first == '[' { // otherwise they are the tokens of one prompt
 			r.answers *= int64(len(prompts))
 		}
 	}
 	return nil
 }
 
-// number returns a whole number, or nil where the body has none.
+// number returns a whole number, or nil if the body has none.
 func (r *Request) number(name string, low, high int64) (*int64, *Error) {
 	raw, has := r.fields[name]
 	if !has || string(raw) == "null" {
@@ -100,7 +101,8 @@ func (r *Request) number(name string, low, high int64) (*int64, *Error) {
 	return &found, nil
 }
 
-// For returns the body as a target reads it: its own name of the model, and with the usage of a stream.
+// For returns the body for a target: with the target's name of the model, and with the usage in a
+// stream.
 func (r *Request) For(model string) []byte {
 	fields := make(map[string]json.RawMessage, len(r.fields)+1)
 	for name, value := range r.fields {
@@ -110,7 +112,7 @@ func (r *Request) For(model string) []byte {
 	if r.Stream && !r.AsksUsage {
 		options := map[string]json.RawMessage{}
 		if raw, has := r.fields["stream_options"]; has {
-			// ParseRequest read it once, so it is an object or null
+			// ParseRequest accepted it, so it is an object or null
 			if json.Unmarshal(raw, &options) != nil || options == nil {
 				options = map[string]json.RawMessage{}
 			}
@@ -125,13 +127,13 @@ func encoded(value any) json.RawMessage {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil { // what was decoded always encodes
+	if err := encoder.Encode(value); err != nil { // decoded values can always be encoded
 		panic(err)
 	}
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n"))
 }
 
-// Guess returns the tokens that a request may use: those of its body, and the most its answer may have.
+// Guess returns the maximum tokens that a request can use: those of its body and of its response.
 func (r *Request) Guess() Usage {
 	most := int64(unboundedGuess)
 	if r.limit != nil {

@@ -22,27 +22,28 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	// overloaded is what Anthropic answers when it has no room.
+	// overloaded is the status that Anthropic returns when it has no capacity.
 	overloaded = 529
 )
 
-// Credentials returns what a target knows the platform by.
+// Credentials returns the credentials for targets.
 type Credentials interface {
 	Header(ctx context.Context, auth config.Auth) (string, error)
 	Forget(auth config.Auth)
 }
 
-// Attempts calls the targets of a backend until one answers: a RoundTripper of a whole backend. Another
-// target is called where none can have used tokens: it cannot be reached, or answers 429, 503 or 529.
+// Attempts calls the targets of a backend until one responds; it is a RoundTripper for a whole backend.
+// The next target is called only if the previous one cannot have used tokens: it is unreachable, or
+// returns 429, 503 or 529.
 type Attempts struct {
 	Credentials Credentials
 	Metrics     *Metrics
-	// Hosts replaces hosts by addresses of this machine, in tests.
+	// Hosts replaces hosts by addresses on this machine, in tests.
 	Hosts     map[string]*url.URL
 	transport *http.Transport
 }
 
-// NewAttempts returns what calls targets.
+// NewAttempts returns a RoundTripper for targets.
 func NewAttempts(credentials Credentials, metrics *Metrics, hosts map[string]*url.URL) *Attempts {
 	dialer := &net.Dialer{Timeout: connectTimeout}
 	return &Attempts{
@@ -56,8 +57,9 @@ func NewAttempts(credentials Credentials, metrics *Metrics, hosts map[string]*ur
 
 const everyHost = "*"
 
-// ParseHosts reads HOST=URL, separated by commas; the host * is every one that is not this machine's. Only addresses of this machine are taken: whoever can
-// change an environment must not be able to send credentials elsewhere.
+// ParseHosts reads HOST=URL pairs, separated by commas. The host * matches every host except this
+// machine. Only addresses on this machine are accepted, so that the environment cannot redirect
+// credentials.
 func ParseHosts(text string) (map[string]*url.URL, error) {
 	found := map[string]*url.URL{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -67,7 +69,7 @@ func ParseHosts(text string) (map[string]*url.URL, error) {
 		host, address, _ := strings.Cut(pair, "=")
 		at, err := url.Parse(address)
 		if err != nil || !config.IsLoopback(at) {
-			return nil, fmt.Errorf("RELAY_HOSTS: must have HOST=URL of this machine, got %q", pair)
+			return nil, fmt.Errorf("RELAY_HOSTS: must have HOST=URL with an address on this machine, got %q", pair)
 		}
 		found[host] = at
 	}
@@ -102,7 +104,7 @@ func (a *Attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, last
 }
 
-// try calls a target, and once more where it refuses a credential that may have been replaced.
+// try calls a target, and retries once if it refuses a credential that may have been replaced.
 func (a *Attempts) try(r *http.Request, made *call, target *config.Target) (*http.Response, error) {
 	answer, used, err := a.send(r, made, target)
 	if err != nil || answer.StatusCode != http.StatusUnauthorized || target.Auth.Kind == config.AuthNone {
@@ -127,7 +129,7 @@ func (a *Attempts) send(r *http.Request, made *call, target *config.Target) (*ht
 		return nil, "", errNoCredential
 	}
 	at, err := url.Parse(strings.TrimSuffix(target.URL, "/") + "/" + made.path)
-	if err != nil { // the configuration was checked
+	if err != nil { // the configuration has been validated
 		return nil, "", err
 	}
 	host := at.Host
@@ -158,7 +160,7 @@ func (a *Attempts) send(r *http.Request, made *call, target *config.Target) (*ht
 	return answer, header, err
 }
 
-// moved returns where calls of an address go instead, or nil.
+// moved returns the replacement for an address, or nil.
 func (a *Attempts) moved(at *url.URL) *url.URL {
 	if found, has := a.Hosts[at.Host]; has {
 		return found
@@ -172,12 +174,12 @@ func (a *Attempts) moved(at *url.URL) *url.URL {
 var errNoCredential = openai.Failed(http.StatusBadGateway, "backend_credentials",
 	"The platform has no credential for the model's backend.")
 
-// unreached is why no connection was made, TLS included: nothing was sent to the target.
+// unreached is the reason why there is no connection, including TLS: nothing was sent to the target.
 type unreached struct{ error }
 
 func (u *unreached) Unwrap() error { return u.error }
 
-// judged returns the result of a call in a word, and whether another target may be called.
+// judged returns the result of a call in one word, and whether another target may be called.
 func judged(answer *http.Response, err error) (string, bool) {
 	var away *unreached
 	switch {
@@ -201,7 +203,7 @@ func judged(answer *http.Response, err error) (string, bool) {
 	return fmt.Sprint(answer.StatusCode), false
 }
 
-// order returns the targets that have a path, drawn by weight.
+// order returns the targets that support a path, in random order by weight.
 func order(targets []*config.Target, path string) []*config.Target {
 	var left, drawn []*config.Target
 	total := 0

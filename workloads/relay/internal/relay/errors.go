@@ -15,8 +15,8 @@ const (
 	longestMessage = 1000
 )
 
-// mapError makes an error of OpenAI's shape out of a target's. What is wrong with the request is the
-// client's to know, in the provider's words; what is wrong between the platform and the provider is not.
+// mapError converts a target's error to the OpenAI format. Problems of the request are reported to the
+// client in the provider's words; problems between the platform and the provider are not.
 func mapError(answer *http.Response) *openai.Error {
 	retry := answer.Header.Get("Retry-After")
 	switch status := answer.StatusCode; status {
@@ -27,11 +27,11 @@ func mapError(answer *http.Response) *openai.Error {
 		return openai.Invalid(status, "backend_refused", "", messageOf(answer))
 	case http.StatusUnauthorized, http.StatusForbidden:
 	case http.StatusNotFound:
-		return openai.Failed(http.StatusBadGateway, "backend_model_not_found", "The model's backend does not know it.")
+		return openai.Failed(http.StatusBadGateway, "backend_model_not_found", "The backend does not know this model.")
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		return timedOut()
 	case http.StatusTooManyRequests:
-		return openai.Overloaded(status, "rate_limit_exceeded", "The model's backend has no room for more requests.", retry)
+		return openai.Overloaded(status, "rate_limit_exceeded", "The model's backend has no capacity for more requests.", retry)
 	case http.StatusServiceUnavailable, overloaded:
 		return openai.Overloaded(http.StatusServiceUnavailable, "backend_overloaded",
 			"The model's backend is overloaded.", retry)
@@ -39,10 +39,11 @@ func mapError(answer *http.Response) *openai.Error {
 		return openai.Failed(http.StatusBadGateway, "backend_failed", "The model's backend failed.")
 	}
 	return openai.Failed(http.StatusBadGateway, "backend_credentials",
-		"The model's backend does not take the platform's credential.")
+		"The model's backend does not accept the platform's credential.")
 }
 
-// isAboutKey returns whether a 400 is Gemini's, which refuses an unknown API key so.
+// isAboutKey reports whether a 400 comes from Gemini, which refuses an unknown API key with this
+// status.
 func isAboutKey(answer *http.Response) bool {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, largestError))
 	answer.Body = io.NopCloser(strings.NewReader(string(body)))
@@ -50,7 +51,8 @@ func isAboutKey(answer *http.Response) bool {
 	return err == nil && (strings.Contains(text, "api_key_invalid") || strings.Contains(text, "api key not valid"))
 }
 
-// messageOf reads the message of an error: OpenAI's and Anthropic's object, or Google's, also in a list.
+// messageOf reads the message of an error: an object as from OpenAI and Anthropic, or Google's format,
+// also in a list.
 func messageOf(answer *http.Response) string {
 	const unknown = "The model's backend refused the request."
 	body, err := io.ReadAll(io.LimitReader(answer.Body, largestError))

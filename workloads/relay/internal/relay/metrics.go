@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are what the relay counts; none has a name of a client.
+// Metrics are the metrics of the relay. No label contains a client's name.
 type Metrics struct {
 	Registry *prometheus.Registry
 	Requests *prometheus.CounterVec
@@ -15,28 +15,28 @@ type Metrics struct {
 	InFlight prometheus.Gauge
 }
 
-// NewMetrics returns the relay's metrics in a registry of their own.
+// NewMetrics returns the relay's metrics in a separate registry.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
 		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "relay_requests_total", Help: "Requests by backend and the status that the client got.",
+			Name: "relay_requests_total", Help: "Requests by backend and the status that the client received.",
 		}, []string{"backend", "code"}),
 		Refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "relay_fallback_refusals_total", Help: "Requests that a fallback did not take, as a full pool.",
+			Name: "relay_fallback_refusals_total", Help: "Requests that a fallback refused, like a full pool.",
 		}, []string{"backend"}),
 		Attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "relay_attempts_total", Help: "Calls of targets by result: ok, or why they failed.",
+			Name: "relay_attempts_total", Help: "Calls of targets by result: ok, or the reason of the failure.",
 		}, []string{"backend", "target", "result"}),
 		Tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "relay_tokens_total", Help: "Tokens by backend and direction, input or output.",
 		}, []string{"backend", "direction"}),
 		First: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "relay_answer_start_seconds", Help: "Time until a target's answer begins.",
+			Name: "relay_answer_start_seconds", Help: "Time until a target's response starts.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300},
 		}, []string{"backend"}),
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "relay_requests_in_flight", Help: "Requests that are being answered.",
+			Name: "relay_requests_in_flight", Help: "Active requests.",
 		}),
 	}
 	m.Registry.MustRegister(m.Requests, m.Refusals, m.Attempts, m.Tokens, m.First, m.InFlight)

@@ -1,4 +1,4 @@
-// Package relay sends requests of OpenAI's API to models that run elsewhere.
+// Package relay sends OpenAI API requests to models that run elsewhere.
 package relay
 
 import (
@@ -19,20 +19,20 @@ import (
 
 const prefix = "/v1/"
 
-// Paths are what the relay takes; a target can have fewer.
+// Paths are the paths that the relay serves; a target can have fewer.
 var Paths = []string{"chat/completions", "completions", "embeddings"}
 
-// clientGone is the status of a request whose client went away, as proxies write it down.
+// clientGone is the status of a request whose client disconnected, as in proxy logs.
 const clientGone = 499
 
-// Admission lets requests pass or refuses them. Spent is called once for each request that passed, and
-// Answered with the status that its client got.
+// Admission admits or refuses requests. Spent is called once for each admitted request, and Answered
+// with the status that its client received.
 type Admission interface {
 	Admit(headers http.Header, guess openai.Usage) (spent func(openai.Usage), refused *openai.Error)
 	Answered(status int)
 }
 
-// Server answers the requests of clients.
+// Server handles the requests of clients.
 type Server struct {
 	Config       func() *config.Config
 	Metrics      *Metrics
@@ -56,10 +56,10 @@ func New(server *Server) *Server {
 	return server
 }
 
-// Running returns how many requests are being answered.
+// Running returns the number of active requests.
 func (s *Server) Running() int64 { return s.running.Load() }
 
-// call is a request on its way.
+// call is an active request.
 type call struct {
 	backend *config.Backend
 	name    string
@@ -67,20 +67,20 @@ type call struct {
 	request *openai.Request
 	end     func(openai.Usage)
 	status  int
-	// isSent is set where the last target that was called may have used tokens.
+	// isSent is set if the last called target may have used tokens.
 	isSent bool
-	// isRefused is set where the fallback does not take it.
+	// isRefused is set if the fallback does not admit the request.
 	isRefused bool
 }
 
 type callKey struct{}
 
 func callOf(r *http.Request) *call {
-	found, _ := r.Context().Value(callKey{}).(*call) // ServeHTTP puts it there
+	found, _ := r.Context().Value(callKey{}).(*call) // ServeHTTP sets it
 	return found
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	made, refused := s.read(w, r)
 	if refused != nil {
@@ -102,11 +102,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limit := time.Duration(made.backend.TimeoutSeconds * float64(time.Second))
 	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callKey{}, made), limit)
 	defer cancel()
-	made.status = clientGone // until an answer begins
+	made.status = clientGone // until the response starts
 	s.proxy.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// count counts a request that no target was called for; what a fallback refuses is no fault of its backend.
+// count counts a request that reached no target. A refusal by the fallback is not a failure of its
+// backend.
 func (s *Server) count(made *call, status int) {
 	switch {
 	case made == nil:
@@ -133,7 +134,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Er
 		return nil, openai.Invalid(http.StatusRequestEntityTooLarge, "request_too_large", "",
 			"The body of the request is too large.")
 	case err != nil:
-		return nil, openai.Invalid(http.StatusBadRequest, "invalid_body", "", "The body of the request ended early.")
+		return nil, openai.Invalid(http.StatusBadRequest, "invalid_body", "", "The body of the request is incomplete.")
 	}
 	request, refused := openai.ParseRequest(body)
 	if refused != nil {
@@ -142,11 +143,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Er
 	backend, has := s.Config().Backends[request.Model]
 	if !has {
 		return nil, openai.Invalid(http.StatusNotFound, "model_not_found", "model",
-			"The model does not exist here: "+clipped(request.Model))
+			"The model does not exist: "+clipped(request.Model))
 	}
 	made := &call{backend: backend, name: request.Model, path: path, request: request}
 	if !backendHas(backend, path) {
-		return made, openai.Invalid(http.StatusNotFound, "unknown_url", "", "The model does not answer "+r.URL.Path+".")
+		return made, openai.Invalid(http.StatusNotFound, "unknown_url", "", "The model does not support "+r.URL.Path+".")
 	}
 	spent := func(openai.Usage) {}
 	if s.Admission != nil {
@@ -193,8 +194,8 @@ func contains(all []string, one string) bool {
 	return false
 }
 
-// Only these pass: a client's credential, cookies and address are nobody's elsewhere, and what a provider
-// answers beside them can name the platform's organization.
+// Only these headers pass: a client's credential, cookies and address must not reach a provider, and
+// other headers of a provider can name the platform's organization.
 var (
 	requestHeaders = map[string]bool{"Accept": true, "Content-Type": true}
 	answerHeaders  = map[string]bool{
@@ -210,7 +211,7 @@ func keep(headers http.Header, kept map[string]bool) {
 	}
 }
 
-// answered makes the client's answer out of a target's.
+// answered creates the client's response from a target's response.
 func answered(answer *http.Response) error {
 	made := callOf(answer.Request)
 	if answer.StatusCode != http.StatusOK {
@@ -221,10 +222,10 @@ func answered(answer *http.Response) error {
 		return nil
 	}
 	if encoding := answer.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		answer.Body.Close() // nobody asked for it, and nobody could read its usage
+		answer.Body.Close() // nobody requested it, and its usage could not be read
 		made.isSent, made.status = true, http.StatusBadGateway
 		made.end(made.request.Guess())
-		replace(answer, openai.Failed(http.StatusBadGateway, "backend_failed", "The model's backend answered in an encoding that was not asked for."))
+		replace(answer, openai.Failed(http.StatusBadGateway, "backend_failed", "The model's backend responded in an encoding that was not requested."))
 		return nil
 	}
 	made.status = http.StatusOK
@@ -233,7 +234,7 @@ func answered(answer *http.Response) error {
 	if made.request.Stream {
 		strips := !made.request.AsksUsage && !made.backend.ForceUsage
 		answer.Body = openai.NewStream(answer.Body, made.request, strips, made.end)
-		answer.Header.Del("Content-Length") // an event can be taken out
+		answer.Header.Del("Content-Length") // an event can be removed
 		answer.ContentLength = -1
 		return nil
 	}
@@ -255,11 +256,11 @@ func replace(answer *http.Response, with *openai.Error) {
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 }
 
-// failed answers a request that no target answered.
+// failed responds to a request that no target served.
 func failed(w http.ResponseWriter, r *http.Request, err error) {
 	made := callOf(r)
 	if made.isSent {
-		made.end(made.request.Guess()) // the target may charge for an answer that nobody got
+		made.end(made.request.Guess()) // the target may charge for the response that was lost
 	}
 	var mapped *openai.Error
 	switch {
@@ -269,7 +270,7 @@ func failed(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, context.Canceled):
 		return
 	default:
-		mapped = openai.Failed(http.StatusBadGateway, "backend_unreachable", "The model's backend did not answer.")
+		mapped = openai.Failed(http.StatusBadGateway, "backend_unreachable", "The model's backend did not respond.")
 	}
 	made.status = mapped.Status
 	mapped.Write(w)

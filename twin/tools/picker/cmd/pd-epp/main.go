@@ -1,7 +1,7 @@
 // Command pd-epp is the endpoint picker of a pool with prefill and decode replicas.
 //
-// It is upstream's runner with the plugins of package plugins beside the in-tree ones, so that the
-// configuration written for llm-d's picker runs unchanged.
+// It is the upstream runner with the plugins of package plugins in addition to the in-tree ones, so
+// that a configuration for llm-d's picker runs unchanged.
 package main
 
 import (

@@ -1,4 +1,4 @@
-"""What delivers images, as a platform wires it."""
+"""Image delivery, wired as in a platform."""
 
 import pulumi
 

@@ -1,0 +1,1 @@
+"""Facts about shared file systems: Filestore and Managed Lustre."""

@@ -1,0 +1,134 @@
+"""The configuration file of a pool's endpoint picker.
+
+Plugin types and parameters: gateway-api-inference-extension v1.5.0 (cmd/epp/runner, pkg/epp).
+"""
+
+from dataclasses import dataclass
+
+import yaml
+
+from gke_inference.base.manifests import Manifest
+from gke_inference.catalogue.engines import Metrics, engine
+from gke_inference.catalogue.versions import api
+
+# Chosen in the routing laboratory: docs/adr/0006-picker-configuration.md. KV cache use tells small
+# hardware from large in one pool, and queues do not: they are empty until a replica is lost.
+_WEIGHTS = {"queue-scorer": 2, "kv-cache-utilization-scorer": 5, "prefix-cache-scorer": 3}
+# A request in the wrong batch waits for an adapter's slot, so adapters weigh more than a prefix.
+_ADAPTER_WEIGHTS = {
+    "queue-scorer": 2,
+    "kv-cache-utilization-scorer": 2,
+    "prefix-cache-scorer": 3,
+    "lora-affinity-scorer": 4,
+}
+# The picker compares metric names by the engine's name. One pool has one engine, the default.
+_ENGINE = "engine"
+_BLOCK_TOKENS = 16
+_FAIRNESS = "round-robin-fairness-policy"
+_DETECTOR = "utilization-detector"
+# A replica has room while no request waits in it, so that the others wait in the picker, in turn.
+_WAITING_IN_ENGINE = 1
+# The picker sends on one request per millisecond until it reads new metrics, which it does every
+# 50 ms. Metrics older than this count as "no room", which limits what it sends on blindly
+# (docs/adr/0049-picker-release-and-fairness.md).
+_FRESH = "3ms"
+_QUEUED_BYTES = "256Mi"
+"""Bodies of waiting requests, per priority. The picker's container has 4 GiB."""
+
+
+@dataclass(frozen=True)
+class FlowControl:
+    """Requests wait in the picker, one queue for each client, until a replica has room."""
+
+    max_wait_seconds: int
+    """Seconds after which a waiting request is rejected with 503."""
+
+
+def picker_config(
+    *, has_adapters: bool, metrics: Metrics | None = None, flow: FlowControl | None = None
+) -> str:
+    """Return the EndpointPickerConfig as YAML, with scorers for the engine's metrics.
+
+    The prefix index tunes itself: it reads block size and cache size from the engine's
+    `vllm:cache_config_info`, so the two always match. The configured numbers apply until the first
+    scrape, or always with another engine.
+    """
+    names = metrics or engine("vllm").metrics
+    knows_adapters = has_adapters and names.adapters is not None
+    weights = dict(_ADAPTER_WEIGHTS if knows_adapters else _WEIGHTS)
+    if names.kv_cache is None:
+        del weights["kv-cache-utilization-scorer"]
+    plugins: list[Manifest] = [
+        {"type": "core-metrics-extractor", "parameters": _metric_names(names, knows_adapters)},
+        {
+            "type": "approx-prefix-cache-producer",
+            "parameters": {
+                "autoTune": names.cache_info is not None,
+                "blockSizeTokens": _BLOCK_TOKENS,
+                "lruCapacityPerServer": 31250,
+                "maxPrefixBlocksToMatch": 256,
+            },
+        },
+        *({"type": name} for name in weights),
+    ]
+    profile = [{"pluginRef": name, "weight": weight} for name, weight in weights.items()]
+    kind = api("picker_config")
+    document: Manifest = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "plugins": plugins,
+        "schedulingProfiles": [{"name": "default", "plugins": profile}],
+    }
+    if flow is not None:
+        plugins += _flow_plugins()
+        document |= _flow_settings(flow)
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _metric_names(names: Metrics, knows_adapters: bool) -> Manifest:
+    """Return the parameters of the metrics extractor. An empty name is not read."""
+    return {
+        "defaultEngine": _ENGINE,
+        "engineConfigs": [
+            {
+                "name": _ENGINE,
+                "queuedRequestsSpec": names.queue,
+                "runningRequestsSpec": names.running,
+                "kvUsageSpec": names.kv_cache or "",
+                "loraSpec": (names.adapters or "") if knows_adapters else "",
+                "cacheInfoSpec": names.cache_info or "",
+            }
+        ],
+    }
+
+
+def _flow_plugins() -> list[Manifest]:
+    return [
+        {"type": _FAIRNESS},
+        {
+            "type": _DETECTOR,
+            "parameters": {
+                "queueDepthThreshold": _WAITING_IN_ENGINE,
+                "metricsStalenessThreshold": _FRESH,
+            },
+        },
+    ]
+
+
+def _flow_settings(flow: FlowControl) -> Manifest:
+    """Return the settings of the queues.
+
+    Every priority has its own queues with the same policy, so priorities are not listed.
+    """
+    return {
+        "featureGates": ["flowControl"],
+        "flowControl": {
+            "defaultPriorityBand": {
+                "priority": 0,  # required, and without effect in the template of all priorities
+                "fairnessPolicyRef": _FAIRNESS,
+                "maxBytes": _QUEUED_BYTES,
+            },
+            "defaultRequestTTL": f"{flow.max_wait_seconds}s",
+        },
+        "saturationDetector": {"pluginRef": _DETECTOR},
+    }

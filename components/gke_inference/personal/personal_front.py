@@ -1,0 +1,263 @@
+"""The cloud's part of personalized images: bucket, messages, and the service on Cloud Run."""
+
+import json
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+from pulumi_gcp import cloudrunv2, pubsub, serviceaccount, storage
+
+from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.catalogue.versions import image
+from gke_inference.cluster.workload_identity import ACCESS
+from gke_inference.streams.stream_topics import StreamTopics
+
+_SIGNER = "roles/iam.serviceAccountTokenCreator"
+_INVOKER = "roles/run.invoker"
+_PUBLISHER = "roles/pubsub.publisher"
+_MOST_INSTANCES = 10
+_EXPIRING = ["erasures/", "users/"]
+"""Prefixes of objects that expire. The mark of a deletion stays until the deletion is complete."""
+_EVERYBODY = frozenset({"allAuthenticatedUsers", "allUsers"})
+
+
+class PersonalFrontArgs(TypedDict):
+    """Inputs of `PersonalFront`."""
+
+    account_id: str
+    """ID of the service's own service account."""
+    bucket_name: str
+    """Name of the bucket for all data of users, globally unique."""
+    callback_hosts: list[str]
+    """Hosts that callbacks may go to."""
+    callers: list[str]
+    """IAM members that may call the service: the backend of the app, which has authenticated its
+    user."""
+    project: str
+    """Project of all resources."""
+    project_number: str
+    """Number of that project."""
+    region: str
+    """Region of the bucket and the service."""
+    service_name: str
+    """Name of the service, and prefix of topics and subscriptions."""
+    worker: pulumi.Input[str]
+    """IAM member of the workers, which read the subscriptions."""
+    force_destroy: NotRequired[bool]
+    """Whether to delete all objects with the bucket. Default: false."""
+    image: NotRequired[str]
+    """Image of the service, which Cloud Run can pull. Default: that of the lock."""
+    kms_key: NotRequired[pulumi.Input[str]]
+    """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
+    labels: NotRequired[dict[str, str]]
+    """Additional labels."""
+    most_images: NotRequired[int]
+    """Maximum number of images for a set, 1 to 64. Default: 8."""
+    most_pictures: NotRequired[int]
+    """Maximum number of pictures in a set, 3 to 100. Default: 20."""
+    most_sets: NotRequired[int]
+    """Maximum number of unfinished sets of a user, 1 to 1000. Default: 4."""
+    retention_days: NotRequired[int]
+    """Days after which an object is deleted, 2 to 3650. Default: 30."""
+
+
+class PersonalFront(pulumi.ComponentResource):
+    """Uploads, requests and results of users, for one backend that calls it.
+
+    The service signs its URLs by `signBlob` as its own service account, which is the only grant
+    that account has on itself: there is no key. Deleted objects cannot be restored.
+    """
+
+    bucket_name: pulumi.Output[str]
+    """Global bucket name, without the `gs://` scheme."""
+    erasures_subscription: pulumi.Output[str]
+    """Subscription of the workers for deletions, `projects/P/subscriptions/S`."""
+    subscription: pulumi.Output[str]
+    """Subscription of the workers for sets, `projects/P/subscriptions/S`."""
+    url: pulumi.Output[str]
+    """URL of the service."""
+
+    def __init__(
+        self, name: str, args: PersonalFrontArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:PersonalFront", name, {}, opts)
+        self._args = args
+        self._labels = user_labels(args, "personal")
+        for field in ("callers", "callback_hosts"):
+            if not args[field]:
+                path = "callers" if field == "callers" else "callbackHosts"
+                raise pulumi.InputPropertyError(path, "must have an entry, got none")
+        for member in _EVERYBODY & set(args["callers"]):
+            rule = f"must be members that the app's backend has, got {member!r}"
+            raise pulumi.InputPropertyError("callers", rule)
+        most_images = whole(args, "most_images", 8, least=1, most=64)
+        most_pictures = whole(args, "most_pictures", 20, least=3, most=100)
+        most_sets = whole(args, "most_sets", 4, least=1, most=1000)
+        bucket = self._build_bucket(name)
+        sets = self._build_topics(name, args["service_name"])
+        # a deletion behind sets in training would wait for hours
+        erasures = self._build_topics(f"{name}-erasures", f"{args['service_name']}-erasures")
+        account = serviceaccount.Account(
+            name,
+            account_id=name_of(args, "account_id", "service_account"),
+            display_name="Signs uploads of personalized images",
+            project=args["project"],
+            opts=under(self),
+        )
+        email = f"{args['account_id']}@{args['project']}.iam.gserviceaccount.com"
+        granted = self._grant(name, email, under(self, depends_on=[account]), bucket, sets)
+        granted.append(
+            self._let_publish(
+                f"{name}-erasures", email, erasures, under(self, depends_on=[account])
+            )
+        )
+        settings = pulumi.Output.all(bucket.name, sets.topic, erasures.topic).apply(
+            lambda found: json.dumps(
+                {
+                    "bucket": found[0],
+                    "callback_hosts": list(args["callback_hosts"]),
+                    "erasures_topic": found[2],
+                    "most_images": most_images,
+                    "most_pictures": most_pictures,
+                    "most_sets": most_sets,
+                    "signer": email,
+                    "topic": found[1],
+                },
+                sort_keys=True,
+            )
+        )
+        service = self._build_service(name, email, settings, granted)
+        self.bucket_name = bucket.name
+        self.erasures_subscription = erasures.subscription
+        self.subscription = sets.subscription
+        self.url = service.uri
+        self.register_outputs(
+            {
+                "bucketName": self.bucket_name,
+                "erasuresSubscription": self.erasures_subscription,
+                "subscription": self.subscription,
+                "url": self.url,
+            }
+        )
+
+    def _build_topics(self, name: str, physical: str) -> StreamTopics:
+        args = self._args
+        return StreamTopics(
+            name,
+            {
+                "labels": dict(args.get("labels") or {}),
+                "project": args["project"],
+                "project_number": args["project_number"],
+                "stream_name": physical,
+                "worker": args["worker"],
+            },
+            under(self),
+        )
+
+    def _build_bucket(self, name: str) -> storage.Bucket:
+        args = self._args
+        days = whole(args, "retention_days", 30, least=2, most=3650)
+        return storage.Bucket(
+            name,
+            encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
+            force_destroy=args.get("force_destroy", False),
+            labels=self._labels,
+            lifecycle_rules=[
+                {
+                    "action": {"type": "Delete"},
+                    "condition": {"age": days, "matches_prefixes": _EXPIRING},
+                },
+                {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 1}},
+            ],
+            location=args["region"].upper(),  # as Cloud Storage reports it
+            name=name_of(args, "bucket_name", "bucket"),
+            project=args["project"],
+            public_access_prevention="enforced",
+            soft_delete_policy={"retention_duration_seconds": 0},
+            uniform_bucket_level_access=True,
+            opts=under(self),
+        )
+
+    def _grant(
+        self,
+        name: str,
+        email: str,
+        opts: pulumi.ResourceOptions,
+        bucket: storage.Bucket,
+        topics: StreamTopics,
+    ) -> list[pulumi.Resource]:
+        """Grant the service its bucket, its topic, and signatures in its own name."""
+        member = f"serviceAccount:{email}"
+        return [
+            serviceaccount.IAMMember(
+                f"{name}-signs",
+                member=member,
+                role=_SIGNER,
+                service_account_id=f"projects/{self._args['project']}/serviceAccounts/{email}",
+                opts=opts,
+            ),
+            storage.BucketIAMMember(
+                f"{name}-bucket",
+                bucket=bucket.name,
+                member=member,
+                role=ACCESS["write"],
+                opts=opts,
+            ),
+            self._let_publish(name, email, topics, opts),
+        ]
+
+    def _let_publish(
+        self, name: str, email: str, topics: StreamTopics, opts: pulumi.ResourceOptions
+    ) -> pulumi.Resource:
+        return pubsub.TopicIAMMember(
+            f"{name}-publishes",
+            member=f"serviceAccount:{email}",
+            project=self._args["project"],
+            role=_PUBLISHER,
+            topic=topics.topic,
+            opts=opts,
+        )
+
+    def _build_service(
+        self,
+        name: str,
+        email: str,
+        settings: pulumi.Output[str],
+        granted: list[pulumi.Resource],
+    ) -> cloudrunv2.Service:
+        args = self._args
+        container: dict[str, Any] = {
+            "args": ["front", "-"],
+            "envs": [{"name": "SETTINGS", "value": settings}],
+            "image": args.get("image") or image("personal").reference,
+            "ports": {"container_port": 8080},
+            "resources": {"limits": {"cpu": "1", "memory": "512Mi"}},
+            "startup_probe": {"http_get": {"path": "/healthz"}},
+        }
+        template: Any = {
+            "containers": [container],
+            "scaling": {"max_instance_count": _MOST_INSTANCES},
+            "service_account": email,
+            "timeout": "60s",
+        }
+        service = cloudrunv2.Service(
+            f"{name}-service",
+            deletion_protection=False,  # it has no data
+            ingress="INGRESS_TRAFFIC_ALL",
+            labels=self._labels,
+            location=args["region"],
+            name=args["service_name"],
+            project=args["project"],
+            template=template,
+            opts=under(self, depends_on=granted),
+        )
+        for member in args["callers"]:
+            cloudrunv2.ServiceIamMember(
+                f"{name}-calls-{member.replace(':', '-').replace('@', '-')}",
+                location=args["region"],
+                member=member,
+                name=service.name,
+                project=args["project"],
+                role=_INVOKER,
+                opts=under(self),
+            )
+        return service

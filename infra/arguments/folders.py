@@ -1,0 +1,118 @@
+"""Arguments for shared folders: the instance and claims of a region, and their network."""
+
+import pulumi
+
+from gke_inference.cluster.private_services import PrivateServicesArgs
+from gke_inference.storage.fuse_volume import FuseVolumeArgs
+from gke_inference.storage.lustre_folder import LustreFolderArgs
+from gke_inference.storage.shared_folder import SharedFolderArgs
+from infra.plan import RegionPlan
+from infra.plan.folders import (
+    BUCKET_CLAIM,
+    CLAIM,
+    filestore_of,
+    location_of,
+    lustre_of,
+    services_range,
+    zone_of,
+)
+from infra.plan.names import Names
+from infra.stack import Platform
+
+
+def shared_folder_args(
+    platform: Platform, region: RegionPlan, network: pulumi.Input[str]
+) -> SharedFolderArgs | None:
+    """Return the arguments of a region's Filestore share, if it has one."""
+    filestore = filestore_of(platform, region.name)
+    if filestore is None:
+        return None
+    args = SharedFolderArgs(
+        capacity_gib=filestore.capacity_gib,
+        claim_name=CLAIM,
+        deletion_protection=platform.protection,
+        instance_name=Names(platform).filestore(region.name),
+        labels={"env": platform.environment},
+        location=location_of(platform, region.name, filestore),
+        namespace=region.namespace,
+        network=network,
+        project=platform.project,
+        tier=filestore.tier.value,
+    )
+    _share(args, platform, region)
+    return args
+
+
+def lustre_folder_args(
+    platform: Platform, region: RegionPlan, network: pulumi.Input[str]
+) -> LustreFolderArgs | None:
+    """Return the arguments of a region's Lustre instance, if it has one."""
+    lustre = lustre_of(platform, region.name)
+    if lustre is None:
+        return None
+    args = LustreFolderArgs(
+        capacity_gib=lustre.capacity_gib,
+        claim_name=CLAIM,
+        instance_name=Names(platform).lustre(region.name),
+        labels={"env": platform.environment},
+        location=zone_of(platform, region.name),
+        mb_per_second_per_tib=lustre.mb_per_second_per_tib,
+        namespace=region.namespace,
+        network=network,
+        project=platform.project,
+    )
+    _share(args, platform, region)
+    return args
+
+
+def weights_volume_args(
+    platform: Platform, region: RegionPlan, bucket: pulumi.Input[str]
+) -> FuseVolumeArgs | None:
+    """Return the arguments of the volume of a region's model bucket, if GKE tunes its mounts."""
+    profile = platform.storage.fuse_profile
+    if profile is None:
+        return None
+    return FuseVolumeArgs(
+        bucket_name=bucket,
+        claim_name=BUCKET_CLAIM,
+        namespace=region.namespace,
+        profile=profile.value,
+        project_number=str(platform.project_number),
+    )
+
+
+def private_services_args(
+    platform: Platform, network: pulumi.Input[str]
+) -> PrivateServicesArgs | None:
+    """Return the arguments of private services access, if Lustre needs it in a new network."""
+    found = services_range(platform)
+    if found is None:
+        return None
+    return PrivateServicesArgs(
+        network=network,
+        network_name=Names(platform).network(),
+        project=platform.project,
+        services_cidr=found,
+    )
+
+
+def _share(
+    args: SharedFolderArgs | LustreFolderArgs, platform: Platform, region: RegionPlan
+) -> None:
+    """Add what folders of both kinds have: claims for teams, and the region's key."""
+    if teams := _namespaces(region):
+        args["more_namespaces"] = teams
+    key = platform.regions[region.name].data_key
+    if key is not None:
+        args["kms_key"] = key
+
+
+def _namespaces(region: RegionPlan) -> list[str]:
+    """Return the namespaces of the teams whose jobs have the folder, each once."""
+    teams = {
+        namespace: None
+        for queue in region.queues
+        for team, namespace in queue.namespaces.items()
+        if queue.settings.teams[team].shared_folder
+    }
+    return list(teams)

@@ -1,0 +1,1 @@
+"""Rules about devices that pods claim: chips, and interfaces of accelerator networks."""

@@ -1,0 +1,73 @@
+"""Rules about networks between GPU nodes: nodes that communicate by RDMA are in one zone."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
+from infra.stack import ClusterMode, Layer, Model, Platform
+from infra.stack.problems import join
+
+
+def check_networks(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield the problems of RDMA rungs and of the models on them.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
+    for name in platform.capacity:
+        for capacity in by_region[name].values():
+            if capacity.is_used and capacity.has_rdma:
+                yield from _check_capacity(platform, capacity)
+    for name, model in platform.models.items():
+        if model.capacity in platform.capacity:
+            yield from _check_model(platform, by_region, model, join("models", name))
+
+
+def _check_capacity(platform: Platform, capacity: RegionCapacity) -> Iterator[InputError]:
+    where = join("capacity", capacity.name, "rungs")
+    region = capacity.region
+    if platform.regions[region].mode is ClusterMode.AUTOPILOT:
+        # RDMA takes the capability IPC_LOCK, which is not among those that Autopilot admits
+        # (docs.cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security).
+        rule = f"must have network tcp in {region}, which is autopilot"
+        yield InputError(where, rule, Bare("rdma"))
+        return
+    zones = sorted({zone for at in capacity.rdma_rungs for zone in capacity.zones[at]})
+    if len(zones) != 1:
+        at = next(iter(capacity.rdma_rungs))
+        field = "reservation_zones" if capacity.rungs[at].reservation is not None else "zones"
+        rule = f"must be one zone in {region} for all rungs: RDMA does not cross zones"
+        yield InputError(join(where, at, field), rule, Bare(", ".join(zones)))
+
+
+def _check_model(
+    platform: Platform, by_region: CapacityByRegion, model: Model, where: str
+) -> Iterator[InputError]:
+    """Yield problems of a model with RDMA: layers that cannot run it, and roles out of reach."""
+    prefill = prefill_capacity(model)
+    names = [name for name in (model.capacity, prefill) if name in platform.capacity]
+    for region in platform.regions_of(model):
+        here = [by_region[str(name)][region] for name in names]
+        if any(each.problems for each in here):
+            return
+        if platform.layer is Layer.SERVING and any(each.has_rdma for each in here):
+            rule = "must be capacity without RDMA when layer is serving"
+            note = ": its pods need a privileged namespace"
+            yield InputError(join(where, "capacity"), rule, model.capacity, note)
+            return
+        if prefill is None:
+            continue
+        field = join(where, "disaggregated", "prefill", "capacity")
+        networks = sorted({str(rung.network) for each in here for rung in each.rungs.values()})
+        if len(networks) > 1:
+            rule = "must have the network of the decode replicas"
+            yield InputError(field, rule, Bare(" and ".join(networks)))
+            return
+        zones = {zone for each in here for at in each.rdma_rungs for zone in each.zones[at]}
+        if len(zones) > 1:
+            rule = (
+                f"must be in the zone of the decode replicas in {region}: RDMA does not cross zones"
+            )
+            yield InputError(field, rule, Bare(", ".join(sorted(zones))))
+            return

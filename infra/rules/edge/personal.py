@@ -1,0 +1,83 @@
+"""Rules about personalized images: a model, a queue and a folder that fit together."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.input_error import InputError
+from infra.plan.clients import gated
+from infra.plan.folders import is_on_folder
+from infra.plan.queue_places import queue_region
+from infra.stack import Layer, PersonalImages, Platform
+from infra.stack.problems import join, one_of
+from workloads.diffusion.config import RANKS
+
+_AT = "personal_images"
+_MEMBERS = ("group:", "principal:", "principalSet:", "serviceAccount:", "user:")
+
+
+def check_personal(platform: Platform) -> Iterator[InputError]:
+    """Yield the problems of a platform's personalized images."""
+    personal = platform.personal_images
+    if personal is None:
+        return
+    if platform.layer is not Layer.ALL:
+        rule = "must not be set when layer is platform or serving"
+        yield InputError(_AT, rule, personal.model)
+        return
+    for at, member in enumerate(personal.callers):
+        if not member.startswith(_MEMBERS):
+            rule = f"must begin with {', '.join(_MEMBERS)}"
+            yield InputError(join(f"{_AT}.callers", at), rule, member)
+    yield from _check_model(platform, personal)
+    yield from _check_queue(platform, personal)
+    clients = gated(platform)
+    if clients is not None and clients.anonymous is None and personal.key_secret is None:
+        rule = "is required when clients have teams: requests without a key get 401"
+        yield InputError(f"{_AT}.key_secret", rule)
+
+
+def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[InputError]:
+    model = platform.models.get(personal.model)
+    where = f"{_AT}.model"
+    if model is None:
+        yield one_of(where, personal.model, sorted(platform.models))
+        return
+    live = model.live_adapters
+    if live is None or not is_on_folder(model) or model.pictures is None:
+        rule = "must be an image model with pictures, and live_adapters in filestore or lustre"
+        yield InputError(where, rule, personal.model)
+        return
+    if model.weights.startswith("gs://"):
+        rule = "must have weights in the models' bucket of the platform"
+        yield InputError(where, rule, model.weights)
+    if personal.rank not in RANKS:
+        yield one_of(f"{_AT}.rank", str(personal.rank), [str(rank) for rank in RANKS])
+    elif personal.rank > live.max_rank:
+        rule = f"must be at most live_adapters.max_rank ({live.max_rank})"
+        yield InputError(f"{_AT}.rank", rule, personal.rank)
+
+
+def _check_queue(platform: Platform, personal: PersonalImages) -> Iterator[InputError]:
+    queue = platform.queues.get(personal.queue)
+    if queue is None:
+        yield one_of(f"{_AT}.queue", personal.queue, sorted(platform.queues))
+        return
+    team = queue.teams.get(personal.team)
+    if team is None:
+        yield one_of(f"{_AT}.team", personal.team, sorted(queue.teams))
+    elif not team.shared_folder:
+        rule = f"must be a team of queue {personal.queue} with shared_folder"
+        yield InputError(f"{_AT}.team", rule, personal.team)
+    kinds = {
+        accelerator(rung.accelerator).kind
+        for flavor in queue.flavors
+        if flavor.capacity in platform.capacity
+        for rung in platform.capacity[flavor.capacity].rungs
+    }
+    if kinds - {"tpu"}:
+        rule = "must be a queue of TPUs, which the training program is for"
+        yield InputError(f"{_AT}.queue", rule, personal.queue)
+    region, model = queue_region(platform, queue), platform.models.get(personal.model)
+    if model is not None and region not in platform.regions_of(model):
+        rule = f"must be a queue in a region of model {personal.model}"
+        yield InputError(f"{_AT}.queue", rule, personal.queue)

@@ -1,0 +1,66 @@
+"""Rules about archives: locations, ages of storage classes, and who may refer to them."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from gke_inference.catalogue.files.buckets import MINIMUM_DAYS, WORDS, key_location, place_of
+from gke_inference.catalogue.input_error import Bare, InputError
+from infra.plan.archives import STANDARD, steps
+from infra.stack import Archive, Layer, Platform
+from infra.stack.problems import join
+
+_SHORTEST_SOFT_DELETE_DAYS = 7
+
+
+def check_archives(platform: Platform) -> Iterator[InputError]:
+    """Yield the problems of a platform's archives."""
+    for name, archive in platform.storage.archives.items():
+        where = join("storage", "archives", name)
+        if platform.layer is not Layer.ALL:  # a platform has no streams that write to it
+            yield InputError(where, f"must not be set when layer is {platform.layer.value}")
+        yield from _check_place(where, archive)
+        yield from _check_ages(where, archive)
+        if 0 < archive.soft_delete_days < _SHORTEST_SOFT_DELETE_DAYS:
+            path = join(where, "soft_delete_days")
+            yield InputError(path, "must be 0 or 7 to 90", archive.soft_delete_days)
+    for name, stream in platform.streams.items():
+        wanted = stream.results.archive
+        if wanted is not None and wanted not in platform.storage.archives:
+            known = ", ".join(platform.storage.archives) or "none"
+            rule = f"must be one of 'storage.archives' ({known})"
+            yield InputError(join("streams", name, "results", "archive"), rule, wanted)
+
+
+def _check_place(where: str, archive: Archive) -> Iterator[InputError]:
+    place = place_of(archive.location)
+    if place is None:
+        yield InputError(join(where, "location"), f"must be {WORDS}", archive.location)
+        return
+    if archive.turbo and place.kind != "dual-region":
+        rule = f"must be false: {archive.location} is a {place.kind}, not a dual-region"
+        yield InputError(join(where, "turbo"), rule, archive.turbo)
+    if archive.kms_key is not None:
+        location = archive.kms_key.split("/")[3]
+        wanted = key_location(place)
+        if location != wanted:
+            rule = f"must be in {wanted}, for a bucket in {archive.location}"
+            yield InputError(join(where, "kms_key"), rule, archive.kms_key)
+
+
+def _check_ages(where: str, archive: Archive) -> Iterator[InputError]:
+    found = steps(archive)
+    for (_, before), (cold, age) in pairwise(found):
+        if age <= before:
+            path = join(where, f"{cold}_after_days")
+            yield InputError(path, f"must be above {before}, the age of the class before it", age)
+    delete, (last, age) = archive.delete_after_days, found[-1]
+    if delete is None:
+        return
+    path = join(where, "delete_after_days")
+    least = max(age + 1, MINIMUM_DAYS[last] if last != STANDARD else 1)
+    if delete < least:
+        note = "" if last == STANDARD else f": {last} is billed for {MINIMUM_DAYS[last]} days"
+        yield InputError(path, f"must be at least {least}", delete, note)
+    if archive.retention_days is not None and delete < archive.retention_days:
+        rule = f"must be at least retention_days ({archive.retention_days})"
+        yield InputError(path, rule, Bare(str(delete)))

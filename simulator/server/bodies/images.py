@@ -1,0 +1,131 @@
+"""Images in messages: how many tokens they take, and the errors of vLLM for those it cannot read.
+
+An image is never looked at. Its tokens follow from its bytes, so that the same image in the next
+turn of a conversation is found in the prefix cache.
+"""
+
+import base64
+import binascii
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from PIL import Image, UnidentifiedImageError
+
+from gke_inference.sizing.image_prompts import has_known_images, tokens_of_image
+from gke_inference.sizing.shapes import ModelShape
+from simulator.engine.settings import Deployment
+from simulator.server.bodies import messages, text
+from simulator.server.bodies.errors import ApiError
+
+Json = dict[str, Any]
+_MOST = 999
+"""vLLM's default of `--limit-mm-per-prompt`, per kind."""
+_MARK = "\x00image\x00"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a model sees."""
+
+    model: str
+    """Model name in the flags."""
+    shape: ModelShape
+    most: int = _MOST
+    """Largest number of images in a request."""
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> "Sight":
+        """Return what the model of a deployment sees."""
+        given: Any = deployment.flags.limit_mm_per_prompt
+        limits: Json = json.loads(given) if isinstance(given, str) else given or {}
+        limit: Any = limits.get("image", _MOST)
+        if isinstance(limit, dict):  # vLLM also accepts the size of the images it plans for
+            limit = cast(Json, limit).get("count", _MOST)
+        return cls(deployment.model, deployment.shape, int(limit))
+
+
+def chat_prompt(given: Any, sight: Sight) -> str | list[int]:
+    """Return the prompt of a chat: its text, or its tokens if it has images.
+
+    Raises:
+        ApiError: the messages are malformed, or have parts that the model does not accept.
+    """
+    kind = messages.media_of(given)
+    if kind is None:
+        return messages.chat_text(given)
+    is_seen = sight.shape.vision and has_known_images(sight.shape)
+    urls = list(_urls(given)) if is_seen else []
+    marked = _marked(given)
+    other = messages.media_of(marked)
+    if not is_seen or other is not None:
+        messages.refuse_media(given if not is_seen else marked, sight.model, sight.shape.vision)
+    if len(urls) > sight.most:
+        raise ApiError(
+            400,
+            f"At most {sight.most} image(s) may be provided in one prompt. Set "
+            "`--limit-mm-per-prompt` to increase this limit.",
+        )
+    parts = messages.chat_text(marked).split(_MARK)
+    tokens = text.tokenize(parts[0])
+    for url, part in zip(urls, parts[1:], strict=True):
+        tokens += _tokens(url, sight.shape)
+        tokens += text.tokenize(part)
+    return tokens
+
+
+def _urls(given: Any) -> Iterator[str]:
+    for message in cast(list[Json], given):
+        content = message.get("content")
+        for part in cast(list[Any], content) if isinstance(content, list) else []:
+            if _is_image(part):
+                image: Any = part["image_url"]
+                yield str(cast(Json, image).get("url") if isinstance(image, dict) else image)
+
+
+def _marked(given: Any) -> list[Json]:
+    """Return messages with a mark in the place of each image."""
+    out: list[Json] = []
+    for message in cast(list[Json], given):
+        content = message.get("content")
+        if isinstance(content, list):
+            parts = cast(list[Any], content)
+            content = [{"text": _MARK} if _is_image(part) else part for part in parts]
+        out.append({**message, "content": content})
+    return out
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and "image_url" in part
+
+
+def _tokens(url: str, shape: ModelShape) -> list[int]:
+    content = _content(url)
+    try:
+        with Image.open(io.BytesIO(content)) as image:
+            width, height = image.size
+        count = tokens_of_image(shape, width, height)
+    except (UnidentifiedImageError, Image.DecompressionBombError, ValueError) as error:
+        raise ApiError(400, str(error)) from error
+    seed = zlib.crc32(content)
+    return [zlib.crc32(at.to_bytes(4, "big"), seed) % text.VOCABULARY for at in range(count)]
+
+
+def _content(url: str) -> bytes:
+    """Return the bytes of a data URL. The errors are vLLM's (`multimodal/media/connector.py`)."""
+    scheme, _, rest = url.partition(":")
+    if scheme != "data":
+        said = "a simulated engine reads no address: an image must be a base64 data URL"
+        raise ApiError(400, f"{said}, got {url[:60]!r}.", param="messages")
+    head, comma, data = rest.partition(",")
+    if not comma:
+        raise ApiError(400, f"Invalid data URL {url[:32]!r}: missing ',' separator.")
+    if not head.endswith(";base64"):
+        raise ApiError(501, "Only base64 data URLs are supported for now.")
+    try:
+        return base64.b64decode(data, validate=True)
+    except binascii.Error as error:
+        raise ApiError(400, str(error)) from error

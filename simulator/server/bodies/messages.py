@@ -1,0 +1,90 @@
+"""Messages of a chat: their text, and parts that are not text."""
+
+from typing import Any, cast
+
+from simulator.server.bodies.errors import ApiError
+
+Json = dict[str, Any]
+_MEDIA = (
+    "audio_embeds",
+    "audio_url",
+    "image_embeds",
+    "image_pil",
+    "image_url",
+    "input_audio",
+    "prompt_embeds",
+    "video_url",
+)
+"""Message parts that are not text for vLLM (`entrypoints/chat_utils.py`)."""
+
+
+def chat_text(messages: Any) -> str:
+    """Return the prompt that a chat template would create from messages.
+
+    Raises:
+        ApiError: a message has no role, or its content is neither text nor parts.
+    """
+    if messages == []:
+        raise ApiError(
+            400,
+            "Cannot apply chat template to an empty conversation. Provide at least one message.",
+        )
+    if not isinstance(messages, list):
+        raise ApiError(400, "messages must be a list with at least one item.", param="messages")
+    out: list[str] = []
+    items = cast(list[Any], messages)
+    for message in items:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):  # pyright: ignore[reportUnknownMemberType]
+            raise ApiError(400, "each of messages must have a role.", param="messages")
+        content: Any = message.get("content") or ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if isinstance(content, list):
+            content = "".join(map(_part, cast(list[Any], content)))
+        elif not isinstance(content, str):
+            raise ApiError(400, "content must be a text or a list of parts.", param="messages")
+        out.append(f"<{message['role']}>\n{content}\n")
+    return "".join(out) + "<assistant>\n"
+
+
+def media_of(messages: Any) -> str | None:
+    """Return the kind of the first part that is not text, such as `image_url`, or None."""
+    items: list[Any] = messages if isinstance(messages, list) else []  # pyright: ignore[reportUnknownVariableType]
+    for message in items:
+        content: Any = message.get("content") if isinstance(message, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        parts: list[Any] = content if isinstance(content, list) else []  # pyright: ignore[reportUnknownVariableType]
+        for part in parts:
+            if isinstance(part, dict):
+                given = cast(Json, part)
+                for kind in _MEDIA:
+                    if given.get("type") == kind or kind in given:
+                        return kind
+    return None
+
+
+def refuse_media(messages: Any, model: str, has_vision: bool | None) -> None:
+    """Reject messages with parts that are not text, whose token count is not simulated.
+
+    Args:
+        messages: messages of a chat.
+        model: model name in the flags.
+        has_vision: whether it accepts images; None if unknown.
+
+    Raises:
+        ApiError: 400, with vLLM's message (`multimodal/registry.py`) if the model accepts only
+            text.
+    """
+    kind = media_of(messages)
+    if kind is None:
+        return
+    if has_vision is False:
+        raise ApiError(400, f"{model} is not a multimodal model")
+    said = f"{kind} in messages is not available on a simulated engine."
+    raise ApiError(400, said, param="messages")
+
+
+def _part(part: Any) -> str:
+    """Return the text of a part of a message's content."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict) or not isinstance(part.get("text", ""), str):  # pyright: ignore[reportUnknownMemberType]
+        raise ApiError(400, "each part of content must be a text or a mapping.", param="messages")
+    return part.get("text", "")  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]

@@ -1,0 +1,55 @@
+"""Stacks with expert parallelism: both roles are groups of hosts that scale apart."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.arguments import models as assemble_models
+from infra.plan import resolve
+from infra.plan.served import ServedModel
+from infra.reading.load import parse, platform_of
+from tests.contract.infra.cloud import Deployed
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "wide-ep" / "Pulumi.wide-ep.yaml"
+
+
+@pytest.fixture(scope="module")
+def platform():
+    return parse(json.dumps(platform_of(EXAMPLE)))
+
+
+def role_of(platform, role: str) -> ServedModel:
+    (served,) = resolve(platform).models["deepseek-r1"]
+    return next(each for each in served.roles if each.role == role)
+
+
+def test_each_role_of_a_stack_is_a_group_of_hosts_with_its_own_autoscaler(
+    deployed: Deployed, platform
+):
+    records = deployed(platform)
+    kind = "kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet"
+    groups = {each.inputs["metadata"]["name"]: each.inputs for each in records.all(kind)}
+    sizes = {name: one["spec"]["leaderWorkerTemplate"]["size"] for name, one in groups.items()}
+    assert sizes == {"deepseek-r1-decode": 2, "deepseek-r1-prefill": 2}
+    scalers = records.all("kubernetes:autoscaling/v2:HorizontalPodAutoscaler")
+    found = {
+        each.inputs["spec"]["scaleTargetRef"]["name"]: (
+            each.inputs["spec"]["scaleTargetRef"]["kind"],
+            [metric["pods"]["metric"]["name"] for metric in each.inputs["spec"]["metrics"]],
+        )
+        for each in scalers
+    }
+    assert {name: kind for name, (kind, _) in found.items()} == dict.fromkeys(
+        sizes, "LeaderWorkerSet"
+    )
+    assert "kv_cache_usage_perc" in found["deepseek-r1-decode"][1][0]
+    assert "num_requests_waiting" in found["deepseek-r1-prefill"][1][0]
+
+
+def test_the_settings_of_a_stack_reach_the_servers_of_both_roles(platform):
+    for role in ("decode", "prefill"):
+        args: Any = assemble_models.server_args(platform, role_of(platform, role))
+        assert args["experts"]["redundant"] == 32
+        assert args["role"] == role

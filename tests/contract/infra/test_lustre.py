@@ -1,0 +1,97 @@
+"""Live adapters on Managed Lustre: what a stack makes of them."""
+
+import json
+from typing import Any
+
+from infra.arguments.folders import lustre_folder_args
+from infra.bootstrap.ci import deploy_roles
+from infra.plan import resolve
+from infra.plan.gke_version import needed
+from infra.program import deploy
+from infra.project import services_of
+from infra.reading.load import parse, read
+from infra.stack import Platform
+from scripts.bootstrap.command import settings_of
+from tests.contract.infra.broken_stacks import edited
+from tests.contract.infra.cloud import CloudRecorder
+
+MODEL = "llama-3.1-8b"
+INSTANCE = "gcp:lustre/instance:Instance"
+
+
+def stack(**changes: Any) -> Platform:
+    """Return the local stack with a folder on Managed Lustre."""
+    lustre = {"capacity_gib": 9000, "services_range": "10.64.0.0/20", **changes}
+    edits = [
+        {"at": ["models", MODEL, "adapters"], "value": []},
+        {"at": ["models", MODEL, "live_adapters"], "value": {"place": "lustre", "max_rank": 32}},
+        {"at": ["storage"], "value": {"lustre": lustre}},
+    ]
+    return parse(json.dumps(edited("local", edits)))
+
+
+def deployed(cloud: CloudRecorder, platform: Platform) -> CloudRecorder:
+    cloud.outputs[INSTANCE] = {"mountPoint": "10.64.0.2@tcp:/shared"}
+    cloud.run(lambda: deploy(platform))
+    return cloud
+
+
+def test_engines_read_adapters_from_the_folder_of_their_model(cloud: CloudRecorder) -> None:
+    seen = deployed(cloud, stack())
+    pods = [
+        each.inputs["spec"]["template"]["spec"]
+        for each in seen.all("kubernetes:apps/v1:Deployment")
+    ]
+    claims = [
+        volume["persistentVolumeClaim"]
+        for pod in pods
+        for volume in pod.get("volumes", [])
+        if volume["name"] == "live-adapters"
+    ]
+    assert claims == [{"claimName": "shared-folder", "readOnly": True}] * 2  # on TPU and on GPU
+
+
+def test_the_instance_is_reached_through_a_peering_of_the_network(cloud: CloudRecorder) -> None:
+    seen = deployed(cloud, stack())
+    instance = seen.one(INSTANCE).inputs
+    assert instance["instanceId"] == "acme-local-lustre-us-central1"
+    assert instance["location"] == read("local").regions["us-central1"].zones[0]
+    assert instance["perUnitStorageThroughput"] == "1000"
+    assert seen.one("gcp:servicenetworking/connection:Connection")
+    cluster = seen.one("gcp:container/cluster:Cluster").inputs
+    assert cluster["addonsConfig"]["lustreCsiDriverConfig"] == {"enabled": True}
+    assert "gcpFilestoreCsiDriverConfig" not in cluster["addonsConfig"]
+
+
+def test_a_key_of_the_region_encrypts_the_instance() -> None:
+    key = "projects/acme/locations/us-central1/keyRings/r/cryptoKeys/k"
+    given = json.loads(stack().model_dump_json(exclude_unset=True))
+    given["regions"]["us-central1"]["data_key"] = key
+    platform = parse(json.dumps(given))
+    args = lustre_folder_args(platform, resolve(platform).regions["us-central1"], "network")
+    assert args is not None
+    assert args.get("kms_key") == key
+
+
+def test_only_such_a_stack_needs_the_apis_the_roles_and_the_version() -> None:
+    apis = {"lustre.googleapis.com", "servicenetworking.googleapis.com"}
+    roles = {"roles/lustre.admin", "roles/servicenetworking.networksAdmin"}
+    for platform, has in ((stack(), True), (read("local"), False)):
+        assert (apis <= set(services_of(platform))) is has
+        settings = settings_of(platform, "local", None, None)
+        assert (roles <= set(deploy_roles(settings))) is has
+    least, _ = needed(resolve(stack()).regions["us-central1"])
+    assert least >= "1.33.2"
+
+
+def test_a_folder_stays_in_its_zone_when_the_order_of_zones_changes() -> None:
+    platform = stack()
+    region = platform.regions["us-central1"]
+    kept = region.model_copy(
+        update={"folder_zone": region.zones[0], "zones": tuple(reversed(region.zones))}
+    )
+    moved = platform.model_copy(update={"regions": {"us-central1": kept}})
+    args = lustre_folder_args(moved, resolve(moved).regions["us-central1"], "network")
+    assert args is not None
+    assert args["location"] == "us-central1-a"
+    assert args == lustre_folder_args(platform, resolve(platform).regions["us-central1"], "network")

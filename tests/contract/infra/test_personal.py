@@ -1,0 +1,79 @@
+"""Personalized images in a stack: what a region builds for them, and what without them."""
+
+import json
+from typing import Any
+
+from infra.bootstrap.ci import deploy_roles
+from infra.cost.stack_cost import stack_cost
+from infra.plan import resolve
+from infra.plan.image_names import needed
+from infra.project import services_of
+from infra.reading.load import parse, platform_of
+from scripts.bootstrap.command import settings_of
+from tests.contract.infra.broken_stacks import EXAMPLES
+
+BUCKET = "acme-images-personal-us-east5"
+
+
+def example(**changes: Any) -> Any:
+    name = "personalized-images"
+    content = platform_of(EXAMPLES / name / f"Pulumi.{name}.yaml")
+    return parse(json.dumps({**content, **changes}))
+
+
+def test_each_part_gets_the_access_that_it_needs(deployed: Any) -> None:
+    made = deployed(example())
+    grants = {
+        (each.inputs["bucket"], str(each.inputs.get("member")).rpartition("/")[2]): each.inputs[
+            "role"
+        ]
+        for each in made.all("gcp:storage/bucketIAMMember:BucketIAMMember")
+    }
+    assert grants[BUCKET, "personal-worker"] == "roles/storage.objectUser"
+    assert grants[BUCKET, "personal-trainer"] == "roles/storage.objectViewer"
+    weights = "acme-images-models-us-east5"
+    assert grants[weights, "personal-trainer"] == "roles/storage.objectViewer"
+    assert (weights, "personal-worker") not in grants
+
+
+def test_the_worker_is_in_the_namespace_whose_folder_it_shares(deployed: Any) -> None:
+    made = deployed(example())
+    (found,) = [
+        each.inputs
+        for each in made.all("kubernetes:core/v1:ConfigMap")
+        if each.inputs["metadata"]["name"] == "personal-worker"
+    ]
+    assert found["metadata"]["namespace"] == "jobs-images"
+    settings = json.loads(found["data"]["settings.json"])
+    assert settings["adapters"] == "flux-dev/live-adapters"
+    assert settings["bucket"] == BUCKET
+    assert settings["subscription"] != settings["erasures_subscription"]
+    assert settings["endpoint"].endswith(":8080")
+    assert settings["training"]["folder"] == "/mnt/models/flux-dev"
+
+
+def test_apis_and_images_of_it_are_needed_only_with_it() -> None:
+    with_it, without = example(), example(personal_images=None)
+    more = set(services_of(with_it)) - set(services_of(without))
+    assert more == {
+        "iamcredentials.googleapis.com",
+        "pubsub.googleapis.com",
+        "run.googleapis.com",
+    }
+    assert set(needed(resolve(with_it))) - set(needed(resolve(without))) == {"personal"}
+
+
+def test_the_deploying_identity_can_create_it_and_grant_access_to_it() -> None:
+    def roles(platform: Any) -> set[str]:
+        return set(deploy_roles(settings_of(platform, "images", None, None)))
+
+    assert roles(example()) - roles(example(personal_images=None)) == {
+        "roles/pubsub.admin",
+        "roles/run.admin",
+    }
+
+
+def test_service_and_bucket_are_in_the_cost() -> None:
+    parts = [part.what for part in stack_cost(resolve(example())).parts]
+    assert "Cloud Storage of personalized images, by what is kept and by operation" in parts
+    assert "Cloud Run for personalized images, by request" in parts

@@ -1,0 +1,1 @@
+"""Dynamic resource allocation (DRA): devices that drivers publish and pods claim."""

@@ -1,1 +1,0 @@
-"""What runs elsewhere: providers of models that backends call, each in its documented dialect."""

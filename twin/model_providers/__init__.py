@@ -1,0 +1,1 @@
+"""External model providers that backends call, each with its documented API dialect."""

@@ -1,0 +1,204 @@
+"""One HTTP server for all providers; the host that a relay calls selects the dialect.
+
+`python -m twin.model_providers.server ROOT PORT` serves a twin, whose cloud has the IAM grants. The
+server is also GKE's metadata server and the API for ID tokens, which relays call for credentials.
+"""
+
+import http.server
+import json
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from twin.host import processes
+from twin.host.locks import exclusive
+from twin.host.paths import TwinPaths
+from twin.host.ports import free_port
+from twin.model_providers.dialects import ACCESS_TOKEN, Grants, error_of, id_token, refusal_of
+from twin.model_providers.grants import grants_of
+from twin.world.store import Store
+
+NAME: Final = "model-providers"
+_LOOPBACK: Final = "127.0.0.1"
+_MOST_BYTES: Final = 64 << 20
+_BYTES_PER_TOKEN: Final = 7  # not a relay's guess, so that a guess cannot pass for a count
+_TOKEN_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/token"  # noqa: S105
+
+
+class Providers:
+    """Shared state of all requests; tests read the requests and inject failures."""
+
+    def __init__(self, grants: Grants) -> None:
+        self.grants = grants
+        self.requests: list[tuple[str, str, dict[str, str], dict[str, Any]]] = []
+        """Host, path, headers and body of each request for tokens."""
+        self.faults: dict[str, list[int]] = {}
+        """Statuses of the next responses, by host."""
+        self.event_seconds = 0.0
+        """Time between the events of a stream."""
+        self.pause = threading.Event()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    providers: Providers
+
+    def do_GET(self) -> None:
+        """Answer as the metadata server."""
+        if self.path.partition("?")[0] == _TOKEN_PATH and self.headers.get("Metadata-Flavor"):
+            found = {"access_token": ACCESS_TOKEN, "expires_in": 3599, "token_type": "Bearer"}
+            self._send(200, json.dumps(found).encode(), flavor=True)
+            return
+        self._send(404, b"")
+
+    def do_POST(self) -> None:
+        """Answer as a provider, or as the API of tokens."""
+        body = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), _MOST_BYTES))
+        host = (self.headers.get("Host") or "").partition(":")[0]
+        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        try:
+            asked: dict[str, Any] = json.loads(body)
+        except ValueError:
+            asked = {}
+        if self.path.endswith(":generateIdToken"):
+            self._make_token(token, asked)
+            return
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.providers.requests.append((host, self.path, headers, asked))
+        model = str(asked.get("model"))
+        refusal = refusal_of(host, self.path, token, model, self.providers.grants)
+        if faults := self.providers.faults.get(host):
+            refusal = error_of(host, faults.pop(0), "as the test wants it")
+        if refusal is not None:
+            self._send(refusal.status, refusal.content, refusal.content_type)
+            return
+        used = _usage(body, asked)
+        if asked.get("stream"):
+            self._stream(host, asked, used)
+            return
+        self._send(200, json.dumps(_whole(host, asked, used)).encode())
+
+    def _make_token(self, token: str, asked: dict[str, Any]) -> None:
+        account = self.path.rpartition("/")[2].removesuffix(":generateIdToken")
+        if token != ACCESS_TOKEN or not self.providers.grants.may_make_tokens(account):
+            denied = "Permission 'iam.serviceAccounts.getOpenIdToken' denied on resource"
+            error = {"code": 403, "message": denied, "status": "PERMISSION_DENIED"}
+            self._send(403, json.dumps({"error": error}).encode())
+            return
+        made = {"token": id_token(str(asked.get("audience")), account)}
+        self._send(200, json.dumps(made).encode())
+
+    def _stream(self, host: str, asked: dict[str, Any], used: dict[str, int]) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Set-Cookie", "provider=1")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for event in _events(host, asked, used):
+            data = f"data: {event}\n\n".encode()
+            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            self.wfile.flush()
+            if self.providers.event_seconds:
+                self.providers.pause.wait(self.providers.event_seconds)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def _send(
+        self, status: int, content: bytes, kind: str = "application/json", *, flavor: bool = False
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        if flavor:
+            self.send_header("Metadata-Flavor", "Google")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
+        """Log nothing, because requests contain credentials."""
+        del format, args
+
+
+def _usage(body: bytes, asked: dict[str, Any]) -> dict[str, int]:
+    limit = asked.get("max_completion_tokens") or asked.get("max_tokens") or 8
+    prompt, completion = len(body) // _BYTES_PER_TOKEN, min(int(limit), 8)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+    }
+
+
+def _text(host: str, count: int) -> list[str]:
+    return [f"{host} ", *["word "] * (count - 1)]
+
+
+def _whole(host: str, asked: dict[str, Any], used: dict[str, int]) -> dict[str, Any]:
+    text = "".join(_text(host, used["completion_tokens"]))
+    choice: dict[str, Any] = {"index": 0, "finish_reason": "length"}
+    choice["message"] = {"role": "assistant", "content": text}
+    return {
+        "id": "chatcmpl-model-provider",
+        "object": "chat.completion",
+        "created": 1,
+        "model": asked.get("model"),
+        "choices": [choice],
+        "usage": used,
+    }
+
+
+def _events(host: str, asked: dict[str, Any], used: dict[str, int]) -> Iterator[str]:
+    head = {
+        "id": "chatcmpl-model-provider",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": asked.get("model"),
+    }
+    for word in _text(host, used["completion_tokens"]):
+        choice = {"index": 0, "delta": {"content": word}, "finish_reason": None}
+        yield json.dumps({**head, "choices": [choice]})
+    if (asked.get("stream_options") or {}).get("include_usage"):
+        yield json.dumps({**head, "choices": [], "usage": used})
+    yield "[DONE]"
+
+
+def serve(providers: Providers, port: int) -> http.server.ThreadingHTTPServer:
+    """Return a listening server."""
+    handler = type("Handler", (_Handler,), {"providers": providers})
+    return http.server.ThreadingHTTPServer((_LOOPBACK, port), handler)
+
+
+def address(paths: TwinPaths) -> str:
+    """Return `HOST:PORT` of a twin's server, after starting it if needed.
+
+    Raises:
+        processes.ProcessError: The server did not start.
+    """
+    saved = paths.root / "model-providers.json"
+    with exclusive(paths.root / "model-providers.lock"):
+        if saved.exists() and processes.pid_of(paths, NAME) is not None:
+            return f"{_LOOPBACK}:{json.loads(saved.read_text())['port']}"
+        port = json.loads(saved.read_text())["port"] if saved.exists() else free_port()
+        saved.write_text(json.dumps({"port": port}))
+        argv = [sys.executable, "-m", __name__, str(paths.root), str(port)]
+        processes.ensure(paths, NAME, argv, ready=lambda: _answers(port))
+    return f"{_LOOPBACK}:{port}"
+
+
+def repair(paths: TwinPaths) -> None:
+    """Restart the server on its port if it ran before and ended."""
+    if (paths.root / "model-providers.json").exists():
+        address(paths)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((_LOOPBACK, port)) == 0
+
+
+if __name__ == "__main__":
+    root = TwinPaths(Path(sys.argv[1]))
+    serve(Providers(grants_of(Store(root.cloud_db))), int(sys.argv[2])).serve_forever()

@@ -1,0 +1,56 @@
+"""Principals of roles: a role is granted only to those that exist."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from twin.providers.gcp.resources.service_agents import check_agent
+from twin.providers.gcp.schema import Resource
+from twin.wire.property_values import CloudError, Json
+from twin.world.capacity import World
+from twin.world.store import Store
+
+_POOL: Final = re.compile(r"(?P<pool>[\w:.-]+\.svc\.id\.goog)(?=[/\[])")
+_ACCOUNT: Final = re.compile(
+    r"serviceAccount:(?P<email>(?!service-\d+@)[^@\[]+@[^.\[]+\.iam\.gserviceaccount\.com)"
+)
+_ACCOUNTS: Final = "gcp:serviceaccount/account:Account"
+
+
+def check_member(
+    known: Resource, inputs: Json, project: str, store: Store, world: Callable[[], World]
+) -> None:
+    """Reject a role for a principal that does not exist.
+
+    Rules: cloud.iam.workload-pool, cloud.service-agents, cloud.iam.accounts.
+
+    Raises:
+        CloudError: Error in Google's wording.
+    """
+    if not known.kind.lower().endswith("iammember"):
+        return
+    member = str(inputs.get("member", ""))
+    _check_pool(member, project, store)
+    check_agent(member, store)
+    account = _ACCOUNT.fullmatch(member)
+    if account is None:
+        return
+    email = account["email"]
+    made = any(each.outputs.get("email") == email for each in store.find(_ACCOUNTS))
+    if not made and email not in world().service_accounts:
+        raise CloudError(400, f"Service account {email} does not exist.", "badRequest")
+
+
+def _check_pool(member: str, project: str, store: Store) -> None:
+    pool = _POOL.search(member)
+    if pool is None:
+        return
+    name = pool["pool"].rpartition("/")[2].removeprefix("serviceAccount:")
+    if name == f"{project}.svc.id.goog" and not store.fact(f"workload-pool {name}"):
+        raise CloudError(
+            400,
+            f"Identity Pool does not exist ({name}). Please check that you specified a valid "
+            "resource name as returned in the `name` attribute in the configuration API; the "
+            "pool comes with the project's first cluster that has Workload Identity",
+            "badRequest",
+        )

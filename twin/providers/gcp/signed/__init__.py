@@ -1,0 +1,1 @@
+"""Signed URLs: `signBlob` of service accounts, and the verification of their signatures."""

@@ -1,0 +1,146 @@
+"""The settings of both roles, read from one JSON object."""
+
+import json
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Final, TypeVar, cast
+
+_KINDS: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
+    float: ((int, float), "a number"),
+    int: ((int,), "a whole number"),
+    str: ((str,), "a string"),
+    dict[str, Any]: ((dict,), "an object"),
+    tuple[str, ...]: ((list, tuple), "a list of strings"),
+}
+_T = TypeVar("_T")
+
+
+class SettingsError(ValueError):
+    """The settings cannot be used; the message has field, rule and value."""
+
+
+@dataclass(frozen=True)
+class FrontSettings:
+    """Settings of the service that users' uploads and requests go through."""
+
+    bucket: str
+    """Bucket of all data of users."""
+    callback_hosts: tuple[str, ...]
+    """Hosts that callbacks may go to."""
+    signer: str
+    """Email of the service account that signs URLs: that of the service itself."""
+    topic: str
+    """Topic of the sets that are ready, `projects/P/topics/T`."""
+    erasures_topic: str
+    """Topic of deletions, which must not wait behind sets."""
+    least_pictures: int = 3
+    most_pictures: int = 20
+    """Pictures in a set."""
+    most_bytes: int = 10_000_000
+    """Maximum size of a picture."""
+    most_images: int = 8
+    """Maximum number of images to generate for a set."""
+    most_sets: int = 4
+    """Maximum number of unfinished sets of a user."""
+    upload_seconds: int = 900
+    """Lifetime of the URLs of uploads and results."""
+
+    def __post_init__(self) -> None:
+        """Reject numbers that cannot be.
+
+        Raises:
+            SettingsError: With field, rule and value.
+        """
+        _within("least_pictures", self.least_pictures, 1, self.most_pictures)
+        _within("upload_seconds", self.upload_seconds, 1, 604_800)
+        _within("most_sets", self.most_sets, 1, 1000)
+        _within("most_bytes", self.most_bytes, 1, 100_000_000)
+        if not self.callback_hosts:
+            raise SettingsError("callback_hosts: must have a host, got none")
+
+
+@dataclass(frozen=True)
+class WorkSettings:
+    """Settings of the worker that takes a set from its pictures to the callback."""
+
+    adapters: str
+    """Folder of live adapters below the shared folder."""
+    bucket: str
+    """Bucket of all data of users."""
+    erasures_subscription: str
+    """Subscription of deletions, which must not wait behind sets."""
+    config_map: dict[str, Any]
+    """ConfigMap of a training job, without name and data."""
+    endpoint: str
+    """URL of the gateway, without a path."""
+    job: dict[str, Any]
+    """Training job, without name. It mounts the bucket at `/mnt/images`."""
+    model: str
+    """Model whose adapters are trained."""
+    subscription: str
+    """Subscription of the sets that are ready, `projects/P/subscriptions/S`."""
+    training: dict[str, Any]
+    """Settings of a training run that all sets share (workloads/diffusion/training.py)."""
+    account: str = "/var/run/secrets/kubernetes.io/serviceaccount"
+    """Folder of the Kubernetes token."""
+    callback_tries: int = 8
+    draw_seconds: float = 1800.0
+    """Maximum time from the end of the training to the last image."""
+    key_file: str = ""
+    """File of the key of the clients' team; empty where requests need none."""
+    lease_seconds: float = 60.0
+    """Time after which another worker takes a set over whose worker is gone."""
+    port: int = 9090
+    """Port of health."""
+    secret_file: str = "/etc/personal/callback-secret"  # noqa: S105 - a path
+    """File of the secret that signs callbacks."""
+    sets: int = 16
+    """Sets that a worker has in progress at a time."""
+    shared: str = "/mnt/shared"
+    """Mount of the shared folder."""
+    train_seconds: float = 14_400.0
+    """Maximum time from the creation of a job to its end, including its time in the queue."""
+
+    def __post_init__(self) -> None:
+        """Reject numbers that cannot be.
+
+        Raises:
+            SettingsError: With field, rule and value.
+        """
+        _within("lease_seconds", self.lease_seconds, 0.1, 600)
+        _within("callback_tries", self.callback_tries, 1, 50)
+        _within("sets", self.sets, 1, 1000)
+        if not self.endpoint.startswith(("http://", "https://")):
+            raise SettingsError(f"endpoint: must be a URL, got {self.endpoint!r}")
+
+
+def read(kind: type[_T], text: str) -> _T:
+    """Return the settings in a JSON text.
+
+    Raises:
+        SettingsError: A field is missing, unknown or of another kind.
+    """
+    try:
+        found: Any = json.loads(text)
+    except ValueError as error:
+        raise SettingsError(f"settings: must be JSON, got {error}") from None
+    if not isinstance(found, dict):
+        raise SettingsError(f"settings: must be a JSON object, got {type(found).__name__}")
+    given = cast("dict[str, Any]", found)
+    known = {each.name: each for each in fields(cast("Any", kind))}
+    for name, value in given.items():
+        if name not in known:
+            raise SettingsError(f"{name}: must be one of {', '.join(sorted(known))}")
+        kinds, words = _KINDS[known[name].type]
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise SettingsError(f"{name}: must be {words}, got {value!r}")
+        if isinstance(value, list):
+            given[name] = tuple(cast("list[str]", value))
+    for name, each in known.items():
+        if each.default is MISSING and not given.get(name):
+            raise SettingsError(f"{name}: must be set, got nothing")
+    return kind(**given)
+
+
+def _within(field: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise SettingsError(f"{field}: must be {least} to {most}, got {value}")
