@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gke_inference.catalogue.rungs import checked_input
+from gke_inference.base.inputs import rung_of
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 from infra.arguments import models as assemble_models
 from infra.plan import resolve
@@ -19,5 +19,5 @@ def plans_of_stacks() -> Iterator[tuple[str, ModelPlan]]:
             for served in region.served:
                 if served.version is None:
                     args: Any = assemble_models.server_args(platform, served)
-                    rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+                    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
                     yield f"{stack} {region.name} {served.name}", model_plan(args, rungs)

@@ -1,8 +1,8 @@
 """Pulumi components for AI inference on Google Kubernetes Engine.
 
 This package exports the components and the types of their arguments. They are loaded on first use,
-since the cloud SDKs behind them take seconds to import and the data does not need them. Rules and
-data are in submodules: `accelerators` (what exists), `prices`, `rungs`, `names`, `fuse`.
+since the cloud SDKs behind them take seconds to import. Facts and rules do not need the SDKs:
+`catalogue` (accelerators, prices, quotas, versions), `sizing` and `intent`.
 """
 
 from importlib import import_module

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pulumi
 
+from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.labels import labels_of
 from gke_inference.catalogue.names import check_name
-from gke_inference.catalogue.rungs import whole_number
+from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung, whole_number
 
 
 def camel(name: str) -> str:
@@ -57,6 +58,18 @@ def one_of(
         path = f"{where}.{camel(field)}" if where else camel(field)
         raise pulumi.InputPropertyError(path, f"must be one of {known}, got {given!r}")
     return str(chosen)
+
+
+def rung_of(rung: RungArgs, where: str, *, region: str | None = None) -> Rung:
+    """Return `check_rung` for a component.
+
+    Raises:
+        pulumi.InputPropertyError: A rule is broken.
+    """
+    try:
+        return check_rung(rung, region=region)
+    except InputError as error:
+        raise pulumi.InputPropertyError(f"{where}.{camel(error.path)}", error.message) from error
 
 
 def name_of(args: object, field: str, kind: str) -> str:

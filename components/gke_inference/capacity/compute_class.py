@@ -4,9 +4,9 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import one_of, under, whole
+from gke_inference.base.inputs import one_of, rung_of, under, whole
 from gke_inference.base.manifests import Manifest, register
-from gke_inference.catalogue.rungs import Rung, RungArgs, checked_input
+from gke_inference.catalogue.rungs import Rung, RungArgs
 
 from .compute_class_rules import (
     MAX_RUNGS,
@@ -96,7 +96,7 @@ def _checked(args: ComputeClassArgs) -> list[Rung]:
         raise pulumi.InputPropertyError(
             "rungs", f"must be 1 to {MAX_RUNGS} rungs, got {len(args['rungs'])}"
         )
-    rungs = [checked_input(rung, f"rungs[{at}]") for at, rung in enumerate(args["rungs"])]
+    rungs = [rung_of(rung, f"rungs[{at}]") for at, rung in enumerate(args["rungs"])]
     for at, rung in enumerate(rungs):
         if rung in rungs[:at]:
             raise pulumi.InputPropertyError(

@@ -9,14 +9,14 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, one_of, user_labels, whole
+from gke_inference.base.inputs import name_of, one_of, rung_of, user_labels, whole
 from gke_inference.catalogue.accelerators import (
     TPU_GENERATIONS,
     accelerator,
     machine,
     region_of,
 )
-from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING, Rung, RungArgs, checked_input
+from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING, Rung, RungArgs
 
 _DRIVERS = {"latest": "LATEST", "default": "DEFAULT", "disabled": "INSTALLATION_DISABLED"}
 RESERVED = ("reservation", "calendar")
@@ -122,7 +122,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
     location = args["location"]
     is_zonal = location.count("-") == 2
     region = region_of(location) if is_zonal else location
-    rung = checked_input(args["rung"], "rung", region=region)
+    rung = rung_of(args["rung"], "rung", region=region)
     least, most = _node_range(args, rung)
     surge, unavailable = _upgrades(args)
     zones = _zones(rung, location, is_zonal)

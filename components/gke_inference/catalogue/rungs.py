@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn, NotRequired, TypedDict, cast
 
-import pulumi
-
 from .accelerators import (
     PROVISIONING,
     Accelerator,
@@ -194,20 +192,6 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         boot_disk_type=_checked_boot_disk(values, node.name, where),
         network=node_network(values.get("network"), chip.name, node, hosts, where),
     )
-
-
-def checked_input(rung: RungArgs, where: str, *, region: str | None = None) -> Rung:
-    """Return `check_rung` for a component, with error paths in camelCase.
-
-    Raises:
-        pulumi.InputPropertyError: A rule is broken.
-    """
-    try:
-        return check_rung(rung, region=region)
-    except InputError as error:
-        head, *rest = error.path.split("_")
-        name = head + "".join(part.capitalize() for part in rest)
-        raise pulumi.InputPropertyError(f"{where}.{name}", error.message) from error
 
 
 def whole_number(value: object) -> int | None:

@@ -4,10 +4,9 @@ from typing import Any, cast, get_origin, get_type_hints
 
 import pulumi
 
-from gke_inference.base.inputs import camel
+from gke_inference.base.inputs import camel, rung_of
 from gke_inference.base.manifests import register
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import checked_input
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.launcher.spec import PORT
 from gke_inference.serving.model_objects import (
@@ -103,7 +102,7 @@ class ModelServer(pulumi.ComponentResource):
 
 
 def _checked(args: ModelServerArgs) -> ModelPlan:
-    rungs = [checked_input(rung, f"rungs[{at}]") for at, rung in enumerate(args["rungs"])]
+    rungs = [rung_of(rung, f"rungs[{at}]") for at, rung in enumerate(args["rungs"])]
     if not rungs:
         raise pulumi.InputPropertyError("rungs", "must have at least one rung, got none")
     try:

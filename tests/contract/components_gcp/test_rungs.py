@@ -3,10 +3,10 @@ from typing import Any
 import pulumi
 import pytest
 
+from gke_inference.base.inputs import rung_of
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.rungs import check_rung as typed_check_rung
-from gke_inference.catalogue.rungs import checked_input as typed_checked_input
 
 V6E = {"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"}
 L4 = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}
@@ -18,8 +18,8 @@ def check_rung(rung: Any, *rest: Any, **more: Any) -> Rung:
     return typed_check_rung(rung, *rest, **more)
 
 
-def checked_input(rung: Any, where: str) -> Rung:
-    return typed_checked_input(rung, where)
+def check_rung_of(rung: Any, where: str) -> Rung:
+    return rung_of(rung, where)
 
 
 def test_a_tpu_rung_knows_its_machine_memory_and_devices():
@@ -245,7 +245,7 @@ def test_pools_made_by_hand_are_kept_by_name():
 
 def test_a_component_names_the_field_as_other_languages_spell_it():
     with pytest.raises(pulumi.InputPropertyError) as refused:
-        checked_input({**V6E, "max_run_hours": 3}, "rungs[1]")
+        check_rung_of({**V6E, "max_run_hours": 3}, "rungs[1]")
     assert refused.value.property_path == "rungs[1].maxRunHours"
     assert refused.value.reason == "must not be set with on-demand, got 3"
 

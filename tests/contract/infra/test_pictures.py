@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from gke_inference.catalogue.rungs import checked_input
+from gke_inference.base.inputs import rung_of
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
@@ -34,7 +34,7 @@ def pod_of(args, rungs):
 @pytest.fixture(scope="module")
 def container():
     args = assemble_models.server_args(stack(), served_in(stack(), MODEL, REGION))
-    rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     return pod_of(args, rungs)["containers"][0]
 
 
@@ -55,7 +55,7 @@ def test_the_server_takes_every_argument_that_its_pod_has(container):
 def test_live_adapters_of_a_model_that_draws_need_no_loader():
     given = stack(live_adapters={"max_rank": 32, "slots": 4})
     args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
-    rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
     words = [*server["command"], *server.get("args", [])]
     flags = parser().parse_args(words[words.index("diffusion") + 1 :])
@@ -74,7 +74,7 @@ def test_live_adapters_of_a_model_that_draws_need_no_loader():
 def test_what_saves_steps_is_a_flag_of_the_server(pictures, flags):
     given = stack(pictures=pictures)
     args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
-    rungs = [checked_input(rung, "rung") for rung in args["rungs"]]
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
     found = [word for word in server["args"] if word.startswith(("--si", "--st"))]
     assert [word for word in found if not word.startswith("--size")] == flags
