@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from scripts.bench import bounds
 from scripts.bench import confirm as bench_confirm
 from scripts.bench import fairness as bench_fairness
 from scripts.bench import routing as bench_routing
@@ -183,7 +184,7 @@ def _every(runs: int) -> dict[str, Callable[[], bool]]:
 
 
 def _run(subject: str, runs: int = _RUNS) -> None:
-    _measured(subject, lambda: _write(subject, runs))
+    _exit_unless(_measured(subject, lambda: _write(subject, runs)))
 
 
 def _measured(subject: str, measure: Callable[[], bool]) -> bool:
@@ -204,17 +205,25 @@ def _exit_unless(is_met: bool) -> None:
 
 
 def _write(subject: str, runs: int) -> bool:
-    """Measure a subject without bounds, and write its file."""
+    """Measure a subject, write its file, and return whether its bounds are met."""
     folder = REPOSITORY / "build" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
+    load = round(os.getloadavg()[0], 1)
+    rows = MEASURES[subject](Engine(TwinPaths.default()), runs)
+    checks = bounds.check(subject, rows)
     result = {
         "date": date.today().isoformat(),
         "command": f"gke-inference bench {subject}",
         "runs": runs,
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python "
         f"{platform.python_version()}",
-        "load_before": round(os.getloadavg()[0], 1),
-        "rows": MEASURES[subject](Engine(TwinPaths.default()), runs),
+        "load_before": load,
+        "checks": [one.as_dict() for one in checks],
+        "rows": rows,
     }
     (folder / f"{subject}.json").write_text(json.dumps(result, indent=1) + "\n")
-    return True
+    for one in checks:
+        verb = "meets" if one.passes else "misses"
+        value = "nothing" if one.value is None else f"{one.value:g}"
+        console.print(f"{one.name}: {value} {verb} the bound of {one.at_most:g}", markup=False)
+    return all(one.passes for one in checks)

@@ -123,7 +123,8 @@ def page(rows: list[Row]) -> str:
     """Return the page of the last run of each test."""
     passed = sum(row["outcome"] == "passed" for row in rows)
     hours = sum(row.get("seconds", 0) for row in rows) / 3600
-    lines = [_OPENING, f"{passed} of {len(rows)} tests passed, in {hours:.1f} hours."]
+    summary = f"{passed} of {len(rows)} tests passed, in {hours:.1f} hours."
+    lines = [_OPENING, summary if rows else "No run is recorded yet."]
     for name, found in groupby(rows, key=lambda row: row["test"].split("::")[0]):
         lines += ["", f"## {_heading(name)}", "", *_table(list(found))]
     return "\n".join(lines) + "\n"

@@ -5,6 +5,7 @@ import json
 import pytest
 import typer
 
+from scripts.bench import bounds, measures
 from scripts.bench import command as bench
 from scripts.terminal.console import CommandError
 from scripts.terminal.exit_codes import ExitCode
@@ -51,3 +52,36 @@ def test_a_program_that_is_missing_is_one_line(measured, monkeypatch):
     monkeypatch.setitem(bench.MEASURES, "growth", missing)
     with pytest.raises(CommandError, match=r"^growth: .*No such file or directory: 'pulumi'$"):
         bench.growth()
+
+
+def test_a_value_above_its_bound_ends_with_exit_code_1_and_is_in_the_file(
+    measured, monkeypatch, capsys
+):
+    rows = [{"stack": "prod", "preview_s": 10.4, "ratio": 2.5}]
+    monkeypatch.setitem(bench.MEASURES, "preview", lambda *_: rows)
+    with pytest.raises(typer.Exit) as ended:
+        bench.preview()
+    assert ended.value.exit_code == ExitCode.CHECK_FAILED
+    checks = json.loads((measured / "preview.json").read_text())["checks"]
+    assert [(check["value"], check["pass"]) for check in checks] == [(10.4, False), (2.5, True)]
+    assert "preview of prod, seconds: 10.4 misses the bound of 10" in capsys.readouterr().out
+
+
+def test_a_figure_that_was_not_measured_does_not_meet_its_bound():
+    (check,) = bounds.check("verdict", [{"stack": "local", "verdict_s": 1.0}])
+    assert (check.value, check.passes) == (None, False)
+
+
+def test_what_the_callout_adds_is_the_difference_of_both_ways():
+    rows = [
+        {"what": "through the callout", "p50_ms": 54.8, "p99_ms": 75.4},
+        {"what": "without it", "p50_ms": 52.8, "p99_ms": 65.0},
+    ]
+    assert [(check.value, check.passes) for check in bounds.check("callout", rows)] == [
+        (2.0, True),
+        (10.4, False),
+    ]
+
+
+def test_every_bound_is_of_a_subject_that_is_measured():
+    assert set(bounds.BOUNDS) <= set(measures.MEASURES)

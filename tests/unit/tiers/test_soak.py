@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.tiers.soak import PAGE, RESULTS, page
+from tests.tiers.soak import PAGE, RESULTS, page, recorded
 from twin.host.paths import REPOSITORY
 
 TESTS = """
@@ -117,3 +117,7 @@ def test_the_page_has_a_table_for_each_file_with_what_its_tests_recorded():
     ]
     at = lines.index("## Scale")
     assert lines[at + 4] == f"| many nodes | passed | {run} | 1,000 |"
+
+
+def test_the_page_in_the_repository_has_the_results_in_the_repository():
+    assert (REPOSITORY / PAGE).read_text() == page(recorded(REPOSITORY))
