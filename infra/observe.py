@@ -5,7 +5,7 @@ import pulumi
 from gke_inference.observability.alerts import Alerts
 from gke_inference.observability.budget import Budget
 from gke_inference.observability.dashboards import Dashboards
-from infra.arguments import observability as observed
+from infra.arguments import observability
 from infra.plan import Plan
 from infra.reading.load import PROJECT
 from infra.stack.receivers import SECRET_KINDS, secret_key
@@ -14,7 +14,7 @@ from infra.stack.receivers import SECRET_KINDS, secret_key
 def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
     """Create dashboards, alerts and budget. Receiver secrets come from the configuration."""
     opts = pulumi.ResourceOptions(depends_on=after)
-    dashboards = observed.dashboards_args(plan)
+    dashboards = observability.dashboards_args(plan)
     if dashboards is not None:
         Dashboards("dashboards", dashboards, opts)
     config = pulumi.Config(PROJECT)
@@ -23,7 +23,7 @@ def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
         for name, receiver in plan.platform.monitoring.notify.items()
         if receiver.kind in SECRET_KINDS
     }
-    alerts = observed.alerts_args(plan, secrets)
+    alerts = observability.alerts_args(plan, secrets)
     made = None if alerts is None else Alerts("alerts", alerts, opts)
     set_budget(plan, opts, None if made is None else made.channels)
 
@@ -38,6 +38,6 @@ def set_budget(
         opts: Options of the budget.
         channels: Channels of the receivers of `monitoring.notify`, in their order.
     """
-    budget = observed.budget_args(plan.platform, channels)
+    budget = observability.budget_args(plan.platform, channels)
     if budget is not None:
         Budget("budget", budget, opts)

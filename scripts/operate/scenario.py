@@ -126,7 +126,7 @@ def _with_client(
     finally:
         client.finish()
 
-    def told(happened: Sequence[Event], begun: float) -> None:
+    def print_outcome(happened: Sequence[Event], begun: float) -> None:
         del happened, begun
         gap = client.longest_gap_seconds
         console.print(
@@ -134,7 +134,7 @@ def _with_client(
             f"an answer {gap:.1f} s ({gap * Rules.of(paths).speed / 60:.0f} min in real time)"
         )
 
-    return finished, told
+    return finished, print_outcome
 
 
 def _replicas(paths: TwinPaths) -> str:
@@ -163,11 +163,11 @@ def _with_load(
     with step("Waiting until the platform is idle again"):
         settled(paths, _SETTLE_SECONDS, quiet=_QUIET_SECONDS)
 
-    def told(happened: Sequence[Event], begun: float) -> None:
+    def print_outcome(happened: Sequence[Event], begun: float) -> None:
         del happened  # events of existing nodes are older
         events = Events(paths.events_file).read()
         plot(paths, events, begun, folder / "load.svg", runner.scenario.name)
         console.print(f"Curves   {folder.parent.name}/{folder.name}/load.svg")
         print_report(report, folder)
 
-    return finished, told
+    return finished, print_outcome

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import pytest
 from kernels.compiler import RefusedError, array, compiled, versions
 from kernels.paged import compile_paged
-from kernels.report import forms
+from kernels.report import rotary_costs
 from kernels.shapes import GENERATIONS, HBM_GIB, AttentionShape, Blocks
 from kernels.tables import find, load
 from kernels.tuner import compile_at
@@ -52,7 +52,7 @@ def test_a_program_larger_than_the_chip_s_memory_is_refused_with_what_there_is(g
 
 
 def test_the_fused_rotation_moves_a_fifth_less_than_the_models_own_form():
-    rows = {(row["what"], row["form"]): row for row in forms("v6e")}
+    rows = {(row["what"], row["form"]): row for row in rotary_costs("v6e")}
     for what in {what for what, _ in rows}:
         reference, fused = rows[what, "reference"], rows[what, "fused"]
         assert fused["bytes_moved"] <= 0.8 * reference["bytes_moved"]

@@ -54,7 +54,7 @@ def report(generation: str, sizes: CodeSizes) -> dict[str, Any]:
         ],
         "estimate": errors(),
         "ranking": ranking(sizes) if generation == "v6e" else None,
-        "rotary": forms(generation),
+        "rotary": rotary_costs(generation),
     }
 
 
@@ -87,7 +87,7 @@ def ranking(sizes: CodeSizes) -> dict[str, Any]:
     return {"places": places, "behind": max(behind)}
 
 
-def forms(generation: str) -> list[dict[str, Any]]:
+def rotary_costs(generation: str) -> list[dict[str, Any]]:
     """Return the cost of each form of rotary embedding, for Flux's queries.
 
     First alone; then with the norm before it and the transposition from what a projection gives,
