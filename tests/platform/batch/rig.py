@@ -1,7 +1,6 @@
-"""Batches of a platform, as tests see them: requests, processes, and people who ask beside them."""
+"""Batches of a platform, as tests see them: requests and processes."""
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -39,30 +38,3 @@ def chat(number: int, **body: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": f"Sum up {number}"}]
     asked = {"model": MODEL, "messages": messages, "max_tokens": 16, **body}
     return {"custom_id": f"r{number}", "method": "POST", "url": CHAT, "body": asked}
-
-
-class People:
-    """Somebody who asks again and again, beside the batch."""
-
-    def __init__(self, api: openai.OpenAI) -> None:
-        self.answered = 0
-        self.failed: list[str] = []
-        self._over = threading.Event()
-        self._api = api
-        self._thread = threading.Thread(target=self._ask)
-        self._thread.start()
-
-    def _ask(self) -> None:
-        while not self._over.wait(0.2):
-            try:
-                self._api.chat.completions.create(
-                    model=MODEL, messages=[{"role": "user", "content": "hi"}], max_tokens=8
-                )
-            except openai.APIError as error:
-                self.failed.append(str(error))
-            else:
-                self.answered += 1
-
-    def stop(self) -> None:
-        self._over.set()
-        self._thread.join()

@@ -6,18 +6,21 @@ import random
 import signal
 import subprocess
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import openai
 import pytest
 
 from tests.platform import example_checkout
+from tests.platform.people import TTFT_SLO_MS, People
 from tests.platform.streams.stream import NAME, STACK, Stream, until
 from twin.host.paths import TwinPaths
 
 pytestmark = pytest.mark.needs_tools
 
-MESSAGES = 300
-KILLS = 8
+MODEL = "llama-3.1-8b"
 POISON = {
     b"no json": "not-json",
     b'{"prompt": "a", "model": "gpt-5"}': "unknown-model",
@@ -27,11 +30,11 @@ POISON = {
 }
 
 
-def kill_at_random(stream: Stream, over: threading.Event) -> list[str]:
-    """Kill workers and engines, one a second, and return whose processes ended."""
+def kill_at_random(stream: Stream, over: threading.Event, every: float, most: int) -> list[str]:
+    """Kill workers and engines until it is over, and return whose processes ended."""
     chosen = random.Random(7)
     killed: list[str] = []
-    while len(killed) < KILLS and not over.wait(1.0):
+    while len(killed) < most and not over.wait(every):
         container = chosen.choice(["stream", "vllm"])
         pids = stream.pids(container)
         if pids:
@@ -40,8 +43,26 @@ def kill_at_random(stream: Stream, over: threading.Event) -> list[str]:
     return killed
 
 
+@pytest.mark.parametrize(
+    ("messages", "every", "most"),
+    [
+        pytest.param(300, 1.0, 8, id="short"),
+        pytest.param(
+            10_000,
+            3.0,
+            10_000,
+            id="full",
+            marks=[pytest.mark.soak, pytest.mark.timeout(7200)],
+        ),
+    ],
+)
 def test_a_backlog_is_answered_once_each_while_workers_and_engines_die(
-    tmp_path: Path, paths: TwinPaths
+    tmp_path: Path,
+    paths: TwinPaths,
+    messages: int,
+    every: float,
+    most: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     folder = example_checkout.checkout(tmp_path / "checkout", "streaming")
     up = example_checkout.run(folder, paths, "up", *STACK, stderr=subprocess.PIPE)
@@ -49,23 +70,32 @@ def test_a_backlog_is_answered_once_each_while_workers_and_engines_die(
     stream = Stream(paths)
     until(lambda: not stream.pids("stream"), 60)  # nothing to do: nobody is there
 
+    endpoint = (paths.root.parent / "streaming" / "endpoint").read_text().strip()
+    people = People(openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=3), MODEL)
+    began = time.monotonic()
     sent = {
         stream.put(
             json.dumps(
                 {"messages": [{"role": "user", "content": f"Sum up {at}"}], "max_tokens": 64}
             ).encode()
         )
-        for at in range(MESSAGES)
+        for at in range(messages)
     }
     poison = {stream.put(data): reason for data, reason in POISON.items()}
     until(lambda: stream.pids("stream"), 60)
     over = threading.Event()
     killed: list[str] = []
-    killer = threading.Thread(target=lambda: killed.extend(kill_at_random(stream, over)))
+    killer = threading.Thread(
+        target=lambda: killed.extend(kill_at_random(stream, over, every, most))
+    )
     killer.start()
-    until(lambda: stream.backlog() == 0, 150)
-    over.set()
-    killer.join()
+    try:
+        until(lambda: stream.backlog() == 0, 0.5 * messages)
+    finally:
+        over.set()
+        killer.join()
+        people.stop()
+    seconds = time.monotonic() - began
     assert {"stream", "vllm"} <= set(killed), killed
 
     answers = stream.take(f"{NAME}-results")
@@ -76,3 +106,12 @@ def test_a_backlog_is_answered_once_each_while_workers_and_engines_die(
     reasons = {each.attributes["original_id"]: each.attributes["reason"] for each in letters}
     assert reasons == poison
     until(lambda: not stream.pids("stream"), 60)
+    assert people.answered > 0
+    if messages == 10_000:  # a short run says more about the other tests on the machine
+        assert people.ttft_p95_ms <= TTFT_SLO_MS
+    record_property(
+        "figures",
+        f"{messages:,} messages in {seconds:.0f} s through {len(killed)} kills, "
+        f"{len(answers) - len(by_id)} results twice; beside them, {people.answered:,} answers to "
+        f"people and {len(people.failed)} errors, p95 TTFT {people.ttft_p95_ms:.0f} ms",
+    )
