@@ -10,11 +10,13 @@ import typer
 import yaml
 
 from scripts.check.server_side_checks import check_folder
+from scripts.delivery.signing import signer_of
 from scripts.delivery.writing import check_targets, stack_tree, write_targets
 from scripts.report.page import page
 from scripts.report.write import write_report
 from scripts.shared.dashboard_files import write_grafana
 from scripts.shared.engine import Engine, OfficialOption, official_to_preview
+from scripts.shared.google_cloud import Cloud
 from scripts.shared.preview_states import manifests, preview_states, without_unknowns
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.running_cost import running
@@ -80,11 +82,19 @@ def render(
             " (FOLDER:TAG)."
         ),
     ] = None,
+    sign: Annotated[
+        str | None,
+        typer.Option(
+            help="Also sign the artifact in the registry for `cosign verify --key`: a PEM file, or"
+            " gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K/versions/N."
+        ),
+    ] = None,
     official: OfficialOption = False,
 ) -> None:
     """Write every object and resource of a stack, and a report, to build/STACK/."""
     plan = plan_of(stack)
-    check_targets(plan, stack, git, oci)
+    check_targets(plan, stack, git, oci, sign)
+    signer = None if sign is None else signer_of(sign, _connect)
     if check:
         ensure_tools("cluster")  # the API server that checks
     engine = Engine(TwinPaths.default(), official=official_to_preview(official))
@@ -97,7 +107,7 @@ def render(
     console.print(f"build/{stack}/manifests       {objects} Kubernetes objects")
     console.print(f"build/{stack}/resources.json  {resources} resources")
     if tree is not None:
-        write_targets(tree, stack, git, oci)
+        write_targets(tree, stack, git, oci, signer)
     pages = write_grafana(plan, folder / "dashboards")
     console.print(f"build/{stack}/dashboards      {len(pages)} dashboards for Grafana")
     report = page(
@@ -112,6 +122,12 @@ def render(
     console.print(f"build/{stack}/index.html      the report; open {file.as_uri()}", soft_wrap=True)
     if check:
         _check(folder)
+
+
+def _connect(project: str) -> Cloud:
+    from scripts.shared.google_clients import connect  # noqa: PLC0415 - a second to load
+
+    return connect(project)
 
 
 def _check(folder: Path) -> None:

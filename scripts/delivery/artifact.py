@@ -9,6 +9,7 @@ import io
 import json
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -41,7 +42,8 @@ def _digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _json(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
+    """Return a value as JSON with one form only."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -49,27 +51,51 @@ def artifact_of(tree: Tree, stack: str) -> Artifact:
     """Return the artifact of a tree."""
     plain = _tar(tree)
     layer = gzip.compress(plain, compresslevel=9, mtime=0)
-    config = _json(
+    annotations = {"org.opencontainers.image.title": stack, _TREE_DIGEST: tree.digest}
+    return one_layer(layer, _LAYER, _digest(plain), annotations=annotations)
+
+
+def one_layer(
+    layer: bytes,
+    media_type: str,
+    diff_id: str | None = None,
+    *,
+    annotations: Mapping[str, str] | None = None,
+    layer_annotations: Mapping[str, str] | None = None,
+) -> Artifact:
+    """Return an artifact of one layer.
+
+    Args:
+        layer: Content of the layer.
+        media_type: Media type of the layer.
+        diff_id: Digest of the layer without compression; by default, that of the layer.
+        annotations: Annotations of the manifest.
+        layer_annotations: Annotations of the layer.
+    """
+    config = json_bytes(
         {
             "architecture": "amd64",
             "config": {},
             "os": "linux",
-            "rootfs": {"diff_ids": [_digest(plain)], "type": "layers"},
+            "rootfs": {"diff_ids": [diff_id or _digest(layer)], "type": "layers"},
         }
     )
-    manifest = _json(
-        {
-            "annotations": {
-                "org.opencontainers.image.title": stack,
-                _TREE_DIGEST: tree.digest,
-            },
-            "config": {"digest": _digest(config), "mediaType": _CONFIG, "size": len(config)},
-            "layers": [{"digest": _digest(layer), "mediaType": _LAYER, "size": len(layer)}],
-            "mediaType": _MANIFEST,
-            "schemaVersion": 2,
-        }
-    )
-    return Artifact(manifest, {_digest(config): config, _digest(layer): layer})
+    described: dict[str, Any] = {
+        "digest": _digest(layer),
+        "mediaType": media_type,
+        "size": len(layer),
+    }
+    manifest: dict[str, Any] = {
+        "config": {"digest": _digest(config), "mediaType": _CONFIG, "size": len(config)},
+        "layers": [described],
+        "mediaType": _MANIFEST,
+        "schemaVersion": 2,
+    }
+    if annotations:
+        manifest["annotations"] = dict(annotations)
+    if layer_annotations:
+        described["annotations"] = dict(layer_annotations)
+    return Artifact(json_bytes(manifest), {_digest(config): config, _digest(layer): layer})
 
 
 def _tar(tree: Tree) -> bytes:

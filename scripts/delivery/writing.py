@@ -8,6 +8,7 @@ from infra.arguments.sharing import tree_folder
 from infra.plan import Plan
 from infra.stack import Layer
 from scripts.delivery.artifact import artifact_of, push, write_layout
+from scripts.delivery.signing import Signer
 from scripts.delivery.tree import Tree, tree_of, write_tree
 from scripts.images.registry import host_of
 from scripts.terminal.console import CommandError, console
@@ -17,12 +18,17 @@ _TAG: Final = re.compile(r"[\w][\w.-]{0,127}")
 _REFERENCE: Final = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+:[\w][\w.-]{0,127}")
 
 
-def check_targets(plan: Plan, stack: str, git: Path | None, oci: str | None) -> None:
+def check_targets(
+    plan: Plan, stack: str, git: Path | None, oci: str | None, sign: str | None = None
+) -> None:
     """Check that the targets can be written, before anything is rendered.
 
     Raises:
         CommandError: The message names the option.
     """
+    if sign is not None and (oci is None or not _is_reference(oci)):
+        got = f"--oci {oci}" if oci is not None else "no --oci"
+        raise CommandError(f"--sign: must be used with --oci HOST/PATH:TAG, got {got}")
     for option, value in (("--git", git), ("--oci", oci)):
         if value is not None and plan.platform.layer is not Layer.SERVING:
             raise CommandError(f"{option}: must be used with a serving stack, got {stack!r}")
@@ -72,8 +78,12 @@ def stack_tree(plan: Plan, stack: str, by_cluster: dict[str, list[dict[str, Any]
     return tree_of(stack, str(plan.platform.team), folders)
 
 
-def write_targets(tree: Tree, stack: str, git: Path | None, oci: str | None) -> None:
+def write_targets(
+    tree: Tree, stack: str, git: Path | None, oci: str | None, signer: Signer | None = None
+) -> None:
     """Write a tree to the checked targets, and print the result.
+
+    A signature is pushed before the artifact: whoever reads the tag finds it signed.
 
     Raises:
         CommandError: A folder or registry refuses.
@@ -85,6 +95,11 @@ def write_targets(tree: Tree, stack: str, git: Path | None, oci: str | None) -> 
         return
     artifact = artifact_of(tree, stack)
     if _is_reference(oci):
+        if signer is not None:
+            repository = oci.rpartition(":")[0]
+            signature, tag = signer.signature_of(artifact, repository)
+            push(signature, f"{repository}:{tag}")
+            console.print(f"{repository}:{tag}  signature", soft_wrap=True)
         push(artifact, oci)
     else:
         write_layout(artifact, *_layout(oci))

@@ -33,6 +33,15 @@ def test_a_target_that_cannot_be_written_is_refused_before_anything_is_rendered(
         check_targets(PLAN, "search", None if git is None else tmp_path / git, oci)
 
 
+@pytest.mark.parametrize(
+    ("oci", "got"), [(None, "no --oci"), ("./layout:prod", "--oci ./layout:prod")]
+)
+def test_only_an_artifact_in_a_registry_is_signed(oci, got):
+    message = f"--sign: must be used with --oci HOST/PATH:TAG, got {got}"
+    with pytest.raises(CommandError, match=f"^{re.escape(message)}$"):
+        check_targets(PLAN, "search", None, oci, "key.pem")
+
+
 def test_a_stack_that_is_no_serving_stack_has_no_tree(tmp_path):
     plan = resolve(read("shared", EXAMPLE))
     with pytest.raises(CommandError, match="--git: must be used with a serving stack"):
