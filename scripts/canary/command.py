@@ -10,10 +10,10 @@ import typer
 from infra.plan import Plan
 from infra.stack import Task
 from scripts.backend.choose import CloudOption, open_backend
-from scripts.canary.checkout import Checkout
 from scripts.canary.comparison import Rule
-from scripts.canary.rollout import Rollout, checkout_of
+from scripts.canary.rollout import Rollout
 from scripts.canary.steps import Canary, Outcome, Settings, check_steps
+from scripts.delivery.checkout import Checkout, checkout_of
 from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode

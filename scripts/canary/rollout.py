@@ -4,15 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.arguments.sharing import tree_folder
-from infra.plan import Plan
 from infra.plan.names import Names
 from infra.reading.load import STACKS
-from infra.stack import DeliveryKind, DeliverySourceKind, DeliveryTool
+from infra.stack import DeliveryTool
 from infra.stack.problems import StackError
 from scripts.backend.backend import Backend
-from scripts.canary.checkout import Checkout
 from scripts.canary.percent import write_percent
+from scripts.delivery.checkout import Checkout
 from scripts.delivery.status import Delivered, find_delivered
 from scripts.delivery.tree import Tree, is_written, write_tree
 from scripts.delivery.writing import stack_tree
@@ -113,35 +111,3 @@ class Rollout:
                 waited += 1.0
         finally:
             close(clusters)
-
-
-def checkout_of(plan: Plan, stack: str, git: Path | None, *, is_run: bool) -> Checkout | None:
-    """Return the checkout that delivers a stack; None if Pulumi does.
-
-    Args:
-        plan: The stack.
-        stack: Its name.
-        git: Root of the checkout, as given.
-        is_run: Whether the share is raised, which requires a clean checkout. A rollback requires
-            only clean folders of the stack.
-
-    Raises:
-        CommandError: It is missing, not needed, of another branch, or has changes; or the stack is
-            delivered from a registry.
-    """
-    delivery = plan.platform.delivery
-    if delivery.kind is not DeliveryKind.GITOPS or delivery.source is None:
-        if git is not None:
-            raise CommandError(f"--git: must be omitted for {stack!r}, which Pulumi delivers")
-        return None
-    if delivery.source.kind is DeliverySourceKind.OCI:
-        raise CommandError(
-            f"--stack: must be delivered from git or by Pulumi, got {stack!r}, which is delivered"
-            " from a registry: change percent in the stack file, and render --oci"
-        )
-    if git is None:
-        raise CommandError(f"--git: is required for {stack!r}, which is delivered from git")
-    found = Checkout(git, delivery.source.branch or "main")
-    folders = [tree_folder(plan.platform, name) for name in plan.regions]
-    found.check(() if is_run else folders)
-    return found

@@ -2,18 +2,22 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from infra.arguments.sharing import tree_folder
 from infra.plan import Plan
 from infra.plan.names import Names
-from infra.stack import DeliveryKind
+from infra.stack import DeliveryKind, DeliveryTool
 from scripts.backend.choose import CloudOption, open_backend
+from scripts.delivery.checkout import checkout_of
 from scripts.delivery.status import Delivered, find_delivered, print_delivered
+from scripts.delivery.watching import Watch
 from scripts.shared.clusters import close
 from scripts.shared.engine import check_stack
-from scripts.terminal.console import CommandError
+from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import JsonOption, StackOption, plan_of
 
@@ -44,19 +48,13 @@ def status(
     Exits 1 if a cluster has errors or is behind the source.
     """
     check_stack(stack)
-    plan = plan_of(stack)
-    platform = plan.platform
-    tool = platform.delivery.tool
-    if platform.delivery.kind is not DeliveryKind.GITOPS or tool is None:
-        raise CommandError(
-            f"--stack: must be a serving stack with delivery.kind gitops, got {stack!r}"
-        )
+    plan, tool = _delivered_plan(stack)
     names = {region.cluster_name for region in plan.regions.values() if region.served}
     with open_backend(stack, cloud=cloud) as backend:
         clusters = [each for each in backend.clusters() if each.name in names]
         until = time.monotonic() + wait
         while True:
-            found = find_delivered(clusters, Names(platform).namespace(), tool)
+            found = find_delivered(clusters, Names(plan.platform).namespace(), tool)
             is_done = _is_done(found, plan, revision)
             if is_done or time.monotonic() >= until:
                 break
@@ -68,6 +66,55 @@ def status(
         print_delivered(found)
     if not is_done:
         raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+@delivery.command()
+def watch(
+    stack: StackOption,
+    git: Annotated[Path, typer.Option(help="Checkout of the repository that delivers the stack.")],
+    wait: Annotated[
+        int, typer.Option(min=1, help="Maximum wait for every cluster, in seconds.")
+    ] = 900,
+    cloud: CloudOption = False,
+) -> None:
+    """Wait until every cluster serves the last commit of a stack, or roll it back.
+
+    Rolls back with a commit that restores the stack's folders. Exits 1 after a rollback.
+    """
+    check_stack(stack)
+    plan, tool = _delivered_plan(stack)
+    checkout = checkout_of(plan, stack, git, is_run=False)
+    if checkout is None:
+        raise CommandError(f"--git: must be omitted for {stack!r}, which Pulumi delivers")
+    names = {region.cluster_name for region in plan.regions.values() if region.served}
+    with open_backend(stack, cloud=cloud) as backend:
+        clusters = [each for each in backend.clusters() if each.name in names]
+        watched = Watch(
+            checkout,
+            tuple(tree_folder(plan.platform, name) for name in plan.regions),
+            frozenset(names),
+            lambda: find_delivered(clusters, Names(plan.platform).namespace(), tool),
+            time.sleep,
+            lambda line: console.print(line, soft_wrap=True, markup=False),
+            float(wait),
+        )
+        try:
+            is_served = watched.run()
+        finally:
+            close(clusters)
+    if not is_served:
+        raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _delivered_plan(stack: str) -> tuple[Plan, DeliveryTool]:
+    """Return a stack that is delivered from a repository, and the tool that delivers it."""
+    plan = plan_of(stack)
+    delivered = plan.platform.delivery
+    if delivered.kind is not DeliveryKind.GITOPS or delivered.tool is None:
+        raise CommandError(
+            f"--stack: must be a serving stack with delivery.kind gitops, got {stack!r}"
+        )
+    return plan, delivered.tool
 
 
 def _is_done(found: list[Delivered], plan: Plan, revision: str) -> bool:

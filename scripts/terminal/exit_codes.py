@@ -41,6 +41,7 @@ CHECKS = MappingProxyType(
         "clients reconcile": "The usage records and the engines' counters differ.",
         "delivery status": "A cluster has errors, is behind the source, or, with `--wait`, is not "
         "ready in time.",
+        "delivery watch": "A commit that the clusters do not serve in time was rolled back.",
         "doctor": "A row is BAD.",
         "docs --check": "A generated page is out of date.",
         "down --stack": "The stack is a platform, and serving stacks on it are up.",

@@ -174,8 +174,11 @@ def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(
     assert "maxReplicas" in " ".join(cluster["errors"])
     assert stream_chat(endpoint, MODEL, "Hello", max_tokens=8, timeout=60).text
 
-    git(serving, "revert", "--no-edit", "HEAD")
+    # Its health rolls it back: the tree is that of the last good commit again.
+    status, said = run("delivery", "watch", "--stack", "search", "--git", str(serving))
+    assert (status, f"every cluster serves {second[:12]} again" in said) == (1, True), said
     good = git(serving, "rev-parse", "HEAD")
+    assert git(serving, "diff", second, good) == ""
     status, cluster = delivered(good)
     assert (status, cluster["synced"]) == (0, good), cluster
 

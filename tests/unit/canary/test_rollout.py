@@ -12,8 +12,8 @@ from infra.plan import resolve
 from infra.reading.load import STACKS, read
 from infra.stack import DeliverySourceKind
 from scripts.canary import rollout
-from scripts.canary.checkout import Checkout
-from scripts.canary.rollout import Rollout, checkout_of
+from scripts.canary.rollout import Rollout
+from scripts.delivery.checkout import Checkout, checkout_of
 from scripts.delivery.status import Delivered
 from scripts.delivery.tree import tree_of, write_tree
 from scripts.terminal.console import CommandError

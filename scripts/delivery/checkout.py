@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from infra.arguments.sharing import tree_folder
+from infra.plan import Plan
+from infra.stack import DeliveryKind, DeliverySourceKind
 from scripts.terminal.console import CommandError, one_line
 
 _PUSHES: Final = 5
@@ -50,6 +53,28 @@ class Checkout:
         self._git("add", "--all", "--", *paths)
         if self._git("status", "--porcelain", "--", *paths):
             self._git("commit", "--quiet", "--message", message, "--", *paths)
+
+    def last_changes(self, folders: Iterable[str]) -> tuple[str, str]:
+        """Return the last commit that changed some folders, and the one before that changed them.
+
+        Either is empty if there is none.
+
+        Raises:
+            CommandError: Git refuses.
+        """
+        paths = sorted(folders)
+        lines = self._git("rev-list", "--max-count=2", "HEAD", "--", *paths).splitlines()
+        found = [*lines, "", ""]
+        return found[0], found[1]
+
+    def restore(self, folders: Iterable[str], commit: str) -> None:
+        """Give some folders the content that they had at a commit.
+
+        Raises:
+            CommandError: Git refuses.
+        """
+        paths = sorted(folders)
+        self._git("restore", f"--source={commit}", "--staged", "--worktree", "--", *paths)
 
     def push(self) -> str:
         """Push the branch if there is a remote, and return its commit.
@@ -104,3 +129,35 @@ class Checkout:
             )
         except FileNotFoundError:
             raise CommandError("git: must be on PATH") from None
+
+
+def checkout_of(plan: Plan, stack: str, git: Path | None, *, is_run: bool) -> Checkout | None:
+    """Return the checkout that delivers a stack; None if Pulumi does.
+
+    Args:
+        plan: The stack.
+        stack: Its name.
+        git: Root of the checkout, as given.
+        is_run: Whether the share is raised, which requires a clean checkout. A rollback requires
+            only clean folders of the stack.
+
+    Raises:
+        CommandError: It is missing, not needed, of another branch, or has changes; or the stack is
+            delivered from a registry.
+    """
+    delivery = plan.platform.delivery
+    if delivery.kind is not DeliveryKind.GITOPS or delivery.source is None:
+        if git is not None:
+            raise CommandError(f"--git: must be omitted for {stack!r}, which Pulumi delivers")
+        return None
+    if delivery.source.kind is DeliverySourceKind.OCI:
+        raise CommandError(
+            f"--stack: must be delivered from git or by Pulumi, got {stack!r}, which is delivered"
+            " from a registry: change percent in the stack file, and render --oci"
+        )
+    if git is None:
+        raise CommandError(f"--git: is required for {stack!r}, which is delivered from git")
+    found = Checkout(git, delivery.source.branch or "main")
+    folders = [tree_folder(plan.platform, name) for name in plan.regions]
+    found.check(() if is_run else folders)
+    return found
