@@ -11,6 +11,7 @@ from infra.plan import Plan
 from infra.stack import Task
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.canary.comparison import Rule
+from scripts.canary.probes import Probe, asker, lost_probes, read_probes
 from scripts.canary.rollout import Rollout
 from scripts.canary.steps import Canary, Outcome, Settings, check_steps
 from scripts.delivery.checkout import Checkout, checkout_of
@@ -58,14 +59,30 @@ def run(
     margin: Annotated[
         float, typer.Option(min=0, max=100, help="Minimum difference, in percentage points.")
     ] = 1.0,
+    probes: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML list of prompts with `expect`, a regular expression for a good answer. Both"
+            " versions answer them before the first step."
+        ),
+    ] = None,
+    max_lost: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Maximum number of probes that the canary fails and the stable version passes.",
+        ),
+    ] = 0,
     git: GitOption = None,
     cloud: CloudOption = False,
 ) -> None:
     """Raise a canary's share step by step; roll back if it performs worse.
 
-    Compares the shares of failed requests and of late first tokens. Exits 1 after a rollback.
+    Compares answers to probes, and the shares of failed requests and of late first tokens. Exits 1
+    after a rollback.
     """
     check_stack(stack)
+    asked = () if probes is None else read_probes(probes)
     settings = _settings(steps, hold, patience, Rule(alpha, margin, requests))
     if cloud and settings.hold_seconds < _CLOUD_HOLD_SECONDS:
         message = "must be 5m or more with --cloud, where metrics arrive minutes late"
@@ -92,6 +109,9 @@ def run(
         measured = Measured(deployed, regions, newer, older, threshold, requests)
         rollout = Rollout(stack, model, backend, checkout, time.sleep)
         rollout.check_rendered()
+        if asked and not _passes(asked, max_lost, plan, model, backend.endpoint()):
+            rollout.set_percent(0)
+            raise typer.Exit(ExitCode.CHECK_FAILED)
         tried = Canary(settings, measured, rollout.set_percent, sleep=time.sleep, tell=_tell)
         where = "" if git is None else f" --git {git}"
         back = f"--stack {stack} --model {model}{where}{' --cloud' if cloud else ''}"
@@ -100,6 +120,22 @@ def run(
         raise typer.Exit(ExitCode.CHECK_FAILED)
     last = settings.steps[-1]
     _tell(f"The canary answers {last}%; to promote it, {_promotion(plan, model, last)}.")
+
+
+def _passes(probes: tuple[Probe, ...], most: int, plan: Plan, model: str, endpoint: str) -> bool:
+    """Return whether the canary of a model loses few enough probes, and report those it loses."""
+    from gke_inference.gateway.canary import STABLE, VERSION_HEADER  # noqa: PLC0415 - loads Pulumi
+
+    canary = plan.platform.models[model].canary
+    if canary is None:
+        raise ValueError(f"{model} must have a canary")
+    lost = lost_probes(probes, canary.version, STABLE, asker(endpoint, model, VERSION_HEADER))
+    for one in lost:
+        _tell(f"lost probe: {one}")
+    is_passed = len(lost) <= most
+    end = "" if is_passed else f", more than --max-lost {most}; the canary gets no requests"
+    _tell(f"Probes: the canary lost {len(lost)} of {len(probes)}{end}")
+    return is_passed
 
 
 def _run(tried: Canary, plan: Plan, model: str, back: str) -> Outcome:
