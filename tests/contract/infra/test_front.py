@@ -92,6 +92,19 @@ def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
     assert (backend["protocol"], backend["loadBalancingScheme"]) == ("HTTPS", "EXTERNAL_MANAGED")
 
 
+@pytest.mark.parametrize(("name", "hops"), [("three-regions", 4), ("nearest-region", 2)])
+def test_every_gate_counts_clients_by_their_own_address_behind_each_front(made, name, hops):
+    found = document(name)
+    found["clients"] = {"teams": {"search": {"requests_per_minute": 60}}}
+    built = made(parse(json.dumps(found)))
+    pods = [each["spec"]["template"]["spec"] for each in built["Deployment"]]
+    args = [
+        pod["containers"][0]["args"] for pod in pods if pod["containers"][0]["name"] == "callout"
+    ]
+    assert len(args) == len(REGIONS)
+    assert all(f"--forwarded-hops={hops}" in each for each in args)
+
+
 def test_what_guards_a_gateway_guards_the_global_front_in_its_place(made):
     found = made(guarded())
     assert "RegionSecurityPolicy" not in found

@@ -62,6 +62,14 @@ def test_a_request_goes_to_router_guards_and_picker_and_its_answer_back(house):
     ]
 
 
+def test_a_guard_sees_the_client_and_the_address_of_the_gateway_behind_what_the_client_wrote(house):
+    house.program(traffic(chain("all", called("guard"))))
+    assert ask(headers={"X-Forwarded-For": "198.51.100.1"}).status == 200
+    seen = headers_of(house.guard.first("request_headers"))["x-forwarded-for"]
+    written, _client, own = seen.split(",")
+    assert (written, own) == ("198.51.100.1", ADDRESS)
+
+
 def test_a_guard_answers_instead_of_the_engine_with_its_own_body(house):
     house.program(traffic(chain("all", called("guard"))))
     told = '{"error": {"message": "no key", "type": "AuthenticationError"}}'
