@@ -166,6 +166,13 @@ def test_a_guard_that_is_too_slow_ends_the_request_unless_it_fails_open(
         assert house.engines.seen == []
 
 
+def test_a_plugin_that_the_twin_cannot_run_lets_no_request_pass(house):
+    plugin = {"kind": "GCPWasmPlugin", "name": "plugin"}
+    house.program(traffic(chain("all", called("guard", backendRef=plugin))))
+    assert ask().status == 500
+    assert house.engines.seen == []
+
+
 @pytest.mark.parametrize(("fail_open", "status"), [(False, 500), (True, 200)])
 def test_a_guard_that_is_gone_ends_requests_unless_it_fails_open(
     house, fail_open: bool, status: int
@@ -243,9 +250,3 @@ def test_a_guard_that_observes_changes_nothing(house):
     house.guard.answers = lambda *_: [refuse(401, "no")]
     assert ask().status == 200
     eventually(lambda: house.guard.first("request_headers"), 5)
-
-
-def test_a_refused_extension_leaves_its_gateway_serving(house):
-    armor = {"backendRef": None, "googleAPIServiceName": "modelarmor.us-east5.rep.googleapis.com"}
-    house.program(traffic(chain("all", called("guard", **armor))))
-    assert ask().status == 200
