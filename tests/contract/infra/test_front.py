@@ -81,7 +81,8 @@ def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
     ]
     assert {each["connectionPreference"] for each in attachments} == {"ACCEPT_MANUAL"}
     assert attachments[0]["consumerAcceptLists"] == [
-        {"connectionLimit": 10, "projectIdOrNum": "acme-inference-local"}
+        {"connectionLimit": 10, "projectIdOrNum": "acme-inference-local"},
+        {"connectionLimit": 4, "projectIdOrNum": "acme-shop"},
     ]
     groups = found["RegionNetworkEndpointGroup"]
     assert sorted(each["region"] for each in groups) == sorted(REGIONS)
