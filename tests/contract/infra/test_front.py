@@ -262,7 +262,7 @@ def test_a_stack_without_a_front_keeps_the_plain_record(made):
             "gateway.front needs 'dns', the zone of its record, got 'dns' without one",
         ),
         (
-            {"front": None},
+            {"front": None, "publish": None},
             "regions.us-central1.ranges.published must not be set unless gateway.front is global"
             " or gateway.publish is set, got '10.3.0.0/24'",
         ),
