@@ -9,7 +9,7 @@ from infra.cost.costing import served
 from infra.cost.unit_costs import unit_costs
 from infra.plan import resolve
 from infra.reading.load import read
-from infra.stack import ClientTeam
+from infra.stack import Clients, ClientTeam
 from planner.choice.cost import bill
 from planner.unit_cost.unit_cost import MILLION_INPUT, Traffic
 from scripts.plan.cost import cost
@@ -34,9 +34,7 @@ def test_the_totals_are_plain_and_what_has_no_price_is_a_line(capsys):
 def with_teams(monkeypatch, **teams):
     """Let `cost` read prod with client teams."""
     prod = read("prod")
-    clients = prod.clients.model_copy(
-        update={"teams": {n: ClientTeam(**t) for n, t in teams.items()}}
-    )
+    clients = Clients(teams={name: ClientTeam(**team) for name, team in teams.items()})
     plan = resolve(prod.model_copy(update={"clients": clients}))
     monkeypatch.setattr("scripts.plan.cost.plan_of", lambda _stack: plan)
 
