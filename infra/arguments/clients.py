@@ -28,6 +28,7 @@ from infra.plan.clients import (
     limits_in,
     store_nodes,
 )
+from infra.plan.front import forwarded_hops
 from infra.plan.names import Names
 from infra.stack import (
     AnswerCache,
@@ -149,6 +150,7 @@ def gate_args(
     names = Names(platform)
     args = ClientGateArgs(
         anonymous=clients.anonymous is not None,
+        forwarded_hops=forwarded_hops(platform.gateway),
         gate_name=GATE,
         gateway_name=names.gateway(),
         issuers=[_issuer(issuer) for issuer in clients.issuers],

@@ -63,16 +63,30 @@ def _prices(served: ServedModel) -> dict[str, float]:
 
 def dashboards_args(plan: Plan) -> DashboardsArgs | None:
     """Return the arguments of the dashboards, if the stack creates them."""
+    return _dashboards(plan) if plan.platform.monitoring.dashboards else None
+
+
+def _dashboards(plan: Plan) -> DashboardsArgs:
     platform = plan.platform
-    if not platform.monitoring.dashboards:
-        return None
-    return DashboardsArgs(
+    args = DashboardsArgs(
         exposure=platform.gateway.exposure.value,
         models=observed_models(plan),
         namespace=Names(platform).namespace(),
         project=platform.project,
         title=Names(platform).title(),
     )
+    if _has_gate(platform):
+        args["clients"] = True
+        if has_guards(platform):
+            args["guards"] = True
+    if has_backends(platform):
+        args["backends"] = True
+    return args
+
+
+def _has_gate(platform: Platform) -> bool:
+    """Return whether the stack's own gateway has a gate."""
+    return gated(platform) is not None and platform.layer is Layer.ALL
 
 
 def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsArgs | None:
@@ -95,7 +109,7 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         ],
         title=Names(platform).title(),
     )
-    if gated(platform) is not None and platform.layer is Layer.ALL:
+    if _has_gate(platform):
         args["clients"] = True
         if has_guards(platform):
             args["guards"] = True
@@ -166,6 +180,6 @@ def _receiver(
 
 def scope(plan: Plan) -> Scope:
     """Return the scope of a platform's dashboards and alerts."""
-    settings = alerts_args(plan, {}) or {"exposure": plan.platform.gateway.exposure.value}
+    settings = alerts_args(plan, {}) or _dashboards(plan)
     namespace = Names(plan.platform).namespace()
     return scope_of(observed_models(plan), namespace, settings, "models")

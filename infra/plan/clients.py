@@ -1,7 +1,10 @@
 """Client settings of a platform, resolved: gate, counters and cache."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from infra.plan.front import with_gateway
 from infra.stack import (
     AnswerCache,
     Clients,
@@ -30,6 +33,35 @@ def limits_in(team: ClientTeam, region: str) -> TeamLimits:
     if own is not None:
         found |= {name: getattr(own, name) for name in own.model_fields_set}
     return TeamLimits(**found)
+
+
+@dataclass(frozen=True)
+class MonthlyLimit:
+    """A limit of a team for a month, which applies in each region separately."""
+
+    team: str
+    field: str
+    """`monthly_usd` or `tokens_per_month`."""
+    by_region: dict[str, float | None]
+    """The limit of each region; None if the team has none there."""
+
+    @property
+    def total(self) -> float | None:
+        """What all regions allow together; None if it is unlimited."""
+        limits = [limit for limit in self.by_region.values() if limit is not None]
+        return sum(limits) if len(limits) == len(self.by_region) else None
+
+
+def monthly_limits(platform: Platform) -> Iterator[MonthlyLimit]:
+    """Yield the limits of a month that apply in several regions, whose counters are not shared."""
+    clients, regions = gated(platform), with_gateway(platform)
+    if clients is None or len(regions) == 1:
+        return
+    for name, team in clients.teams.items():
+        for field in ("monthly_usd", "tokens_per_month"):
+            found = {region: getattr(limits_in(team, region), field) for region in regions}
+            if any(limit is not None for limit in found.values()):
+                yield MonthlyLimit(name, field, found)
 
 
 def has_counters(platform: Platform) -> bool:

@@ -20,6 +20,17 @@ def is_published(gateway: Gateway) -> bool:
     return gateway.front is Front.GLOBAL or gateway.publish is not None
 
 
+def forwarded_hops(gateway: Gateway) -> int:
+    """Return the position of a client's address in X-Forwarded-For, counted from the end.
+
+    Each load balancer appends two addresses, that of its own client and its own
+    (docs.cloud.google.com/load-balancing/docs/https#x-forwarded-for_header). A client of the global
+    load balancer is in front of those that the gateway of a region appends.
+    """
+    balancers = 2 if gateway.front is Front.GLOBAL else 1
+    return 2 * balancers
+
+
 def has_fleet_gateway(gateway: Gateway) -> bool:
     """Return whether one gateway for all clusters replaces the gateways of regions."""
     return gateway.front is Front.INTERNAL

@@ -15,8 +15,9 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from scripts.bench.callout_programs import KEY, SECRET, TEAM, programs, secret, until
+from scripts.bench.callout_programs import KEY, SECRET, TEAM, page_of, programs, secret, until
 from scripts.bench.hop import percentiles
+from scripts.bench.processing import Histogram, added, own_mean_ms, phase_rows
 from scripts.shared.tool_setup import obtain_modules
 from scripts.terminal.console import CommandError, console
 from twin.host.ports import free_ports
@@ -44,7 +45,7 @@ def _config(store: str) -> dict[str, Any]:
 
 
 def callout_rows() -> list[Row]:
-    """Return the latency with and without the callout, and their ratio.
+    """Return the latency with and without the callout, their ratio, and the callout's own time.
 
     Raises:
         CommandError: a program did not start, or a request was refused.
@@ -55,19 +56,23 @@ def callout_rows() -> list[Row]:
 
 
 async def _measure(folder: Path) -> list[Row]:
-    engine, port, plain = free_ports(3)
+    engine, port, plain, metrics = free_ports(4)
+    page = f"http://127.0.0.1:{metrics}/metrics"
     runner = await _serve(engine)
     try:
-        with programs(folder, engine, port, _config, plain) as is_ready:
+        with programs(folder, engine, port, _config, plain, metrics) as is_ready:
             await until(is_ready)
             ways = {"through the callout": port, "without it": plain}
             await _load(ways, _WARM_UP_SECONDS)
-            return _rows(await _load(ways, _SECONDS))
+            before = await asyncio.to_thread(page_of, page)
+            taken = await _load(ways, _SECONDS)
+            return _rows(taken, added(before, await asyncio.to_thread(page_of, page)))
     finally:
         await runner.cleanup()
 
 
-def _rows(seconds: dict[str, list[float]]) -> list[Row]:
+def _rows(seconds: dict[str, list[float]], phases: dict[str, Histogram]) -> list[Row]:
+    """Return and print the rows; a phase of the callout is a part of `through the callout`."""
     through, without = (percentiles(taken) for taken in seconds.values())
     rows: list[Row] = [
         {"what": what, "n": len(seconds[what]), "p50_ms": p50, "p99_ms": p99}
@@ -75,6 +80,10 @@ def _rows(seconds: dict[str, list[float]]) -> list[Row]:
     ]
     p50, p99 = (round(a / b, 3) for a, b in zip(through, without, strict=True))
     rows.append({"what": "ratio", "p50": p50, "p99": p99, "engine_ms": 1000 * _ENGINE_SECONDS})
+    rows.extend(phase_rows(phases))
+    means = [1000 * sum(taken) / len(taken) for taken in seconds.values()]
+    own = own_mean_ms(phases, len(seconds["through the callout"]))
+    rows.append({"what": "added", "mean_ms": round(means[0] - means[1], 3), "in_callout_ms": own})
     rows[-1] |= {"requests_per_second": _PER_SECOND, "load_1m": round(os.getloadavg()[0], 1)}
     for row in rows:
         console.print(row)

@@ -42,6 +42,7 @@ def programs(
     port: int,
     config: Callable[[str], Mapping[str, Any]],
     plain: int | None = None,
+    metrics: int | None = None,
 ) -> Generator[Callable[[], bool]]:
     """Run the programs, and yield a function that returns whether they accept requests.
 
@@ -51,8 +52,10 @@ def programs(
         port: Port for requests that pass the callout.
         config: Returns the callout's configuration, with the address of the store.
         plain: Port for requests without the callout, if any.
+        metrics: Port of the callout's metrics; None for any free port.
     """
-    store, grpc, health, metrics, admin = free_ports(5)
+    store, grpc, health, admin, free = free_ports(5)
+    metrics = metrics or free
     settings = config(f"127.0.0.1:{store}")
     (folder / "config.yaml").write_text(json.dumps(settings))
     (folder / "envoy.json").write_text(json.dumps(bootstrap(port, admin, [grpc], engine, plain)))
@@ -74,8 +77,8 @@ def programs(
                 raise CommandError(f"{process.args!r} ended: see {folder}")
         wanted = f"callout::127.0.0.1:{grpc}::health_flags::healthy"
         age = "callout_key_document_age_seconds -1"
-        clusters = _text(f"http://127.0.0.1:{admin}/clusters")
-        counts = _text(f"http://127.0.0.1:{metrics}/metrics")
+        clusters = page_of(f"http://127.0.0.1:{admin}/clusters")
+        counts = page_of(f"http://127.0.0.1:{metrics}/metrics")
         return wanted in clusters and counts != "" and age not in counts
 
     try:
@@ -105,7 +108,8 @@ async def until(is_ready: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
-def _text(url: str) -> str:
+def page_of(url: str) -> str:
+    """Return the text of a page; empty if nothing answers."""
     try:
         with urllib.request.urlopen(url, timeout=2) as answer:  # noqa: S310 - our own processes
             return answer.read().decode()

@@ -6,7 +6,7 @@ one Envoy cluster per client region, in which nearer regions have a higher prior
 
 from typing import Any, Final
 
-from twin.cluster.gateway.envoy.messages import EnvoyJson, extension, typed
+from twin.cluster.gateway.envoy.messages import EnvoyJson, append_own_address, extension, typed
 from twin.front.model import Front, Outliers, Path, Region, Service
 from twin.world.nearness import by_nearness
 
@@ -147,7 +147,10 @@ def _connection_manager(front: Front, access_log: str) -> EnvoyJson:
         "hcm",
         stat_prefix=front.name,
         route_config={"name": front.name, "virtual_hosts": [_host(front)]},
-        http_filters=[extension("envoy.filters.http.router", "router")],
+        http_filters=[
+            append_own_address(front.address),
+            extension("envoy.filters.http.router", "router"),
+        ],
         use_remote_address=True,
         normalize_path=True,
         server_header_transformation="PASS_THROUGH",

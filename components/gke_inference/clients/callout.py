@@ -35,7 +35,7 @@ _TIMEOUT = "1s"
 
 
 def callout_objects(
-    name: str, namespace: str, account: str, replicas: int, settings: Any
+    name: str, namespace: str, account: str, replicas: int, hops: int, settings: Any
 ) -> dict[str, Manifest]:
     """Return the callout's objects by role, in creation order.
 
@@ -46,6 +46,7 @@ def callout_objects(
         namespace: Namespace of the Gateway. Extensions can call only services in it.
         account: Service account of the pods.
         replicas: Number of replicas.
+        hops: Position of the client's address in X-Forwarded-For, counted from the end.
         settings: Configuration, as a text or an output of one.
     """
     labels = labels_for(name, COMPONENT)
@@ -54,7 +55,7 @@ def callout_objects(
     return {
         "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: settings}),
         "deployment": deployment(
-            name, namespace, COMPONENT, available(name, _pod(name, account)), replicas
+            name, namespace, COMPONENT, available(name, _pod(name, account, hops)), replicas
         ),
         "budget": disruption_budget(name, namespace, COMPONENT),
         "service": service(name, namespace, COMPONENT, [port]),
@@ -136,13 +137,14 @@ def _monitoring(name: str, namespace: str) -> Manifest:
     )
 
 
-def _pod(name: str, account: str) -> Manifest:
+def _pod(name: str, account: str, hops: int) -> Manifest:
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
         "containers": [
             {
                 "args": [
                     f"--config={_FOLDER}/{FILE}",
+                    f"--forwarded-hops={hops}",
                     f"--grpc-port={PORT}",
                     f"--health-port={HEALTH_PORT}",
                     f"--metrics-port={METRICS_PORT}",

@@ -6,7 +6,7 @@ from gke_inference.base.inputs import name_of, under, whole
 from gke_inference.base.manifests import register
 
 from .callout import callout_objects, traffic_extension
-from .settings import ClientGateArgs, Store, checked, document
+from .settings import ClientGateArgs, Store, checked, document, hops_of
 
 
 class ClientGate(pulumi.ComponentResource):
@@ -35,7 +35,8 @@ class ClientGate(pulumi.ComponentResource):
             None if cache is None else _store(cache["store"], cache.get("store_certificates")),
         ).apply(lambda known: document(args, *known))
         replicas = whole(args, "replicas", 2, least=1, most=20)
-        objects = callout_objects(gate, namespace, args["service_account"], replicas, settings)
+        account, hops = args["service_account"], hops_of(args)
+        objects = callout_objects(gate, namespace, account, replicas, hops, settings)
         made: list[pulumi.Resource] = []
         for role, obj in objects.items():
             logical = name if role == "deployment" else f"{name}-{role}"

@@ -148,6 +148,10 @@ class ClientGateArgs(TypedDict):
     false."""
     armor: NotRequired[list[ArmorCallArgs]]
     """Model Armor calls after the callout, at most two: a chain has three extensions."""
+    forwarded_hops: NotRequired[int]
+    """Position of the client's address in X-Forwarded-For, counted from the end, 1 to 10. Each load
+    balancer on the way appends the address it was called from and its own. Default: 2, for clients
+    that connect to the Gateway."""
     guarded_models: NotRequired[dict[str, list[str]]]
     """Guards of models and adapters, by the name that clients request."""
     guards: NotRequired[dict[str, ClientGuardArgs]]
@@ -167,6 +171,7 @@ class ClientGateArgs(TypedDict):
 
 
 _MOST_ARMOR = 2
+_CLIENT_OF_A_GATEWAY = 2
 ANONYMOUS = "anonymous"
 """Team of requests without a credential."""
 
@@ -178,6 +183,7 @@ def checked(args: ClientGateArgs) -> None:
         pulumi.InputPropertyError: A name, limit or price is wrong, or two do not go together.
     """
     whole(args, "replicas", 2, least=1, most=20)
+    hops_of(args)
     if not args["teams"] and not args.get("anonymous", False):
         raise pulumi.InputPropertyError("teams", "must have one team or more, got none")
     for name, team in args["teams"].items():
@@ -191,6 +197,11 @@ def checked(args: ClientGateArgs) -> None:
     for at, issuer in enumerate(args.get("issuers", [])):
         _check_issuer(f"issuers[{at}]", issuer, args)
     _check_guards(args)
+
+
+def hops_of(args: ClientGateArgs) -> int:
+    """Return the position of the client's address in X-Forwarded-For, counted from the end."""
+    return whole(args, "forwarded_hops", _CLIENT_OF_A_GATEWAY, least=1, most=10)
 
 
 def _check_team(where: str, team: ClientTeamArgs, args: ClientGateArgs) -> None:

@@ -53,12 +53,20 @@ class DashboardsArgs(TypedDict):
     """Project that stores the metrics."""
     title: str
     """Prefix of each dashboard's name, such as the environment's name."""
+    backends: NotRequired[bool]
+    """Whether `ModelBackends` named `relay` are in the namespace. Default: false."""
+    clients: NotRequired[bool]
+    """Whether a `ClientGate` named `client-gate` is in the namespace. Default: false."""
+    guards: NotRequired[bool]
+    """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
     queue_limit: NotRequired[int]
     """Waiting requests per replica considered too many, a line in a chart. Default: 20."""
 
 
 class Dashboards(pulumi.ComponentResource):
-    """Dashboards for service, engines, gateway and capacity, and for images with image models.
+    """Dashboards for service, engines, gateway and capacity, for images, and for clients.
+
+    Image models and clients have theirs only where a platform has them.
 
     They cover every cluster of a project.
 

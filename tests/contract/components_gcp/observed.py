@@ -1,10 +1,25 @@
 """Alert and dashboard settings of one platform, for the tests of both."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from gke_inference.observability.dashboards import ObservedModelArgs
 from gke_inference.observability.promql import ModelFacts, Scope
+
+CALLOUT = Path(__file__).parents[3] / "workloads" / "callout"
+CALLOUT_METRICS = set(
+    re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
+)
+"""What the gate of clients exports: its own source says it."""
+RELAY = Path(__file__).parents[3] / "workloads" / "relay" / "internal"
+RELAY_METRICS = {
+    name
+    for file in (RELAY / "relay" / "metrics.go", RELAY / "fallback" / "gate.go")
+    for name in re.findall(r'"(relay_\w+)"', file.read_text())
+}
+"""What relays export, as their source says it."""
 
 SCOPE = Scope(
     models=(

@@ -9,22 +9,10 @@ from gke_inference.catalogue.engine_metrics import SCRAPED
 from gke_inference.observability.alert_source import SEVERITIES, alerts, rule_group, sources
 from gke_inference.observability.alerts import Alerts
 from gke_inference.observability.promql import Dialect, ModelFacts, Scope
-from tests.contract.components_gcp.observed import SCOPE, args
+from tests.contract.components_gcp.observed import CALLOUT_METRICS, RELAY_METRICS, SCOPE, args
 from tests.contract.components_gcp.test_dashboards import GKE_METRICS, PICKER_METRICS, metrics_of
 
-CALLOUT = Path(__file__).parents[3] / "workloads" / "callout"
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
-CALLOUT_METRICS = set(
-    re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
-)
-"""What the gate of clients exports: its own source says it."""
-RELAY = Path(__file__).parents[3] / "workloads" / "relay" / "internal"
-RELAY_METRICS = {
-    name
-    for file in (RELAY / "relay" / "metrics.go", RELAY / "fallback" / "gate.go")
-    for name in re.findall(r'"(relay_\w+)"', file.read_text())
-}
-"""What relays export, as their source says it."""
 BATCHES = Path(__file__).parents[3] / "workloads" / "batch"
 STREAMS = Path(__file__).parents[3] / "workloads" / "stream"
 BATCH_METRICS = {

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pulumi
@@ -12,7 +13,14 @@ from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.dashboard_source import UNITS, dashboards
 from gke_inference.observability.dashboards import Dashboards
 from gke_inference.observability.promql import Dialect, ModelFacts, Scope, fill
-from tests.contract.components_gcp.observed import MIXED, SCOPE, args, model
+from tests.contract.components_gcp.observed import (
+    CALLOUT_METRICS,
+    MIXED,
+    RELAY_METRICS,
+    SCOPE,
+    args,
+    model,
+)
 
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
 FOLDER = Path(__file__).parent
@@ -64,11 +72,13 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped():
     engines = {name for name in used if name.startswith("vllm:")}
     assert [name for name in engines if not any(re.fullmatch(p, name) for p in SCRAPED)] == []
     others = {name.removesuffix("_sum").removesuffix("_count") for name in used - engines}
+    ours = CALLOUT_METRICS | RELAY_METRICS
     assert (
         others
         - PICKER_METRICS
         - GKE_METRICS
-        - {f"{m}_bucket" for m in PICKER_METRICS}
+        - {f"{m}_bucket" for m in PICKER_METRICS | ours}
+        - ours
         - {"loadbalancing_googleapis_com:https_external_regional_request"}
         == set()
     )
@@ -112,8 +122,43 @@ def test_labels_of_an_engines_metric_stay():
 
 
 def test_pictures_have_a_page_where_a_model_draws():
-    names = [page.name for page in dashboards(MIXED)]
-    assert names == [*(page.name for page in dashboards(SCOPE)), "pictures"]
+    drawn = {page.name for page in dashboards(MIXED)} - {page.name for page in dashboards(SCOPE)}
+    assert drawn == {"pictures"}
+
+
+def rows_of_clients(scope):
+    return [row.title for page in dashboards(scope) if page.name == "clients" for row in page.rows]
+
+
+def test_clients_have_a_page_with_the_rows_that_the_stack_has_something_for():
+    assert rows_of_clients(replace(SCOPE, has_clients=False)) == []
+    plain = replace(SCOPE, has_guards=False, has_backends=False)
+    assert rows_of_clients(plain) == ["Usage", "Limits", "Gate"]
+    assert rows_of_clients(SCOPE) == ["Usage", "Limits", "Gate", "Guardrails", "Backends"]
+
+
+def test_the_page_of_clients_shows_usage_refusals_and_budgets_by_team():
+    (page,) = [page for page in dashboards(SCOPE) if page.name == "clients"]
+    by_team = {
+        metric
+        for panel in page.panels
+        for query in panel.queries
+        if "team" in query.expr and "team" in query.legend
+        for metric in metrics_of(query.expr)
+    }
+    assert by_team == {
+        "callout_requests_total",
+        "callout_tokens_total",
+        "callout_usd_total",
+        "callout_refusals_total",
+        "callout_budget_spent_ratio",
+    }
+
+
+def test_a_platform_with_clients_has_their_dashboard_too(recorder):
+    made = build(recorder, clients=True).all(DASHBOARD)
+    assert len(made) == 5
+    assert "dashboards-clients" in {seen.name for seen in made}
 
 
 def test_every_panel_says_what_it_shows_and_in_which_unit():

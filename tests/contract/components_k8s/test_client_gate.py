@@ -77,6 +77,18 @@ def test_a_gate_is_checked_and_scraped_like_every_backend(recorder):
     assert f"--metrics-port={int(ports['metrics'])}" in container["args"]
 
 
+def test_the_program_knows_where_the_client_is_among_the_addresses_of_load_balancers(recorder):
+    built(recorder, forwarded_hops=4.0)
+    pod = recorder.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
+    assert "--forwarded-hops=4" in pod["containers"][0]["args"]
+
+
+@pytest.mark.parametrize("hops", [0, 11])
+def test_a_position_that_no_load_balancer_writes_is_refused(recorder, hops):
+    with pytest.raises(pulumi.InputPropertyError, match="must be 1 to 10"):
+        built(recorder, forwarded_hops=hops)
+
+
 def test_a_team_has_its_models_its_limits_and_the_name_of_its_priority(recorder):
     found = configured(recorder)
     assert found["teams"] == {

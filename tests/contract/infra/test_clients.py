@@ -8,7 +8,7 @@ import pytest
 
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.clients import limits_in
+from infra.plan.clients import limits_in, monthly_limits
 from infra.project import services_of
 from infra.reading.load import parse
 from infra.stack import ClientTeam, TeamLimits
@@ -45,6 +45,34 @@ def test_each_region_has_a_gate_with_its_own_counters_and_all_share_the_keys(dep
     assert sorted(store.inputs["location"] for store in stores) == regions
     (grant,) = seen.all("gcp:secretmanager/secretIamMember:SecretIamMember")
     assert grant.inputs["member"].endswith("/subject/ns/models/sa/client-gate")
+
+
+def test_limits_of_a_month_add_up_over_the_regions_that_count_them_separately() -> None:
+    teams = {
+        "assistant": {
+            "tokens_per_month": 100,
+            "regional": {"europe-west4": {"tokens_per_month": 7}},
+        },
+        "search": {"requests_per_minute": 60},
+        "shop": {"tokens_per_month": 5, "regional": {"europe-west4": {"tokens_per_month": None}}},
+    }
+    assistant, shop = monthly_limits(platform_with("prod", {"teams": teams}))
+    assert (assistant.team, assistant.field, assistant.total) == (
+        "assistant",
+        "tokens_per_month",
+        207,
+    )
+    assert (shop.team, shop.total) == ("shop", None)
+    assert (
+        list(
+            monthly_limits(
+                platform_with(
+                    "local", {"teams": teams | {"shop": {}, "assistant": {"tokens_per_month": 1}}}
+                )
+            )
+        )
+        == []
+    )
 
 
 def test_a_limit_of_a_region_replaces_that_of_the_team() -> None:

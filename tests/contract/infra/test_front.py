@@ -81,7 +81,8 @@ def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
     ]
     assert {each["connectionPreference"] for each in attachments} == {"ACCEPT_MANUAL"}
     assert attachments[0]["consumerAcceptLists"] == [
-        {"connectionLimit": 10, "projectIdOrNum": "acme-inference-local"}
+        {"connectionLimit": 10, "projectIdOrNum": "acme-inference-local"},
+        {"connectionLimit": 4, "projectIdOrNum": "acme-shop"},
     ]
     groups = found["RegionNetworkEndpointGroup"]
     assert sorted(each["region"] for each in groups) == sorted(REGIONS)
@@ -90,6 +91,19 @@ def test_a_global_front_joins_the_internal_gateway_of_every_region(made):
     assert len(backend["backends"]) == 3
     assert all(list(each) == ["group"] for each in backend["backends"])  # the NEG takes no more
     assert (backend["protocol"], backend["loadBalancingScheme"]) == ("HTTPS", "EXTERNAL_MANAGED")
+
+
+@pytest.mark.parametrize(("name", "hops"), [("three-regions", 4), ("nearest-region", 2)])
+def test_every_gate_counts_clients_by_their_own_address_behind_each_front(made, name, hops):
+    found = document(name)
+    found["clients"] = {"teams": {"search": {"requests_per_minute": 60}}}
+    built = made(parse(json.dumps(found)))
+    pods = [each["spec"]["template"]["spec"] for each in built["Deployment"]]
+    args = [
+        pod["containers"][0]["args"] for pod in pods if pod["containers"][0]["name"] == "callout"
+    ]
+    assert len(args) == len(REGIONS)
+    assert all(f"--forwarded-hops={hops}" in each for each in args)
 
 
 def test_what_guards_a_gateway_guards_the_global_front_in_its_place(made):
@@ -248,7 +262,7 @@ def test_a_stack_without_a_front_keeps_the_plain_record(made):
             "gateway.front needs 'dns', the zone of its record, got 'dns' without one",
         ),
         (
-            {"front": None},
+            {"front": None, "publish": None},
             "regions.us-central1.ranges.published must not be set unless gateway.front is global"
             " or gateway.publish is set, got '10.3.0.0/24'",
         ),

@@ -47,7 +47,14 @@ FLEET = {
     "InferencePool": 2,
     "Membership": 2,
 }
-DNS = {"HealthCheck": 1, "RecordSet": 1, "RegionSecurityPolicy": 3, "RegionSslPolicy": 3}
+DNS = {
+    "GCPTrafficExtension": 3,
+    "HealthCheck": 1,
+    "Instance": 3,
+    "RecordSet": 1,
+    "RegionSecurityPolicy": 3,
+    "RegionSslPolicy": 3,
+}
 
 
 @pytest.mark.parametrize(

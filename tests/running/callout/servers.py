@@ -1,4 +1,4 @@
-"""Servers of the tests, in a thread: an engine that counts its tokens, and Secret Manager."""
+"""Servers of the tests, in a thread: an engine, Secret Manager and an identity provider."""
 
 import asyncio
 import base64
@@ -10,6 +10,7 @@ from aiohttp import web
 
 from simulator.server.bodies.text import tokenize
 from simulator.server.bodies.vectors import embedding
+from tests.running.callout.issuer import Issuer
 from twin.host.ports import free_port
 
 _BYTES_PER_TOKEN = 7  # not the callout's guess, so that a guess cannot pass for the engine's count
@@ -17,7 +18,7 @@ _MAX_BODY = 32 << 20
 
 
 class Servers:
-    """One web server that is both; an engine always reports its usage."""
+    """One web server that is all of them; an engine always reports its usage."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -26,6 +27,8 @@ class Servers:
         self.completion_tokens = 0
         self.requests: list[tuple[dict[str, str], bytes]] = []
         self.keys: dict[str, Any] | None = {"keys": []}
+        self.issuer = Issuer()
+        self.jwks_reads = 0
         self.reports_usage = True
         self.embeds = True
         self.embedded: list[str] = []
@@ -49,6 +52,7 @@ class Servers:
     async def _start(self) -> None:
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_get("/v1/projects/p/secrets/s/versions/latest:access", self._secret)
+        app.router.add_get("/jwks", self._jwks)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_post("/v1/{kind:.*}", self._answer)
@@ -66,6 +70,10 @@ class Servers:
             return web.Response(status=503)
         data = base64.b64encode(json.dumps(self.keys).encode()).decode()
         return web.json_response({"name": "latest", "payload": {"data": data}})
+
+    async def _jwks(self, request: web.Request) -> web.Response:
+        self.jwks_reads += 1
+        return web.json_response(self.issuer.jwks())
 
     async def _models(self, request: web.Request) -> web.Response:
         self.requests.append(({k.lower(): v for k, v in request.headers.items()}, b""))

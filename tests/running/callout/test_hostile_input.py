@@ -106,6 +106,18 @@ def test_guessing_keys_is_slowed_down_for_the_address_that_guesses(world):
     assert world.ask(PROMPT, {**bearer("ada"), **shared}).status == 200
 
 
+def test_behind_two_load_balancers_a_guesser_slows_nobody_else_down(world):
+    """The gateway of a region sees one address for all clients of a global load balancer."""
+    world.start("--forwarded-hops=4")
+
+    def guess(address: str) -> int:
+        forwarded = f"198.51.100.1, {address}, {LOAD_BALANCER}, 10.3.0.2, 10.0.0.9"
+        return world.ask(PROMPT, {**bearer("eve"), "x-forwarded-for": forwarded}).status
+
+    assert [guess("203.0.113.50") for _ in range(30)].count(429) == 30 - GUESSES
+    assert guess("203.0.113.51") == 401
+
+
 def test_neither_logs_nor_records_have_prompts_or_credentials(world):
     world.start()
     world.ask(PROMPT, bearer("ada"))

@@ -1,9 +1,11 @@
 """Authentication of callers, through a real Envoy."""
 
 import json
+import time
 
 import pytest
 
+from tests.running.callout.issuer import AUDIENCE, ISSUER, Issuer, unsigned
 from tests.running.callout.world import bearer, key_entry, key_of, until
 
 pytestmark = pytest.mark.needs_tools
@@ -127,3 +129,80 @@ def test_a_file_larger_than_a_prompt_passes_with_the_team_of_its_caller(world):
     assert "authorization" not in headers
     assert world.ask(b"x", form, "/v1/files").status == 401
     assert world.ask(None, bearer("ada"), "/v1/files/../load", "GET").status == 404
+
+
+def with_issuer(world, **changes):
+    """Start the gate with the tests' identity provider."""
+    issuer = {
+        "audiences": [AUDIENCE],
+        "claim": "groups",
+        "header": "authorization",
+        "issuer": ISSUER,
+        "jwks_uri": f"{world.servers.url}/jwks",
+        "teams": {"ml-assistant": "research"},
+        **changes,
+    }
+    world.start(jwt=[issuer])
+    return world.servers.issuer
+
+
+def asked(world, token, header="authorization"):
+    value = f"Bearer {token}" if header == "authorization" else token
+    return world.ask(PROMPT, {header: value})
+
+
+def test_a_token_of_the_issuer_is_its_team_and_stops_at_the_gate(world):
+    issuer = with_issuer(world)
+    assert asked(world, issuer.token()).status == 200
+    headers, _ = world.servers.requests[-1]
+    assert headers["x-gateway-inference-fairness-id"] == "research"
+    assert "authorization" not in headers
+    assert asked(world, key_of("ada")).status == 200  # keys work beside tokens
+
+
+def test_a_token_that_does_not_prove_a_client_is_refused(world):
+    issuer = with_issuer(world)
+    now = int(time.time())
+    valid = issuer.token()
+    refused = {
+        "expired": issuer.token(exp=now - 60),
+        "without an expiry": issuer.token(exp=None),
+        "not valid yet": issuer.token(nbf=now + 600),
+        "wrong audience": issuer.token(aud="billing"),
+        "another issuer": issuer.token(iss="https://login.example.org"),
+        "another key": Issuer(issuer.key_id).token(),
+        "a key that nobody published": Issuer("key-2").token(),
+        "changed claims": ".".join([valid.split(".")[0], issuer.token(sub="eve").split(".")[1]])
+        + "."
+        + valid.split(".")[2],
+        "no signature": unsigned(valid),
+    }
+    found = {name: asked(world, token) for name, token in refused.items()}
+    statuses = {name: (answer.status, answer.code) for name, answer in found.items()}
+    assert statuses == dict.fromkeys(refused, (401, "invalid_api_key"))
+    assert world.servers.requests == []
+    assert asked(world, valid).status == 200
+
+
+def test_a_token_of_a_group_without_a_team_is_refused(world):
+    issuer = with_issuer(world)
+    assert asked(world, issuer.token(groups=["all-staff"])).status == 401
+    assert asked(world, issuer.token(groups="ml-assistant")).status == 200
+    assert asked(world, issuer.token(aud=["billing", AUDIENCE])).status == 200
+
+
+def test_a_new_key_of_the_issuer_counts_without_a_restart(world):
+    with_issuer(world)
+    reads = world.servers.jwks_reads
+    world.servers.issuer = Issuer("key-2")
+    assert asked(world, world.servers.issuer.token()).status == 200
+    assert [asked(world, Issuer("key-3").token()).status for _ in range(10)] == [401] * 10
+    assert world.servers.jwks_reads - reads <= 2  # unknown keys do not flood the issuer
+
+
+def test_the_token_of_identity_aware_proxy_comes_in_its_own_header(world):
+    header = "x-goog-iap-jwt-assertion"
+    issuer = with_issuer(world, header=header)
+    assert asked(world, issuer.token(), header).status == 200
+    assert header not in world.servers.requests[-1][0]
+    assert asked(world, issuer.token()).status == 401

@@ -7,6 +7,7 @@ from twin.cluster.gateway.envoy.messages import (
     ENDPOINT_HEADER,
     MODEL_HEADER,
     EnvoyJson,
+    append_own_address,
     extension,
     file_name,
     typed,
@@ -122,6 +123,7 @@ def _connection_manager(
             "config_source": {"resource_api_version": "V3", "path_config_source": {"path": path}},
         },
         http_filters=[
+            append_own_address(model.address),
             *filters_of(model),
             extension("envoy.filters.http.router", "router"),
         ],

@@ -31,6 +31,7 @@ TYPES = {
     "router": f"{_HTTP}.router.v3.Router",
     "access_log": "envoy.extensions.access_loggers.file.v3.FileAccessLog",
     "cel_filter": "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
+    "header_mutation": f"{_HTTP}.header_mutation.v3.HeaderMutation",
     "early_headers": f"{_EARLY}.header_mutation.v3.HeaderMutation",
     "raw_buffer": "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
     "upstream_tls": "envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext",
@@ -49,6 +50,17 @@ def typed(kind: str, **fields: Any) -> EnvoyJson:
 def extension(name: str, kind: str, **fields: Any) -> EnvoyJson:
     """Return an extension with its configuration."""
     return {"name": name, "typed_config": typed(kind, **fields)}
+
+
+def append_own_address(address: str) -> EnvoyJson:
+    """Return the filter that appends a load balancer's address to X-Forwarded-For.
+
+    Envoy itself appends the client's address before (rule gateway.forwarded).
+    """
+    header = {"key": "x-forwarded-for", "value": address}
+    append = {"header": header, "append_action": "APPEND_IF_EXISTS_OR_ADD"}
+    mutations = {"request_mutations": [{"append": append}]}
+    return extension("gke.forwarded", "header_mutation", mutations=mutations)
 
 
 def response(kind: str, version: str, resources: list[EnvoyJson]) -> EnvoyJson:

@@ -14,6 +14,7 @@ from twin.cluster.gateway.translation.conditions import (
     StatusUpdate,
     ancestor_status,
 )
+from twin.cluster.gateway.translation.extensions import CLOSED
 from twin.cluster.gateway.translation.gateways import GatewayParts
 from twin.cluster.gateway.translation.model import (
     Authorization,
@@ -32,7 +33,6 @@ from twin.cluster.gateway.translation.objects import (
 from twin.world.rules import all_rules
 
 KIND: Final = "GCPAuthzPolicy"
-_CLOSED: Final = "; the Gateway rejects every request"
 
 
 def authorize(snapshot: Snapshot, gateways: dict[Key, GatewayParts]) -> list[StatusUpdate]:
@@ -79,7 +79,7 @@ def _attach(policy: JsonObject, gateway: GatewayParts | None, position: int) -> 
         gateway.authorization = _with(found, policy)
     except Problem as problem:
         gateway.authorization = replace(found, is_closed=True)
-        return Condition("Accepted", False, problem.reason, problem.message + _CLOSED)
+        return Condition("Accepted", False, problem.reason, problem.message + CLOSED)
     return Condition("Accepted", True, "Accepted", "the Gateway enforces this policy")
 
 

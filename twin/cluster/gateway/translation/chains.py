@@ -107,6 +107,22 @@ def chains_of(
     return tuple(found), next(iter(missing), None)
 
 
+def closed_chains(kind: Kind, extension: JsonObject) -> tuple[Chain, ...]:
+    """Return the chains of an extension that cannot run (rule gateway.extension.unsupported).
+
+    They call a program that is not there, so every request fails. There are none if all programs
+    of the extension may fail.
+    """
+    programs = [
+        item for chain in extension["spec"]["extensionChains"] for item in chain["extensions"]
+    ]
+    if all(item.get("failOpen") or item.get("observabilityMode") for item in programs):
+        return ()
+    namespace, name = key_of(extension)
+    nobody = Processor(f"{kind.cluster}/{namespace}/{name}/closed", (), events=("RequestHeaders",))
+    return (Chain(f"{namespace}/{name}/closed", (nobody,)),)
+
+
 def _conditions(chain: JsonObject) -> tuple[Expression, ...]:
     where = f"chain {chain['name']}.matchCondition"
     found: list[Expression] = []

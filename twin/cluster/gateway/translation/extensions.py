@@ -1,11 +1,14 @@
 """GCPRoutingExtension and GCPTrafficExtension: callouts of the load balancer."""
 
+from typing import Final
+
 from twin.cluster.gateway.translation.chains import (
     KINDS,
     ROUTING,
     Kind,
     chains_of,
     check_class,
+    closed_chains,
 )
 from twin.cluster.gateway.translation.conditions import (
     Condition,
@@ -14,6 +17,7 @@ from twin.cluster.gateway.translation.conditions import (
     ancestor_status,
 )
 from twin.cluster.gateway.translation.gateways import GatewayParts
+from twin.cluster.gateway.translation.model import Chain
 from twin.cluster.gateway.translation.objects import (
     GATEWAY_GROUP,
     JsonObject,
@@ -25,6 +29,7 @@ from twin.cluster.gateway.translation.objects import (
 
 Problems = dict[tuple[str, Key, Key], Problem]
 """Error of an extension, by its kind and key, at a Gateway, by its key."""
+CLOSED: Final = "; the Gateway rejects every request"
 _TARGET_GROUPS = {GATEWAY_GROUP, "net.gke.io"}
 
 
@@ -65,17 +70,31 @@ def program_extensions(
             try:
                 check_class(kind, gateway.obj["spec"]["gatewayClassName"])
                 _check_oldest(kind, found[0], extension)
-                chains, missing = chains_of(snapshot, kind, extension)
             except Problem as problem:
                 problems[slot] = problem
                 continue
-            if missing is not None:
-                problems[slot] = missing
+            chains, problem = _runnable(snapshot, kind, extension)
+            if problem is not None:
+                problems[slot] = problem
             if kind is ROUTING:
                 gateway.routing_chains = chains
             else:
                 gateway.traffic_chains = chains
     return services
+
+
+def _runnable(
+    snapshot: Snapshot, kind: Kind, extension: JsonObject
+) -> tuple[tuple[Chain, ...], Problem | None]:
+    """Return the chains of an extension and its error; they fail if the twin cannot run it."""
+    try:
+        return chains_of(snapshot, kind, extension)
+    except Problem as problem:
+        if problem.reason == "BackendNotFound":
+            return (), problem
+        closed = closed_chains(kind, extension)
+        suffix = CLOSED if closed else ""
+        return closed, Problem(problem.reason, problem.message + suffix)
 
 
 def _check_oldest(kind: Kind, oldest: JsonObject, extension: JsonObject) -> None:

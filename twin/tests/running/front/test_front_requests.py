@@ -33,6 +33,7 @@ class Gateway:
     def __init__(self, region: str, port: int) -> None:
         self.region, self.port = region, port
         self.answers = Counter[int]()
+        self.forwarded = ""
         self._server: ThreadingHTTPServer | None = None
         self._sockets: set[object] = set()
         self.hold = threading.Event()
@@ -49,7 +50,9 @@ class Gateway:
                 gateway._sockets.add(self.connection)
                 self.rfile.read(int(self.headers["Content-Length"]))
                 gateway.hold.wait(20)
-                body = json.dumps({"region": gateway.region, "path": self.path}).encode()
+                found = {"region": gateway.region, "path": self.path}
+                gateway.forwarded = self.headers.get("X-Forwarded-For", "")
+                body = json.dumps(found).encode()
                 gateway.answers[gateway.status] += 1
                 self.send_response(gateway.status)
                 self.send_header("Content-Length", str(len(body)))
@@ -101,11 +104,15 @@ class Place:
         self.tier.reconcile()
         eventually(lambda: self.ask("us-central1")[0] == 200, 20)
 
-    def ask(self, client: str, path: str = "/v1/completions") -> tuple[int, dict[str, str]]:
+    def ask(
+        self, client: str, path: str = "/v1/completions", *, source: str = "", **more: str
+    ) -> tuple[int, dict[str, str]]:
         """Return the status and the body of one request; status 0 if the connection ended."""
-        connection = http.client.HTTPConnection(ADDRESS, self.listens, timeout=30)
+        connection = http.client.HTTPConnection(
+            ADDRESS, self.listens, timeout=30, source_address=(source, 0)
+        )
         try:
-            headers = {CLIENT_REGION: client, "Content-Type": "application/json"}
+            headers = {CLIENT_REGION: client, "Content-Type": "application/json", **more}
             connection.request("POST", path, b"{}", headers)
             response = connection.getresponse()
             text = response.read()
@@ -140,6 +147,12 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def test_clients_get_the_nearest_region(place: Place) -> None:
     assert {client: place.region(client) for client in REGIONS} == {name: name for name in REGIONS}
+
+
+def test_the_load_balancer_appends_the_client_and_its_own_address(place: Place) -> None:
+    forged = {"X-Forwarded-For": "198.51.100.1"}
+    assert place.ask("us-central1", source="127.0.0.9", **forged)[0] == 200
+    assert place.gateways["us-central1"].forwarded == f"198.51.100.1,127.0.0.9,{ADDRESS}"
 
 
 def test_the_path_of_a_model_leads_to_its_regions_alone(place: Place) -> None:

@@ -15,12 +15,21 @@ from twin.tests.unit.gateway.builders import (
 )
 
 GW = ("ns", "gw")
+CLOSED = "; the Gateway rejects every request"
 ROUTING, TRAFFIC = "GCPRoutingExtension", "GCPTrafficExtension"
 
 
 def message_of(translation, kind, name):
     status = next(u.status for u in translation.statuses if (u.kind, u.key[1]) == (kind, name))
     return status["ancestors"][0]["conditions"][0]["message"]
+
+
+def is_closed(chains) -> bool:
+    """Return whether every request goes to a program that is not there and must answer."""
+    if len(chains) != 1 or chains[0].conditions:
+        return False
+    (processor,) = chains[0].processors
+    return processor.endpoints == () and not processor.fail_open
 
 
 def test_the_body_router_sees_requests_before_routes_are_chosen():
@@ -40,14 +49,19 @@ def test_the_body_router_sees_requests_before_routes_are_chosen():
         ({"supportedEvents": ["RequestHeaders", "RequestBody"]}, "!UnsupportedValue"),
         ({"supportedEvents": ["RequestHeaders", "ResponseBody"]}, "!UnsupportedValue"),
         ({"backendRef": None, "googleAPIServiceName": "x.rep"}, "!UnsupportedValue"),
-        ({"backendRef": {"name": "gone", "port": 1}}, "!BackendNotFound"),
         ({"timeout": None}, "!UnsupportedValue"),
     ],
 )
-def test_an_extension_that_google_refuses_is_not_called(fields, reason):
+def test_a_routing_extension_that_cannot_run_closes_its_gateway(fields, reason):
     found = translate(snapshot(gateway(), *body_router(**fields)))
-    assert found.gateways[GW].routing_chains == ()
+    assert is_closed(found.gateways[GW].routing_chains)
     assert conditions(found, ROUTING, "bbr") == {"Accepted": reason}
+
+
+def test_a_routing_extension_without_its_service_is_not_called():
+    found = translate(snapshot(gateway(), *body_router(backendRef={"name": "gone", "port": 1})))
+    assert found.gateways[GW].routing_chains == ()
+    assert conditions(found, ROUTING, "bbr") == {"Accepted": "!BackendNotFound"}
 
 
 def test_an_extension_must_be_in_the_namespace_of_its_gateway():
@@ -63,8 +77,9 @@ def test_a_chain_of_a_routing_extension_has_one_extension():
     extension = body_router()
     extension[0]["spec"]["extensionChains"][0]["extensions"] *= 2
     found = translate(snapshot(gateway(), *extension))
-    assert found.gateways[GW].routing_chains == ()
-    assert message_of(found, ROUTING, "bbr") == "chain chain.extensions: must be at most 1, got 2"
+    assert is_closed(found.gateways[GW].routing_chains)
+    message = message_of(found, ROUTING, "bbr")
+    assert message == f"chain chain.extensions: must be at most 1, got 2{CLOSED}"
 
 
 def test_a_traffic_extension_is_called_as_it_asks():
@@ -137,10 +152,30 @@ def test_a_traffic_extension_is_called_as_it_asks():
         ),
     ],
 )
-def test_what_the_twin_cannot_run_of_a_traffic_extension_is_said(fields, message):
+def test_a_traffic_extension_that_the_twin_cannot_run_closes_its_gateway(fields, message):
     found = translate(snapshot(gateway(), *traffic_extension(**fields)))
+    assert is_closed(found.gateways[GW].traffic_chains)
+    assert message_of(found, TRAFFIC, "guard") == message + CLOSED
+
+
+@pytest.mark.parametrize("field", ["failOpen", "observabilityMode"])
+def test_an_extension_that_may_fail_is_left_out_if_the_twin_cannot_run_it(field):
+    wasm = {"backendRef": {"kind": "GCPWasmPlugin", "name": "plugin"}, field: True}
+    found = translate(snapshot(gateway(), *traffic_extension(**wasm)))
     assert found.gateways[GW].traffic_chains == ()
-    assert message_of(found, TRAFFIC, "guard") == message
+    assert conditions(found, TRAFFIC, "guard") == {"Accepted": "!UnsupportedValue"}
+    assert CLOSED not in message_of(found, TRAFFIC, "guard")
+
+
+def test_one_program_that_must_answer_closes_the_gateway_for_all_of_its_extension():
+    extension = traffic_extension(failOpen=True)
+    (chain,) = extension[0]["spec"]["extensionChains"]
+    apigee = {**chain["extensions"][0], "name": "quota", "failOpen": False}
+    apigee["backendRef"] = {"kind": "ApigeeBackendService", "name": "apigee"}
+    chain["extensions"].append(apigee)
+    found = translate(snapshot(gateway(), *extension))
+    assert is_closed(found.gateways[GW].traffic_chains)
+    assert "got ApigeeBackendService apigee" in message_of(found, TRAFFIC, "guard")
 
 
 def test_a_traffic_extension_without_its_service_is_called_in_vain():
@@ -221,7 +256,7 @@ def test_a_condition_on_a_backend_is_refused():
     condition = {"celExpressions": [{"backendRefs": [{"name": "w", "port": 80}]}]}
     extension[0]["spec"]["extensionChains"][0]["matchCondition"] = condition
     found = translate(snapshot(gateway(), *extension))
-    assert found.gateways[GW].traffic_chains == ()
+    assert is_closed(found.gateways[GW].traffic_chains)
     assert "the twin matches no backendRefs" in message_of(found, TRAFFIC, "guard")
 
 
@@ -278,5 +313,5 @@ def test_model_armor_of_the_gateways_region_is_called_with_bodies_as_they_come()
 )
 def test_a_call_of_model_armor_that_cannot_be_is_refused(fields, message):
     found = armored(**fields)
-    assert found.gateways[GW].traffic_chains == ()
-    assert message_of(found, TRAFFIC, "guard") == message
+    assert is_closed(found.gateways[GW].traffic_chains)
+    assert message_of(found, TRAFFIC, "guard") == message + CLOSED

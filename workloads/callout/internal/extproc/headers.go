@@ -97,10 +97,10 @@ func options(set map[string]string) []*core.HeaderValueOption {
 	return made
 }
 
-// clientAddress returns the address of a client, or the /64 network for IPv6. The load balancer appends
-// the client's address and its own to the header from the client, so the client's address is second to
-// last (Google Cloud, "External Application Load Balancer overview", X-Forwarded-For header). It is
-// assumed that a callout sees the header with both addresses.
+// clientAddress returns the address of a client, or the /64 network for IPv6. Each load balancer appends
+// the address it was called from and its own, so the client's address is second to last behind one, and
+// fourth to last behind two (Google Cloud, "External Application Load Balancer overview", X-Forwarded-For
+// header). It is assumed that a callout sees the header with all of them.
 func clientAddress(headers map[string][]string, hops int) string {
 	addresses := strings.Split(strings.Join(headers["x-forwarded-for"], ","), ",")
 	text := strings.TrimSpace(addresses[max(0, len(addresses)-hops)])

@@ -21,6 +21,9 @@ const (
 	jwksTimeout  = 5 * time.Second
 
 	unknownKeyEvery = 10 * time.Second
+	// unknownKeyWait limits the wait for the rate limit and the refresh together. The load balancer
+	// waits for one second.
+	unknownKeyWait = 800 * time.Millisecond
 )
 
 // Signature algorithms with public keys. `none` and shared secrets are not accepted.
@@ -56,10 +59,10 @@ func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{wanted.JWKSURI}, keyfunc.Override{
 		HTTPTimeout:     jwksTimeout,
 		RefreshInterval: refreshEvery,
-		// a token with an unknown key triggers a refresh of the keys, but does not wait for the rate
-		// limit
+		// a token with an unknown key refreshes the keys and waits for them; while the rate limit
+		// does not allow another refresh, it is refused at once
 		RefreshUnknownKID: rate.NewLimiter(rate.Every(unknownKeyEvery), 1),
-		RateLimitWaitMax:  time.Nanosecond,
+		RateLimitWaitMax:  unknownKeyWait,
 		RefreshErrorHandlerFunc: func(uri string) func(context.Context, error) {
 			return func(_ context.Context, err error) {
 				slog.Error("keys of an issuer not read, the last ones stay valid", "jwks_uri", uri, "error", err.Error())
