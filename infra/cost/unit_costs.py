@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import find_model
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
@@ -138,12 +139,22 @@ def _speed(
         loaded_model(name, model).kv_bits,
         model.experts is not None,
         model.experts.redundant if model.experts else 0,
+        _backend(model, role),
     )
     if model.task is Task.EMBED:
         return embed_speed(asked, rung, traffic)
     if model.disaggregated is None:
         return (batch_speed if is_batch else token_speed)(asked, rung, traffic)
     return _of_half(asked, rung, traffic, role, model.disaggregated.threshold_tokens)
+
+
+def _backend(model: Model, role: str) -> str:
+    """Return the all-to-all backend of a role of a model."""
+    name = "serve"
+    if model.disaggregated is not None:
+        name = "prefill" if role == PREFILL else "decode"
+    chosen = getattr(model.experts.all2all, name) if model.experts else None
+    return ALL2ALL[name] if chosen is None else chosen.value
 
 
 def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: int) -> Speed:

@@ -8,6 +8,7 @@ from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
+from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.memory import Loaded, Room, expert_part, room
 from gke_inference.sizing.shapes import ModelShape, shape
@@ -65,6 +66,11 @@ class Form:
         return 1 if self.experts else self.devices
 
     @property
+    def split_kind(self) -> str:
+        """How the model is split, in the words of `correction.traits`."""
+        return "experts" if self.experts else "stages" if self.stages > 1 else ""
+
+    @property
     def label(self) -> str:
         """Display name, such as `tpu-v6e 2x4` or `nvidia-l4 x4`."""
         if self.topology:
@@ -103,6 +109,8 @@ class Candidate:
     """Memory of one device."""
     kv_bits: float = 16
     """Bits of a number in the KV cache."""
+    backend: str = ALL2ALL["serve"]
+    """All-to-all backend of expert parallelism."""
 
 
 def candidates(

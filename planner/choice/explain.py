@@ -84,7 +84,7 @@ def _step(question: Question, choice: Choice) -> list[str]:
         return f"{float(value[0]) * 1e3:.2f} ms"
 
     return [
-        f"batch of a copy at this rate: {choice.batch:.1f} sequences",
+        f"batch of a copy at this rate: {choice.batch:.1f} sequences{_in_stages(choice, made)}",
         f"step that only decodes: max(computing, reading {ms(made.alone.memory)}) + "
         f"collectives {ms(made.alone.links)} + fixed {ms(made.alone.fixed)} = {ms(made.decode)}",
         f"step that computes {float(made.chunk[0]):.0f} prompt tokens beside: computing "
@@ -94,6 +94,15 @@ def _step(question: Question, choice: Choice) -> list[str]:
         f"correction from published points: x {factor:.2f}; four in five such estimates are "
         f"within a factor of {choice.spread:.2f}",
     ]
+
+
+def _in_stages(choice: Choice, made: Step) -> str:
+    stages = choice.candidate.form.stages
+    if stages == 1:
+        return ""
+    return (
+        f", in {float(made.batches[0]):.2g} micro-batches that each pass {stages} stages in series"
+    )
 
 
 def _queue(question: Question, choice: Choice) -> list[str]:

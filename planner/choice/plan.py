@@ -197,6 +197,7 @@ def work_of(question: Question, one: Candidate) -> Work:
         prefix_share=question.prefix_share,
         groups=one.form.devices if one.form.experts else 1,
         adapters=question.adapters,
+        backend=one.backend,
     )
 
 
@@ -215,6 +216,8 @@ def traits_of(question: Question, held: Sequence[Candidate]) -> Traits:
                 total=one.shape.parameters_billion,
                 bits=one.shape.bits,
                 load="concurrent",
+                split=one.form.split_kind,
+                hosts="several" if one.form.hosts > 1 and not one.form.topology else "one",
             )
             for one in held
         ]

@@ -10,6 +10,7 @@ from typing import Any
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
 from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, accelerator
+from planner.speed.links import ALLGATHER, BACKENDS
 from planner.speed.roofline import ExpertGroup
 
 PREFIX = "GKE_INFERENCE_SIM_"
@@ -196,7 +197,10 @@ def _experts(flags: argparse.Namespace, shape: ModelShape) -> ExpertGroup | None
             f"divisible by the expert parallel size ({devices})."
         )
     hosts = copies // int(flags.data_parallel_size_local or copies)
-    return ExpertGroup(devices, hosts, copies, redundant)
+    backend = str(flags.all2all_backend or ALLGATHER)
+    # other backends have no model: the one that sends most stands for them
+    backend = backend if backend in BACKENDS else ALLGATHER
+    return ExpertGroup(devices, hosts, copies, redundant, backend)
 
 
 def weights_gb(shape: ModelShape, experts: ExpertGroup | None) -> float:
