@@ -122,6 +122,7 @@ def candidates(
     engine: str = "vllm",
     kv_bits: int = 16,
     adapters: int = 0,
+    speculative: str = "",
 ) -> tuple[list[Candidate], list[Refused]]:
     """Return the forms that fit a model, and those that do not with the reason.
 
@@ -134,6 +135,8 @@ def candidates(
         engine: Engine, in the user's word; several copies per replica only if it supports them.
         kv_bits: Bits of a number in the KV cache; 8 only where the engine supports it.
         adapters: LoRA adapters; any only where the engine supports them.
+        speculative: Method of speculative decoding; empty for none. Only where the engine supports
+            it, and not with pipeline stages.
     """
     held: list[Candidate] = []
     refused: list[Refused] = []
@@ -141,6 +144,8 @@ def candidates(
     for form in _forms(words or accelerator_names()):
         able = facts.abilities(form.chip.kind, form.word)
         if able is None or not _can_split(able, form) or not _can_serve(able, kv_bits, adapters):
+            continue
+        if speculative and (speculative not in able.speculative or form.stages > 1):
             continue
         if form.experts and (engine != "vllm" or adapters or not _can_spread(model, form)):
             continue

@@ -21,6 +21,7 @@ from planner.fit.chips import (
 from planner.speed.links import ALLGATHER, Exchange, Links, all_reduces, all_to_alls, hops
 from planner.speed.mixtures import adapter_factor, read_billion
 from planner.speed.mixtures import experts_touched as of_layer
+from planner.speed.speculation import Speculation, head_billion, pass_seconds
 
 LEAST_TILE_TOKENS, MOST_TILE_TOKENS = 16, 128
 """Tokens of a tile of the expert kernels (block_m of vLLM's fused_moe and Marlin kernels)."""
@@ -112,12 +113,44 @@ class CostModel:
     """Network between the hosts of the stages."""
     experts: ExpertGroup | None = None
     """Expert parallelism; `chips` are then those of one host."""
+    speculation: Speculation | None = None
+    """Speculative decoding; a step then generates several tokens for each sequence."""
 
     def step_seconds(self, load: StepLoad) -> float:
-        """Return the duration of a step: the longer of compute and memory time, plus the rest.
+        """Return the duration of a step that generates one token for each sequence.
 
-        A mixture-of-experts model reads more of its weights as the batch grows.
+        The longer of compute and memory time, plus the rest. A mixture-of-experts model reads more
+        of its weights as the batch grows. With speculative decoding, a step generates several
+        tokens: the duration is then its share of one token. What prompts add is not divided.
         """
+        guess = self.speculation
+        if guess is None or not load.decode_tokens:
+            return self._whole_seconds(load)
+        more = guess.tokens * load.decode_tokens
+        verified = replace(
+            load,
+            decode_tokens=load.decode_tokens + more,
+            attention_pairs=load.attention_pairs + guess.tokens * load.context_tokens,
+        )
+        pairs = (1 + guess.tokens) * load.context_tokens
+        alone = replace(verified, prefill_tokens=0, attention_pairs=pairs)
+        usual = self._whole_seconds(alone)
+        drafted = usual + self._draft_seconds(load, guess)
+        return self._whole_seconds(verified) - usual + drafted / guess.length
+
+    def _draft_seconds(self, load: StepLoad, guess: Speculation) -> float:
+        """Return the time of drafting: for each token, a layer of the model and the logits."""
+        if not guess.has_passes:
+            return 0.0
+        alone = replace(load, prefill_tokens=0, attention_pairs=load.context_tokens)
+        reached = self.efficiency or efficiency_of(self.accelerator)
+        layer = (self._whole_seconds(alone) - reached.overhead_seconds) / self.model.layers
+        bandwidth = self.accelerator.bandwidth_gbps * 1e9 * self._chips_of_stage * reached.decode
+        head = head_billion(self.model.hidden) * 1e9 * self.model.bits / 8 / bandwidth
+        return guess.tokens * (layer + head + pass_seconds())
+
+    def _whole_seconds(self, load: StepLoad) -> float:
+        """Return the duration of a step without speculation."""
         if load.prefill_tokens + load.decode_tokens == 0:
             return 0.0
         reached = self.efficiency or efficiency_of(self.accelerator)

@@ -25,6 +25,7 @@ from planner.fit.chips import (
 )
 from planner.speed.links import ALLGATHER, Exchange, Links, all_reduces, all_to_alls, hops
 from planner.speed.mixtures import adapter_factor, read_billion
+from planner.speed.speculation import Speculation, head_billion, pass_seconds
 
 Array = NDArray[np.float64]
 
@@ -87,6 +88,14 @@ class Work:
     """Tokens per answer."""
     adapters: Array
     """Different LoRA adapters among the requests."""
+    drafted: Array
+    """Draft tokens of a sequence and step; 0 without speculative decoding."""
+    accepted: Array
+    """Expected tokens that a step generates for a sequence, at least 1."""
+    passes: Array
+    """Draft passes on the accelerator in a step."""
+    head: Array
+    """Time of a draft pass for the logits and the launches, in seconds."""
 
     def take(self, index: Any) -> "Work":
         """Return a selection of candidates, by a NumPy index."""
@@ -102,8 +111,9 @@ class Step:
     """Mean step and its parts, in seconds."""
 
     seconds: Array
+    """Mean time of one token: with speculative decoding, a step generates several."""
     decode: Array
-    """Duration of a step without prompts."""
+    """Time of one token in a step without prompts."""
     with_prompt: Array
     """Duration of a step that also computes prompts."""
     batches: Array
@@ -151,6 +161,7 @@ def work(
     groups: int = 1,
     adapters: int = 0,
     backend: str = ALLGATHER,
+    guess: Speculation | None = None,
 ) -> Work:
     """Return the work of one candidate.
 
@@ -168,6 +179,7 @@ def work(
             copies.
         adapters: Different LoRA adapters among the requests.
         backend: All-to-all backend of an expert-parallel replica: one of `links.BACKENDS`.
+        guess: Speculative decoding, or None.
     """
     sizes = _sizes(shape, kv_token_bytes(shape, kv_bits) * kv_copies(shape, tensor / groups))
     links = _links_of(shape, chip, tensor, stages, network, groups, backend)
@@ -183,7 +195,17 @@ def work(
         _EACH[chip.kind],
     )
     lengths = (given * (1 - prefix_share), given * prefix_share, made, adapters)
-    return Work(*(np.array([float(value)]) for value in (*sizes, *rates, *lengths)))
+    drafts = _drafts(shape, chip.bandwidth_gbps * 1e9 * tensor, guess)
+    return Work(*(np.array([float(value)]) for value in (*sizes, *rates, *lengths, *drafts)))
+
+
+def _drafts(shape: ModelShape, bandwidth: float, guess: Speculation | None) -> tuple[float, ...]:
+    """Return the fields of `Work` on speculative decoding, in their order."""
+    if guess is None:
+        return (0.0, 1.0, 0.0, 0.0)
+    read = head_billion(shape.hidden) * 1e9 * shape.bits / 8 / bandwidth / _DECODE
+    passes = guess.tokens if guess.has_passes else 0
+    return (guess.tokens, guess.length, passes, read + pass_seconds())
 
 
 def _links_of(
@@ -256,21 +278,30 @@ def step(one: Work, sequences: Array) -> Step:
     pairs = chunk * (one.cached + one.given / 2)
     fixed = one.overhead + count * one.each
     slower = adapter_factor(np.minimum(one.adapters, count))
+    verified = count * (1 + one.drafted)
+    fixed = fixed + one.passes * _draft_seconds(one, count, count * seen, slower)
     alone = Parts(
-        _compute(one, count, count * seen) * slower,
-        _memory(one, count, count * seen) * slower,
-        _links(one, count),
+        _compute(one, verified, verified * seen) * slower,
+        _memory(one, verified, count * seen) * slower,
+        _links(one, verified),
         fixed,
     )
-    both = count + chunk
+    both = verified + chunk
     mixed = Parts(
-        _compute(one, both, count * seen + pairs) * slower,
+        _compute(one, both, verified * seen + pairs) * slower,
         _memory(one, both, count * seen + one.cached + one.given) * slower,
         _links(one, both),
         fixed,
     )
-    seconds = (1 - part) * alone.seconds + part * mixed.seconds
-    return Step(seconds, alone.seconds, mixed.seconds, batches, chunk, part, alone, mixed)
+    decode = alone.seconds / one.accepted
+    seconds = (1 - part) * decode + part * (mixed.seconds - alone.seconds + decode)
+    return Step(seconds, decode, mixed.seconds, batches, chunk, part, alone, mixed)
+
+
+def _draft_seconds(one: Work, count: Array, context: Array, slower: Array) -> Array:
+    """Return the time to draft one token for each sequence: a layer of the model, and logits."""
+    longer = np.maximum(_compute(one, count, context), _memory(one, count, context)) * slower
+    return (longer + _links(one, count)) / one.layers + one.head
 
 
 def _compute(one: Work, tokens: Array, pairs: Array) -> Array:

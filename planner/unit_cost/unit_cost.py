@@ -180,6 +180,8 @@ class Asked:
     """Additional copies of experts."""
     backend: str = ALL2ALL["serve"]
     """All-to-all backend of expert parallelism."""
+    speculative: tuple[str, int] | None = None
+    """Method of speculative decoding whose speed is modeled, and the draft tokens of a step."""
 
 
 def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
@@ -264,6 +266,7 @@ def question_of(asked: Asked, traffic: Traffic) -> Question:
         utilisation=traffic.utilisation,
         context=asked.context,
         engine=asked.engine,
+        speculative=asked.speculative,
     )
     return replace(
         question,

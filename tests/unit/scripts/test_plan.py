@@ -239,3 +239,38 @@ def test_the_plan_of_a_model_of_images_says_what_no_engine_here_serves():
     assert "No engine of this project serves stable-diffusion-xl" in answer.stdout
     answer = CliRunner().invoke(build_app(("plan",)), ["plan", "flux.1-schnell", *few])
     assert "No engine of this project" not in answer.stdout
+
+
+def test_speculation_makes_tokens_faster_and_its_interval_wider():
+    few = ("llama-3.3-70b", "--accelerator", "nvidia-h100-80gb", "--region", "us-central1",
+           "--bits", "8", "--rows", "40")  # fmt: skip
+
+    def tpot(*more: str) -> dict[str, float]:
+        found = printed(*few, *more)["choices"]
+        one = next(each for each in found if each["parallelism"] == "TP8")
+        return one["tpot_p95_ms"]
+
+    usual, fast = tpot(), tpot("--speculative", "eagle3:3")
+    assert fast["value"] < usual["value"] / 1.5
+    assert fast["high"] / fast["value"] > usual["high"] / usual["value"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--speculative", "eagle3"), "--speculative: must be METHOD:TOKENS, such as eagle3:3"),
+        (("--speculative", "draft:3"), "--speculative: must be one of eagle3, mtp, ngram"),
+        (("--speculative", "ngram:99"), "--speculative: must have 1 to 16 tokens, got 99"),
+        (("--speculative", "mtp:1"), "--speculative: must be mtp only for "),
+        (
+            ("--speculative", "eagle3:2", "--accelerator", "tpu-v6e"),
+            "--speculative: must be a method of vllm on the hardware to consider, got 'eagle3'",
+        ),
+        (
+            ("--speculative", "ngram:2", "--write", "prod"),
+            "--speculative: must be omitted with --write",
+        ),
+    ],
+)
+def test_speculation_that_cannot_be_planned_is_refused(options: tuple[str, ...], message: str):
+    assert said("llama-3.3-70b", *options).startswith(message)
