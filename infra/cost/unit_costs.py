@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import find_model
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER, Bill, Line
+from planner.speed.speculation import METHODS
 from planner.unit_cost.prompt_speed import decode_speed, embed_speed, prefill_speed
 from planner.unit_cost.unit_cost import (
     MILLION_INPUT,
@@ -138,12 +140,31 @@ def _speed(
         loaded_model(name, model).kv_bits,
         model.experts is not None,
         model.experts.redundant if model.experts else 0,
+        _backend(model, role),
+        _speculative(model),
     )
     if model.task is Task.EMBED:
         return embed_speed(asked, rung, traffic)
     if model.disaggregated is None:
         return (batch_speed if is_batch else token_speed)(asked, rung, traffic)
     return _of_half(asked, rung, traffic, role, model.disaggregated.threshold_tokens)
+
+
+def _speculative(model: Model) -> tuple[str, int] | None:
+    """Return the method and draft tokens of speculative decoding, if its speed is modeled."""
+    guess = model.settings.speculative
+    if guess is None or guess.method.value not in METHODS:
+        return None
+    return guess.method.value, guess.tokens
+
+
+def _backend(model: Model, role: str) -> str:
+    """Return the all-to-all backend of a role of a model."""
+    name = "serve"
+    if model.disaggregated is not None:
+        name = "prefill" if role == PREFILL else "decode"
+    chosen = getattr(model.experts.all2all, name) if model.experts else None
+    return ALL2ALL[name] if chosen is None else chosen.value
 
 
 def _of_half(asked: Asked, rung: Rung, traffic: Traffic, role: str, threshold: int) -> Speed:

@@ -8,6 +8,7 @@ from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.accelerators import accelerator_names
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
+from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.memory import Loaded, Room, expert_part, room
 from gke_inference.sizing.shapes import ModelShape, shape
@@ -65,6 +66,11 @@ class Form:
         return 1 if self.experts else self.devices
 
     @property
+    def split_kind(self) -> str:
+        """How the model is split, in the words of `correction.traits`."""
+        return "experts" if self.experts else "stages" if self.stages > 1 else ""
+
+    @property
     def label(self) -> str:
         """Display name, such as `tpu-v6e 2x4` or `nvidia-l4 x4`."""
         if self.topology:
@@ -103,6 +109,8 @@ class Candidate:
     """Memory of one device."""
     kv_bits: float = 16
     """Bits of a number in the KV cache."""
+    backend: str = ALL2ALL["serve"]
+    """All-to-all backend of expert parallelism."""
 
 
 def candidates(
@@ -114,6 +122,7 @@ def candidates(
     engine: str = "vllm",
     kv_bits: int = 16,
     adapters: int = 0,
+    speculative: str = "",
 ) -> tuple[list[Candidate], list[Refused]]:
     """Return the forms that fit a model, and those that do not with the reason.
 
@@ -126,6 +135,8 @@ def candidates(
         engine: Engine, in the user's word; several copies per replica only if it supports them.
         kv_bits: Bits of a number in the KV cache; 8 only where the engine supports it.
         adapters: LoRA adapters; any only where the engine supports them.
+        speculative: Method of speculative decoding; empty for none. Only where the engine supports
+            it, and not with pipeline stages.
     """
     held: list[Candidate] = []
     refused: list[Refused] = []
@@ -133,6 +144,8 @@ def candidates(
     for form in _forms(words or accelerator_names()):
         able = facts.abilities(form.chip.kind, form.word)
         if able is None or not _can_split(able, form) or not _can_serve(able, kv_bits, adapters):
+            continue
+        if speculative and (speculative not in able.speculative or form.stages > 1):
             continue
         if form.experts and (engine != "vllm" or adapters or not _can_spread(model, form)):
             continue

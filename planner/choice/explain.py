@@ -84,16 +84,44 @@ def _step(question: Question, choice: Choice) -> list[str]:
         return f"{float(value[0]) * 1e3:.2f} ms"
 
     return [
-        f"batch of a copy at this rate: {choice.batch:.1f} sequences",
+        f"batch of a copy at this rate: {choice.batch:.1f} sequences{_in_stages(choice, made)}",
         f"step that only decodes: max(computing, reading {ms(made.alone.memory)}) + "
-        f"collectives {ms(made.alone.links)} + fixed {ms(made.alone.fixed)} = {ms(made.decode)}",
+        f"collectives {ms(made.alone.links)} + fixed {ms(made.alone.fixed)}"
+        f"{_for_tokens(question)} = {ms(made.decode)}",
         f"step that computes {float(made.chunk[0]):.0f} prompt tokens beside: computing "
         f"{ms(made.mixed.compute)}, in all {ms(made.with_prompt)}; "
         f"{float(made.part[0]):.0%} of steps",
+        *_guess(question),
         f"mean step by the roofline: {ms(made.seconds)}",
         f"correction from published points: x {factor:.2f}; four in five such estimates are "
         f"within a factor of {choice.spread:.2f}",
     ]
+
+
+def _for_tokens(question: Question) -> str:
+    """Return the divisor of a step that generates several tokens for a sequence."""
+    guess = question.guess
+    return "" if guess is None else f", with drafts, for {guess.length:.2f} tokens each"
+
+
+def _guess(question: Question) -> list[str]:
+    guess = question.guess
+    if guess is None:
+        return []
+    return [
+        f"speculative decoding with {guess.method}: {guess.tokens} draft tokens, of which a step "
+        f"keeps {guess.length - 1:.2f} and generates one more ({guess.low:.2f} to {guess.high:.2f} "
+        f"in all; {guess.source}); the mean step is for one token"
+    ]
+
+
+def _in_stages(choice: Choice, made: Step) -> str:
+    stages = choice.candidate.form.stages
+    if stages == 1:
+        return ""
+    return (
+        f", in {float(made.batches[0]):.2g} micro-batches that each pass {stages} stages in series"
+    )
 
 
 def _queue(question: Question, choice: Choice) -> list[str]:

@@ -19,6 +19,7 @@ from gke_inference.catalogue.accelerators import (
     regions_of,
 )
 from gke_inference.catalogue.accelerators import accelerator as offered
+from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import price
 from gke_inference.sizing.architectures import Architecture, find
@@ -29,6 +30,7 @@ from planner.fit.tables import table
 MEASURED_SPREAD = 1.15
 """Where the model was measured on the accelerator: between submissions of one round of MLPerf."""
 _UTILISATION = 0.7
+_ENGINE = "diffusion"
 MOST_RATE = 1e6
 """Maximum rate in images per second: more than all chips of a region can generate."""
 
@@ -48,6 +50,8 @@ class PictureChoice:
     seconds: float
     seconds_high: float
     is_measured: bool
+    is_served: bool
+    """Whether the image server of this project can serve the model on this accelerator."""
     usd_per_hour: float
     usd_per_thousand_low: float
     usd_per_thousand: float
@@ -93,6 +97,12 @@ def measured(model: str, word: str) -> dict[str, Any] | None:
     """Return the published results of a model on an accelerator; None if there are none."""
     rows: list[dict[str, Any]] = table("pictures")["measured"]
     return next((r for r in rows if r["model"] == model and r["accelerator"] == word), None)
+
+
+def is_served(model: Architecture, word: str) -> bool:
+    """Return whether an engine of this project generates a model's images on an accelerator."""
+    able = engine_facts(_ENGINE).abilities(offered(word).kind, word)
+    return bool(model.pipeline) and able is not None
 
 
 def usd_per_thousand(seconds: float, usd_per_chip_hour: float, utilisation: float = 1.0) -> float:
@@ -190,6 +200,7 @@ def _bought(
                 seconds,
                 seconds * doubt,
                 doubt == MEASURED_SPREAD,
+                is_served(model, word),
                 chips * each,
                 thousand / doubt,
                 thousand,

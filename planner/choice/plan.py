@@ -10,7 +10,7 @@ import numpy as np
 from gke_inference.catalogue.accelerators import PROVISIONING, is_sold, regions_of
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import Price
-from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.architectures import Architecture, known
 from gke_inference.sizing.memory import kv_cache_gib
 from planner.choice.availability import notes
 from planner.choice.candidates import Candidate, Form, Refused, candidates
@@ -18,6 +18,7 @@ from planner.choice.coldstart import ColdStart, cold_start
 from planner.choice.cost import machine_price
 from planner.speed.correction import Traits, correction, gather, traits
 from planner.speed.roofline_step import Work, stack, work
+from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
 from planner.speed.throughput import Operation, curves, operate
 
 FOR_SERVING = tuple(way for way in PROVISIONING if way != "calendar")
@@ -63,6 +64,8 @@ class Question:
     """Different LoRA adapters in one batch."""
     kv_bits: int = 16
     """Bits of a number in the KV cache."""
+    speculative: tuple[str, int] | None = None
+    """Method of speculative decoding, and the draft tokens of a step."""
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -84,6 +87,8 @@ class Question:
             raise InputError(
                 "adapters", f"must be 0 to {MOST_ADAPTERS}, the most of one batch", self.adapters
             )
+        if self.speculative is not None:
+            self._check_speculative(*self.speculative)
         if not 0 <= self.prefix_share < 1:
             raise InputError("prefix_share", "must be at least 0 and below 1", self.prefix_share)
         if not 0 < self.utilisation <= 1:
@@ -94,6 +99,22 @@ class Question:
         if 0 < self.model.context < self.given + self.made:
             most = f"the {self.model.context} tokens of {self.model.name} together"
             raise InputError("input and output", f"must be at most {most}", self.given + self.made)
+
+    def _check_speculative(self, method: str, tokens: int) -> None:
+        if method not in METHODS:
+            raise InputError("speculative", f"must be one of {', '.join(METHODS)}", method)
+        if not 1 <= tokens <= MOST_TOKENS:
+            raise InputError("speculative", f"must have 1 to {MOST_TOKENS} tokens", tokens)
+        if method == "mtp" and not self.model.mtp_layers:
+            names = ", ".join(one.name for one in known() if one.mtp_layers)
+            raise InputError("speculative", f"must be mtp only for {names}", self.model.name)
+
+    @property
+    def guess(self) -> Speculation | None:
+        """What speculative decoding does for the model, or None without it."""
+        if self.speculative is None:
+            return None
+        return speculation(*self.speculative, self.model.name)
 
     @property
     def longest(self) -> int:
@@ -170,7 +191,11 @@ def plan(question: Question) -> Plan:
         engine=question.engine,
         kv_bits=question.kv_bits,
         adapters=question.adapters,
+        speculative=question.speculative[0] if question.speculative else "",
     )
+    if not held and not refused and question.speculative is not None:
+        rule = f"must be a method of {question.engine} on the hardware to consider"
+        raise InputError("speculative", rule, question.speculative[0])
     if not held:
         why = f"{refused[0].form.label}: {refused[0].reason}"
         raise InputError("model", f"must fit on some hardware; {why}")
@@ -197,6 +222,8 @@ def work_of(question: Question, one: Candidate) -> Work:
         prefix_share=question.prefix_share,
         groups=one.form.devices if one.form.experts else 1,
         adapters=question.adapters,
+        backend=one.backend,
+        guess=question.guess,
     )
 
 
@@ -215,6 +242,8 @@ def traits_of(question: Question, held: Sequence[Candidate]) -> Traits:
                 total=one.shape.parameters_billion,
                 bits=one.shape.bits,
                 load="concurrent",
+                split=one.form.split_kind,
+                hosts="several" if one.form.hosts > 1 and not one.form.topology else "one",
             )
             for one in held
         ]
@@ -245,6 +274,7 @@ def operation(question: Question, held: Sequence[Candidate]) -> Operation:
         ttft95=question.ttft_p95_ms / 1e3,
         step95=question.tpot_p95_ms / 1e3,
         utilisation=question.utilisation,
+        doubt=question.guess.doubt if question.guess else 1.0,
     )
 
 

@@ -113,7 +113,9 @@ class HostNetwork:
     """Latency of one message."""
 
 
-_REACHED = 0.8
+NETWORK_REACHED = 0.8
+"""Share of a network's rate that messages reach: assumed; DeepEP's kernels reach it over RDMA
+(data/all_to_all.yaml)."""
 _TCP_GBIT_PER_S = 200
 
 
@@ -125,15 +127,20 @@ def _rdma_gbit_per_s() -> int:
 
 
 HOST_NETWORKS = {
-    "rdma": HostNetwork(_rdma_gbit_per_s() / 8 * _REACHED, 15e-6),
-    "tcp": HostNetwork(_TCP_GBIT_PER_S / 8 * _REACHED, 60e-6),
+    "rdma": HostNetwork(_rdma_gbit_per_s() / 8 * NETWORK_REACHED, 15e-6),
+    "tcp": HostNetwork(_TCP_GBIT_PER_S / 8 * NETWORK_REACHED, 60e-6),
 }
 """Networks between hosts, by the `network` of a rung. With RDMA, each GPU sends over its own
-interfaces. TCP is one interface of 200 Gbit/s, whatever the machine: assumed, as are the share of
-0.8 that is reached and the latencies."""
+interfaces. TCP is one interface of 200 Gbit/s, whatever the machine: assumed, as are the
+latencies."""
 
 CHIPS_OF_A_HOST = 8
 """Accelerators that share a host's network, on machines with GPUs or TPUs in groups of eight."""
+
+
+def network_of_host(chip: Accelerator) -> HostNetwork:
+    """Return what connects pipeline stages on one host: the links between its chips."""
+    return HostNetwork(chip.link_gbps, COLLECTIVE_LATENCY_SECONDS)
 
 
 def accelerator(name: str) -> Accelerator:

@@ -15,14 +15,25 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.speed.points import Point, points
+from planner.speed.points import Point, points, split_of
 from planner.speed.roofline_step import Array, stack, step
 
 Names = NDArray[np.str_]
 
 SCALES = np.array([2.0, 1.5, 1.5, 1.2, 1.2, 1.2, 1.2])
 """Length scales: batch, prompt, answer, chips, active size (e-folds), sparsity, bits (octaves)."""
-_UNLIKE = {"engine": 1.0, "generation": 0.7, "kind": 0.5, "chip": 0.15, "load": 0.3, "model": 0.15}
+_UNLIKE = {
+    "engine": 1.0,
+    "hosts": 1.0,
+    "generation": 0.7,
+    "kind": 0.5,
+    "load": 0.3,
+    "split": 0.3,
+    "chip": 0.15,
+    "model": 0.15,
+}
+"""How unlike each other two points are whose names differ. No published point is from several GPU
+hosts, so the interval of a candidate on several hosts is wide."""
 _NEAR, _COMMON, _NOISE = 0.2, 0.1, 0.01
 """Variances: local part, part common to an engine and a generation, noise of the points."""
 Z80 = 1.2816
@@ -70,6 +81,8 @@ def traits(
     total: float,
     bits: int,
     load: str,
+    split: str = "",
+    hosts: str = "one",
 ) -> tuple[list[float], dict[str, str]]:
     """Return one entry of `Traits`.
 
@@ -84,6 +97,8 @@ def traits(
         total: All parameters, in billions.
         bits: Bits per weight.
         load: `concurrent` if the batch was set, `most` if the server ran at its maximum.
+        split: `stages` with pipeline stages, `experts` with expert parallelism, otherwise empty.
+        hosts: `several` if the chips of a replica communicate over a network of hosts.
     """
     numbers = [batch, given, made, chips, active, total / active]
     kind = "tpu" if accelerator.startswith("tpu") else "gpu"
@@ -94,6 +109,8 @@ def traits(
         "chip": accelerator,
         "load": load,
         "model": f"{total:g}",
+        "split": split,
+        "hosts": hosts,
     }
     return [*(math.log(max(1e-3, value)) for value in numbers), math.log2(bits)], names
 
@@ -129,6 +146,7 @@ def traits_of(point: Point) -> tuple[list[float], dict[str, str]]:
         total=point.shape.parameters_billion,
         bits=point.shape.bits,
         load="concurrent" if "concurrent" in row["load"] else "most",
+        split=split_of(row),
     )
 
 

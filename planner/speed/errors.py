@@ -9,8 +9,9 @@ import numpy as np
 
 from planner.speed.correction import Z80, correction, engine_of, gather, residuals, traits_of
 from planner.speed.correction import left_out as correction_without
-from planner.speed.points import Point, points
+from planner.speed.points import Point, points, split_of
 
+_SPLITS = {"expert parallelism": "experts", "pipeline stages": "stages"}
 _LABEL = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt": "TensorRT-LLM"}
 
 
@@ -119,6 +120,29 @@ def families(by: str = "point") -> list[Group]:
         found.setdefault(family(item.point), []).append(item)
     groups = [Group(name, tuple(items)) for name, items in found.items()]
     return sorted(groups, key=lambda group: (-len(group.compared), group.name))
+
+
+def splits() -> list[Group]:
+    """Return the errors of expert parallelism and pipeline stages.
+
+    For each, with every point left out of its own estimate, and with all of them left out, so that
+    the estimate is from points of other splits alone.
+    """
+    found = points()
+    kinds = np.array([split_of(point.row) for point in found])
+    others = correction_without(gather([traits_of(point) for point in found]), residuals(found))
+    target = residuals(found)
+    made: list[Group] = []
+    for name, kind in _SPLITS.items():
+        away = np.flatnonzero(kinds == kind)
+        alone = tuple(left_out("point").compared[int(index)] for index in away)
+        mean, spread = others.estimate(away)
+        every = tuple(
+            _compared(found[index], float(target[index]), float(m), float(s))
+            for index, m, s in zip(away, mean, spread, strict=True)
+        )
+        made += [Group(name, alone), Group(f"{name}, all left out", every)]
+    return made
 
 
 def of_new(found: Sequence[Point]) -> Group:

@@ -41,11 +41,25 @@ def experts_touched(
 
 @overload
 def read_billion(
-    tokens: float, *, active: float, whole: float, experts: float, chosen: float, expert: float
+    tokens: float,
+    *,
+    active: float,
+    whole: float,
+    experts: float,
+    chosen: float,
+    expert: float,
+    copies: float = 1.0,
 ) -> float: ...
 @overload
 def read_billion(
-    tokens: Array, *, active: Array, whole: Array, experts: Array, chosen: Array, expert: Array
+    tokens: Array,
+    *,
+    active: Array,
+    whole: Array,
+    experts: Array,
+    chosen: Array,
+    expert: Array,
+    copies: float | Array = 1.0,
 ) -> Array: ...
 def read_billion(
     tokens: float | Array,
@@ -55,6 +69,7 @@ def read_billion(
     experts: float | Array,
     chosen: float | Array,
     expert: float | Array,
+    copies: float | Array = 1.0,
 ) -> float | Array:
     """Return the parameters that a step reads, in billions.
 
@@ -65,9 +80,11 @@ def read_billion(
         experts: Routed experts of a layer; 0 if not known.
         chosen: Experts that a token passes through.
         expert: Parameters of one expert in all layers, in billions; 0 if not known.
+        copies: Copies of the layers without experts, each of which is read: with expert
+            parallelism, one on each device.
     """
     drawn = experts_touched(np.maximum(experts, 1), np.asarray(chosen), np.asarray(tokens))
-    known = active - chosen * expert + drawn * expert
+    known = (active - chosen * expert) * copies + drawn * expert
     unknown = np.minimum(whole, active * np.maximum(1.0, tokens**0.75))
     found = np.where(np.asarray(expert) > 0, known, unknown)
     return found if found.ndim else float(found)

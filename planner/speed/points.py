@@ -10,10 +10,12 @@ from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_copies, kv_token_b
 from gke_inference.sizing.shapes import ModelShape, shape_of
 from planner.fit.chips import ACCELERATORS, accelerator
 from planner.fit.tables import DATA
+from planner.speed.links import HIGH_THROUGHPUT
 from planner.speed.roofline_step import Work, most_kept_busy, work
 
 MOST_SEQUENCES = 1024
 _BITS = {"bf16": 16, "fp16": 16, "bf16/fp8?": 16, "fp8": 8, "fp4": 4, "nvfp4": 4, "mxfp4": 4}
+_STAGES = re.compile(r"PP(\d+)")
 _UNIT = re.compile(r"(\d+) concurrent")
 # columns of public collections of such rows, by our column name
 _ALSO = {
@@ -124,6 +126,19 @@ def group(shape: ModelShape, row: Mapping[str, str]) -> tuple[int, float]:
     return size, chips / size
 
 
+def stages_of(row: Mapping[str, str]) -> int:
+    """Return the pipeline stages of a row, all on one host."""
+    found = _STAGES.search(row["parallelism"])
+    return int(found[1]) if found else 1
+
+
+def split_of(row: Mapping[str, str]) -> str:
+    """Return how a row's model is split, if not by tensors alone: `stages` or `experts`."""
+    if stages_of(row) > 1:
+        return "stages"
+    return "experts" if "DEP" in row["parallelism"] else ""
+
+
 def sequences_of(
     row: Mapping[str, str], shape: ModelShape, chips: int, kv_bits: int, knees: Sequence[Knee] = ()
 ) -> float:
@@ -170,15 +185,19 @@ def _quantities(row: Mapping[str, str], knees: Sequence[Knee]) -> list[Point]:
         return []
     chips, replicas = group(shape, row)
     kv_bits = kv_bits_of(row, shape)
-    groups = chips if "EP" in row["parallelism"] and "D" in row["parallelism"] else 1
+    stages = stages_of(row)
+    groups = chips if split_of(row) == "experts" else 1
     one = work(
         shape,
         accelerator(row["accelerator"]),
-        tensor=chips,
+        tensor=chips // stages,
+        stages=stages,
+        network="",
         kv_bits=kv_bits,
         given=given,
         made=made,
         groups=groups,
+        backend=HIGH_THROUGHPUT,
     )
     count = min(sequences_of(row, shape, chips, kv_bits, knees), float(most_kept_busy(one)[0]))
     found: list[Point] = []

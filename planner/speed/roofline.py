@@ -1,12 +1,16 @@
-"""Duration of an engine step: a roofline of compute, memory and the links between chips."""
+"""Duration of an engine step: a roofline of compute, memory and the links between chips.
 
-from dataclasses import dataclass
+With pipeline parallelism, the batch is divided into micro-batches, at most one for each stage. Each
+passes all stages in series and reads the weights of every stage, so a token takes as long as on the
+chips of one stage with that micro-batch. Throughput grows with the micro-batches in flight.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from gke_inference.sizing.memory import kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape
 from planner.fit.chips import (
-    CHIPS_OF_A_HOST,
-    COLLECTIVE_LATENCY_SECONDS,
     HOST_NETWORKS,
     SHARED_READ_COST,
     Accelerator,
@@ -14,8 +18,10 @@ from planner.fit.chips import (
     HostNetwork,
     efficiency_of,
 )
+from planner.speed.links import ALLGATHER, Exchange, Links, all_reduces, all_to_alls, hops
 from planner.speed.mixtures import adapter_factor, read_billion
 from planner.speed.mixtures import experts_touched as of_layer
+from planner.speed.speculation import Speculation, head_billion, pass_seconds
 
 LEAST_TILE_TOKENS, MOST_TILE_TOKENS = 16, 128
 """Tokens of a tile of the expert kernels (block_m of vLLM's fused_moe and Marlin kernels)."""
@@ -25,19 +31,21 @@ LEAST_TILE_TOKENS, MOST_TILE_TOKENS = 16, 128
 class StepLoad:
     """The work of one step."""
 
-    prefill_tokens: int
+    prefill_tokens: float
     """Prompt tokens that the step computes."""
-    decode_tokens: int
+    decode_tokens: float
     """Sequences that get their next token in the step."""
-    context_tokens: int
+    context_tokens: float
     """KV-cache tokens read for all sequences of the step."""
-    attention_pairs: int = 0
+    attention_pairs: float = 0
     """Sum over all new tokens of the context that each attends to."""
     adapters: int = 0
     """Number of different LoRA adapters in the batch."""
-    distinct_tokens: int | None = None
+    distinct_tokens: float | None = None
     """Distinct KV-cache tokens among those read; sequences with a common prefix share blocks.
     None: all are distinct."""
+    prompts: float = 1
+    """Requests whose prompts the step computes, if it computes any."""
 
 
 def experts_touched(model: ModelShape, tokens: float) -> float:
@@ -85,6 +93,8 @@ class ExpertGroup:
     """Copies of the layers without experts, which process different requests."""
     redundant: int = 0
     """Additional copies of experts."""
+    backend: str = ALLGATHER
+    """All-to-all backend: one of `links.BACKENDS`."""
 
 
 @dataclass(frozen=True)
@@ -98,19 +108,50 @@ class CostModel:
     efficiency: Efficiency | None = None
     """Efficiency of the engine; None: that of vLLM on this kind of accelerator."""
     stages: int = 1
-    """Pipeline stages, one per host, which communicate over the network."""
+    """Pipeline stages, over which the chips are divided, and which communicate over the network."""
     network: HostNetwork = HOST_NETWORKS["tcp"]
     """Network between the hosts of the stages."""
     experts: ExpertGroup | None = None
     """Expert parallelism; `chips` are then those of one host."""
+    speculation: Speculation | None = None
+    """Speculative decoding; a step then generates several tokens for each sequence."""
 
     def step_seconds(self, load: StepLoad) -> float:
-        """Return the duration of a step: the longer of compute and memory time, plus the rest.
+        """Return the duration of a step that generates one token for each sequence.
 
-        A mixture-of-experts model reads more of its weights as the batch grows.
+        The longer of compute and memory time, plus the rest. A mixture-of-experts model reads more
+        of its weights as the batch grows. With speculative decoding, a step generates several
+        tokens: the duration is then its share of one token. What prompts add is not divided.
         """
-        tokens = load.prefill_tokens + load.decode_tokens
-        if tokens == 0:
+        guess = self.speculation
+        if guess is None or not load.decode_tokens:
+            return self._whole_seconds(load)
+        more = guess.tokens * load.decode_tokens
+        verified = replace(
+            load,
+            decode_tokens=load.decode_tokens + more,
+            attention_pairs=load.attention_pairs + guess.tokens * load.context_tokens,
+        )
+        pairs = (1 + guess.tokens) * load.context_tokens
+        alone = replace(verified, prefill_tokens=0, attention_pairs=pairs)
+        usual = self._whole_seconds(alone)
+        drafted = usual + self._draft_seconds(load, guess)
+        return self._whole_seconds(verified) - usual + drafted / guess.length
+
+    def _draft_seconds(self, load: StepLoad, guess: Speculation) -> float:
+        """Return the time of drafting: for each token, a layer of the model and the logits."""
+        if not guess.has_passes:
+            return 0.0
+        alone = replace(load, prefill_tokens=0, attention_pairs=load.context_tokens)
+        reached = self.efficiency or efficiency_of(self.accelerator)
+        layer = (self._whole_seconds(alone) - reached.overhead_seconds) / self.model.layers
+        bandwidth = self.accelerator.bandwidth_gbps * 1e9 * self._chips_of_stage * reached.decode
+        head = head_billion(self.model.hidden) * 1e9 * self.model.bits / 8 / bandwidth
+        return guess.tokens * (layer + head + pass_seconds())
+
+    def _whole_seconds(self, load: StepLoad) -> float:
+        """Return the duration of a step without speculation."""
+        if load.prefill_tokens + load.decode_tokens == 0:
             return 0.0
         reached = self.efficiency or efficiency_of(self.accelerator)
         compute = self.compute_seconds(load) / reached.prefill
@@ -118,17 +159,45 @@ class CostModel:
             compute *= reached.mixture
         memory = self.memory_seconds(load) / reached.decode
         adapters = adapter_factor(load.adapters)
-        return (
-            max(compute, memory) * adapters + self.link_seconds(tokens) + reached.overhead_seconds
-        )
+        return max(compute, memory) * adapters + self.link_seconds(load) + reached.overhead_seconds
 
     def compute_seconds(self, load: StepLoad) -> float:
-        """Return the duration of a step's operations at peak compute."""
-        return self.flops(load) / (self._peak_flops() * self.chips)
+        """Return the duration of a step's operations at peak compute, over all stages in series."""
+        return self.flops(self.micro_batch(load)) / (self._peak_flops() * self._chips_of_stage)
 
     def memory_seconds(self, load: StepLoad) -> float:
-        """Return the duration of a step's reads at peak bandwidth."""
-        return self.read_bytes(load) / (self.accelerator.bandwidth_gbps * 1e9 * self.chips)
+        """Return the duration of a step's reads at peak bandwidth, over all stages in series."""
+        bandwidth = self.accelerator.bandwidth_gbps * 1e9 * self._chips_of_stage
+        return self._bytes_of(self.micro_batch(load)) / bandwidth
+
+    @property
+    def _chips_of_stage(self) -> int:
+        return self.chips // self.stages
+
+    def _micro_batches(self, load: StepLoad) -> float:
+        """Return the micro-batches of a step: as many as there are stages, or sequences."""
+        sequences = load.decode_tokens + (load.prompts if load.prefill_tokens else 0)
+        return min(self.stages, max(1, sequences))
+
+    def micro_batch(self, load: StepLoad) -> StepLoad:
+        """Return the largest micro-batch of a step; the whole step with one stage.
+
+        The tokens of a prompt stay in one micro-batch, so prompts are divided over at most as many
+        micro-batches as there are prompts. The others wait for the largest one.
+        """
+        count = self._micro_batches(load)
+        if count == 1:
+            return load
+        of_prompts = min(count, load.prompts)
+        distinct = load.distinct_tokens
+        return replace(
+            load,
+            prefill_tokens=load.prefill_tokens / of_prompts,
+            decode_tokens=load.decode_tokens / count,
+            context_tokens=load.context_tokens / count,
+            attention_pairs=load.attention_pairs / (of_prompts if load.prefill_tokens else count),
+            distinct_tokens=None if distinct is None else distinct / count,
+        )
 
     def flops(self, load: StepLoad) -> float:
         """Return the floating-point operations of a step: two per parameter and token."""
@@ -142,15 +211,21 @@ class CostModel:
 
     def read_bytes(self, load: StepLoad) -> float:
         """Return the bytes of weights and KV cache that a step reads."""
-        tokens = load.prefill_tokens + load.decode_tokens
-        model = self.model
-        group = self.experts
-        touched = touched_billion(model, tokens)
-        if group is not None:
-            all_tokens = model.active_billion - model.active_experts * model.expert_billion
-            own = experts_touched(model, tokens * group.hosts) * model.expert_billion / group.hosts
-            touched = own + all_tokens * group.copies / group.hosts
-        weights = touched * 1e9 * model.bits / 8
+        return self._bytes_of(self.micro_batch(load)) * self._micro_batches(load)
+
+    def _bytes_of(self, load: StepLoad) -> float:
+        """Return the bytes that one micro-batch reads in all stages."""
+        model, group = self.model, self.experts or ExpertGroup(1)
+        touched = read_billion(
+            (load.prefill_tokens + load.decode_tokens) * group.hosts,
+            active=model.active_billion,
+            whole=model.parameters_billion - model.looked_up_billion,
+            experts=model.experts,
+            chosen=model.active_experts,
+            expert=model.expert_billion,
+            copies=group.copies,
+        )
+        weights = touched / group.hosts * 1e9 * model.bits / 8
         context: float = load.context_tokens
         if load.distinct_tokens is not None and load.distinct_tokens < context:
             again = context - load.distinct_tokens
@@ -166,33 +241,28 @@ class CostModel:
             peak = chip.fp4_tflops or peak
         return peak * 1e12
 
-    def link_seconds(self, tokens: int) -> float:
-        """Return the time of two all-reduces per layer in a stage, and of the hops between stages.
+    def link_seconds(self, load: StepLoad) -> float:
+        """Return the time of the messages of a step, over all stages in series."""
+        micro = self.micro_batch(load)
+        tokens = micro.prefill_tokens + micro.decode_tokens
+        return self._links.seconds(tokens * (self.experts or ExpertGroup(1)).hosts)
 
-        The stages process different parts of the batch in parallel, so only the hops slow down a
-        step.
-        """
+    @cached_property
+    def _links(self) -> Links:
+        model, chip = self.model, self.accelerator
         if self.experts is not None:
-            return self._all_to_all_seconds(tokens, self.experts)
-        network = self.network
-        hop = network.latency_seconds + tokens * self.model.hidden * 2 / (network.gbps * 1e9)
-        hops = (self.stages - 1) * hop
-        chips = self.chips // self.stages
-        if chips == 1:
-            return hops
-        moved = 2 * (chips - 1) / chips * tokens * self.model.hidden * 2
-        one = COLLECTIVE_LATENCY_SECONDS + moved / (self.accelerator.link_gbps * 1e9)
-        return 2 * self.model.layers * one + hops
-
-    def _all_to_all_seconds(self, tokens: int, group: ExpertGroup) -> float:
-        """Return the time to send tokens to their experts and the results back, in each layer.
-
-        Tokens are sent in 8 bits and returned in 16, as DeepEP does.
-        """
-        model, network = self.model, self.network
-        elsewhere = min(model.active_experts, group.devices) * (1 - 1 / group.devices)
-        moved = tokens / self.chips * elsewhere * model.hidden * 3
-        latency, gbps = COLLECTIVE_LATENCY_SECONDS, self.accelerator.link_gbps
-        if group.hosts > 1:
-            latency, gbps = network.latency_seconds, network.gbps / CHIPS_OF_A_HOST
-        return model.layers * (2 * latency + moved / (gbps * 1e9))
+            return all_to_alls(
+                model.layers,
+                Exchange(
+                    self.experts.devices,
+                    self.experts.hosts,
+                    model.experts,
+                    model.active_experts,
+                    model.hidden,
+                    chip.link_gbps,
+                    self.network,
+                    self.experts.backend,
+                ),
+            )
+        inside = all_reduces(model.layers, model.hidden, self._chips_of_stage, chip.link_gbps)
+        return inside + hops(self.stages, model.hidden, self.network)

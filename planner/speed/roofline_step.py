@@ -4,6 +4,9 @@ A load is reduced to one mean step: `sequences` decode, at a context of the prom
 answer, while the same steps compute the prompts of the sequences that replace finished ones. A step
 takes the longer of compute and memory time, plus collectives and a fixed time. The equations are
 those of `roofline.CostModel`, on arrays. `correction` adjusts them to real engines.
+
+With pipeline stages, the sequences are divided into as many micro-batches. Each is a step of its
+own, which passes all stages in series.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -16,11 +19,13 @@ from gke_inference.sizing.memory import STEP_TOKENS, kv_copies, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape
 from planner.fit.chips import (
     CHIPS_OF_A_HOST,
-    COLLECTIVE_LATENCY_SECONDS,
     HOST_NETWORKS,
     Accelerator,
+    network_of_host,
 )
+from planner.speed.links import ALLGATHER, Exchange, Links, all_reduces, all_to_alls, hops
 from planner.speed.mixtures import adapter_factor, read_billion
+from planner.speed.speculation import Speculation, head_billion, pass_seconds
 
 Array = NDArray[np.float64]
 
@@ -61,21 +66,17 @@ class Work:
     bits: Array
     mixture: Array
     """Factor by which compute is slower than for a dense model."""
+    copies: Array
+    """Copies of the layers without experts: one per device with expert parallelism, else 1."""
     peak: Array
-    """Operations per second of all chips of a replica."""
+    """Operations per second of the chips of a stage."""
     bandwidth: Array
-    """Memory bandwidth of all chips of a replica, in bytes per second."""
-    link: Array
-    """Bandwidth between chips, one way, in bytes per second."""
-    latency: Array
-    """Latency of a collective, in seconds."""
-    chips: Array
-    """Chips per stage, over which tensors are split."""
+    """Memory bandwidth of the chips of a stage, in bytes per second."""
     stages: Array
-    hop_seconds: Array
-    """Latency of a message between stages, in seconds."""
-    hop: Array
-    """Bandwidth between stages, in bytes per second."""
+    link_fixed: Array
+    """Latency of all messages of a step, in seconds."""
+    link_token: Array
+    """Time of the messages per token of a micro-batch, in seconds."""
     overhead: Array
     each: Array
     """Time per sequence of a step that neither compute nor memory explains, in seconds."""
@@ -87,6 +88,14 @@ class Work:
     """Tokens per answer."""
     adapters: Array
     """Different LoRA adapters among the requests."""
+    drafted: Array
+    """Draft tokens of a sequence and step; 0 without speculative decoding."""
+    accepted: Array
+    """Expected tokens that a step generates for a sequence, at least 1."""
+    passes: Array
+    """Draft passes on the accelerator in a step."""
+    head: Array
+    """Time of a draft pass for the logits and the launches, in seconds."""
 
     def take(self, index: Any) -> "Work":
         """Return a selection of candidates, by a NumPy index."""
@@ -102,12 +111,15 @@ class Step:
     """Mean step and its parts, in seconds."""
 
     seconds: Array
+    """Mean time of one token: with speculative decoding, a step generates several."""
     decode: Array
-    """Duration of a step without prompts."""
+    """Time of one token in a step without prompts."""
     with_prompt: Array
     """Duration of a step that also computes prompts."""
+    batches: Array
+    """Micro-batches in flight: 1 without pipeline stages."""
     chunk: Array
-    """Prompt tokens per step with prompts."""
+    """Prompt tokens per micro-batch with prompts."""
     part: Array
     """Fraction of steps with prompts."""
     alone: "Parts"
@@ -148,6 +160,8 @@ def work(
     prefix_share: float = 0.0,
     groups: int = 1,
     adapters: int = 0,
+    backend: str = ALLGATHER,
+    guess: Speculation | None = None,
 ) -> Work:
     """Return the work of one candidate.
 
@@ -156,7 +170,7 @@ def work(
         chip: Accelerator of all its chips.
         tensor: Chips over which a layer is split.
         stages: Number of pipeline stages.
-        network: Network between the hosts of the stages: `rdma` or `tcp`.
+        network: Network between the hosts: `rdma` or `tcp`; empty for stages on one host.
         kv_bits: Bits of a KV-cache value.
         given: Tokens per prompt.
         made: Tokens per answer.
@@ -164,33 +178,56 @@ def work(
         groups: Attention groups of an expert-parallel replica. Each has its own KV cache without
             copies.
         adapters: Different LoRA adapters among the requests.
+        backend: All-to-all backend of an expert-parallel replica: one of `links.BACKENDS`.
+        guess: Speculative decoding, or None.
     """
     sizes = _sizes(shape, kv_token_bytes(shape, kv_bits) * kv_copies(shape, tensor / groups))
+    links = _links_of(shape, chip, tensor, stages, network, groups, backend)
     rates = (
         _MIXTURE[chip.kind] if shape.is_mixture else 1.0,
-        peak_flops(chip, shape.bits) * tensor * stages,
-        chip.bandwidth_gbps * 1e9 * tensor * stages,
-        *_link(chip, tensor, groups, network),
-        tensor,
+        groups,
+        peak_flops(chip, shape.bits) * tensor,
+        chip.bandwidth_gbps * 1e9 * tensor,
         stages,
-        HOST_NETWORKS[network].latency_seconds,
-        HOST_NETWORKS[network].gbps * 1e9,
+        links.fixed,
+        links.per_token,
         _OVERHEAD[chip.kind],
         _EACH[chip.kind],
     )
     lengths = (given * (1 - prefix_share), given * prefix_share, made, adapters)
-    return Work(*(np.array([float(value)]) for value in (*sizes, *rates, *lengths)))
+    drafts = _drafts(shape, chip.bandwidth_gbps * 1e9 * tensor, guess)
+    return Work(*(np.array([float(value)]) for value in (*sizes, *rates, *lengths, *drafts)))
 
 
-def _link(chip: Accelerator, tensor: int, groups: int, network: str) -> tuple[float, float]:
-    """Return bandwidth in bytes per second and latency of collectives.
+def _drafts(shape: ModelShape, bandwidth: float, guess: Speculation | None) -> tuple[float, ...]:
+    """Return the fields of `Work` on speculative decoding, in their order."""
+    if guess is None:
+        return (0.0, 1.0, 0.0, 0.0)
+    read = head_billion(shape.hidden) * 1e9 * shape.bits / 8 / bandwidth / _DECODE
+    passes = guess.tokens if guess.has_passes else 0
+    return (guess.tokens, guess.length, passes, read + pass_seconds())
 
-    Expert parallelism over several hosts exchanges tokens over their network.
-    """
-    if groups > 1 and tensor > CHIPS_OF_A_HOST:
-        hosts = HOST_NETWORKS[network]
-        return hosts.gbps / CHIPS_OF_A_HOST * 1e9, hosts.latency_seconds
-    return chip.link_gbps * 1e9, COLLECTIVE_LATENCY_SECONDS
+
+def _links_of(
+    shape: ModelShape,
+    chip: Accelerator,
+    tensor: int,
+    stages: int,
+    network: str,
+    groups: int,
+    backend: str,
+) -> Links:
+    """Return the messages of a step; the arguments are those of `work`."""
+    between = HOST_NETWORKS[network] if network else network_of_host(chip)
+    if groups > 1 and shape.expert_billion:
+        hosts = max(1, tensor // CHIPS_OF_A_HOST)
+        exchange = Exchange(
+            tensor, hosts, shape.experts, shape.active_experts, shape.hidden, chip.link_gbps,
+            between, backend,
+        )  # fmt: skip
+        return all_to_alls(shape.layers, exchange)
+    split = all_reduces(shape.layers, shape.hidden, tensor, chip.link_gbps)
+    return split + hops(stages, shape.hidden, between)
 
 
 def _sizes(shape: ModelShape, kv_bytes: float) -> tuple[float, ...]:
@@ -231,7 +268,8 @@ def stack(parts: list[Work]) -> Work:
 
 def step(one: Work, sequences: Array) -> Step:
     """Return the mean step for a number of running sequences; shapes are broadcast."""
-    count = np.maximum(1.0, sequences)
+    batches = np.minimum(one.stages, np.maximum(1.0, sequences))
+    count = np.maximum(1.0, sequences) / batches
     needed = count * one.given / one.made
     chunk = np.minimum(np.maximum(one.given, needed), np.maximum(64.0, STEP_TOKENS - count))
     part = np.minimum(1.0, needed / chunk)
@@ -240,21 +278,30 @@ def step(one: Work, sequences: Array) -> Step:
     pairs = chunk * (one.cached + one.given / 2)
     fixed = one.overhead + count * one.each
     slower = adapter_factor(np.minimum(one.adapters, count))
+    verified = count * (1 + one.drafted)
+    fixed = fixed + one.passes * _draft_seconds(one, count, count * seen, slower)
     alone = Parts(
-        _compute(one, count, count * seen) * slower,
-        _memory(one, count, count * seen) * slower,
-        _links(one, count),
+        _compute(one, verified, verified * seen) * slower,
+        _memory(one, verified, count * seen) * slower,
+        _links(one, verified),
         fixed,
     )
-    both = count + chunk
+    both = verified + chunk
     mixed = Parts(
-        _compute(one, both, count * seen + pairs) * slower,
+        _compute(one, both, verified * seen + pairs) * slower,
         _memory(one, both, count * seen + one.cached + one.given) * slower,
         _links(one, both),
         fixed,
     )
-    seconds = (1 - part) * alone.seconds + part * mixed.seconds
-    return Step(seconds, alone.seconds, mixed.seconds, chunk, part, alone, mixed)
+    decode = alone.seconds / one.accepted
+    seconds = (1 - part) * decode + part * (mixed.seconds - alone.seconds + decode)
+    return Step(seconds, decode, mixed.seconds, batches, chunk, part, alone, mixed)
+
+
+def _draft_seconds(one: Work, count: Array, context: Array, slower: Array) -> Array:
+    """Return the time to draft one token for each sequence: a layer of the model, and logits."""
+    longer = np.maximum(_compute(one, count, context), _memory(one, count, context)) * slower
+    return (longer + _links(one, count)) / one.layers + one.head
 
 
 def _compute(one: Work, tokens: Array, pairs: Array) -> Array:
@@ -270,20 +317,18 @@ def _memory(one: Work, tokens: Array, context: Array) -> Array:
         experts=one.experts,
         chosen=one.chosen,
         expert=one.expert,
+        copies=one.copies,
     )
     return (touched * 1e9 * one.bits / 8 + context * one.kv_bytes) / one.bandwidth / _DECODE
 
 
 def _links(one: Work, tokens: Array) -> Array:
-    hop = one.hop_seconds + tokens * one.hidden * 2 / one.hop
-    moved = 2 * (one.chips - 1) / one.chips * tokens * one.hidden * 2
-    each = one.latency + moved / one.link
-    return (one.stages - 1) * hop + np.where(one.chips > 1, 2 * one.layers * each, 0.0)
+    return one.link_fixed + tokens * one.link_token
 
 
 def most_kept_busy(one: Work) -> Array:
     """Return the maximum number of busy sequences; more would need larger steps for prompts."""
-    return STEP_TOKENS / (1 + one.given / one.made)
+    return one.stages * STEP_TOKENS / (1 + one.given / one.made)
 
 
 def at_lengths(one: Work, given: float, made: float) -> Work:

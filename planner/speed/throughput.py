@@ -108,6 +108,7 @@ def operate(
     ttft95: float,
     step95: float,
     utilisation: float,
+    doubt: float = 1.0,
 ) -> Operation:
     """Return the operating points of candidates.
 
@@ -120,6 +121,7 @@ def operate(
         ttft95: SLO for the 95th percentile of the time to the first token, in seconds.
         step95: SLO for the 95th percentile of the time between tokens, in seconds.
         utilisation: Target fraction of the maximum rate of the replicas.
+        doubt: Factor up and down that widens the intervals, independent of the correction.
     """
     allowed = (found.ttft95 <= ttft95) & (found.step95 <= step95) & (found.fits > 0)
     keeps = allowed.any(axis=1)
@@ -132,7 +134,8 @@ def operate(
     at = _at_rate(found, each, best)
     names = wanted.numbers.copy()
     names[:, 0] = np.log(np.maximum(1.0, at["batch"]))
-    spread = np.exp(Z80 * fitted.deviation(Traits(names, wanted.names)))
+    own = Z80 * fitted.deviation(Traits(names, wanted.names))
+    spread = np.exp(np.sqrt(own**2 + np.log(doubt) ** 2))
     return Operation(
         np.asarray(keeps, dtype=np.float64), most, BATCHES[best], replicas, at["batch"], at["step"],
         at["step95"], at["ttft"], at["ttft95"], rate / (most * copies * replicas), spread,

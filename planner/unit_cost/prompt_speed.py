@@ -105,13 +105,13 @@ def prompts(question: Question, one: Candidate) -> Prompts:
     """Return the steps with the highest rate within the SLO, or the shortest if none meet it."""
     load = work_of(question, one)
     given = float(load.given[0])
-    most = max(1.0, STEP_TOKENS / (1 + given))
+    most = max(1.0, one.form.stages * STEP_TOKENS / (1 + given))
     counts = np.unique(np.minimum(2.0 ** np.arange(0, math.log2(most) + 1), most))
     found = step(load, counts)
     wanted = traits_of(question, [one])
     factor = np.exp(correction().mean(wanted, counts)[0])
     seconds = found.with_prompt * factor
-    rates = found.chunk / given / seconds
+    rates = found.batches * found.chunk / given / seconds
     busy = min(question.utilisation, 0.98)
     service = seconds * np.maximum(1.0, given / found.chunk)
     waits = service * (1 + max(0.0, math.log(busy / 0.05)) / (2 * (1 - busy)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.memory import Loaded, expert_part, room, split
 from gke_inference.sizing.shapes import ModelShape, shape
@@ -177,6 +178,10 @@ class Asked:
     """Whether its experts are spread over all devices of a replica."""
     redundant: int = 0
     """Additional copies of experts."""
+    backend: str = ALL2ALL["serve"]
+    """All-to-all backend of expert parallelism."""
+    speculative: tuple[str, int] | None = None
+    """Method of speculative decoding whose speed is modeled, and the draft tokens of a step."""
 
 
 def token_speed(asked: Asked, rung: Rung, traffic: Traffic) -> Speed:
@@ -261,6 +266,7 @@ def question_of(asked: Asked, traffic: Traffic) -> Question:
         utilisation=traffic.utilisation,
         context=asked.context,
         engine=asked.engine,
+        speculative=asked.speculative,
     )
     return replace(
         question,
@@ -319,7 +325,7 @@ def _of_experts(asked: Asked, rung: Rung, load: Loaded, served: ModelShape) -> C
     )
     part = expert_part(load, rung.devices, 1, asked.redundant)
     held = room(part, rung.accelerator, tensor=1)
-    return Candidate(form, served, held, asked.kv_bits)
+    return Candidate(form, served, held, asked.kv_bits, asked.backend)
 
 
 def picture_speed(

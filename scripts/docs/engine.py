@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from statistics import median
 
+from planner.speed.errors import families as planner_families
 from simulator.engine.calibration import Compared, Family, bursts, families, fits
 
 _OPENING = """\
@@ -19,8 +20,23 @@ Each family of engine and hardware has four fitted parameters: the fractions of 
 (*prefill*) and of peak bandwidth (*decode*) that it reaches, the additional time of each step
 (*overhead*), and the slowdown of a mixture of experts (*mixture*). Each error comes from a
 simulation whose parameters were fitted **without** that point (leave-one-out). *Simulated vLLM* is
-the median error with the parameters that the simulated vLLM uses, which differ from the fit in some
-families.
+the error, median and worst, with the parameters that the simulated vLLM uses, which differ from the
+fit in some families.
+
+## Three models of speed
+
+- **The twin** (simulated engines, `replay` and the routing laboratory) uses the roofline with one
+  set of constants for each kind of accelerator, in [chips.py](../../planner/fit/chips.py). Its
+  errors are the column *simulated vLLM*.
+- **This page alone** fits the same roofline to each family, to show what a roofline can explain.
+  Its errors are the columns *median error* and *worst*. Nothing else uses these parameters.
+- **The planner** (`plan` and `cost`) uses the roofline with a correction, a Gaussian process over
+  all published points. Its errors are in [planner.md](../planner.md#accuracy).
+
+The numbers differ because these models know different things. The planner's correction follows
+nearby points of the same hardware, which stay in when one point is left out: its median error on
+TPU v6e is {planner}. Four parameters cannot follow them. With all points of a source left out, the
+planner's median error on TPU v6e is {planner_source}. The twin has no correction.
 
 ![Simulated over published](../images/engine-model.svg)
 """
@@ -35,9 +51,12 @@ _COLOURS = (
 def engine_page() -> str:
     """Return the page: families, points, bursts and memory fits."""
     found = families()
+    opening = _OPENING.replace("{planner}", _planner_error("point")).replace(
+        "{planner_source}", _planner_error("source")
+    )
     return "\n".join(
         [
-            _OPENING,
+            opening,
             *_family_table(found),
             *_burst_table(),
             *_fit_section(),
@@ -45,6 +64,12 @@ def engine_page() -> str:
             "",
         ]
     )
+
+
+def _planner_error(by: str) -> str:
+    """Return the planner's median error on TPU v6e, by what is left out with each point."""
+    family = next(one for one in planner_families(by) if one.name == "vLLM on tpu-v6e-slice")
+    return _percent(family.median)
 
 
 def _percent(value: float) -> str:
@@ -64,7 +89,9 @@ def _family_table(found: Sequence[Family]) -> list[str]:
     ]
     for family in found:
         figures, errors = family.efficiency, family.errors
-        used = _percent(median(family.engine_errors)) if family.name.startswith("vLLM") else "-"
+        own = family.engine_errors
+        used = f"{_percent(median(own))}, {_percent(own[-1])}"
+        used = used if family.name.startswith("vLLM") else "-"
         lines.append(
             f"| {family.name} | {len(errors)} | {figures.prefill:.2f} | {figures.decode:.2f} | "
             f"{figures.overhead_seconds * 1e3:.1f} | {figures.mixture:.1f} | "

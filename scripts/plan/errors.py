@@ -2,9 +2,19 @@
 
 import csv
 from pathlib import Path
+from statistics import median
 
 from infra.stack.problems import unread
-from planner.speed.errors import LEFT_OUT, Group, contests, families, left_out, of_new
+from planner.speed.all_to_all import kernels
+from planner.speed.errors import (
+    LEFT_OUT,
+    Group,
+    contests,
+    families,
+    left_out,
+    of_new,
+    splits,
+)
 from planner.speed.points import Point, points_of
 from scripts.terminal.console import CommandError, console
 
@@ -39,6 +49,17 @@ def _points(file: Path) -> list[Point]:
     return found
 
 
+def _print_kernels() -> None:
+    """Print the errors of all-to-all messages. None is held out: most have nothing fitted."""
+    console.print("\nAll-to-all kernels of DeepEP, with the network's assumed rate:")
+    for backend in dict.fromkeys(one.backend for one in kernels()):
+        errors = sorted(abs(one.error) for one in kernels() if one.backend == backend)
+        console.print(
+            f"{backend:<42} {len(errors):>4} points  median {median(errors):>4.0%}  "
+            f"worst {errors[-1]:>4.0%}"
+        )
+
+
 def print_errors(file: Path | None) -> None:
     """Print the errors of the estimates, on held-out measurements or on those of a file.
 
@@ -53,6 +74,10 @@ def print_errors(file: Path | None) -> None:
     console.print("\nBy family, each measurement held out:")
     for group in families():
         _print_group(group.name, group)
+    console.print("\nBy split, each measurement held out, and all of the split:")
+    for group in splits():
+        _print_group(group.name, group)
+    _print_kernels()
     choices = contests("model")
     first, found = (sum(getattr(one, name) for one in choices) for name in ("is_first", "is_found"))
     console.print(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator_names
 from planner.choice.plan import FOR_SERVING
+from scripts.terminal.console import CommandError
 from scripts.terminal.options import check_words, regions
 
 PLAN_OPTIONS = {
@@ -15,6 +16,7 @@ PLAN_OPTIONS = {
     "ttft_p95_ms": "--ttft-p95",
     "tpot_p95_ms": "--tpot-p95",
     "model": "MODEL",
+    "speculative": "--speculative",
 }
 """Options by the planner's fields, where they differ."""
 
@@ -44,6 +46,20 @@ class Filters:
             check_words("--provisioning", provisioning, FOR_SERVING),
             check_words("--accelerator", accelerator, accelerator_names()),
         )
+
+
+def guess_of(text: str) -> tuple[str, int] | None:
+    """Return the method and the draft tokens of `--speculative`, or None if it is not given.
+
+    Raises:
+        CommandError: The text has another form.
+    """
+    if not text:
+        return None
+    method, _, tokens = text.partition(":")
+    if not (tokens.isascii() and tokens.isdigit()):
+        raise CommandError(f"--speculative: must be METHOD:TOKENS, such as eagle3:3, got {text!r}")
+    return method, int(tokens)
 
 
 def no_hardware(regions: tuple[str, ...], provisioning: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ from planner.choice.explain import explain as explained
 from planner.choice.plan import Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
 from scripts.plan.errors import print_errors
-from scripts.plan.filters import PLAN_OPTIONS, Filters, no_hardware
+from scripts.plan.filters import PLAN_OPTIONS, Filters, guess_of, no_hardware
 from scripts.plan.images import image_tokens, print_image_plan
 from scripts.plan.modes import Mode, given_options, refuse_unused
 from scripts.plan.show import plan_as_json, print_kv_advice, print_plan
@@ -125,6 +125,13 @@ def plan(
         str, typer.Option(help="Width and height of an image, in pixels.")
     ] = "1024x1024",
     kv_bits: Annotated[int, typer.Option(help="Bits of a number in the KV cache: 8 or 16.")] = 16,
+    speculative: Annotated[
+        str,
+        typer.Option(
+            help="Speculative decoding, METHOD:TOKENS: eagle3, mtp or ngram, with the draft tokens"
+            " of a step."
+        ),
+    ] = "",
     conversations: Annotated[
         int,
         typer.Option(min=0, help="Conversations whose KV cache should stay available."),
@@ -199,6 +206,10 @@ def plan(
         check_positive("--parameters", parameters)
     if write is not None:
         check_one("--write", write, stack_names())
+        if speculative:
+            raise CommandError(
+                "--speculative: must be omitted with --write, which does not write it"
+            )
     check_output("--chart", chart)
     filters = Filters.of(region, provisioning, accelerator)
     found = _architecture(model, parameters)
@@ -211,6 +222,7 @@ def plan(
         "made": made, "ttft_p95_ms": ttft_p95,
         "tpot_p95_ms": tpot_p95, "prefix_share": prefix_share, "utilisation": utilisation,
         "context": context, "bits": tuple(bits or ()), "adapters": adapters, "kv_bits": kv_bits,
+        "speculative": guess_of(speculative),
     }  # fmt: skip
     question = _question(found, asked, filters, write)
     _show(

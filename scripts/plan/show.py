@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gke_inference.catalogue.prices import Price
-from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.architectures import Architecture, known
 from planner.advice.batch import batch_costs
 from planner.advice.kv_cache import KvAdvice
 from planner.advice.roles import Advice, advise
@@ -230,13 +230,25 @@ def print_images(
     """Print the cost of images on each accelerator."""
     table = Listing(
         "ACCELERATOR", figure("S/IMAGE"), figure("CHIPS", spare=1), "BOUGHT", "REGION",
-        figure("$/H"), figure("$/1000 IMAGES"),
+        figure("$/H"), figure("$/1000 IMAGES"), "SERVED HERE",
     )  # fmt: skip
     for one in choices:
         table.add_row(
             one.accelerator, f"{one.seconds_low:.2f}-{one.seconds_high:.2f}", str(one.chips),
             one.provisioning, one.region, _money(one.usd_per_hour),
             f"{one.usd_per_thousand_low:.2f}-{one.usd_per_thousand_high:.2f}",
+            "yes" if one.is_served else "no",
         )  # fmt: skip
     console.print(f"{model.name}: {rate:g} images/s of 1024x1024 in {steps} steps")
     print_table(table)
+    if not model.pipeline:
+        console.print(
+            f"No engine of this project serves {model.name}: the image server generates with "
+            f"{', '.join(one.name for one in known() if one.pipeline)} alone. These prices are for "
+            "comparison, with a server of your own."
+        )
+    elif not all(one.is_served for one in choices):
+        console.print(
+            "SERVED HERE: no where the image server has no pipeline for the hardware; these prices "
+            "are for comparison."
+        )

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.fit.chips import Efficiency, accelerator, efficiency_of
-from planner.speed.points import group, kv_bits_of, rows, sequences_of, shape_of_row
+from planner.fit.chips import Efficiency, accelerator, efficiency_of, network_of_host
+from planner.speed.links import HIGH_THROUGHPUT
+from planner.speed.points import group, kv_bits_of, rows, sequences_of, shape_of_row, stages_of
 from planner.speed.roofline import CostModel, ExpertGroup, StepLoad
 from simulator.engine import DATA
 from simulator.engine.replay import TraceRequest, replay, round_robin
@@ -142,23 +143,31 @@ def family_of(row: Mapping[str, str]) -> str:
 
 
 def _steps(model: CostModel, count: float, given: float, made: float) -> tuple[MeanStep, MeanStep]:
-    """Return the steps that only decode, and those that also compute prompts."""
+    """Return the steps that only decode, and those that also compute prompts.
+
+    With pipeline stages, every micro-batch is one of these steps.
+    """
+    batches = min(float(model.stages), max(1.0, count))
     needed = count * given / made
-    chunk = min(max(given, needed), _STEP_TOKENS - count)
+    chunk = min(max(given * batches, needed), _STEP_TOKENS * batches - count)
     with_prompts = needed / chunk
     context = count * (given + made / 2)
     pairs = chunk * given / 2
+    prompts = max(batches, chunk / given)
     decode = StepLoad(0, max(1, round(count)), round(context), round(context))
     both = StepLoad(
-        round(chunk), max(1, round(count)), round(context + given), round(context + pairs)
+        round(chunk),
+        max(1, round(count)),
+        round(context + given),
+        round(context + pairs),
+        prompts=prompts,
     )
     return _mean_step(model, decode, 1 - with_prompts), _mean_step(model, both, with_prompts)
 
 
 def _mean_step(model: CostModel, load: StepLoad, part: float) -> MeanStep:
-    tokens = load.prefill_tokens + load.decode_tokens
     return MeanStep(
-        part, model.compute_seconds(load), model.memory_seconds(load), model.link_seconds(tokens)
+        part, model.compute_seconds(load), model.memory_seconds(load), model.link_seconds(load)
     )
 
 
@@ -166,14 +175,18 @@ def _points(row: Mapping[str, str]) -> list[Point]:
     shape = shape_of_row(row)
     chips, replicas = group(shape, row)
     kv_bits = kv_bits_of(row, shape)
-    experts = ExpertGroup(chips, copies=chips) if "DEP" in row["parallelism"] else None
-    chip = accelerator(row["accelerator"])
+    experts = None
+    if "DEP" in row["parallelism"] and shape.expert_billion:
+        experts = ExpertGroup(chips, copies=chips, backend=HIGH_THROUGHPUT)
+    chip, stages = accelerator(row["accelerator"]), stages_of(row)
     model = CostModel(
-        shape, chip, chips, kv_bits, experts=experts if shape.expert_billion else None
+        shape, chip, chips, kv_bits, stages=stages, network=network_of_host(chip), experts=experts
     )
     given, made = float(row["input_tokens"]), float(row["output_tokens"])
     count = sequences_of(row, shape, chips, kv_bits)
-    count = min(count, _STEP_TOKENS / (1 + given / made))  # more cannot be kept busy with prompts
+    count = min(
+        count, stages * _STEP_TOKENS / (1 + given / made)
+    )  # more cannot be kept busy with prompts
     common: dict[str, Any] = {
         "row": row,
         "family": family_of(row),

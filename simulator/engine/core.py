@@ -53,6 +53,7 @@ class EngineCore:
             stages=deployment.flags.pipeline_parallel_size or 1,
             network=deployment.surroundings.host_network,
             experts=deployment.experts,
+            speculation=deployment.speculation,
         )
         self.scheduler = Scheduler(
             KvCache(

@@ -20,6 +20,7 @@ from simulator.engine.kv_tiers import has_tiers
 from simulator.engine.request import FinishReason, Request
 from simulator.engine.scheduler import Scheduler
 from simulator.engine.settings import Deployment
+from simulator.engine.spec_metrics import SpecMetrics
 
 _LATENCY = (
     0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680,
@@ -87,6 +88,9 @@ class EngineMetrics:
             self._tiers = TierMetrics(self._metrics, self._series())
         elif deployment.flags.kv_transfer_config:
             self._kv = KvMetrics(self._metrics, self._series())
+        self._spec: SpecMetrics | None = None
+        if deployment.speculation is not None:
+            self._spec = SpecMetrics(self._metrics, self._series(), deployment.speculation)
 
     def _make(self, name: str, buckets: tuple[float, ...] = (), *series: str) -> Metric:
         entry = catalogue()[name]
@@ -240,6 +244,8 @@ class EngineMetrics:
         self.read_bytes.add(cost.read_bytes(load) / cost.chips, *series)
         written = tokens * kv_token_bytes(cost.model, cost.kv_bits)
         self.write_bytes.add(written / cost.chips, *series)
+        if self._spec is not None and load.decode_tokens:
+            self._spec.step(load.decode_tokens)
 
     def answered(self, requests: Iterable[Request], now: float) -> None:
         """Record another token of each request, or its vector."""

@@ -38,8 +38,10 @@ class Step:
         """
         context = 0
         pairs = 0
+        prompts = 0
         adapters: set[str] = set()
         for request, tokens in self.work:
+            prompts += not request.decoding
             reach = request.computed + tokens
             context += reach
             pairs += tokens * reach
@@ -52,6 +54,7 @@ class Step:
             pairs,
             adapters=len(adapters),
             distinct_tokens=held_tokens,
+            prompts=max(1, prompts),
         )
 
 

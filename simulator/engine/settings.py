@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gke_inference.sizing.architectures import find
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
 from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, accelerator
+from planner.speed.links import ALLGATHER, BACKENDS
 from planner.speed.roofline import ExpertGroup
+from planner.speed.speculation import METHODS, Speculation, speculation
 
 PREFIX = "GKE_INFERENCE_SIM_"
 _GIB = 2**30
@@ -102,6 +105,8 @@ class Deployment:
     devices: int
     experts: ExpertGroup | None = None
     """Devices of all hosts with expert parallelism; `devices` are then those of one host."""
+    speculation: Speculation | None = None
+    """Speculative decoding, or None without it or with a method whose speed is not modeled."""
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     """LoRA adapters at startup: name to path."""
     runtime_lora: bool = False
@@ -158,6 +163,7 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
         kv_blocks=flags.num_gpu_blocks_override or kv_bytes // (per_token * block_size),
         devices=devices,
         experts=experts,
+        speculation=_speculation(flags),
         adapters=_adapters(flags),
         runtime_lora=environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower()
         in ("1", "true"),
@@ -196,7 +202,28 @@ def _experts(flags: argparse.Namespace, shape: ModelShape) -> ExpertGroup | None
             f"divisible by the expert parallel size ({devices})."
         )
     hosts = copies // int(flags.data_parallel_size_local or copies)
-    return ExpertGroup(devices, hosts, copies, redundant)
+    backend = str(flags.all2all_backend or ALLGATHER)
+    # other backends have no model: the one that sends most stands for them
+    backend = backend if backend in BACKENDS else ALLGATHER
+    return ExpertGroup(devices, hosts, copies, redundant, backend)
+
+
+def _speculation(flags: argparse.Namespace) -> Speculation | None:
+    """Return the speculative decoding of the flags; None where its speed is not modeled.
+
+    Raises:
+        EngineError: vLLM does not accept the number of tokens.
+    """
+    config: dict[str, Any] = flags.speculative_config or {}
+    method = str(config.get("method", ""))
+    if method not in METHODS:
+        return None
+    names: list[str] = [flags.model, *(flags.served_model_name or [])]
+    known = next((found.name for name in names if (found := find(name)) is not None), "")
+    try:
+        return speculation(method, int(config.get("num_speculative_tokens", 0)), known)
+    except ValueError as error:
+        raise EngineError(f"ValueError: num_speculative_tokens: {error}") from None
 
 
 def weights_gb(shape: ModelShape, experts: ExpertGroup | None) -> float:

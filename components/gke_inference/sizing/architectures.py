@@ -62,6 +62,8 @@ class Architecture:
     """Diffusion: parameters that every step passes through."""
     steps: int = 0
     """Diffusion: default number of steps per image."""
+    pipeline: str = ""
+    """Diffusion: pipeline of the image server that generates its images; empty if none does."""
     narrow_encoder_billion: float = 0.0
     """Diffusion: parameters of the text encoder that the image server keeps in 8 bits."""
     passes: int = 1

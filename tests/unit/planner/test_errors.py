@@ -1,10 +1,12 @@
 """Errors of the estimates on held-out points."""
 
 from pathlib import Path
+from statistics import median
 
 import pytest
 
-from planner.speed.errors import LEFT_OUT, contests, families, left_out, of_new
+from planner.speed.all_to_all import kernels
+from planner.speed.errors import LEFT_OUT, contests, families, left_out, of_new, splits
 from planner.speed.points import points, points_of, rows
 
 
@@ -48,11 +50,16 @@ def test_the_page_has_the_errors_that_the_planner_measures():
     page = (Path(__file__).parents[3] / "docs" / "planner.md").read_text()
     rows = [(group.name, group) for group in families()]
     rows += [(by, left_out(by)) for by in LEFT_OUT]
+    rows += [(f"| {group.name} |", group) for group in splits()]
     for name, group in rows:
         figures = f"| {group.median:.0%} | {group.nine_in_ten:.0%} | {group.inside:.0%} |"
         found = [line for line in page.splitlines() if line.endswith(figures) and name in line]
         assert found, f"{name} {figures}"
     assert f"the {len(points())} quantities" in page
+    for backend in {one.backend for one in kernels()}:
+        errors = sorted(abs(one.error) for one in kernels() if one.backend == backend)
+        line = f"| {backend} | {len(errors)} | {median(errors):.0%} | {errors[-1]:.0%} |"
+        assert line in page
 
 
 def test_every_family_is_below_a_fifth_or_its_intervals_hold_what_was_published():
@@ -83,3 +90,12 @@ def test_rows_of_a_public_collection_are_read_by_their_own_column_names():
     for ours in ("chips", "input_tokens", "output_tokens", "output_tokens_per_second"):
         del theirs[ours]
     assert [point.published for point in points_of([theirs])] == [25852.0]
+
+
+def test_points_of_a_split_that_are_all_left_out_are_still_in_their_intervals():
+    groups = {group.name: group for group in splits()}
+    assert len(groups["expert parallelism"].compared) == 39
+    assert len(groups["pipeline stages"].compared) == 3
+    for name in ("expert parallelism, all left out", "pipeline stages, all left out"):
+        assert groups[name].median < 0.25
+        assert groups[name].inside >= 0.8

@@ -67,3 +67,19 @@ def test_a_share_of_time_that_cannot_be_is_refused(share: float):
 def test_a_model_of_text_makes_no_pictures():
     with pytest.raises(ValueError, match="must be an image model"):
         picture_choices(model("llama-3.1-8b"), 1.0)
+
+
+@pytest.mark.parametrize("name", ["stable-diffusion-xl", "flux.2-klein-4b"])
+def test_a_model_without_a_pipeline_is_marked_as_served_by_no_engine(name: str):
+    found = picture_choices(model(name), 2.0, regions=["us-central1"])
+    assert found
+    assert not any(one.is_served for one in found)
+
+
+def test_flux_1_is_served_on_tpu_alone():
+    found = picture_choices(model("flux.1-schnell"), 2.0, regions=["us-central1"])
+    served = {one.accelerator for one in found if one.is_served}
+    others = {one.accelerator for one in found} - served
+    assert {name.partition("-")[0][:3] for name in served} == {"tpu"}
+    assert others
+    assert all(name.startswith("nvidia") for name in others)

@@ -161,3 +161,21 @@ def test_prompts_that_stay_on_decode_have_a_reason_and_the_whole_work_there():
         "of prompts 1000 tokens are computed, and below 2000 decode does it"
     )
     assert rate(found["serve"]) < rate({one.role: one.speed for one in apart()}["serve"])
+
+
+def wide(**backends: str) -> dict[str, float]:
+    """Return the answer tokens per second of the roles of the wide-EP example."""
+    raw = platform_of(REPOSITORY / "docs" / "examples" / "wide-ep" / "Pulumi.wide-ep.yaml")
+    raw["models"]["deepseek-r1"]["experts"]["all2all"] = backends
+    platform = resolve(parse(json.dumps(raw)))
+    every = unit_costs(platform, bill(served(platform)), DEFAULT_TRAFFIC)
+    return {one.role: rate(one.speed) for one in every}
+
+
+def test_each_role_sends_tokens_to_experts_with_its_own_backend():
+    usual = wide()
+    assert wide(prefill="deepep_high_throughput", decode="deepep_low_latency") == usual
+    gathered = wide(prefill="allgather_reducescatter")
+    decode = next(role for role in usual if role != PREFILL)
+    assert gathered[PREFILL] < usual[PREFILL]
+    assert gathered[decode] == usual[decode]

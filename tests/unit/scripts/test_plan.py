@@ -109,6 +109,7 @@ def test_the_plan_of_a_stack_keeps_every_other_model_and_says_why():
     found = printed("--stack", "prod", "--load", "gemma-3-27b=20,500,100")
     assert found["kept"] == {
         "llama-3.3-70b": "it has disk",
+        "qwen3-32b": "no priced hardware in all of its regions meets its targets",
         "qwen3-embedding-0.6b": "its task is embed",
     }
     assert found["loads"]["gemma-3-27b"] == {"rate": 20, "given": 500, "made": 100}
@@ -150,13 +151,13 @@ def test_the_plan_of_a_stack_is_written_as_a_whole_or_not_at_all(tmp_path, monke
     shutil.copy(STACKS / "Pulumi.prod.yaml", tmp_path)
     monkeypatch.setattr("scripts.plan.stack.STACKS", tmp_path)
     before = (tmp_path / "Pulumi.prod.yaml").read_text()
-    arguments = ("--stack", "prod", "--write", "prod", "--load", "qwen3-32b=20")
+    arguments = ("--stack", "prod", "--write", "prod", "--load", "llama-3.1-8b=20")
     answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments])
     assert answer.exit_code == 0, answer.exception
     platform = read("prod", tmp_path)
-    model = platform.models["qwen3-32b"]
-    assert model.capacity == "qwen3-32b-plan"
-    rungs = platform.capacity["qwen3-32b-plan"].rungs
+    model = platform.models["llama-3.1-8b"]
+    assert model.capacity == "llama-3-1-8b-plan"
+    rungs = platform.capacity["llama-3-1-8b-plan"].rungs
     assert {rung.accelerator.value.partition("-")[0] for rung in rungs} == {"tpu", "nvidia"}
     assert platform.models["llama-3.3-70b"].capacity == "heavy"
     written = (tmp_path / "Pulumi.prod.yaml").read_text()
@@ -230,3 +231,46 @@ def test_a_message_gets_the_option_in_its_fields_place():
     assert option_of(InputError("prefix_share", "must be 1")) == "--prefix-share: must be 1"
     both = InputError("input and output", "must be 1")
     assert option_of(both) == "input and output: must be 1"
+
+
+def test_the_plan_of_a_model_of_images_says_what_no_engine_here_serves():
+    few = ("--region", "us-central1", "--rows", "3")
+    answer = CliRunner().invoke(build_app(("plan",)), ["plan", "stable-diffusion-xl", *few])
+    assert "No engine of this project serves stable-diffusion-xl" in answer.stdout
+    answer = CliRunner().invoke(build_app(("plan",)), ["plan", "flux.1-schnell", *few])
+    assert "No engine of this project" not in answer.stdout
+
+
+def test_speculation_makes_tokens_faster_and_its_interval_wider():
+    few = ("llama-3.3-70b", "--accelerator", "nvidia-h100-80gb", "--region", "us-central1",
+           "--bits", "8", "--rows", "40")  # fmt: skip
+
+    def tpot(*more: str) -> dict[str, float]:
+        found = printed(*few, *more)["choices"]
+        one = next(each for each in found if each["parallelism"] == "TP8")
+        return one["tpot_p95_ms"]
+
+    usual, fast = tpot(), tpot("--speculative", "eagle3:3")
+    assert fast["value"] < usual["value"] / 1.5
+    assert fast["high"] / fast["value"] > usual["high"] / usual["value"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--speculative", "eagle3"), "--speculative: must be METHOD:TOKENS, such as eagle3:3"),
+        (("--speculative", "draft:3"), "--speculative: must be one of eagle3, mtp, ngram"),
+        (("--speculative", "ngram:99"), "--speculative: must have 1 to 16 tokens, got 99"),
+        (("--speculative", "mtp:1"), "--speculative: must be mtp only for "),
+        (
+            ("--speculative", "eagle3:2", "--accelerator", "tpu-v6e"),
+            "--speculative: must be a method of vllm on the hardware to consider, got 'eagle3'",
+        ),
+        (
+            ("--speculative", "ngram:2", "--write", "prod"),
+            "--speculative: must be omitted with --write",
+        ),
+    ],
+)
+def test_speculation_that_cannot_be_planned_is_refused(options: tuple[str, ...], message: str):
+    assert said("llama-3.3-70b", *options).startswith(message)

@@ -68,6 +68,8 @@ PROD = (
     "--stack", "prod", "--load", "llama-3.1-8b=40", "--load", "gemma-3-27b=20", "--load",
     "qwen3-32b=10",
 )  # fmt: skip
+PATIENT = ("models/qwen3-32b/slo", {"tpot_p95_ms": 90})
+"""No GPUs of its regions that a standby can use generate its tokens in the usual 50 ms."""
 
 
 def assert_counts(plans: Plans, options: tuple[str, ...]) -> None:
@@ -88,7 +90,7 @@ def assert_counts(plans: Plans, options: tuple[str, ...]) -> None:
 
 
 def test_what_the_plan_counts_is_what_quota_counts_once_it_is_written(plans):
-    plans.stack("prod", "prod")
+    plans.stack("prod", "prod", PATIENT)
     assert_counts(plans, PROD)
 
 
@@ -216,7 +218,7 @@ def test_a_reservation_that_the_proposal_does_not_use_is_named(plans):
 
 
 def test_flex_start_is_not_always_on(plans):
-    plans.stack("prod", "prod")
+    plans.stack("prod", "prod", PATIENT)
     found = plans.found(*PROD)
     for one in found["frontier"]:
         standby = [made for made in one["models"].values() if made["is_standby"]]
@@ -264,7 +266,7 @@ def test_a_plan_changes_only_the_hardware_of_a_model(plans):
 
 
 def platform_models(plans: Plans) -> dict[str, Any]:
-    return platform_of(plans.stack("prod", "prod"))["models"]
+    return platform_of(plans.stack("prod", "prod", PATIENT))["models"]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from simulator.engine.settings import EngineError
+from simulator.engine.replay import TraceRequest, replay, round_robin
+from simulator.engine.settings import PREFIX, Deployment, EngineError, deploy
 from simulator.server.startup import compile_key, stages, start_up
 from simulator.tests.unit.engine.support import deployment
+from twin.engines.vllm_flags import parse
 
 RULES = {
     "initialise": 20,
@@ -120,3 +122,32 @@ def test_a_cache_outside_every_mount_or_on_a_read_only_one_keeps_nothing(tmp_pat
 @pytest.mark.parametrize("flag", ["--max-num-seqs=7", "--max-num-batched-tokens=77"])
 def test_changed_shapes_compile_again(flag: str):
     assert compile_key(on_tpu({})) != compile_key(on_tpu({}, flag))
+
+
+def speculating(text: str) -> Deployment:
+    words = ["llama-3.3-70b", "--max-model-len=8192", "--tensor-parallel-size=4"]
+    hardware = {PREFIX + "ACCELERATOR": "nvidia-h100-80gb", PREFIX + "CHIPS": "4"}
+    more = [f"--speculative-config={text}"] if text else []
+    return deploy(parse([*words, *more]), hardware)
+
+
+def seconds(deployment: Deployment) -> float:
+    """Return the mean time between tokens of four requests, replayed."""
+    trace = [TraceRequest(0.0, 500, 200) for _ in range(4)]
+    return replay(trace, [deployment], round_robin()).mean_tpot()
+
+
+def test_an_engine_with_drafts_generates_tokens_faster():
+    usual = seconds(speculating(""))
+    eagle = seconds(speculating('{"method": "eagle3", "num_speculative_tokens": 3}'))
+    assert 1.8 < usual / eagle < 3
+
+
+def test_a_method_whose_speed_is_not_modeled_changes_nothing():
+    draft = '{"method": "draft_model", "model": "/draft", "num_speculative_tokens": 3}'
+    assert seconds(speculating(draft)) == seconds(speculating(""))
+
+
+def test_drafts_of_no_tokens_stop_the_engine():
+    with pytest.raises(EngineError, match="tokens must be 1 to 16, got 0"):
+        speculating('{"method": "ngram"}')

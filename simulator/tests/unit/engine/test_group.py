@@ -76,9 +76,9 @@ def test_more_hosts_read_fewer_experts_each_and_send_tokens_over_the_network():
     one = CostModel(shape, chip, 8, experts=ExpertGroup(8, 1, 8))
     two = CostModel(shape, chip, 8, network=HOST_NETWORKS["rdma"], experts=ExpertGroup(16, 2, 16))
     assert two.memory_seconds(load) < one.memory_seconds(load)
-    assert two.link_seconds(256) > one.link_seconds(256)
+    assert two.link_seconds(load) > one.link_seconds(load)
     slow = CostModel(shape, chip, 8, network=HOST_NETWORKS["tcp"], experts=ExpertGroup(16, 2, 16))
-    assert slow.link_seconds(256) > 3 * two.link_seconds(256)
+    assert slow.link_seconds(load) > 3 * two.link_seconds(load)
 
 
 def test_a_leader_is_complete_with_its_last_worker_and_hears_of_a_lost_one(tmp_path: Path):
@@ -116,9 +116,9 @@ def test_a_leader_alone_waits_for_nobody():
 @pytest.mark.parametrize("tokens", [1, 256])
 def test_a_hop_between_hosts_makes_a_step_longer_and_more_tokens_a_hop(tokens: int):
     shape, chip = shape_of("llama-3.1-405b"), accelerator("nvidia-h100-80gb")
-    load = StepLoad(0, tokens, tokens * 1000)
+    load = StepLoad(tokens, 0, tokens)  # of a prompt, which is not divided
 
     def seconds(stages: int) -> float:
-        return CostModel(shape, chip, 8 * stages, stages=stages).link_seconds(load.decode_tokens)
+        return CostModel(shape, chip, 8 * stages, stages=stages).link_seconds(load)
 
     assert seconds(1) < seconds(2) < seconds(3)

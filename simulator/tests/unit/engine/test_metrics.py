@@ -144,3 +144,20 @@ def test_a_value_on_a_bound_falls_into_its_bucket(value: float, bucket: int):
     metric.observe(value)
     lines = [line for line in metric.render().splitlines() if "_bucket" in line]
     assert [float(line.split()[-1]) for line in lines] == [float(i >= bucket) for i in range(3)]
+
+
+SPECULATIVE = '--speculative-config={"method": "ngram", "num_speculative_tokens": 3}'
+
+
+def test_drafts_are_counted_as_vllm_counts_them():
+    found = {name: values for name, values in read(page(SPECULATIVE)).items() if "spec_" in name}
+    assert set(found) == {
+        "vllm:spec_decode_num_drafts_total",
+        "vllm:spec_decode_num_draft_tokens_total",
+        "vllm:spec_decode_num_accepted_tokens_total",
+        "vllm:spec_decode_num_accepted_tokens_per_pos_total",
+    }
+
+
+def test_without_speculation_there_are_no_drafts():
+    assert not any("spec_decode" in name for name in read(page()))
