@@ -20,13 +20,13 @@ from infra.plan.image_names import replaced, replacements
 from infra.plan.names import Names
 from infra.plan.queue_places import queue_region, team_namespace
 from infra.stack import PersonalImages, Platform
+from workloads.engine.diffusion import TEXT_ENCODER_BITS
 from workloads.engine.weights_manifest import split
 
 WORKER: Final = "personal-worker"
 """Name of the worker's objects and service account."""
 TRAINER: Final = "personal-trainer"
 """Service account of the training jobs."""
-_ENCODER_BITS: Final = 8
 
 
 def personal_in(platform: Platform, region: str) -> PersonalImages | None:
@@ -83,7 +83,7 @@ def front_args(
         callback_hosts=list(personal.callback_hosts),
         callers=list(personal.callers),
         force_destroy=not platform.protection,
-        image=replaced(image("personal").reference, replacements(platform, region.name)),
+        image=_image(platform, region, "personal"),
         labels={"env": platform.environment},
         most_images=personal.most_images,
         most_pictures=personal.most_pictures,
@@ -105,6 +105,11 @@ def front_args(
     return args
 
 
+def _image(platform: Platform, region: RegionPlan, name: str) -> str:
+    """Return the reference of an image of ours, in the region's repository if it is there."""
+    return replaced(image(name).reference, replacements(platform, region.name))
+
+
 def worker_args(
     platform: Platform,
     personal: PersonalImages,
@@ -122,7 +127,8 @@ def worker_args(
         "rank": personal.rank,
         "size": model.pictures.sizes[0] if model.pictures is not None else "1024x1024",
         "steps": personal.steps,
-        "text_encoder_bits": _ENCODER_BITS,
+        "text_encoder_bits": TEXT_ENCODER_BITS,
+        "text_tokens": model.context,
     }
     args = PersonalWorkerArgs(
         adapters=path_of(personal.model, model),
@@ -137,6 +143,7 @@ def worker_args(
         service_account=WORKER,
         subscription=front.subscription,
         trainer_account=TRAINER,
+        trainer_image=_image(platform, region, "diffusion_tpu"),
         training={key: json.dumps(value) for key, value in training.items()},
         worker_name=WORKER,
     )

@@ -66,9 +66,11 @@ class PersonalWorkerArgs(TypedDict):
     """Subscription of sets: `PersonalFront.subscription`."""
     trainer_account: str
     """Kubernetes service account of the training jobs, which reads both buckets."""
+    trainer_image: str
+    """Image of the training jobs. The jobs are text in a ConfigMap, so nothing else replaces it."""
     training: dict[str, str]
     """Settings that all training runs share, each as JSON: `folder` below the models' bucket,
-    `prompt`, `rank`, `size`, `steps`."""
+    `prompt`, `rank`, `size`, `steps`, `text_encoder_bits`, `text_tokens`."""
     worker_name: str
     """Name of the worker's objects."""
     key_secret: NotRequired[str]
@@ -149,7 +151,7 @@ def training_job(args: PersonalWorkerArgs, given: Mapping[str, str]) -> Manifest
     container = {
         "command": ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.json"],
         "env": [{"name": "HF_HUB_OFFLINE", "value": "1"}],
-        "image": image("diffusion_tpu").reference,
+        "image": args["trainer_image"],
         "name": "train",
         "resources": {"limits": {_CHIP: "1"}, "requests": {"cpu": "8", "memory": "64Gi"}},
         "securityContext": _AS_ROOT,

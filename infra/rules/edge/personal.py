@@ -10,6 +10,7 @@ from infra.plan.queue_places import queue_region
 from infra.stack import Layer, PersonalImages, Platform
 from infra.stack.problems import join, one_of
 from workloads.diffusion.config import RANKS
+from workloads.diffusion.training import MOST_TEXT_TOKENS
 
 _AT = "personal_images"
 _MEMBERS = ("group:", "principal:", "principalSet:", "serviceAccount:", "user:")
@@ -50,6 +51,9 @@ def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[Input
     if model.weights.startswith("gs://"):
         rule = "must have weights in the models' bucket of the platform"
         yield InputError(where, rule, model.weights)
+    if model.context > MOST_TEXT_TOKENS:
+        rule = f"must be a model with a context of at most {MOST_TEXT_TOKENS} tokens"
+        yield InputError(where, rule, model.context)
     if personal.rank not in RANKS:
         yield one_of(f"{_AT}.rank", str(personal.rank), [str(rank) for rank in RANKS])
     elif personal.rank > live.max_rank:

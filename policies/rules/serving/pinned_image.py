@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from policies.framework.finding import Finding, broken, quoted
-from policies.framework.reading import at, is_workload, pods
+from policies.framework.reading import at, is_workload, keeps_pods, kept_pods, pods
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, OnObjects, ResourceRule
 
@@ -30,7 +30,7 @@ def floating(image: str) -> str | None:
 
 def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     digests_only = config.get("digestsOnly") is True
-    for pod in pods(resource):
+    for pod in [*pods(resource), *kept_pods(resource)]:
         seen = False
         for path, container in pod.containers():
             seen = True
@@ -55,7 +55,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 RULE = ResourceRule(
     name="pinned-image",
     description="Images are pinned to an exact version or a digest.",
-    applies=is_workload,
+    applies=lambda resource: is_workload(resource) or keeps_pods(resource),
     check=_check,
     config={
         "digestsOnly": {
