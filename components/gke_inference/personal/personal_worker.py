@@ -23,6 +23,10 @@ from gke_inference.catalogue.versions import api, image
 
 COMPONENT = "personal-worker"
 """Value of `app.kubernetes.io/component` on its objects."""
+TRAIN_SECONDS = 14_400
+"""Default of `train_seconds`."""
+_MOST_TRAIN_SECONDS = 259_200
+"""Pub/Sub keeps a message for seven days, and a worker holds it for twice this time."""
 _FILE = "settings.json"
 _FOLDER = "/etc/personal"
 _KEY_FOLDER = "/etc/personal-key"
@@ -75,8 +79,14 @@ class PersonalWorkerArgs(TypedDict):
     """Name of the worker's objects."""
     key_secret: NotRequired[str]
     """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
+    retention_days: NotRequired[int]
+    """Days after which adapters are deleted from the shared folder, 2 to 3650:
+    `PersonalFrontArgs.retention_days`. Default: 30."""
     sets_per_worker: NotRequired[int]
     """Sets that a worker has in progress, 1 to 1000. Default: 16."""
+    train_seconds: NotRequired[int]
+    """Maximum time from the creation of a training job to its end, including its time in the
+    queue, 60 to 259200. Default: 14400."""
 
 
 class PersonalWorker(pulumi.ComponentResource):
@@ -125,9 +135,13 @@ def document(args: PersonalWorkerArgs, given: Mapping[str, str]) -> str:
         "model": args["model"],
         "port": _PORT,
         "secret_file": f"{_SECRET_FOLDER}/secret",
+        "retention_days": whole(args, "retention_days", 30, least=2, most=3650),
         "sets": whole(args, "sets_per_worker", 16, least=1, most=1000),
         "shared": _SHARED,
         "subscription": given["subscription"],
+        "train_seconds": whole(
+            args, "train_seconds", TRAIN_SECONDS, least=60, most=_MOST_TRAIN_SECONDS
+        ),
         "training": training,
     }
     if args.get("key_secret"):

@@ -13,6 +13,7 @@ from workloads.diffusion.config import RANKS
 from workloads.diffusion.training import MOST_TEXT_TOKENS
 
 _AT = "personal_images"
+_DAY_SECONDS = 86_400
 _MEMBERS = ("group:", "principal:", "principalSet:", "serviceAccount:", "user:")
 
 
@@ -29,6 +30,9 @@ def check_personal(platform: Platform) -> Iterator[InputError]:
         if not member.startswith(_MEMBERS):
             rule = f"must begin with {', '.join(_MEMBERS)}"
             yield InputError(join(f"{_AT}.callers", at), rule, member)
+    if personal.train_seconds >= personal.retention_days * _DAY_SECONDS // 2:
+        rule = "must be below half of retention_days, after which the pictures are deleted"
+        yield InputError(f"{_AT}.train_seconds", rule, personal.train_seconds)
     yield from _check_model(platform, personal)
     yield from _check_queue(platform, personal)
     clients = gated(platform)

@@ -71,6 +71,19 @@ def test_the_prompt_is_encoded_in_training_as_the_server_encodes_it(deployed: An
     assert training["text_encoder_bits"] == TEXT_ENCODER_BITS == 8
 
 
+def test_the_times_and_places_of_workers_come_from_the_stack(deployed: Any) -> None:
+    given = {"retention_days": 90, "sets_per_worker": 4, "train_seconds": 3600}
+    personal = {**example().personal_images.model_dump(mode="json"), **given}
+    settings = json.loads(
+        config_map(deployed(example(personal_images=personal)))["data"]["settings.json"]
+    )
+    assert {name: settings[name] for name in ("retention_days", "sets", "train_seconds")} == {
+        "retention_days": 90,
+        "sets": 4,
+        "train_seconds": 3600,
+    }
+
+
 def test_the_worker_is_in_the_namespace_whose_folder_it_shares(deployed: Any) -> None:
     found = config_map(deployed(example()))
     assert found["metadata"]["namespace"] == "jobs-images"
