@@ -100,6 +100,12 @@ def front_args(
             WORKER,
         ),
     )
+    if personal.nearline_after_days is not None:
+        args["nearline_after_days"] = personal.nearline_after_days
+    if personal.coldline_after_days is not None:
+        args["coldline_after_days"] = personal.coldline_after_days
+    if personal.archive_after_days is not None:
+        args["archive_after_days"] = personal.archive_after_days
     if region.settings.data_key is not None:
         args["kms_key"] = region.settings.data_key
     return args

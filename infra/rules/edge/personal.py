@@ -7,6 +7,7 @@ from gke_inference.catalogue.input_error import InputError
 from infra.plan.clients import gated
 from infra.plan.folders import is_on_folder
 from infra.plan.queue_places import queue_region
+from infra.rules.files.archives import check_classes
 from infra.stack import Layer, PersonalImages, Platform
 from infra.stack.problems import join, one_of
 from workloads.diffusion.config import RANKS
@@ -33,6 +34,7 @@ def check_personal(platform: Platform) -> Iterator[InputError]:
     if personal.train_seconds >= personal.retention_days * _DAY_SECONDS // 2:
         rule = "must be below half of retention_days, after which the pictures are deleted"
         yield InputError(f"{_AT}.train_seconds", rule, personal.train_seconds)
+    yield from check_classes(_AT, personal, "retention_days", personal.retention_days)
     yield from _check_model(platform, personal)
     yield from _check_queue(platform, personal)
     clients = gated(platform)

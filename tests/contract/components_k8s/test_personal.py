@@ -116,9 +116,28 @@ def test_what_is_deleted_from_the_bucket_cannot_be_restored(recorder: Any) -> No
     assert bucket["publicAccessPrevention"] == "enforced"
 
 
+def test_pictures_images_and_adapters_move_to_colder_classes_and_states_do_not(
+    recorder: Any,
+) -> None:
+    front(recorder, retention_days=400, nearline_after_days=7, archive_after_days=35)
+    rules = recorder.one("gcp:storage/bucket:Bucket").inputs["lifecycleRules"]
+    moved = [rule for rule in rules if rule["action"]["type"] == "SetStorageClass"]
+    assert [(each["action"]["storageClass"], each["condition"]["age"]) for each in moved] == [
+        ("NEARLINE", 7),
+        ("ARCHIVE", 35),
+    ]
+    suffixes = [".jpg", ".png", ".safetensors", ".webp"]
+    assert all(each["condition"]["matchesSuffixes"] == suffixes for each in moved)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"retention_days": 7, "nearline_after_days": 7}, "must be above 7, got 7"),
+        (
+            {"coldline_after_days": 5, "nearline_after_days": 5},
+            "must be above 5, got 5",
+        ),
         ({"callers": ["allUsers"]}, "must be members that the app's backend has, got 'allUsers'"),
         (
             {"callers": ["allAuthenticatedUsers"]},

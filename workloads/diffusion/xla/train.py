@@ -116,23 +116,23 @@ def write_adapter(folder: Path, adapter: Weights, digest: str, version: str | No
         layer, _, half = name.rpartition(".")
         state[f"transformer.{layer}.{halves[half]}.weight"] = np.asarray(value, np.float32)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / WEIGHTS, save(state, {_RUN: digest, _VERSION: version or ""}))
+    run = json.dumps({"digest": digest, "version": version}, sort_keys=True)
+    _write(folder / WEIGHTS, save(state, {_RUN: run}))
 
 
 def _run_of(folder: Path) -> str | None:
     """Return the digest of the run that wrote an adapter; None if no run did."""
     try:
         with safe_open(folder / WEIGHTS, "np") as file:
-            return (file.metadata() or {}).get(_RUN)
-    except (OSError, SafetensorError):
+            return json.loads((file.metadata() or {})[_RUN])["digest"]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
         return None
 
 
 _CHECKPOINT = "checkpoint.npz"
 _RUN = "gke_inference_run"
-"""Key of the digest in the metadata of an adapter's file."""
-_VERSION = "gke_inference_weights"
-"""Key of the version of the weights there; empty for a folder without versions."""
+"""Key of digest and version in the metadata of an adapter's file. There is only one key, because
+safetensors writes several in a random order, and equal runs must write equal bytes."""
 
 
 def _keep(work: Path, digest: str, at: int, state: fit.State) -> None:
