@@ -13,15 +13,10 @@ from PIL import Image
 
 from tests.diffusion.conftest import SIZE, run
 from tests.diffusion.test_real_pipeline import ask
+from tests.diffusion.versions import push
 from twin.engines.image_pipeline import DIFFUSION, environment
 from twin.host.paths import REPOSITORY
-from workloads.engine.weights_manifest import (
-    CURRENT_NAME,
-    MANIFEST_NAME,
-    Current,
-    FileEntry,
-    Manifest,
-)
+from workloads.engine.weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1800)]
 PROMPT = "a photo of sks bicycle"
@@ -164,21 +159,6 @@ def test_what_is_no_image_is_refused_with_its_name(configured, tmp_path):
     own = configured(images=str(tmp_path))
     with pytest.raises(AssertionError, match=r"error: images: half\.png must be an image"):
         run("-m", "diffusion", "train", "--config", own / "train.json")
-
-
-def push(models, tiny, version):
-    """Write a version of the tiny model as `models push` does, and point to it."""
-    folder = models / version
-    shutil.copytree(
-        tiny, folder, ignore=shutil.ignore_patterns("adapters", "programs", "*.json.lock")
-    )
-    files = sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
-    entries = [
-        FileEntry(name, (folder / name).stat().st_size, "AAAAAA==", "0" * 64) for name in files
-    ]
-    made = Manifest("flux", version, "2026-11-24T00:00:00Z", tuple(entries))
-    (folder / MANIFEST_NAME).write_text(made.dump())
-    (models / CURRENT_NAME).write_text(Current(version).dump())
 
 
 def test_a_run_keeps_the_version_that_it_began_with(configured, tiny, tmp_path):
