@@ -164,7 +164,8 @@ def kept_pods(resource: Resource) -> list[PodTemplate]:
 
     Its program creates them later: the training jobs of personalized images.
     """
-    if not keeps_pods(resource):
+    component = at(resource.props, "metadata", "labels", "app.kubernetes.io/component")
+    if resource.kind != "ConfigMap" or component not in _KEEPERS:
         return []
     found: list[PodTemplate] = []
     for name, text in section(resource.props, "data").items():
@@ -173,12 +174,6 @@ def kept_pods(resource: Resource) -> list[PodTemplate]:
         except ValueError:
             continue  # no JSON: its program creates nothing from it
     return found
-
-
-def keeps_pods(resource: Resource) -> bool:
-    """Return whether a resource is a ConfigMap with workloads for its program to create."""
-    component = at(resource.props, "metadata", "labels", "app.kubernetes.io/component")
-    return is_kubernetes("ConfigMap")(resource) and component in _KEEPERS
 
 
 def _kept(path: str, value: Any) -> Iterator[PodTemplate]:
