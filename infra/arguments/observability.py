@@ -119,6 +119,9 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
             args["fallbacks"] = True
     if platform.batches is not None:
         args["batches"] = True
+    if platform.personal_images is not None:
+        args["personal_images"] = Names(platform).personal()
+        args["personal_train_seconds"] = platform.personal_images.train_seconds
     if found := [each.physical for each in streams(platform) if not each.is_kafka]:
         args["subscriptions"] = found
     if found := [each.name for each in streams(platform) if each.is_kafka]:

@@ -20,13 +20,13 @@ from infra.plan.image_names import replaced, replacements
 from infra.plan.names import Names
 from infra.plan.queue_places import queue_region, team_namespace
 from infra.stack import PersonalImages, Platform
+from workloads.engine.diffusion import TEXT_ENCODER_BITS
 from workloads.engine.weights_manifest import split
 
 WORKER: Final = "personal-worker"
 """Name of the worker's objects and service account."""
 TRAINER: Final = "personal-trainer"
 """Service account of the training jobs."""
-_ENCODER_BITS: Final = 8
 
 
 def personal_in(platform: Platform, region: str) -> PersonalImages | None:
@@ -83,7 +83,7 @@ def front_args(
         callback_hosts=list(personal.callback_hosts),
         callers=list(personal.callers),
         force_destroy=not platform.protection,
-        image=replaced(image("personal").reference, replacements(platform, region.name)),
+        image=_image(platform, region, "personal"),
         labels={"env": platform.environment},
         most_images=personal.most_images,
         most_pictures=personal.most_pictures,
@@ -100,9 +100,20 @@ def front_args(
             WORKER,
         ),
     )
+    if personal.nearline_after_days is not None:
+        args["nearline_after_days"] = personal.nearline_after_days
+    if personal.coldline_after_days is not None:
+        args["coldline_after_days"] = personal.coldline_after_days
+    if personal.archive_after_days is not None:
+        args["archive_after_days"] = personal.archive_after_days
     if region.settings.data_key is not None:
         args["kms_key"] = region.settings.data_key
     return args
+
+
+def _image(platform: Platform, region: RegionPlan, name: str) -> str:
+    """Return the reference of an image of ours, in the region's repository if it is there."""
+    return replaced(image(name).reference, replacements(platform, region.name))
 
 
 def worker_args(
@@ -122,7 +133,8 @@ def worker_args(
         "rank": personal.rank,
         "size": model.pictures.sizes[0] if model.pictures is not None else "1024x1024",
         "steps": personal.steps,
-        "text_encoder_bits": _ENCODER_BITS,
+        "text_encoder_bits": TEXT_ENCODER_BITS,
+        "text_tokens": model.context,
     }
     args = PersonalWorkerArgs(
         adapters=path_of(personal.model, model),
@@ -134,9 +146,13 @@ def worker_args(
         models_bucket=models_bucket,
         namespace=team_namespace(personal.team),
         queue=personal.queue,
+        retention_days=personal.retention_days,
         service_account=WORKER,
+        sets_per_worker=personal.sets_per_worker,
         subscription=front.subscription,
+        train_seconds=personal.train_seconds,
         trainer_account=TRAINER,
+        trainer_image=_image(platform, region, "diffusion_tpu"),
         training={key: json.dumps(value) for key, value in training.items()},
         worker_name=WORKER,
     )

@@ -1,13 +1,13 @@
 """Ages and storage classes of an archive's objects."""
 
 from gke_inference.catalogue.files.buckets import MINIMUM_DAYS
-from infra.stack import Archive
+from infra.stack import Archive, PersonalImages
 
 STANDARD = "standard"
 """Storage class of new objects."""
 
 
-def steps(archive: Archive) -> list[tuple[str, int]]:
+def steps(archive: Archive | PersonalImages) -> list[tuple[str, int]]:
     """Return (storage class, age in days from which it applies), in the order of the classes."""
     ages = {
         "nearline": archive.nearline_after_days,

@@ -83,7 +83,7 @@ def needed(plan: Plan) -> list[str]:
     if plan.platform.batches is not None:
         found.add("batch")
     if plan.platform.personal_images is not None:
-        found.add("personal")
+        found |= {"diffusion_tpu", "personal"}  # the worker creates jobs of the image server
     if plan.platform.streams:
         found.add("stream")
     if plan.platform.queues:

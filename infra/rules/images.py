@@ -9,7 +9,7 @@ from infra.plan.image_names import engines, needed, repository_names
 from infra.stack import Attestation, Layer, Platform
 from infra.stack.problems import join, one_of
 
-_BESIDE = frozenset({"callout", "guardrails", "relay", "stream"})
+_BESIDE = frozenset({"callout", "guardrails", "personal", "relay", "stream"})
 """Our own programs that process client requests, by image name."""
 _BY_TAG = ("dev", "local")
 """Environments whose engines may run by tag without a reason."""

@@ -1,5 +1,6 @@
 """Access to properties that may be missing, and to the pods of Kubernetes objects."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -47,6 +48,9 @@ _TEMPLATE_PATHS: dict[str, tuple[tuple[str | int, ...], ...]] = {
 _OPTIONAL = frozenset(["leaderTemplate"])
 _LISTS: dict[str, tuple[str, ...]] = {"RayCluster": ("spec", "workerGroupSpecs")}
 """Path of a list with further templates, by kind."""
+
+_KEEPERS = ("personal-worker",)
+"""Components whose ConfigMap contains workloads, which they create later."""
 
 
 def is_type(*types: str) -> Callable[[Resource], bool]:
@@ -153,6 +157,33 @@ def pods(resource: Resource) -> list[PodTemplate]:
         for path in _template_paths(resource)
         if not (path and path[-1] in _OPTIONAL) or at(resource.props, *path) is not None
     ]
+
+
+def kept_pods(resource: Resource) -> list[PodTemplate]:
+    """Return the pods of the workloads that a ConfigMap contains as JSON.
+
+    Its program creates them later: the training jobs of personalized images.
+    """
+    component = at(resource.props, "metadata", "labels", "app.kubernetes.io/component")
+    if resource.kind != "ConfigMap" or component not in _KEEPERS:
+        return []
+    found: list[PodTemplate] = []
+    for name, text in section(resource.props, "data").items():
+        try:
+            found += _kept(f"data[{name}]", json.loads(text))
+        except ValueError:
+            continue  # no JSON: its program creates nothing from it
+    return found
+
+
+def _kept(path: str, value: Any) -> Iterator[PodTemplate]:
+    kind = at(value, "kind")
+    if isinstance(kind, str) and at(value, "apiVersion") is not None and kind in _TEMPLATE_PATHS:
+        for each in pods(Resource(f"kubernetes::{kind}", "", "", value)):
+            yield PodTemplate(f"{path}.{each.path}".removesuffix("."), each.template)
+    elif isinstance(value, Mapping):
+        for name, inner in cast(Properties, value).items():
+            yield from _kept(f"{path}.{name}", inner)
 
 
 def chips(container: Properties) -> dict[str, str]:

@@ -13,8 +13,10 @@ from PIL import Image
 
 from tests.diffusion.conftest import SIZE, run
 from tests.diffusion.test_real_pipeline import ask
+from tests.diffusion.versions import push
 from twin.engines.image_pipeline import DIFFUSION, environment
 from twin.host.paths import REPOSITORY
+from workloads.engine.weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1800)]
 PROMPT = "a photo of sks bicycle"
@@ -156,4 +158,49 @@ def test_what_is_no_image_is_refused_with_its_name(configured, tmp_path):
     (tmp_path / "half.png").write_bytes(b"\x89PNG")
     own = configured(images=str(tmp_path))
     with pytest.raises(AssertionError, match=r"error: images: half\.png must be an image"):
+        run("-m", "diffusion", "train", "--config", own / "train.json")
+
+
+def test_a_run_keeps_the_version_that_it_began_with(configured, tiny, tmp_path):
+    push(tmp_path, tiny, "v1")
+    changed = {"steps": 6, "checkpoint_steps": 1}
+    own = configured(folder=str(tmp_path), **changed)
+    argv = [DIFFUSION.python(), "-m", "diffusion", "train", "--config", own / "train.json"]
+    with subprocess.Popen(
+        list(map(str, argv)),
+        cwd=REPOSITORY,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while not (own / "work" / "checkpoint.npz").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.kill()
+    push(tmp_path, tiny, "v2")  # the pointer moves while the run is interrupted
+    said = lines(run("-m", "diffusion", "train", "--config", own / "train.json"))
+    assert "a checkpoint is there" in [line["message"] for line in said]
+    assert json.loads((own / "work" / "progress.json").read_text())["version"] == "v1"
+    whole = configured(folder=str(tmp_path / "v1"), **changed)
+    run("-m", "diffusion", "train", "--config", whole / "train.json")
+    files = [each / "live" / "alice" / WEIGHTS for each in (own, whole)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+    shutil.rmtree(tmp_path / "v1")  # nothing can go on with it
+    run("-m", "diffusion", "train", "--config", own / "train.json")
+    assert json.loads((own / "work" / "progress.json").read_text())["version"] == "v2"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "rule"),
+    [
+        (None, f"must be the folder of a version, or have {CURRENT_NAME}, got"),
+        ("v1", f"must have complete weights, but there is no .*/v1/{MANIFEST_NAME}"),
+    ],
+)
+def test_a_folder_without_weights_is_refused(configured, tmp_path, pointer, rule):
+    if pointer is not None:
+        (tmp_path / CURRENT_NAME).write_text(Current(pointer).dump())
+    own = configured(folder=str(tmp_path))
+    with pytest.raises(AssertionError, match=f"error: folder: {rule}"):
         run("-m", "diffusion", "train", "--config", own / "train.json")

@@ -46,6 +46,7 @@ GROUPS = (
     "twin/tests/running/groups/",
     "tests/contract/serving/test_images.py",
     "tests/diffusion/test_training.py",
+    "tests/running/personal/",
     "tests/running/stream/test_pubsub.py",
     "twin/tests/running/front/",
 )

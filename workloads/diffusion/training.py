@@ -13,7 +13,7 @@ from .config import RANKS, parsed_size
 IMAGES = (".jpeg", ".jpg", ".png", ".webp")
 _PATCH_PIXELS = 16
 """Sides must be a multiple of it: a latent is eight pixels, and a patch two latents."""
-_MOST_TEXT_TOKENS = 512
+MOST_TEXT_TOKENS = 512
 _KINDS: dict[Any, tuple[tuple[type, ...], str]] = {
     float: ((int, float), "a number"),
     int: ((int,), "a whole number"),
@@ -79,8 +79,8 @@ class Training:
             raise ValueError(f"text_encoder_bits: must be 8 or 16, got {bits}")
         if not self.prompt.strip():
             raise ValueError("prompt: must be a non-empty string")
-        if not 1 <= self.text_tokens <= _MOST_TEXT_TOKENS:
-            rule = f"must be from 1 to {_MOST_TEXT_TOKENS}"
+        if not 1 <= self.text_tokens <= MOST_TEXT_TOKENS:
+            rule = f"must be from 1 to {MOST_TEXT_TOKENS}"
             raise ValueError(f"text_tokens: {rule}, got {self.text_tokens}")
         if not 0 <= self.guidance < math.inf:
             raise ValueError(f"guidance: must be at least 0, got {self.guidance:g}")

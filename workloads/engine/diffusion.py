@@ -3,6 +3,8 @@
 from .spec import Serving
 
 COMMAND = ("python3", "-m", "diffusion", "serve")
+TEXT_ENCODER_BITS = 8
+"""Bits of the long text encoder's weights: otherwise, FLUX.1 and its encoder do not fit a v6e."""
 
 
 def arguments(serving: Serving) -> list[str]:
@@ -16,7 +18,7 @@ def arguments(serving: Serving) -> list[str]:
         f"--port={serving.port}",
         f"--workers={serving.tensor_parallel * serving.data_parallel}",
         f"--text-tokens={serving.context_tokens}",
-        "--text-encoder-bits=8",  # otherwise, FLUX.1 and its encoder do not fit a v6e
+        f"--text-encoder-bits={TEXT_ENCODER_BITS}",
         f"--timeout-seconds={serving.longest_request_seconds}",
         f"--drain-seconds={serving.longest_request_seconds}",
         *(f"--size={size}" for size in serving.image_sizes),

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import shutil
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -12,8 +11,9 @@ from typing import Final
 
 from .jobs import KINDS, ClusterError, Jobs
 from .logs import say
-from .sets import Set, folder_of, from_bytes, is_adapter_of, tombstone_of
+from .sets import Set, folder_of, from_bytes, set_of, tombstone_of
 from .settings import WorkSettings
+from .share import folders, remove
 from .store import BucketError, Changed, Lost, Objects, write
 
 _WRITE_SECONDS: Final = 200.0
@@ -119,7 +119,7 @@ class Eraser:
                 await self._jobs.delete(kind, name)
         for place, name in sorted(found):
             if place == "folders":
-                await asyncio.to_thread(_remove, Path(name))
+                await asyncio.to_thread(remove, Path(name))
             elif place == "objects":
                 await self._objects.delete(name)
         return found
@@ -132,22 +132,8 @@ class Eraser:
         return found | {("objects", entry.name) for entry in entries}
 
     def _folders(self, user: str) -> list[str]:
-        shared = Path(self._settings.shared)
-        places = (shared / self._settings.adapters, shared / "work")
-        return [
-            str(each)
-            for place in places
-            if place.is_dir()
-            for each in place.iterdir()
-            if is_adapter_of(user, each.name)
-        ]
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)  # a job may still write; the next look finds it
-    else:
-        path.unlink(missing_ok=True)
+        found = ((each, set_of(each.name)) for each in folders(self._settings))
+        return [str(each) for each, of in found if of is not None and of[0] == user]
 
 
 def _counts(found: set[tuple[str, str]]) -> dict[str, int]:

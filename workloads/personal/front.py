@@ -11,7 +11,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from .logs import say
-from .sets import ENDED, Refused, Set, asked, checked_name, folder_of, from_bytes, is_of, state_of
+from .places import take_place
+from .sets import ENDED, Refused, Set, asked, checked_name, from_bytes, is_of, state_of
 from .sets import tombstone_of as tombstone
 from .settings import FrontSettings
 from .signing import SigningError, stamp
@@ -94,7 +95,7 @@ class Front:
             if known.stage != "uploading":
                 raise Refused(409, f"set: must not be started, got stage {known.stage}")
             generation, wanted.id, wanted.since = there[1], known.id, known.since
-        await self._refuse_too_many(wanted)
+        await self._take_place(wanted)
         generation = await self._write(wanted, generation)
         # A deletion that began before this write has not seen the set, and one that has completed
         # since then has deleted it: no URL may outlive either.
@@ -113,8 +114,8 @@ class Front:
         """Check the pictures, and hand the set to the workers; a repeated call publishes again."""
         found, generation = await self._found(request)
         if found.stage == "uploading":
-            await self._refuse_too_many(found)
             await self._check_pictures(found)
+            await self._take_place(found)
             found.enter("waiting", self._now())
             await self._write(found, generation)
         if found.stage not in ENDED:
@@ -180,25 +181,10 @@ class Front:
         except Lost:
             raise _changed(found) from None
 
-    async def _refuse_too_many(self, wanted: Set) -> None:
-        """Refuse a set of a user who has enough others that are not finished.
-
-        A set that was never uploaded counts until its URLs expire.
-        """
-        most, others = self._settings.most_sets, 0
-        for entry in await self._objects.entries(folder_of(wanted.user)):
-            own = state_of(wanted.user, wanted.name)
-            if not entry.name.endswith("/state.json") or entry.name == own:
-                continue
-            there = await self._objects.read(entry.name)
-            if there is not None:
-                found = from_bytes(there[0])
-                is_announced = found.stage == "uploading"
-                is_open = found.uploads_until > self._now() if is_announced else True
-                others += found.stage not in ENDED and is_open
-        if others >= most:
-            rule = f"must have at most {most} unfinished sets"
-            raise Refused(429, f"user: {rule}, got {others} and this one")
+    async def _take_place(self, found: Set) -> None:
+        now = self._now()
+        until = now + self._settings.upload_seconds  # far more than a call can last
+        await take_place(self._objects, found, self._settings.most_sets, now, until)
 
     async def _check_pictures(self, found: Set) -> None:
         entries = await self._objects.entries(f"{found.folder}pictures/")

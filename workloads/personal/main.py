@@ -21,6 +21,8 @@ from .jobs import Cluster
 from .logs import say
 from .sets import Refused, checked_name
 from .settings import FrontSettings, SettingsError, WorkSettings, read
+from .share import Sweeper
+from .store import BucketError
 from .worker import Retry, Worker
 
 _ROLES: Final = ("front", "work")
@@ -29,6 +31,7 @@ _CALLBACK_SECONDS: Final = 20.0
 _ERASURES: Final = 100
 """Deletions that a worker has at a time; nearly all of each is waiting."""
 _ERASURE_SECONDS: Final = 3600.0
+_SWEEP_SECONDS: Final = 3600.0
 _LARGEST_ANSWER: Final = 32 * 2**20
 _PIECE: Final = 2**16
 _SHUTDOWN_SECONDS: Final = 8.0
@@ -128,7 +131,9 @@ async def _work(settings: WorkSettings) -> None:
         say("INFO", "working")
         ends: list[asyncio.Task[Any]] = [asyncio.create_task(source.ended()) for source in sources]
         ends.append(asyncio.create_task(stop.wait()))
+        sweeps = asyncio.create_task(_sweep(Sweeper(settings, objects)))
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        sweeps.cancel()
         for source in sources:
             await source.stop()
         for task in running:
@@ -138,6 +143,21 @@ async def _work(settings: WorkSettings) -> None:
             await source.close()
         for end in ends:
             end.cancel()
+
+
+async def _sweep(sweeper: Sweeper) -> None:
+    """Remove what is too old in the shared folder, now and every hour."""
+    while True:
+        try:
+            removed = await sweeper.sweep()
+            if removed:
+                say("INFO", "removed old folders of the shared folder", folders=removed)
+        except (BucketError, OSError) as error:
+            reason = str(error) if isinstance(error, BucketError) else type(error).__name__
+            say("WARNING", f"the shared folder waits: {reason}")
+        except Exception as error:  # noqa: BLE001 - its text may have a user's name
+            say("ERROR", f"the shared folder waits: {type(error).__name__}")
+        await asyncio.sleep(_SWEEP_SECONDS)
 
 
 async def _one(delivery: Delivery, worker: Worker, eraser: Eraser) -> None:

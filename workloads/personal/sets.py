@@ -107,10 +107,10 @@ def state_of(user: str, name: str) -> str:
     return f"{folder_of(user, name)}state.json"
 
 
-def is_adapter_of(user: str, adapter: str) -> bool:
-    """Return whether a name is that of an adapter of a user, and of nobody else's."""
-    owner, hyphen, name = adapter.partition("-")
-    return owner == user and bool(hyphen) and NAME.fullmatch(name) is not None
+def set_of(adapter: str) -> tuple[str, str] | None:
+    """Return user and set of an adapter's name; None for a name that no set has."""
+    user, _, name = adapter.partition("-")
+    return (user, name) if NAME.fullmatch(user) and NAME.fullmatch(name) else None
 
 
 def tombstone_of(user: str) -> str:

@@ -89,6 +89,8 @@ class WorkSettings:
     """File of the key of the clients' team; empty where requests need none."""
     lease_seconds: float = 60.0
     """Time after which another worker takes a set over whose worker is gone."""
+    retention_days: int = 30
+    """Days after which the bucket deletes a set, and workers its adapter in the shared folder."""
     port: int = 9090
     """Port of health."""
     secret_file: str = "/etc/personal/callback-secret"  # noqa: S105 - a path
@@ -109,6 +111,7 @@ class WorkSettings:
         _within("lease_seconds", self.lease_seconds, 0.1, 600)
         _within("callback_tries", self.callback_tries, 1, 50)
         _within("sets", self.sets, 1, 1000)
+        _within("retention_days", self.retention_days, 2, 3650)
         if not self.endpoint.startswith(("http://", "https://")):
             raise SettingsError(f"endpoint: must be a URL, got {self.endpoint!r}")
 

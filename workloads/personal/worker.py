@@ -15,6 +15,7 @@ from .jobs import KINDS, ClusterError, Jobs, ended, job_name, objects_of
 from .logs import say
 from .sets import ENDED, tombstone_of
 from .settings import WorkSettings
+from .share import remove
 from .store import BucketError, Changed, Held, Lost, Objects, take
 
 ADAPTER_FILE: Final = "pytorch_lora_weights.safetensors"
@@ -207,8 +208,6 @@ class Worker:
                 held.set.archived_adapter, file, {}, "application/octet-stream"
             )
         await self._forget_job(held)
-        work = Path(self._settings.shared) / "work" / held.set.adapter
-        await asyncio.to_thread(shutil.rmtree, work, True)
         await held.enter("calling")
 
     async def _call(self, held: Held) -> None:
@@ -257,8 +256,10 @@ class Worker:
                 await self._sleep(min(_LONGEST_WAIT, 2.0**found.tries))
 
     async def _forget_job(self, held: Held) -> None:
+        """Delete job and checkpoint; what its last pod still writes goes later (share.py)."""
         for kind in KINDS:
             await self._jobs.delete(kind, job_name(held.set))
+        await asyncio.to_thread(remove, Path(self._settings.shared) / "work" / held.set.adapter)
 
     def _file(self, held: Held) -> Path:
         folder = Path(self._settings.shared) / self._settings.adapters / held.set.adapter

@@ -74,6 +74,12 @@ class AlertsArgs(TypedDict):
     kafka_streams: NotRequired[list[str]]
     """Names of the streams (`StreamWorkerArgs.stream_name`) whose messages come from Kafka.
     Default: none."""
+    personal_images: NotRequired[str]
+    """Name of the service for personalized images (`PersonalFrontArgs.service_name`). Default:
+    none."""
+    personal_train_seconds: NotRequired[int]
+    """Maximum time of its training jobs (`PersonalWorkerArgs.train_seconds`), 60 to 259200; an
+    alert fires at half of it. Default: 14400."""
     queue_limit: NotRequired[int]
     """Waiting requests per replica for 5 minutes above which an alert fires. Default: 20."""
     receivers: NotRequired[list[ReceiverArgs]]

@@ -10,6 +10,7 @@ from pulumi_gcp import monitoring
 from gke_inference.base.inputs import one_of, under, whole
 from gke_inference.catalogue.engines import engine_names
 from gke_inference.catalogue.labels import MANAGED_BY
+from gke_inference.personal.personal_worker import TRAIN_SECONDS
 
 from .dashboard_cloud import cloud_dashboard
 from .dashboard_source import dashboards
@@ -122,6 +123,10 @@ def scope_of(
         kafka_streams=tuple(sorted(given.get("kafka_streams") or ())),
         hostname=given.get("hostname"),
         namespace=namespace,
+        personal=given.get("personal_images"),
+        personal_train_seconds=whole(
+            settings, "personal_train_seconds", TRAIN_SECONDS, least=60, most=259_200
+        ),
         subscriptions=tuple(sorted(given.get("subscriptions") or ())),
         queue_limit=whole(settings, "queue_limit", 20, least=1, most=1_000_000),
     )

@@ -96,6 +96,10 @@ class Scope:
     """Whether a pool of a model has a fallback."""
     kafka_streams: tuple[str, ...] = ()
     """Names of the streams whose messages come from Kafka."""
+    personal: str | None = None
+    """Name of the service for personalized images, and of its subscription."""
+    personal_train_seconds: int = 14_400
+    """Maximum time of a training job of theirs."""
     hostname: str | None = None
     """Public hostname of the endpoint, or None."""
     queue_limit: int = 20
@@ -120,6 +124,7 @@ class Scope:
             "diffusion": "diffusion" in self.engines,
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
+            "personal": self.personal is not None,
             "kafka_streams": bool(self.kafka_streams),
             "streams": bool(self.subscriptions),
             "tpot_slo": any(
@@ -244,6 +249,11 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "lb_requests": f"{balancer}_request_count",
         "lb_server_errors": f'{balancer}_request_count{{response_code_class="500"}}',
         "namespace": scope.namespace,
+        "personal_erasures": f'{_SUBSCRIPTION},subscription_id="{scope.personal}-erasures"',
+        "personal_letters": f"{_SUBSCRIPTION},"
+        f'subscription_id=~"{scope.personal}(-erasures)?-dead-letters"',
+        "personal_limit": str(scope.personal_train_seconds // 2),
+        "personal_sets": f'{_SUBSCRIPTION},subscription_id="{scope.personal}"',
         "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
         "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
         "relays": f'{inside},job=~"{RELAYS}"',

@@ -9,6 +9,7 @@ from pulumi_gcp import cloudrunv2, pubsub, serviceaccount, storage
 from gke_inference.base.inputs import name_of, under, user_labels, whole
 from gke_inference.catalogue.versions import image
 from gke_inference.cluster.workload_identity import ACCESS
+from gke_inference.storage.classes import class_rules
 from gke_inference.streams.stream_topics import StreamTopics
 
 _SIGNER = "roles/iam.serviceAccountTokenCreator"
@@ -17,6 +18,13 @@ _PUBLISHER = "roles/pubsub.publisher"
 _MOST_INSTANCES = 10
 _EXPIRING = ["erasures/", "users/"]
 """Prefixes of objects that expire. The mark of a deletion stays until the deletion is complete."""
+_LARGE = {
+    "matches_prefixes": ["users/"],
+    "matches_suffixes": [".jpg", ".png", ".safetensors", ".webp"],
+}
+"""Objects that move to colder classes: pictures, images and adapters. States stay, because each
+write of theirs would be billed as an early deletion."""
+_MOST_DAYS = 3650
 _EVERYBODY = frozenset({"allAuthenticatedUsers", "allUsers"})
 
 
@@ -42,6 +50,10 @@ class PersonalFrontArgs(TypedDict):
     """Name of the service, and prefix of topics and subscriptions."""
     worker: pulumi.Input[str]
     """IAM member of the workers, which read the subscriptions."""
+    archive_after_days: NotRequired[int]
+    """Age at which pictures, images and adapters move to Archive storage. Default: never."""
+    coldline_after_days: NotRequired[int]
+    """Age at which they move to Coldline storage. Default: never."""
     force_destroy: NotRequired[bool]
     """Whether to delete all objects with the bucket. Default: false."""
     image: NotRequired[str]
@@ -56,6 +68,8 @@ class PersonalFrontArgs(TypedDict):
     """Maximum number of pictures in a set, 3 to 100. Default: 20."""
     most_sets: NotRequired[int]
     """Maximum number of unfinished sets of a user, 1 to 1000. Default: 4."""
+    nearline_after_days: NotRequired[int]
+    """Age at which they move to Nearline storage. Default: never."""
     retention_days: NotRequired[int]
     """Days after which an object is deleted, 2 to 3650. Default: 30."""
 
@@ -155,13 +169,18 @@ class PersonalFront(pulumi.ComponentResource):
 
     def _build_bucket(self, name: str) -> storage.Bucket:
         args = self._args
-        days = whole(args, "retention_days", 30, least=2, most=3650)
+        days = whole(args, "retention_days", 30, least=2, most=_MOST_DAYS)
+        colder, last = class_rules(args, _MOST_DAYS, _LARGE)
+        if days <= last:
+            rule = f"must be above {last}, got {days}"
+            raise pulumi.InputPropertyError("retentionDays", rule)
         return storage.Bucket(
             name,
             encryption={"default_kms_key_name": args["kms_key"]} if "kms_key" in args else None,
             force_destroy=args.get("force_destroy", False),
             labels=self._labels,
             lifecycle_rules=[
+                *colder,
                 {
                     "action": {"type": "Delete"},
                     "condition": {"age": days, "matches_prefixes": _EXPIRING},

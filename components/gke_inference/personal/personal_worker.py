@@ -23,6 +23,10 @@ from gke_inference.catalogue.versions import api, image
 
 COMPONENT = "personal-worker"
 """Value of `app.kubernetes.io/component` on its objects."""
+TRAIN_SECONDS = 14_400
+"""Default of `train_seconds`."""
+_MOST_TRAIN_SECONDS = 259_200
+"""Pub/Sub keeps a message for seven days, and a worker holds it for twice this time."""
 _FILE = "settings.json"
 _FOLDER = "/etc/personal"
 _KEY_FOLDER = "/etc/personal-key"
@@ -66,15 +70,23 @@ class PersonalWorkerArgs(TypedDict):
     """Subscription of sets: `PersonalFront.subscription`."""
     trainer_account: str
     """Kubernetes service account of the training jobs, which reads both buckets."""
+    trainer_image: str
+    """Image of the training jobs. The jobs are text in a ConfigMap, so nothing else replaces it."""
     training: dict[str, str]
     """Settings that all training runs share, each as JSON: `folder` below the models' bucket,
-    `prompt`, `rank`, `size`, `steps`."""
+    `prompt`, `rank`, `size`, `steps`, `text_encoder_bits`, `text_tokens`."""
     worker_name: str
     """Name of the worker's objects."""
     key_secret: NotRequired[str]
     """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
+    retention_days: NotRequired[int]
+    """Days after which adapters are deleted from the shared folder, 2 to 3650:
+    `PersonalFrontArgs.retention_days`. Default: 30."""
     sets_per_worker: NotRequired[int]
     """Sets that a worker has in progress, 1 to 1000. Default: 16."""
+    train_seconds: NotRequired[int]
+    """Maximum time from the creation of a training job to its end, including its time in the
+    queue, 60 to 259200. Default: 14400."""
 
 
 class PersonalWorker(pulumi.ComponentResource):
@@ -123,9 +135,13 @@ def document(args: PersonalWorkerArgs, given: Mapping[str, str]) -> str:
         "model": args["model"],
         "port": _PORT,
         "secret_file": f"{_SECRET_FOLDER}/secret",
+        "retention_days": whole(args, "retention_days", 30, least=2, most=3650),
         "sets": whole(args, "sets_per_worker", 16, least=1, most=1000),
         "shared": _SHARED,
         "subscription": given["subscription"],
+        "train_seconds": whole(
+            args, "train_seconds", TRAIN_SECONDS, least=60, most=_MOST_TRAIN_SECONDS
+        ),
         "training": training,
     }
     if args.get("key_secret"):
@@ -149,7 +165,7 @@ def training_job(args: PersonalWorkerArgs, given: Mapping[str, str]) -> Manifest
     container = {
         "command": ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.json"],
         "env": [{"name": "HF_HUB_OFFLINE", "value": "1"}],
-        "image": image("diffusion_tpu").reference,
+        "image": args["trainer_image"],
         "name": "train",
         "resources": {"limits": {_CHIP: "1"}, "requests": {"cpu": "8", "memory": "64Gi"}},
         "securityContext": _AS_ROOT,

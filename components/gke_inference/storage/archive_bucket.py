@@ -6,10 +6,11 @@ import pulumi
 from pulumi_gcp import storage
 
 from gke_inference.base.inputs import name_of, under, user_labels, whole
-from gke_inference.catalogue.files.buckets import MINIMUM_DAYS, WORDS, Place, place_of
+from gke_inference.catalogue.files.buckets import WORDS, Place, place_of
+
+from .classes import LONGEST_DAYS, class_rules
 
 _DAY_SECONDS = 86_400
-_LONGEST_DAYS = 36_500
 
 
 class ArchiveBucketArgs(TypedDict):
@@ -90,7 +91,7 @@ class ArchiveBucket(pulumi.ComponentResource):
 def _days(args: ArchiveBucketArgs, field: str) -> int | None:
     if args.get(field) is None:
         return None
-    return whole(args, field, 0, least=1, most=_LONGEST_DAYS)
+    return whole(args, field, 0, least=1, most=LONGEST_DAYS)
 
 
 def _soft_delete(args: ArchiveBucketArgs) -> int:
@@ -105,20 +106,8 @@ def _lifecycle(args: ArchiveBucketArgs) -> "list[storage.BucketLifecycleRuleArgs
     rules: list[storage.BucketLifecycleRuleArgsDict] = [
         {"action": {"type": "AbortIncompleteMultipartUpload"}, "condition": {"age": 7}}
     ]
-    last = 0
-    for cold in MINIMUM_DAYS:
-        days = _days(args, f"{cold}_after_days")
-        if days is None:
-            continue
-        if days <= last:
-            path = f"{cold}AfterDays"
-            raise pulumi.InputPropertyError(path, f"must be above {last}, got {days}")
-        action: storage.BucketLifecycleRuleActionArgsDict = {
-            "storage_class": cold.upper(),
-            "type": "SetStorageClass",
-        }
-        rules.append({"action": action, "condition": {"age": days}})
-        last = days
+    colder, last = class_rules(args, LONGEST_DAYS)
+    rules += colder
     delete = _days(args, "delete_after_days")
     if delete is not None:
         if delete <= last:

@@ -7,11 +7,14 @@ from gke_inference.catalogue.input_error import InputError
 from infra.plan.clients import gated
 from infra.plan.folders import is_on_folder
 from infra.plan.queue_places import queue_region
+from infra.rules.files.archives import check_classes
 from infra.stack import Layer, PersonalImages, Platform
 from infra.stack.problems import join, one_of
 from workloads.diffusion.config import RANKS
+from workloads.diffusion.training import MOST_TEXT_TOKENS
 
 _AT = "personal_images"
+_DAY_SECONDS = 86_400
 _MEMBERS = ("group:", "principal:", "principalSet:", "serviceAccount:", "user:")
 
 
@@ -28,6 +31,10 @@ def check_personal(platform: Platform) -> Iterator[InputError]:
         if not member.startswith(_MEMBERS):
             rule = f"must begin with {', '.join(_MEMBERS)}"
             yield InputError(join(f"{_AT}.callers", at), rule, member)
+    if personal.train_seconds >= personal.retention_days * _DAY_SECONDS // 2:
+        rule = "must be below half of retention_days, after which the pictures are deleted"
+        yield InputError(f"{_AT}.train_seconds", rule, personal.train_seconds)
+    yield from check_classes(_AT, personal, "retention_days", personal.retention_days)
     yield from _check_model(platform, personal)
     yield from _check_queue(platform, personal)
     clients = gated(platform)
@@ -50,6 +57,9 @@ def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[Input
     if model.weights.startswith("gs://"):
         rule = "must have weights in the models' bucket of the platform"
         yield InputError(where, rule, model.weights)
+    if model.context > MOST_TEXT_TOKENS:
+        rule = f"must be a model with a context of at most {MOST_TEXT_TOKENS} tokens"
+        yield InputError(where, rule, model.context)
     if personal.rank not in RANKS:
         yield one_of(f"{_AT}.rank", str(personal.rank), [str(rank) for rank in RANKS])
     elif personal.rank > live.max_rank:

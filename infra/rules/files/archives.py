@@ -6,7 +6,7 @@ from itertools import pairwise
 from gke_inference.catalogue.files.buckets import MINIMUM_DAYS, WORDS, key_location, place_of
 from gke_inference.catalogue.input_error import Bare, InputError
 from infra.plan.archives import STANDARD, steps
-from infra.stack import Archive, Layer, Platform
+from infra.stack import Archive, Layer, PersonalImages, Platform
 from infra.stack.problems import join
 
 _SHORTEST_SOFT_DELETE_DAYS = 7
@@ -48,19 +48,35 @@ def _check_place(where: str, archive: Archive) -> Iterator[InputError]:
 
 
 def _check_ages(where: str, archive: Archive) -> Iterator[InputError]:
+    yield from check_classes(where, archive, "delete_after_days", archive.delete_after_days)
+    delete = archive.delete_after_days
+    if delete is None or archive.retention_days is None:
+        return
+    if delete < archive.retention_days:
+        rule = f"must be at least retention_days ({archive.retention_days})"
+        yield InputError(join(where, "delete_after_days"), rule, Bare(str(delete)))
+
+
+def check_classes(
+    where: str, archive: Archive | PersonalImages, field: str, delete: int | None
+) -> Iterator[InputError]:
+    """Yield the problems of the ages at which objects move to colder classes and are deleted.
+
+    Args:
+        where: Path of the settings.
+        archive: The settings.
+        field: Field of the age at which objects are deleted.
+        delete: That age in days; None: they are kept.
+    """
     found = steps(archive)
     for (_, before), (cold, age) in pairwise(found):
         if age <= before:
             path = join(where, f"{cold}_after_days")
             yield InputError(path, f"must be above {before}, the age of the class before it", age)
-    delete, (last, age) = archive.delete_after_days, found[-1]
     if delete is None:
         return
-    path = join(where, "delete_after_days")
+    last, age = found[-1]
     least = max(age + 1, MINIMUM_DAYS[last] if last != STANDARD else 1)
     if delete < least:
         note = "" if last == STANDARD else f": {last} is billed for {MINIMUM_DAYS[last]} days"
-        yield InputError(path, f"must be at least {least}", delete, note)
-    if archive.retention_days is not None and delete < archive.retention_days:
-        rule = f"must be at least retention_days ({archive.retention_days})"
-        yield InputError(path, rule, Bare(str(delete)))
+        yield InputError(join(where, field), f"must be at least {least}", delete, note)

@@ -38,4 +38,17 @@ class PersonalImages(StackModel):
     """Kubernetes Secret in the namespace of the team, with the key of a team of `clients` in
     `key`."""
     retention_days: int = Field(default=30, ge=2, le=3650)
-    """Days after which pictures, images and adapters are deleted from the bucket."""
+    """Days after which pictures, images and adapters are deleted from the bucket, and adapters from
+    the shared folder."""
+    nearline_after_days: int | None = Field(default=None, ge=1, le=3650)
+    """Age at which pictures, images and adapters move to Nearline storage, billed for at least 30
+    days."""
+    coldline_after_days: int | None = Field(default=None, ge=1, le=3650)
+    """Age at which they move to Coldline storage, billed for at least 90 days."""
+    archive_after_days: int | None = Field(default=None, ge=1, le=3650)
+    """Age at which they move to Archive storage, billed for at least 365 days."""
+    sets_per_worker: int = Field(default=16, ge=1, le=1000)
+    """Sets that each of the two workers has in progress."""
+    train_seconds: int = Field(default=14_400, ge=60, le=259_200)
+    """Maximum time from the creation of a training job to its end, including its time in the
+    queue."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from policies.framework.finding import Finding, broken, quoted
-from policies.framework.reading import at, is_workload, pods
+from policies.framework.reading import at, is_kubernetes, is_workload, kept_pods, pods
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, OnObjects, ResourceRule
 
@@ -12,6 +12,7 @@ _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}\Z")
 _TAG = re.compile(r":([A-Za-z0-9_][A-Za-z0-9_.-]{0,127})\Z")
 _EXACT = re.compile(r"\d+\.\d+|\d{8}|\b[0-9a-f]{7,40}\b")
 _FLOATING = re.compile(r"(^|[-_.])(latest|nightly|main|master|dev|edge|head|stable)($|[-_.])", re.I)
+_IS_CONFIG = is_kubernetes("ConfigMap")
 
 
 def floating(image: str) -> str | None:
@@ -30,7 +31,7 @@ def floating(image: str) -> str | None:
 
 def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     digests_only = config.get("digestsOnly") is True
-    for pod in pods(resource):
+    for pod in [*pods(resource), *kept_pods(resource)]:
         seen = False
         for path, container in pod.containers():
             seen = True
@@ -55,7 +56,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
 RULE = ResourceRule(
     name="pinned-image",
     description="Images are pinned to an exact version or a digest.",
-    applies=is_workload,
+    applies=lambda resource: is_workload(resource) or _IS_CONFIG(resource),
     check=_check,
     config={
         "digestsOnly": {

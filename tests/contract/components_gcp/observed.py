@@ -46,6 +46,7 @@ SCOPE = Scope(
     has_guards=True,
     has_fallbacks=True,
     kafka_streams=("letters",),
+    personal="acme-personal",
     subscriptions=("docs",),
     hostname="models.example.com",
 )

@@ -111,6 +111,9 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "GuardFailsOpen",
         "KafkaStreamBehind",
         "KafkaStreamDeadLetters",
+        "PersonalDeadLetters",
+        "PersonalErasuresBehind",
+        "PersonalSetsBehind",
         "PoolFallbackInUse",
         "PoolFallbackNearlySpent",
         "PoolFallbackSpent",
@@ -121,6 +124,18 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "TokensSlow",
         "TokensTooSlow",
     }
+
+
+def test_a_set_that_waits_is_reported_before_the_time_of_its_training_is_over(recorder):
+    made = policies(recorder, personal_images="acme-personal", personal_train_seconds=3600)
+    (condition,) = made["PersonalSetsBehind"]["conditions"]
+    query = condition["conditionPrometheusQueryLanguage"]["query"]
+    assert query.endswith(
+        '{monitored_resource="pubsub_subscription",subscription_id="acme-personal"}) > 1800'
+    )
+    (condition,) = made["PersonalDeadLetters"]["conditions"]
+    query = condition["conditionPrometheusQueryLanguage"]["query"]
+    assert 'subscription_id=~"acme-personal(-erasures)?-dead-letters"' in query
 
 
 def test_a_promise_that_the_engine_has_no_metric_for_makes_no_alert_that_never_fires():

@@ -25,6 +25,7 @@ FRONT: dict[str, Any] = {
     "service_name": "acme-dev-personal",
     "worker": "principal://worker",
 }
+IMAGE = f"us-east5-docker.pkg.dev/acme/engines/diffusion-tpu@sha256:{'a' * 64}"
 WORKER: dict[str, Any] = {
     "adapters": "flux-dev/live-adapters",
     "bucket": "acme-dev-personal",
@@ -39,6 +40,7 @@ WORKER: dict[str, Any] = {
     "service_account": "personal-worker",
     "subscription": "projects/acme/subscriptions/acme-dev-personal",
     "trainer_account": "personal-trainer",
+    "trainer_image": IMAGE,
     "training": {
         "folder": '"flux-dev/v1"',
         "prompt": '"a photo of sks person"',
@@ -46,6 +48,7 @@ WORKER: dict[str, Any] = {
         "size": '"1024x1024"',
         "steps": "500",
         "text_encoder_bits": "8",
+        "text_tokens": "256",
     },
     "worker_name": "personal-worker",
 }
@@ -113,9 +116,28 @@ def test_what_is_deleted_from_the_bucket_cannot_be_restored(recorder: Any) -> No
     assert bucket["publicAccessPrevention"] == "enforced"
 
 
+def test_pictures_images_and_adapters_move_to_colder_classes_and_states_do_not(
+    recorder: Any,
+) -> None:
+    front(recorder, retention_days=400, nearline_after_days=7, archive_after_days=35)
+    rules = recorder.one("gcp:storage/bucket:Bucket").inputs["lifecycleRules"]
+    moved = [rule for rule in rules if rule["action"]["type"] == "SetStorageClass"]
+    assert [(each["action"]["storageClass"], each["condition"]["age"]) for each in moved] == [
+        ("NEARLINE", 7),
+        ("ARCHIVE", 35),
+    ]
+    suffixes = [".jpg", ".png", ".safetensors", ".webp"]
+    assert all(each["condition"]["matchesSuffixes"] == suffixes for each in moved)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"retention_days": 7, "nearline_after_days": 7}, "must be above 7, got 7"),
+        (
+            {"coldline_after_days": 5, "nearline_after_days": 5},
+            "must be above 5, got 5",
+        ),
         ({"callers": ["allUsers"]}, "must be members that the app's backend has, got 'allUsers'"),
         (
             {"callers": ["allAuthenticatedUsers"]},
@@ -141,11 +163,13 @@ def test_the_worker_creates_the_job_that_the_example_shows(recorder: Any, tmp_pa
     training = json.loads(content["data"]["train.json"])
     assert training.pop("images") == "/mnt/images/users/alice/one/pictures"
     assert training.pop("adapter") == "/mnt/shared/flux-dev/live-adapters/alice-one"
-    assert Training(images="x", adapter="x", **training).digest
+    settings = Training(images=str(tmp_path), adapter="x", **training)
+    assert (settings.rank, settings.text_tokens, settings.text_encoder_bits) == (16, 256, 8)
     file = REPOSITORY / "docs" / "examples" / "personalized-images" / "train.yaml"
     _, shown = yaml.safe_load_all(file.read_text())
     pod, of_example = job["spec"]["template"]["spec"], shown["spec"]["template"]["spec"]
     assert pod.pop("serviceAccountName") == "personal-trainer"
+    assert pod["containers"][0]["image"] == IMAGE
     for spec in (pod, of_example):
         spec["containers"][0].pop("image")
         for volume in spec["volumes"]:

@@ -6,11 +6,14 @@ from typing import Any
 from infra.bootstrap.ci import deploy_roles
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.image_names import needed
+from infra.plan.image_names import needed, repository_names
 from infra.project import services_of
 from infra.reading.load import parse, platform_of
+from policies.framework.reading import kept_pods
+from policies.framework.resources import Resource
 from scripts.bootstrap.command import settings_of
 from tests.contract.infra.broken_stacks import EXAMPLES
+from workloads.engine.diffusion import TEXT_ENCODER_BITS
 
 BUCKET = "acme-images-personal-us-east5"
 
@@ -36,13 +39,53 @@ def test_each_part_gets_the_access_that_it_needs(deployed: Any) -> None:
     assert (weights, "personal-worker") not in grants
 
 
-def test_the_worker_is_in_the_namespace_whose_folder_it_shares(deployed: Any) -> None:
-    made = deployed(example())
+def config_map(made: Any) -> Any:
+    """Return the ConfigMap of the worker."""
     (found,) = [
         each.inputs
         for each in made.all("kubernetes:core/v1:ConfigMap")
         if each.inputs["metadata"]["name"] == "personal-worker"
     ]
+    return found
+
+
+def test_every_image_of_it_comes_from_the_repository_of_the_region(deployed: Any) -> None:
+    digest = f"sha256:{'1' * 64}"
+    names = [repository_names()[name] for name in needed(resolve(example()))]
+    images = {"repository": "engines", "digests": dict.fromkeys(names, digest)}
+    made = deployed(example(images=images))
+    url = "us-east5-docker.pkg.dev/acme-inference-images/engines"
+    (pod,) = kept_pods(Resource("kubernetes:core/v1:ConfigMap", "", "", config_map(made)))
+    assert [body["image"] for _, body in pod.containers()] == [f"{url}/diffusion-tpu@{digest}"]
+    (front,) = made.one("gcp:cloudrunv2/service:Service").inputs["template"]["containers"]
+    assert front["image"] == f"{url}/personal@{digest}"
+
+
+def test_the_prompt_is_encoded_in_training_as_the_server_encodes_it(deployed: Any) -> None:
+    found = example()
+    model = {**found.models["flux-dev"].model_dump(mode="json"), "context": 256}
+    training = json.loads(
+        config_map(deployed(example(models={"flux-dev": model})))["data"]["settings.json"]
+    )["training"]
+    assert training["text_tokens"] == 256
+    assert training["text_encoder_bits"] == TEXT_ENCODER_BITS == 8
+
+
+def test_the_times_and_places_of_workers_come_from_the_stack(deployed: Any) -> None:
+    given = {"retention_days": 90, "sets_per_worker": 4, "train_seconds": 3600}
+    personal = {**example().personal_images.model_dump(mode="json"), **given}
+    settings = json.loads(
+        config_map(deployed(example(personal_images=personal)))["data"]["settings.json"]
+    )
+    assert {name: settings[name] for name in ("retention_days", "sets", "train_seconds")} == {
+        "retention_days": 90,
+        "sets": 4,
+        "train_seconds": 3600,
+    }
+
+
+def test_the_worker_is_in_the_namespace_whose_folder_it_shares(deployed: Any) -> None:
+    found = config_map(deployed(example()))
     assert found["metadata"]["namespace"] == "jobs-images"
     settings = json.loads(found["data"]["settings.json"])
     assert settings["adapters"] == "flux-dev/live-adapters"

@@ -38,8 +38,8 @@ NOT_IMPORTED = {
 TRANSITIVE = {"google", "pydantic_core"}
 """Packages that come with one that is declared: protobuf with pulumi, and pydantic's core."""
 IN_IMAGES = {
-    "diffusers", "jax", "jaxlib", "kernels", "optax", "safetensors", "tokenizers", "torch",
-    "torchax", "transformers",
+    "diffusers", "engine", "jax", "jaxlib", "kernels", "optax", "safetensors", "tokenizers",
+    "torch", "torchax", "transformers",
 }  # fmt: skip
 """What the images of engines install from their own locks."""
 

@@ -9,6 +9,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from tests.unit.personal.world import BODY, PNG, World
+from workloads.batch.bucket import Entry
 from workloads.personal.settings import FrontSettings, SettingsError, read
 
 _NO_ERASURE = "erasure: must be one that is complete, got '../users/alice/one/state'"
@@ -238,6 +239,74 @@ def test_a_set_that_was_never_uploaded_counts_until_its_urls_expire(world: World
     assert [status for status, _ in call(world, *puts)] == [200, 200, 200, 200, 429]
     world.time += 901
     assert call(world, puts[4])[0][0] == 200
+
+
+class Interleaved(World):
+    """A world in which every call to the bucket lets the other requests go first."""
+
+    async def read(self, name: str) -> tuple[bytes, int] | None:
+        await asyncio.sleep(0)
+        return await super().read(name)
+
+    async def entries(self, prefix: str) -> list[Entry]:
+        await asyncio.sleep(0)
+        return await super().entries(prefix)
+
+    async def write(
+        self, name: str, content: bytes, *, generation: int | None = None, kind: str = ""
+    ) -> int:
+        await asyncio.sleep(0)
+        return await super().write(name, content, generation=generation, kind=kind)
+
+
+def at_once(world: World, method: str, *paths: str) -> list[int]:
+    """Return the status of calls that are made at the same time."""
+
+    async def run() -> list[int]:
+        async with TestClient(TestServer(world.front().application())) as client:
+
+            async def one(path: str) -> int:
+                async with client.request(method, path, data=json.dumps(BODY).encode()) as response:
+                    return response.status
+
+            return list(await asyncio.gather(*[one(path) for path in paths]))
+
+    return asyncio.run(run())
+
+
+def test_sets_that_are_announced_at_the_same_time_do_not_exceed_the_limit(tmp_path: Path) -> None:
+    world = Interleaved(tmp_path)
+    statuses = at_once(world, "PUT", *[f"/v1/users/alice/sets/{at}" for at in range(9)])
+    assert sorted(statuses) == [200] * 4 + [429] * 5
+    assert len([name for name in world.files if name.endswith("state.json")]) == 4
+
+
+def test_expired_sets_that_are_started_at_the_same_time_do_not_exceed_the_limit(
+    tmp_path: Path,
+) -> None:
+    world = Interleaved(tmp_path)
+    paths = [f"/v1/users/alice/sets/{at}" for at in range(8)]
+    for few in (paths[:4], paths[4:]):
+        assert at_once(world, "PUT", *few) == [200] * 4
+        world.time += 901
+    for path in paths:
+        for at in range(3):
+            name = f"users/alice/{path.rpartition('/')[2]}/pictures/{at:03d}.png"
+            world.files[name] = (PNG, 1)
+    statuses = at_once(world, "POST", *[f"{path}/start" for path in paths])
+    assert sorted(statuses) == [202] * 4 + [429] * 4
+    assert len(world.published) == 4
+
+
+def test_a_place_that_was_taken_for_nothing_is_free_after_the_time_of_its_urls(
+    world: World,
+) -> None:
+    places = {f"{at}": 1900.0 for at in range(4)}  # of calls that died before their set
+    world.files["users/alice/places.json"] = (json.dumps(places).encode(), 7)
+    assert call(world, ("PUT", ONE, BODY))[0][0] == 429
+    world.time = 1901.0
+    assert call(world, ("PUT", ONE, BODY))[0][0] == 200
+    assert json.loads(world.files["users/alice/places.json"][0]) == {"one": 2801.0}
 
 
 def test_an_unknown_error_is_answered_and_logged_without_its_text(

@@ -101,12 +101,14 @@ def test_two_workers_never_have_one_set(world: World) -> None:
 
 def test_a_failed_training_is_reported_with_its_reason(world: World) -> None:
     world.outcome = "BackoffLimitExceeded"
+    (world.shared / "work" / "alice-one").mkdir(parents=True)  # its checkpoint
     assert process(world)
     state = world.state()
     assert (state.stage, state.called) == ("failed", "delivered")
     assert state.error == "training: must complete, got BackoffLimitExceeded"
     assert json.loads(world.called[0][1])["error"] == state.error
     assert world.jobs == {}
+    assert not (world.shared / "work" / "alice-one").exists()
 
 
 def test_a_busy_gateway_returns_the_set_until_its_time_is_over(world: World) -> None:

@@ -1,8 +1,8 @@
 """A training run, which can be interrupted at any time and resumed by the next process.
 
-The work folder has `checkpoint.npz`, which belongs to the settings and images of its digest, and
-`progress.json`. The adapter's file also has the digest. It appears under its name only when it is
-complete.
+The work folder has `checkpoint.npz`, which belongs to the settings, weights and images of its
+digest, `progress.json`, and the version of the weights (versions.py). The adapter's file also has
+the digest and the version. It appears under its name only when it is complete.
 """
 
 import json
@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..training import Training
-from . import examples, fit
+from . import examples, fit, versions
 from .formats import data_type
 from .modules import Weights
 from .programs import Programs
@@ -45,8 +45,10 @@ def train(settings: Training, say: Say) -> int:
     """
     jax.config.update("jax_platforms", settings.platform)
     stop = _Stop()
-    digest, work = settings.digest(), Path(settings.work)
+    work = Path(settings.work)
     work.mkdir(parents=True, exist_ok=True)
+    settings, version = versions.fixed(settings)
+    digest = settings.digest()  # of the version's folder
     if _run_of(Path(settings.adapter)) == digest:
         (work / _CHECKPOINT).unlink(missing_ok=True)
         say("the adapter is there already")
@@ -80,12 +82,12 @@ def train(settings: Training, say: Say) -> int:
             _keep(work, digest, at, state)
             mean = round(float(np.mean(jax.device_get(losses))), 6)
             losses.clear()
-            told = {"step": at, "steps": settings.steps, "loss": mean}
+            told = {"step": at, "steps": settings.steps, "loss": mean, "version": version}
             _write(work / "progress.json", json.dumps(told).encode())
             say("trained", **told, seconds=round(time.monotonic() - begun, 3))
         if stop.asked and not is_last:
             return STOPPED
-    write_adapter(Path(settings.adapter), state[0], digest)
+    write_adapter(Path(settings.adapter), state[0], digest, version)
     (work / _CHECKPOINT).unlink(missing_ok=True)
     say("the adapter is written", folder=settings.adapter)
     return 0
@@ -106,7 +108,7 @@ class _Stop:
             sys.exit(STOPPED)
 
 
-def write_adapter(folder: Path, adapter: Weights, digest: str) -> None:
+def write_adapter(folder: Path, adapter: Weights, digest: str, version: str | None) -> None:
     """Write an adapter in diffusers' layout, atomically."""
     halves = {"lora_down": "lora_A", "lora_up": "lora_B"}
     state: dict[str, np.ndarray] = {}
@@ -114,21 +116,23 @@ def write_adapter(folder: Path, adapter: Weights, digest: str) -> None:
         layer, _, half = name.rpartition(".")
         state[f"transformer.{layer}.{halves[half]}.weight"] = np.asarray(value, np.float32)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / WEIGHTS, save(state, {_RUN: digest}))
+    run = json.dumps({"digest": digest, "version": version}, sort_keys=True)
+    _write(folder / WEIGHTS, save(state, {_RUN: run}))
 
 
 def _run_of(folder: Path) -> str | None:
     """Return the digest of the run that wrote an adapter; None if no run did."""
     try:
         with safe_open(folder / WEIGHTS, "np") as file:
-            return (file.metadata() or {}).get(_RUN)
-    except (OSError, SafetensorError):
+            return json.loads((file.metadata() or {})[_RUN])["digest"]
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
         return None
 
 
 _CHECKPOINT = "checkpoint.npz"
 _RUN = "gke_inference_run"
-"""Key of the digest in the metadata of an adapter's file."""
+"""Key of digest and version in the metadata of an adapter's file. There is only one key, because
+safetensors writes several in a random order, and equal runs must write equal bytes."""
 
 
 def _keep(work: Path, digest: str, at: int, state: fit.State) -> None:

@@ -1,0 +1,109 @@
+"""The shared folder: what no set needs any more is removed, whoever looks at the same time."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.unit.personal.world import World
+from workloads.personal.share import Sweeper
+from workloads.personal.worker import ADAPTER_FILE
+
+DAY, HOUR = 86_400.0, 3600.0
+NOW = 100 * DAY
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path, time=NOW)
+
+
+def put(world: World, place: str, name: str, age: float, file: str = ADAPTER_FILE) -> Path:
+    """Write a folder whose file has an age."""
+    folder = world.shared / place / name
+    folder.mkdir(parents=True)
+    (folder / file).write_bytes(b"weights")
+    os.utime(folder / file, (NOW - age, NOW - age))
+    return folder
+
+
+def adapter(world: World, name: str, age: float) -> Path:
+    return put(world, "flux/live-adapters", name, age)
+
+
+def work(world: World, name: str, age: float) -> Path:
+    return put(world, "work", name, age, "checkpoint.npz")
+
+
+def sweep(world: World, count: int = 1) -> list[int]:
+    """Return what each of some workers removed at the same time."""
+
+    async def run() -> list[int]:
+        sweepers = [Sweeper(world.settings(retention_days=7), world, world.now)] * count
+        return list(await asyncio.gather(*[each.sweep() for each in sweepers]))
+
+    return asyncio.run(run())
+
+
+def end(world: World, name: str) -> None:
+    """Add a set of alice that has ended."""
+    world.add("alice", name)
+    assert asyncio.run(world.worker("a").process("alice", name))
+
+
+def test_an_adapter_is_removed_when_the_bucket_has_deleted_its_set(world: World) -> None:
+    old, young = adapter(world, "alice-one", 7 * DAY + 1), adapter(world, "alice-two", 7 * DAY - 1)
+    assert sweep(world) == [1]
+    assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_an_adapter_of_an_ended_set_is_removed_and_of_an_unfinished_one_kept(world: World) -> None:
+    end(world, "one")
+    world.add("alice", "two")
+    ended = world.shared / "flux" / "live-adapters" / "alice-one"
+    os.utime(ended / ADAPTER_FILE, (NOW - 8 * DAY, NOW - 8 * DAY))
+    waiting = adapter(world, "alice-two", 8 * DAY)
+    assert sweep(world) == [1]
+    assert (ended.exists(), waiting.exists()) == (False, True)
+
+
+def test_a_checkpoint_that_a_late_pod_left_after_its_set_ended_is_removed(world: World) -> None:
+    end(world, "one")
+    late, writing = work(world, "alice-one", HOUR + 1), work(world, "alice-two", HOUR + 1)
+    assert sweep(world) == [1]
+    assert (late.exists(), writing.exists()) == (False, True)  # two has no state: a deletion runs
+
+
+def test_a_removal_that_was_interrupted_is_completed(world: World) -> None:
+    left = adapter(world, "alice-one", 8 * DAY)
+    (left / ADAPTER_FILE).unlink()
+    assert sweep(world) == [1]
+    assert not left.exists()
+
+
+def test_workers_that_look_at_the_same_time_do_not_disturb_each_other(world: World) -> None:
+    for at in range(5):
+        adapter(world, f"alice-{at}", 8 * DAY)
+    assert max(sweep(world, 3)) <= 5
+    assert list((world.shared / "flux" / "live-adapters").iterdir()) == []
+
+
+def test_an_adapter_that_is_written_again_while_a_worker_looks_is_kept(world: World) -> None:
+    folder, read = adapter(world, "alice-one", 8 * DAY), world.read
+
+    async def trained_meanwhile(name: str) -> tuple[bytes, int] | None:
+        found = await read(name)
+        os.utime(folder / ADAPTER_FILE, (NOW, NOW))
+        return found
+
+    world.read = trained_meanwhile
+    assert sweep(world) == [0]
+    assert folder.exists()
+
+
+def test_folders_with_names_of_people_are_not_touched(world: World) -> None:
+    names = ("alice", "alice-dog-2", "Alice-one")
+    kept = [adapter(world, name, 900 * DAY) for name in names]
+    assert sweep(world) == [0]
+    assert all(each.exists() for each in kept)
