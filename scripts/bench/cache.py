@@ -26,7 +26,7 @@ from infra.cost.unit_costs import unit_costs
 from infra.cost.usage import DEFAULT_USAGE
 from planner.choice.cost import MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
-from scripts.bench.callout_programs import KEY, SECRET, TEAM, programs, secret, until
+from scripts.bench.latency.callout_programs import KEY, SECRET, TEAM, programs, secret, until
 from scripts.shared.tool_setup import obtain_modules
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import plan_of

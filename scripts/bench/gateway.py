@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.versions import api
-from scripts.bench.hop import AccessLog, KeepAlive, Pairs, percentiles
+from scripts.bench.latency.hop import AccessLog, KeepAlive, Pairs, percentiles
 from scripts.shared.placements import COMPONENT_LABEL
 from scripts.terminal.console import CommandError
 from twin.cluster import lifecycle as clusters

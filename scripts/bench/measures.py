@@ -14,12 +14,12 @@ import yaml
 
 from infra.reading.growth import stack_with_models
 from scripts.bench.cache import cache_rows
-from scripts.bench.callout import callout_rows
 from scripts.bench.diffusion import diffusion_rows
 from scripts.bench.disagg import rows as bench_disagg_rows
 from scripts.bench.gateway import bench_gateway
 from scripts.bench.kv_tiers import tier_rows
 from scripts.bench.ladder import ladder_rows
+from scripts.bench.latency.callout import callout_rows
 from scripts.bench.plan import plan_rows
 from scripts.bench.preview import preview_rows, preview_seconds, serving_rows
 from scripts.bench.verdict import verdict_rows

@@ -85,8 +85,8 @@ def render(
     sign: Annotated[
         str | None,
         typer.Option(
-            help="Also sign the artifact in the registry for `cosign verify --key`: a PEM file, or"
-            " gcpkms://projects/P/locations/L/keyRings/R/cryptoKeys/K/versions/N."
+            help="Also sign the artifact in the registry, for `cosign verify --key`: a PEM file, or"
+            " gcpkms:// and the name of a key version."
         ),
     ] = None,
     official: OfficialOption = False,

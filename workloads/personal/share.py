@@ -1,9 +1,11 @@
 """The shared folder: what is there of users, and the removal of what no set needs any more."""
 
 import asyncio
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -83,9 +85,8 @@ def _places(settings: WorkSettings) -> tuple[Path, Path]:
 def _newest(folder: Path) -> float:
     """Return the time of the last write; 0 where there is no file, as after half a removal."""
     newest = 0.0
-    for each in folder.rglob("*"):
-        try:
-            newest = max(newest, each.stat().st_mtime if each.is_file() else 0.0)
-        except FileNotFoundError:
-            continue  # another worker removes it
+    for parent, _, files in os.walk(folder):  # which passes over folders that are gone
+        for file in files:
+            with suppress(FileNotFoundError):  # another worker removes it
+                newest = max(newest, os.stat(Path(parent, file)).st_mtime)
     return newest

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from scripts.bench.callout import _rows  # pyright: ignore[reportPrivateUsage]
-from scripts.bench.processing import Histogram, added, own_mean_ms, phases_of
+from scripts.bench.latency.callout import _rows  # pyright: ignore[reportPrivateUsage]
+from scripts.bench.latency.processing import Histogram, added, own_mean_ms, phases_of
 
 BEFORE = """
 callout_processing_seconds_bucket{phase="decision",le="0.001"} 10

@@ -10,7 +10,7 @@ import pytest
 
 from scripts.bench import hop as bench_hop
 from scripts.bench.gateway import target
-from scripts.bench.hop import AccessLog, Hop, KeepAlive, Pairs, percentiles
+from scripts.bench.latency.hop import AccessLog, Hop, KeepAlive, Pairs, percentiles
 from scripts.terminal.console import CommandError
 from twin.host.paths import TwinPaths
 

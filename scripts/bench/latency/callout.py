@@ -15,9 +15,17 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from scripts.bench.callout_programs import KEY, SECRET, TEAM, page_of, programs, secret, until
-from scripts.bench.hop import percentiles
-from scripts.bench.processing import Histogram, added, own_mean_ms, phase_rows
+from scripts.bench.latency.callout_programs import (
+    KEY,
+    SECRET,
+    TEAM,
+    page_of,
+    programs,
+    secret,
+    until,
+)
+from scripts.bench.latency.hop import percentiles
+from scripts.bench.latency.processing import Histogram, added, own_mean_ms, phase_rows
 from scripts.shared.tool_setup import obtain_modules
 from scripts.terminal.console import CommandError, console
 from twin.host.ports import free_ports

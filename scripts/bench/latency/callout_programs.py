@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from scripts.bench.callout_gateway import bootstrap
+from scripts.bench.latency.callout_gateway import bootstrap
 from scripts.terminal.console import CommandError
 from twin.host.ports import free_ports
 from twin.toolchain import tool

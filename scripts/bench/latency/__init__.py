@@ -1,0 +1,1 @@
+"""Latency at the gateway: that of the gateway itself, and that of its callout."""
