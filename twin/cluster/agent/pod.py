@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gke_inference.catalogue.versions import is_placeholder
 from twin.cluster.agent import lifecycle, names, records, status
 from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.identity import write_kubeconfig
-from twin.cluster.agent.images import Images, missing
+from twin.cluster.agent.images import Images, has_repository, missing
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
@@ -242,7 +243,7 @@ class PodRunner:
     def _pull(self) -> bool:
         """Pull the images; return False if one does not exist and the pod was deleted."""
         for image in (container["image"] for container in self._pod["spec"]["containers"]):
-            while problem := missing(image, World.load(self._context.paths.capacity_file)):
+            while problem := self._missing(image):
                 self._not_yet("ImagePullBackOff", problem)
                 if self._stop.is_set() or self._deleted.is_set():
                     return False
@@ -254,6 +255,12 @@ class PodRunner:
                 self._event("Normal", "Pulled", text)
             self._images.keep(image, self._node)
         return True
+
+    def _missing(self, image: str) -> str:
+        """Return why an image cannot be pulled; empty if it can."""
+        paths = self._context.paths
+        is_built = is_placeholder(image) and has_repository(paths, self._context.spec.project)
+        return missing(image, World.load(paths.capacity_file), is_built=is_built)
 
     def _waiting(self, reason: str, message: str) -> None:
         statuses = [
