@@ -4,6 +4,7 @@ import re
 import threading
 
 from gke_inference.catalogue.versions import engine_tags, is_placeholder
+from twin.cluster.base.context import ClusterContext
 from twin.cluster.nodes.node_objects import STREAMING_LABEL
 from twin.host.paths import TwinPaths
 from twin.wire.kube import JsonObject
@@ -49,6 +50,12 @@ def missing(image: str, world: World, *, is_built: bool) -> str:
         " (the twin's rule agent.image.tags; if the tag exists, add it to image_tags of"
         " capacity.yaml)"
     )
+
+
+def missing_for(context: ClusterContext, image: str) -> str:
+    """Return why nodes of a cluster cannot pull an image; empty if they can."""
+    is_built = is_placeholder(image) and has_repository(context.paths, context.spec.project)
+    return missing(image, World.load(context.paths.capacity_file), is_built=is_built)
 
 
 def _unbuilt(image: str) -> str:

@@ -9,12 +9,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gke_inference.catalogue.versions import is_placeholder
 from twin.cluster.agent import lifecycle, names, records, status
 from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.identity import write_kubeconfig
-from twin.cluster.agent.images import Images, has_repository, missing
+from twin.cluster.agent.images import Images, missing_for
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
@@ -31,7 +30,6 @@ from twin.cluster.base.traces import collector_address
 from twin.cluster.devices.preparing import PreparingError, prepared
 from twin.cluster.services import proxy as service_proxy
 from twin.wire.kube import JsonObject, KubeError
-from twin.world.capacity import World
 
 _log = logging.getLogger("twin.cluster.agent")
 _RETRY_SECONDS = 1.0
@@ -243,7 +241,7 @@ class PodRunner:
     def _pull(self) -> bool:
         """Pull the images; return False if one does not exist and the pod was deleted."""
         for image in (container["image"] for container in self._pod["spec"]["containers"]):
-            while problem := self._missing(image):
+            while problem := missing_for(self._context, image):
                 self._not_yet("ImagePullBackOff", problem)
                 if self._stop.is_set() or self._deleted.is_set():
                     return False
@@ -255,12 +253,6 @@ class PodRunner:
                 self._event("Normal", "Pulled", text)
             self._images.keep(image, self._node)
         return True
-
-    def _missing(self, image: str) -> str:
-        """Return why an image cannot be pulled; empty if it can."""
-        paths = self._context.paths
-        is_built = is_placeholder(image) and has_repository(paths, self._context.spec.project)
-        return missing(image, World.load(paths.capacity_file), is_built=is_built)
 
     def _waiting(self, reason: str, message: str) -> None:
         statuses = [
