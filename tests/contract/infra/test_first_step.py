@@ -10,6 +10,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime import settings
 from pulumi.runtime.config import set_all_config
 
 from infra.program import deploy
@@ -41,7 +42,7 @@ def run(cloud: CloudRecorder, *, updates: bool, **digests: str) -> None:
     """Run the engine's program for prod, in a preview or in an update."""
     edits: list[dict[str, Any]] = [{"at": ["images", "digests"], "value": digests}]
     set_all_config({f"{PROJECT}:{KEY}": json.dumps(edited("prod", edits))})
-    pulumi.runtime.settings.SETTINGS.dry_run = not updates
+    setattr(settings.SETTINGS, "dry_run", not updates)  # noqa: B010 - typed as a context's
     cloud.run(lambda: runpy.run_path(PROGRAM, run_name="__main__") and None)
 
 

@@ -9,6 +9,8 @@ import pytest
 from infra.reading.load import STACKS, parse, platform_of, read
 from scripts.images import bootstrap as images_bootstrap
 from scripts.images.actions import ImagesError
+from scripts.shared.pulumi_cli import PulumiCli
+from twin.host.paths import REPOSITORY
 
 ONE = "sha256:" + "1a" * 32
 
@@ -29,16 +31,17 @@ def pinned_base(monkeypatch):
     monkeypatch.setattr(images_bootstrap, "builds", lambda: made)
 
 
-class Cli:
+class Cli(PulumiCli):
     """Stands in for `pulumi`."""
 
     def __init__(self, outputs=None, code=0):
+        super().__init__({})
         self.ran, self.kept, self.code = [], outputs or {}, code
 
-    def outputs(self, _):
+    def outputs(self, name):
         return self.kept
 
-    def run(self, *arguments, environment):
+    def run(self, *arguments, capture=False, environment=None, project=REPOSITORY):
         self.ran.append((arguments, environment))
         return subprocess.CompletedProcess(arguments, self.code)
 

@@ -9,6 +9,7 @@ import threading
 from typing import Final
 
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import part
 from twin.cluster.base.informer import Informer
 from twin.wire.kube import JsonObject, KubeError
 
@@ -69,7 +70,7 @@ class DiskProvisioner:
 def is_waiting(claim: JsonObject) -> bool:
     """Return whether a claim waits for a volume on a node that the scheduler chose. Pure."""
     spec = claim["spec"]
-    annotations = claim["metadata"].get("annotations") or {}
+    annotations = part(claim, "metadata", "annotations")
     return bool(
         annotations.get(_SELECTED) and spec.get("storageClassName") and not spec.get("volumeName")
     )

@@ -38,7 +38,7 @@ def server(kube: FakeKube) -> Any:
     return ApiExtension(
         context,
         ApiGroup(GROUP, "v1beta1", "externalmetrics", "ExternalMetricValueList"),
-        lambda *_: (200, {}),
+        lambda *_: {},
     )
 
 
