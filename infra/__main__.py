@@ -1,6 +1,7 @@
 """Entry point of `pulumi up`: loads and validates the stack and deploys the platform."""
 
 import gc
+import os
 import sys
 from pathlib import Path
 
@@ -12,12 +13,14 @@ gc.disable()
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from infra.platform_reference import Reference  # noqa: E402 - the reason above
+from infra.reading.built import FIRST, UNBUILT, refuse_unbuilt  # noqa: E402 - the reason above
 from infra.reading.load import PROJECT, WITH_DELIVERED, load  # noqa: E402 - the reason above
 from infra.stack.problems import StackError  # noqa: E402 - the reason above
 
 reference = Reference()
 try:
     stack = load(reference.settings)
+    refuse_unbuilt(stack, os.environ)
 except StackError as error:
     # The engine prints this without a traceback, and registers nothing.
     file = f"Pulumi.{pulumi.get_stack()}.yaml"
@@ -27,7 +30,7 @@ except StackError as error:
 if reference.shared is None:
     from infra.program import deploy
 
-    deploy(stack)
+    deploy(stack, only_images=os.environ.get(UNBUILT) == FIRST)
 else:  # cluster and network modules load slowest, and a serving stack needs none
     from infra.team_program import deploy_team
 

@@ -20,12 +20,20 @@ from infra.region import build_region
 from infra.stack import Layer, Platform
 
 
-def deploy(platform: Platform) -> None:
-    """Register all resources and outputs of a platform. For a team, see `team_program`."""
+def deploy(platform: Platform, *, only_images: bool = False) -> None:
+    """Register all resources and outputs of a platform. For a team, see `team_program`.
+
+    Args:
+        platform: The stack.
+        only_images: Whether to stop after APIs and image builds, which the rest depends on.
+    """
     plan = resolve(platform)
     protect_stateful(platform)
     services = enable_services(platform)
     ready = pulumi.ResourceOptions(depends_on=services)
+    if only_images:
+        build_images(plan, ready)
+        return
     networks = build_network(platform, ready)
     image_args = assemble.image_cache_args(platform)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)

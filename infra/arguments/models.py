@@ -288,7 +288,7 @@ def gateway_args(
         args["hostname"] = gateway.hostname
     if is_published(gateway):
         args["is_published"] = True
-    if gateway.front is Front.GLOBAL:
+    if gateway.front is Front.GLOBAL or gateway.global_access:
         args["global_access"] = True
     elif gateway.requests_per_minute is not None:
         args["requests_per_minute"] = gateway.requests_per_minute

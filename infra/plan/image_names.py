@@ -66,6 +66,18 @@ def built(plan: Plan) -> list[str]:
     return sorted(name for name in needed(plan) if name in builds())
 
 
+def unbuilt(plan: Plan) -> list[str]:
+    """Return the images that a platform runs and no registry has, by their names in the lock.
+
+    They exist only in a repository of the stack, and only a digest shows that it has them.
+    """
+    digests = {} if plan.platform.images is None else plan.platform.images.digests
+    lock, names = images(), repository_names()
+    return [
+        name for name in needed(plan) if lock[name].is_placeholder and not digests.get(names[name])
+    ]
+
+
 def needed(plan: Plan) -> list[str]:
     """Return the images that a platform runs, by their names in the lock, sorted."""
     models = plan.platform.models.values()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
-from infra.stack import Exposure, Layer, Platform, Task
+from infra.stack import Exposure, Front, Gateway, Layer, Platform, Task
 from infra.stack.problems import join
 
 
@@ -27,6 +27,8 @@ def check_gateway(platform: Platform) -> Iterator[InputError]:
     if gateway.exposure is Exposure.INTERNAL and gateway.requests_per_minute is not None:
         rule = "must not be set when exposure is internal: Cloud Armor guards external gateways"
         yield InputError("gateway.requests_per_minute", rule, gateway.requests_per_minute)
+    if gateway.global_access:
+        yield from _check_global_access(gateway)
     is_open = gateway.exposure is Exposure.EXTERNAL and gateway.certificate is None
     if is_open and gateway.hostname is None and platform.protection:
         message = (
@@ -35,6 +37,15 @@ def check_gateway(platform: Platform) -> Iterator[InputError]:
         )
         yield InputError("gateway.exposure", message)
     yield from _check_fairness(platform)
+
+
+def _check_global_access(gateway: Gateway) -> Iterator[InputError]:
+    if gateway.exposure is not Exposure.INTERNAL:
+        rule = "must not be set when exposure is external: the internet reaches every region"
+        yield InputError("gateway.global_access", rule, True)
+    elif gateway.front is Front.INTERNAL:
+        rule = "must not be set with front internal: its gateway has an address in every region"
+        yield InputError("gateway.global_access", rule, True)
 
 
 def _check_fairness(platform: Platform) -> Iterator[InputError]:

@@ -9,8 +9,6 @@ from infra.plan.image_names import engines, needed, repository_names
 from infra.stack import Attestation, Layer, Platform
 from infra.stack.problems import join, one_of
 
-_BESIDE = frozenset({"callout", "guardrails", "personal", "relay", "stream"})
-"""Our own programs that process client requests, by image name."""
 _BY_TAG = ("dev", "local")
 """Environments whose engines may run by tag without a reason."""
 
@@ -58,12 +56,12 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
 
 
 def _ours(plan: Plan) -> set[str]:
-    """Return the engine images that a stack runs, and our other programs.
+    """Return the engine images that a stack runs, and the images that only our builds create.
 
     For a platform stack, engines are not included: serving stacks determine which of them run.
     """
     left = engines(plan) if plan.platform.layer is not Layer.PLATFORM else set[str]()
-    return left | (_BESIDE & set(needed(plan)))
+    return left | {each for each in needed(plan) if lock_image(each).is_placeholder}
 
 
 def check_attested(platform: Platform) -> Iterator[InputError]:

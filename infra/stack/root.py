@@ -112,7 +112,8 @@ class Platform(StackModel):
     namespace."""
     unpinned_images: str | None = Field(default=None, min_length=10, max_length=300)
     """Reason why engines may run by image tag. Without one, every environment except `dev` and
-    `local` needs image digests in `images.digests`."""
+    `local` needs image digests in `images.digests`. Images that only this repository's builds
+    create need a digest in any case before `up`."""
 
     def regions_of(self, model: Model) -> Mapping[str, Region]:
         """Return the regions a model runs in, in stack order."""

@@ -70,8 +70,9 @@ def unpinned() -> dict[str, Image]:
     found: dict[str, Image] = {}
     for section in ("bases", "images"):
         for name, body in lock()[section].items():
-            if not body["digest"] and not body["repository"].startswith("gke-inference.invalid/"):
-                found[f"{section}.{name}"] = Image(body["repository"], body["tag"])
+            image = Image(body["repository"], body["tag"])
+            if not body["digest"] and not image.is_placeholder:
+                found[f"{section}.{name}"] = image
     return found
 
 

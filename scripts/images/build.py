@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
-from gke_inference.catalogue.versions import builds
+from gke_inference.catalogue.versions import Build, builds
 from gke_inference.images.build_steps import (
     METADATA,
     BuildError,
@@ -61,10 +61,20 @@ def by_trigger(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]
         raise ImagesError(
             "images.build: is required in the stack, unless you build on this machine with --local"
         )
-    place = images.build.source.repository.split("/")[3]
-    trigger = f"gke-inference-{target.build.folder}"
-    url = f"{_HOST}/v1/projects/{platform.project}/locations/{place}/triggers/{trigger}:run"
-    return url, {"source": {"commitSha": target.revision}}
+    url = trigger_url(platform.project, images.build.source.repository, target.build)
+    return f"{url}:run", {"source": {"commitSha": target.revision}}
+
+
+def trigger_url(project: str, source: str, build: Build) -> str:
+    """Return the address of the trigger that builds an image.
+
+    Args:
+        project: Project of the triggers.
+        source: `images.build.source.repository`.
+        build: The image.
+    """
+    place = source.split("/")[3]
+    return f"{_HOST}/v1/projects/{project}/locations/{place}/triggers/gke-inference-{build.folder}"
 
 
 def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:

@@ -9,16 +9,19 @@ import typer
 import yaml
 
 from scripts.images import actions as images_actions
+from scripts.images import bootstrap as images_bootstrap
 from scripts.images import build as images_build
 from scripts.images import files as images_files
 from scripts.images import listing as images_list
 from scripts.images import lock as images_lock
 from scripts.images.registry import Registry, RegistryError
+from scripts.shared.engine import Engine
 from scripts.shared.google_cloud import Cloud, CloudError
+from scripts.shared.pulumi_cli import PulumiCli
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import STACK_HELP, JsonOption, StackOption, stack_of
-from twin.host.paths import REPOSITORY
+from twin.host.paths import REPOSITORY, TwinPaths
 
 OnlyOption = Annotated[
     list[str] | None,
@@ -116,6 +119,27 @@ def build(
                 images_build.run_trigger(_cloud(platform.project), platform, target, _print_line)
 
 
+@images.command("bootstrap")
+def bootstrap_images(
+    stack: StackOption,
+    yes: Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")] = False,
+    twin: Annotated[
+        bool, typer.Option("--twin", help="Use the project of the same name on the twin.")
+    ] = False,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Create the repository and build triggers of a stack, before its first `up`."""
+    with _plain_errors():
+        platform = stack_of(stack)
+        absent = images_bootstrap.check(platform)
+        if dry_run:
+            _print_line(images_bootstrap.shown(stack, yes=yes))
+            return
+        images_bootstrap.create(_pulumi(stack, on_twin=twin), stack, yes=yes)
+        for line in images_bootstrap.next_steps(platform, stack, absent):
+            _print_line(line)
+
+
 @images.command()
 def lock(
     only: OnlyOption = None,
@@ -186,6 +210,14 @@ def _write_digests(stack: str, digests: dict[str, str], *, dry_run: bool) -> Non
     if digests and not dry_run:
         file = images_files.write_stack(stack, digests)
         _print_line(f"wrote {len(digests)} digests to {file.relative_to(REPOSITORY)}")
+
+
+def _pulumi(stack: str, *, on_twin: bool) -> PulumiCli:
+    if not on_twin:
+        return PulumiCli({})
+    engine = Engine(TwinPaths.default())
+    engine.ensure_stack(stack)
+    return engine
 
 
 def _cloud(project: str) -> Cloud:

@@ -8,6 +8,7 @@ from infra.plan import Plan
 from infra.plan.front import with_gateway
 from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
+from infra.reading.built import unbuilt_problem
 from infra.stack import Front, Layer
 from scripts.prerequisites.wanted import disk_image, reserved, service_accounts, snapshots
 from scripts.shared.quota_limits import twin_limits
@@ -90,6 +91,22 @@ def refuse_absence(stack: str, paths: TwinPaths, scenario: str = "") -> None:
         f"{stack}: the twin's cloud has {lines}. Add {given} to"
         f" {paths.capacity_file}, or start a scenario that has them{way_back}"
     )
+
+
+def refuse_unbuilt(stack: str) -> None:
+    """Check that images of ours exist where the stack has a repository for them.
+
+    Rule: agent.image.own.
+
+    Raises:
+        CheckFailedError: An image has no digest; the message names each, and the first step.
+    """
+    platform = plan_of(stack).platform
+    if platform.images is None:
+        return
+    problem = unbuilt_problem(platform, stack)
+    if problem is not None:
+        raise CheckFailedError(f"{stack}: {problem.sentence()}")
 
 
 def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:

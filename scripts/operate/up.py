@@ -17,7 +17,7 @@ from infra.stack import Layer
 from scripts.backend.recovery import recover
 from scripts.operate.first_answer import check_installed, first_answer
 from scripts.operate.real_replica import keep_real
-from scripts.operate.refusals import refuse_absence, refuse_shortage
+from scripts.operate.refusals import refuse_absence, refuse_shortage, refuse_unbuilt
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
 from scripts.operate.stack_tools import environments_of, purposes_of
@@ -80,8 +80,9 @@ def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
 
 
 def _check(stack: str, speed: float, real_engine: str) -> None:
-    """Refuse invalid options before anything starts."""
+    """Refuse invalid options, and images that exist nowhere, before anything starts."""
     check_file(stack)
+    refuse_unbuilt(stack)
     check_positive("--speed", speed)
     if real_engine:
         check_one("--real-engine", real_engine, stack_of(stack).models)

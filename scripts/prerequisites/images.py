@@ -4,8 +4,10 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from gke_inference.catalogue.versions import builds, images
+from gke_inference.catalogue.versions import Build, builds, images, is_placeholder
 from infra.plan.image_names import needed, replacements
+from infra.stack import Region
+from scripts.images.build import trigger_url
 from scripts.images.registry import RegistryError, host_of
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import NotFound
@@ -13,8 +15,7 @@ from scripts.terminal.console import CommandError
 from twin.toolchain import ToolError
 
 _BUILD: Final = "cloudbuild.googleapis.com/v2"
-_NOWHERE: Final = "gke-inference.invalid/"
-"""Mark in the lock for images that exist only in own registries."""
+_REPOSITORIES: Final = "artifactregistry.googleapis.com/v1"
 _ABSENT: Final = ("MANIFEST_UNKNOWN", "NAME_UNKNOWN", "404 Not Found")
 """Error codes of a registry for a missing image (OCI distribution specification)."""
 
@@ -42,9 +43,8 @@ def container_images(project: Project) -> Iterator[Finding]:
 
 def _image(project: Project, name: str, reference: str) -> Finding:
     subject, which = "image", _short(reference)
-    if reference.startswith(_NOWHERE):
-        says = "is not in a public registry; build it and set images.repository"
-        return Finding(subject, which, State.MISSING, says, _make(project, name))
+    if is_placeholder(reference):
+        return _unbuilt(project, name, which)
     try:
         digest = project.registry.digest(reference)
     except RegistryError as error:
@@ -59,6 +59,49 @@ def _image(project: Project, name: str, reference: str) -> Finding:
         command = "gke-inference tools --with images"
         return Finding(subject, which, State.UNSEEN, str(error), command)
     return Finding(subject, which, State.MET, f"the registry has {digest[:19]}")
+
+
+def _unbuilt(project: Project, name: str, which: str) -> Finding:
+    """Return what is left to do for an image that only our builds create and no digest pins."""
+    images, build, missing = project.plan.platform.images, builds()[name], State.MISSING
+    own = images is not None and images.repository is not None
+    if not own and not any(each.existing.repository for each in _regions(project)):
+        says = "only this repository's builds create it; set images.repository in the stack"
+        return Finding("image", which, missing, says)
+    if not build.base.digest:
+        says = f"nothing builds it, because {build.base_entry} has no digest"
+        return Finding("image", which, missing, says, "gke-inference images pin")
+
+    def look() -> Finding:
+        for url in _supply_chain(project, build):
+            try:
+                project.cloud.get(url)
+            except NotFound:
+                says = f"build it once {url.split('/')[-2]}/{url.split('/')[-1]} exists"
+                command = f"gke-inference images bootstrap --stack {project.stack}"
+                return Finding("image", which, State.LATER, says, command)
+        says = "no digest in images.digests; build it, then `gke-inference images pin --stack`"
+        return Finding("image", which, missing, says, _make(project, name))
+
+    return judged(project, "image", which, look)
+
+
+def _regions(project: Project) -> list[Region]:
+    return list(project.plan.platform.regions.values())
+
+
+def _supply_chain(project: Project, build: Build) -> Iterator[str]:
+    """Yield the repositories and the trigger that the stack creates for an image."""
+    platform = project.plan.platform
+    images = platform.images
+    if images is None:
+        return
+    for name, region in platform.regions.items():
+        if region.existing.repository is None:
+            path = f"locations/{name}/repositories/{images.repository}"
+            yield f"{_REPOSITORIES}/projects/{project.id}/{path}"
+    if images.build is not None:
+        yield trigger_url(project.id, images.build.source.repository, build)
 
 
 def _short(reference: str) -> str:

@@ -60,7 +60,8 @@ CHECKS = MappingProxyType(
         "tools lock": "A checksum could not be read or has changed.",
         "up": "A quota of the twin is insufficient, the twin's cloud lacks something that the "
         "stack uses and does not create (a certificate, DNS zone, snapshot, disk image, build "
-        "repository or reservation), or the update deletes or replaces a protected resource.",
+        "repository or reservation), an image of this repository was not built, or the update "
+        "deletes or replaces a protected resource.",
         "verdict": "The change must not be merged as it is.",
     }
 )

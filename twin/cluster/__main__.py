@@ -23,6 +23,7 @@ from twin.cluster.devices.drivers import DeviceDrivers
 from twin.cluster.gateway import GatewayController
 from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring.controller import Monitoring
+from twin.cluster.nodes.disks import DiskProvisioner
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.cluster.nodes.pools import PoolController
 from twin.cluster.services.proxy import ServiceProxy
@@ -46,6 +47,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         PoolController(context),
         DeviceDrivers(context),
         GpuDrivers(context),
+        DiskProvisioner(context),
         Autoscaler(context),
         Monitoring(context),
         ExternalMetrics(context),

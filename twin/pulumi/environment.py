@@ -54,6 +54,7 @@ def pulumi_environment(
     return {
         **process_environment(paths),
         **GO_SETTINGS,
+        "GKE_INFERENCE_UNBUILT_IMAGES": "accept",  # rule agent.image.own
         "PATH": _search_path(paths, programs, cli.parent),
         # No attribute sidecar file, which the engine rewrites in place: an engine that is killed
         # while writing leaves it empty, and can then not read its own state.

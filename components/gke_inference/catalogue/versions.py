@@ -13,6 +13,8 @@ from typing import Any
 from gke_inference.catalogue.data_file import read_table
 
 _FILE = Path(__file__).parent / "data" / "versions.yaml"
+_PLACEHOLDER = "gke-inference.invalid/"
+"""Registry in the lock of images that exist only once they are built in a registry of one's own."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,16 @@ class Image:
         """`REPOSITORY:TAG`, followed by `@DIGEST` if the digest is known."""
         pinned = f"{self.repository}:{self.tag}" if self.tag else self.repository
         return f"{pinned}@{self.digest}" if self.digest else pinned
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether no registry has the image under this reference: it must be built first."""
+        return is_placeholder(self.reference)
+
+
+def is_placeholder(reference: str) -> bool:
+    """Return whether a reference is in the placeholder registry, from which nothing can pull."""
+    return reference.startswith(_PLACEHOLDER)
 
 
 def api(name: str) -> ApiKind:

@@ -8,12 +8,17 @@ from pulumi_gcp import projects, serviceaccount
 from gke_inference.base.inputs import name_of, under
 
 ROLES = {
-    "builds": "roles/cloudbuild.builds.builder",
     "logs": "roles/logging.logWriter",
     "occurrences": "roles/containeranalysis.occurrences.editor",
     "scans": "roles/ondemandscanning.admin",
 }
-"""Project roles of a build. Pushing and signing are granted on the resources."""
+"""Project roles of a build. Pushing and signing are granted on the resources.
+
+A build with its own account needs a role for its logs and for what its steps call
+(docs.cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts, read
+2026-11-24). `roles/cloudbuild.builds.builder` would also let a build write to every repository and
+bucket of the project, and start other builds.
+"""
 
 
 class ImageBuilderArgs(TypedDict):

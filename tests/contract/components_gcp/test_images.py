@@ -190,13 +190,21 @@ def test_substitutions_come_through_the_environment_as_scripts_have_none(recorde
 
 def test_the_builder_may_not_change_what_it_does_not_build(recorder):
     sent(recorder, ImageBuilder, {"account_id": "acme-images", "project": "acme"})
-    roles = {seen.inputs["role"] for seen in recorder.registrations if "role" in seen.inputs}
-    assert roles == {
-        "roles/cloudbuild.builds.builder",
+    sent(recorder, EngineRepository, {**REPOSITORY, "writers": ["serviceAccount:b@x"]})
+    grants = [seen for seen in recorder.registrations if "role" in seen.inputs]
+    # in the project it may only log, scan, and record what it found
+    assert {
+        each.inputs["role"] for each in grants if each.type.endswith("iAMMember:IAMMember")
+    } == {
         "roles/containeranalysis.occurrences.editor",
         "roles/logging.logWriter",
         "roles/ondemandscanning.admin",
     }
+    # it pushes to its repository alone
+    others = [each for each in grants if not each.type.endswith("iAMMember:IAMMember")]
+    assert [(each.type.rpartition(":")[2], each.inputs["role"]) for each in others] == [
+        ("RepositoryIamMember", "roles/artifactregistry.writer")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -353,3 +353,15 @@ def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "components" / "pyproject.toml").read_text())["project"]
     assert project["version"] == VERSION
     assert accelerators.catalogue_date().startswith("20")
+
+
+def test_git_ignores_what_the_official_host_makes_beside_the_plugin():
+    made = ["components/venv/pyvenv.cfg", "components/venv/bin/python"]
+    ignored = subprocess.run(
+        ["git", "check-ignore", *made],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ignored.stdout.split() == made

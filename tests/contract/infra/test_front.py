@@ -10,7 +10,7 @@ from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.plan.front import answering, in_front, paths_of_models
 from infra.quota.network import network_asks
-from infra.reading.load import parse, platform_of
+from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
 from planner.choice.cost import HOURS_PER_MONTH
@@ -62,6 +62,16 @@ def made(deployed: Deployed):
         return found
 
     return by_type
+
+
+@pytest.mark.parametrize(("is_reached", "access"), [(True, [True]), (False, [])])
+def test_an_internal_gateway_is_reached_from_other_regions_if_the_stack_says_so(
+    made, is_reached, access
+):
+    document = platform_of(STACKS / "Pulumi.local.yaml")
+    document["gateway"] = {"exposure": "internal", "port": 8080, "global_access": is_reached}
+    policies = made(parse(json.dumps(document))).get("GCPGatewayPolicy", [])
+    assert [each["spec"]["default"].get("allowGlobalAccess") for each in policies] == access
 
 
 def test_a_global_front_joins_the_internal_gateway_of_every_region(made):

@@ -235,19 +235,6 @@ def test_upgrades_take_one_region_after_another_and_leave_protected_nodes(build:
     assert held == {name for name in policies if name.startswith("prod")}
 
 
-def test_replicas_on_autopilot_end_within_ten_minutes(deployed: Deployed) -> None:
-    edits = [{"at": ["models", "llama-3.1-8b", "timeout_seconds"], "value": 600}]
-    made = deployed(parse(json.dumps(edited("staging", edits)))).registrations
-    grace = {
-        name.partition("-llama")[0]: made.inputs["spec"]["template"]["spec"][
-            "terminationGracePeriodSeconds"
-        ]
-        for name, made in named(made, "Deployment").items()
-        if made.inputs["metadata"]["name"] == "llama-3-1-8b-gpu"
-    }
-    assert grace == {"us-central1": 675, "us-east1": 570}
-
-
 def test_only_a_new_autopilot_cluster_is_waited_for_until_it_has_gkes_kinds(build: Build) -> None:
     made = named(build("staging"), "ClusterKinds")
     assert sorted(made) == ["us-east1-kinds"]

@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from gke_inference.catalogue.versions import builds
 from infra.stack import ImageCache
+from scripts.prerequisites import images as prerequisite_images
 from scripts.prerequisites.disks import disks
 from scripts.prerequisites.finding import State
 from scripts.prerequisites.images import connection, container_images
@@ -17,6 +19,11 @@ from workloads.engine.weights_manifest import Current, Manifest
 SNAPSHOT = "projects/acme-images/global/snapshots/llama-3-3-70b-instruct"
 IMAGE = "projects/acme-images/global/images/acme-engines"
 BUILD = "cloudbuild.googleapis.com/v2"
+REPOSITORIES = "artifactregistry.googleapis.com/v1/projects/acme-inference-prod"
+TRIGGER = (
+    "cloudbuild.googleapis.com/v1/projects/acme-inference-prod/locations/us-central1/triggers/"
+    "gke-inference-callout"
+)
 BUCKET = "acme-prod-models-us-central1"
 LLAMA = "llama-3.1-8b in us-central1"
 
@@ -103,12 +110,80 @@ def test_only_an_image_that_a_registry_denies_having_is_missing(project, error, 
     assert found.name == "vllm-openai:v0.32.0 from docker.io"
 
 
-def test_the_callout_is_in_no_public_registry_and_has_to_be_built(project):
-    images = project.plan.platform.images.model_copy(update={"digests": {}})
+def without_digests(project, **more):
+    """Return the project of a stack whose callout has no digest, or other words for its images."""
+    images = project.plan.platform.images.model_copy(update={"digests": {}, **more})
     platform = project.plan.platform.model_copy(update={"images": images})
-    changed = replace(project, plan=replace(project.plan, platform=platform))
-    (found,) = [each for each in container_images(changed) if each.state is not State.MET]
+    return replace(project, plan=replace(project.plan, platform=platform))
+
+
+def callout_of(project):
+    (found,) = [each for each in container_images(project) if each.state is not State.MET]
+    assert found.name == "callout:v0.1.0 from gke-inference.invalid"
+    return found
+
+
+@pytest.fixture
+def base(monkeypatch):
+    """Give the base of our Go programs a digest, as `images pin` does."""
+    known = builds()
+    digest = replace(known["callout"].base, digest=f"sha256:{'3' * 64}")
+    pinned = {**known, "callout": replace(known["callout"], base=digest)}
+    monkeypatch.setattr(prerequisite_images, "builds", lambda: pinned)
+
+
+def fill(google, project):
+    """Create what the first step creates: a repository in each region, and the trigger."""
+    for region in project.plan.platform.regions:
+        google.resources[f"{REPOSITORIES}/locations/{region}/repositories/engines"] = {}
+    google.resources[TRIGGER] = {}
+
+
+def test_the_callout_is_not_built_while_its_base_has_no_digest(project):
+    found = callout_of(without_digests(project))
+    assert (found.state, found.command) == (State.MISSING, "gke-inference images pin")
+    assert found.says == "nothing builds it, because bases.go has no digest"
+
+
+@pytest.mark.parametrize("absent", ["repository", "trigger"])
+def test_the_callout_comes_later_while_the_first_step_is_not_done(google, project, base, absent):
+    changed = without_digests(project)
+    fill(google, changed)
+    url = TRIGGER
+    if absent == "repository":
+        url = f"{REPOSITORIES}/locations/asia-northeast1/repositories/engines"
+    del google.resources[url]
+    found = callout_of(changed)
+    assert (found.state, found.is_problem) == (State.LATER, False)
+    assert found.command == "gke-inference images bootstrap --stack prod"
+    assert found.says == f"build it once {'/'.join(url.split('/')[-2:])} exists"
+
+
+def test_the_callout_is_in_no_public_registry_and_has_to_be_built(google, project, base):
+    changed = without_digests(project)
+    fill(google, changed)
+    found = callout_of(changed)
+    assert (found.state, found.is_problem) == (State.MISSING, True)
     assert found.command == "gke-inference images build --stack prod --only callout"
+
+
+def test_without_triggers_the_repository_is_enough_to_build(google, project, base):
+    changed = without_digests(project, build=None)
+    fill(google, changed)
+    del google.resources[TRIGGER]
+    assert callout_of(changed).state is State.MISSING
+
+
+def test_without_a_repository_the_callout_can_be_nowhere(project):
+    platform = project.plan.platform.model_copy(update={"images": None})
+    found = callout_of(replace(project, plan=replace(project.plan, platform=platform)))
+    assert (found.state, found.command) == (State.MISSING, "")
+    assert "set images.repository" in found.says
+
+
+def test_an_image_whose_repository_is_not_shown_cannot_be_seen(google, project, base):
+    google.refusals[f"{REPOSITORIES}/locations/us-central1"] = refused(403, "denied")
+    assert callout_of(without_digests(project)).state is State.UNSEEN
 
 
 @pytest.mark.parametrize(

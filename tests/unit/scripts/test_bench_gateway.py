@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scripts.bench import hop as bench_hop
 from scripts.bench.gateway import target
+from scripts.bench.latency import hop as bench_hop
 from scripts.bench.latency.hop import AccessLog, Hop, KeepAlive, Pairs, percentiles
 from scripts.terminal.console import CommandError
 from twin.host.paths import TwinPaths

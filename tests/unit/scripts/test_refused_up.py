@@ -8,7 +8,7 @@ from infra.plan import resolve
 from infra.reading.load import read
 from infra.stack import ImageCache
 from scripts.operate import refusals
-from scripts.operate.refusals import refuse_absence
+from scripts.operate.refusals import refuse_absence, refuse_unbuilt
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError
 from twin.host import paths as host_paths
@@ -126,6 +126,19 @@ def test_a_file_that_lacks_what_a_new_twin_has_can_be_removed(paths):
     assert "remove that file" not in refused(paths)  # prod: a new twin does not have them either
     paths.capacity_file.unlink()
     refuse_absence("local", paths)
+
+
+def test_prod_is_not_started_before_its_images_are_built():
+    with pytest.raises(CheckFailedError) as error:
+        refuse_unbuilt("prod")
+    assert str(error.value).startswith("prod: images.digests must have callout, ")
+    assert "gke-inference images bootstrap --stack prod" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("stack_name", ["local", "dev", "staging"])
+def test_a_stack_that_needs_no_image_of_ours_is_started(stack_name):
+    refuse_unbuilt(stack_name)
 
 
 @pytest.mark.parametrize("scenario", names())

@@ -13,7 +13,7 @@ from twin.cluster.agent import lifecycle, names, records, status
 from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.identity import write_kubeconfig
-from twin.cluster.agent.images import Images, missing
+from twin.cluster.agent.images import Images, missing_for
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
@@ -30,7 +30,6 @@ from twin.cluster.base.traces import collector_address
 from twin.cluster.devices.preparing import PreparingError, prepared
 from twin.cluster.services import proxy as service_proxy
 from twin.wire.kube import JsonObject, KubeError
-from twin.world.capacity import World
 
 _log = logging.getLogger("twin.cluster.agent")
 _RETRY_SECONDS = 1.0
@@ -242,7 +241,7 @@ class PodRunner:
     def _pull(self) -> bool:
         """Pull the images; return False if one does not exist and the pod was deleted."""
         for image in (container["image"] for container in self._pod["spec"]["containers"]):
-            while problem := missing(image, World.load(self._context.paths.capacity_file)):
+            while problem := missing_for(self._context, image):
                 self._not_yet("ImagePullBackOff", problem)
                 if self._stop.is_set() or self._deleted.is_set():
                     return False

@@ -16,6 +16,7 @@ from twin.cluster.controlplane import bootstrap
 from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
 from twin.cluster.devices.drivers import DeviceDrivers
+from twin.cluster.nodes.disks import DiskProvisioner
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
 from twin.host.paths import TwinPaths
 from twin.toolchain import ToolError, tool
@@ -57,6 +58,7 @@ def control_plane(paths: TwinPaths, operator: str, speed: float = 100) -> Iterat
                 agents.NodeAgent(found),
                 Autoscaler(found),
                 GpuDrivers(found),
+                DiskProvisioner(found),
             ]
             parts.append(DeviceDrivers(found))
             threads = [threading.Thread(target=part.run, args=(stop,)) for part in parts]

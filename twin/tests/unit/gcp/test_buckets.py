@@ -56,6 +56,17 @@ def test_what_google_does_not_have_is_refused(values: dict[str, Any], message: s
         check_bucket(values)
 
 
+def test_folders_that_objects_leave_behind_do_not_hold_a_bucket(cloud: Cloud) -> None:
+    inputs = {"location": "US", "name": "weights", "hierarchicalNamespace": {"enabled": True}}
+    made = cloud.create(BUCKET, "weights", {**inputs, "forceDestroy": False})
+    name = {"bucket": "weights", "content": "{}", "name": "llama/v1/config.json"}
+    item = cloud.create("gcp:storage/bucketObject:BucketObject", "a", name)
+    with pytest.raises(Refused, match="not empty"):
+        cloud.delete(made)
+    cloud.delete(item)  # on Google, llama/ and llama/v1/ stay
+    cloud.delete(made)
+
+
 def test_a_bucket_with_retained_objects_cannot_be_deleted_by_force(cloud: Cloud) -> None:
     inputs = {"forceDestroy": True, "location": "US", "name": "kept"}
     made = cloud.create(BUCKET, "kept", {**inputs, "retentionPolicy": {"retentionPeriod": "60"}})

@@ -1,0 +1,50 @@
+"""The first step of `prod` with the real engine: its images before anything that runs them."""
+
+from collections import Counter
+
+import pytest
+
+from infra.reading.built import UNBUILT
+from scripts.images import bootstrap
+from scripts.shared.engine import Engine
+from twin import daemon
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.world.capacity import World
+from twin.world.store import list_resources
+
+pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(600)]
+SOURCE = (
+    "projects/acme-inference-prod/locations/us-central1/connections/forge/repositories/platform"
+)
+
+
+@pytest.fixture
+def engine(tmp_path):
+    engine = Engine(TwinPaths(tmp_path / "twin"))
+    World(build_repositories=(SOURCE,)).save(engine.paths.capacity_file)
+    engine.ensure_stack("prod")
+    yield engine
+    daemon.shut_down(engine.paths)
+    assert processes.running(engine.paths) == {}
+
+
+def made(engine) -> Counter[str]:
+    return Counter(each.type.rpartition(":")[2] for each in list_resources(engine.paths))
+
+
+def test_up_is_refused_and_the_first_step_is_not(engine):
+    refused = engine.run(
+        "up", "--yes", "--skip-preview", "-s", "prod", capture=True, environment={UNBUILT: ""}
+    )
+    assert refused.returncode
+    assert "images.digests must have callout" in refused.stdout + refused.stderr
+    assert made(engine) == {}
+
+    bootstrap.create(engine, "prod", yes=True)
+    first = made(engine)
+    assert (first["Repository"], first["Trigger"], first["Account"]) == (3, 1, 1)
+    assert not {"Cluster", "Network"} & set(first)
+
+    bootstrap.create(engine, "prod", yes=True)  # again: nothing more
+    assert made(engine) == first
