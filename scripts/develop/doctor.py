@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from scripts.develop.doctor_checks import Facts, Program, Row, State, failures, rows
-from scripts.terminal.console import console
 from scripts.terminal.exit_codes import ExitCode
+from scripts.terminal.tables import Listing, print_table, prose
 from twin.host.paths import REPOSITORY
 from twin.toolchain import (
     ToolError,
@@ -52,17 +51,16 @@ def doctor(
     if as_json:
         print(json.dumps([{**asdict(row), "state": row.state.value} for row in checked], indent=1))
     else:
-        console.print(table(checked))
+        print_table(table(checked))
     if failures(checked):
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def table(checked: list[Row]) -> Table:
+def table(checked: list[Row]) -> Listing:
     """Return the rows as one table."""
-    made = Table("check", "state", "found", "remedy", box=None, pad_edge=False)
+    made = Listing("CHECK", "STATE", prose("FOUND"), prose("REMEDY"))
     for row in checked:
-        state = Text(row.state.value, _STYLES[row.state])
-        made.add_row(Text(row.check), state, Text(row.found), Text(row.remedy))
+        made.add_row(row.check, Text(row.state.value, _STYLES[row.state]), row.found, row.remedy)
     return made
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from infra.bootstrap.settings import Ci, SettingsError, StackSettings
+from infra.bootstrap.settings import KEY_RING, Ci, Project, SettingsError, StackSettings
 from infra.reading.load import read
-from scripts.bootstrap.command import bootstrap, settings_of
+from scripts.bootstrap.command import bootstrap, next_commands, settings_of
 from scripts.bootstrap.run import merge
 from scripts.terminal.console import CommandError
 
@@ -94,3 +94,19 @@ def test_what_the_command_cannot_use_is_refused_in_one_line(options, message):
         bootstrap(**{"stack": "prod", **options})
     assert str(refusal.value).startswith(message)
     assert "\n" not in str(refusal.value)
+
+
+def test_the_values_for_ci_are_printed_for_a_stack_with_a_repository_only():
+    project = Project("acme", 314, (PROD, STAGING))
+    with_ci, without = next_commands(project, "prod"), next_commands(project, "staging")
+    assert "For CI:" in with_ci
+    assert any("acme-prod-ci-deploy@" in line for line in with_ci)
+    assert without == [
+        "",
+        "Next:",
+        "  pulumi login gs://acme-pulumi-state",
+        "  pulumi stack init staging --secrets-provider "
+        "gcpkms://projects/acme/locations/europe-west4/keyRings/"
+        f"{KEY_RING}/cryptoKeys/stack-staging",
+        "  pulumi preview -s staging",
+    ]

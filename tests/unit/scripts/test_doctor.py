@@ -176,7 +176,7 @@ def test_the_table_has_a_row_for_each_check(monkeypatch):
     monkeypatch.setattr(command, "facts", lambda: replace(GOOD, memory_gib=0.5))
     shown = command.table(rows(command.facts()))
     assert shown.row_count == len(rows(GOOD))
-    assert [column.header for column in shown.columns] == ["check", "state", "found", "remedy"]
+    assert [column.title for column in shown.columns] == ["CHECK", "STATE", "FOUND", "REMEDY"]
 
 
 def test_the_facts_of_this_machine_are_read():

@@ -1,6 +1,7 @@
 """The command line's tables: no width and no pipe loses text."""
 
 import io
+import re
 from collections import Counter
 
 import pytest
@@ -10,6 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from scripts.terminal.tables import Column, Listing, figure, prose
+from twin.host.paths import REPOSITORY
 
 _WORD = st.text(alphabet="abé-/:0漢", min_size=1, max_size=30)
 _CELL = st.lists(_WORD, max_size=4).map(" ".join)
@@ -90,3 +92,12 @@ def test_brackets_in_a_cell_are_not_markup() -> None:
     table = Listing("A")
     table.add_row("spec.rungs[0] [bold]")
     assert "spec.rungs[0] [bold]" in drawn(table, 80)
+
+
+def test_every_table_of_a_command_is_made_by_these_rules() -> None:
+    others = [
+        str(file.relative_to(REPOSITORY))
+        for file in sorted((REPOSITORY / "scripts").rglob("*.py"))
+        if re.search(r"rich(\.table| import .*\bTable\b)", file.read_text())
+    ]
+    assert others == ["scripts/terminal/tables.py"]
