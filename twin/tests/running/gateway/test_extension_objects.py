@@ -69,7 +69,7 @@ def test_an_accepted_extension_is_called_until_it_is_deleted(cluster, guard, eve
     eventually(lambda: ask("llama-8b")[0] == 200, 20)
 
 
-def test_an_extension_to_model_armor_elsewhere_says_that_it_is_not_called(
+def test_an_extension_to_model_armor_elsewhere_closes_the_gateway_and_says_so(
     cluster, guard, eventually
 ):
     del guard
@@ -80,12 +80,16 @@ def test_an_extension_to_model_armor_elsewhere_says_that_it_is_not_called(
     for key in ("backendRef", "authority"):
         item.pop(key)
     cluster.apply(wanted)
-    found = eventually(lambda: condition(cluster, "armor"), 20)
-    assert (found["status"], found["reason"]) == ("False", "UnsupportedValue")
-    text = "the twin calls Services, and Model Armor of the Gateway's own region"
-    assert found["message"] == f"extension e0: {text}, got {name}"
-    assert ask("llama-8b")[0] == 200
-    cluster.delete(API, "GCPTrafficExtension", "armor")
+    try:
+        found = eventually(lambda: condition(cluster, "armor"), 20)
+        assert (found["status"], found["reason"]) == ("False", "UnsupportedValue")
+        text = "the twin calls Services, and Model Armor of the Gateway's own region"
+        closed = "the Gateway rejects every request"
+        assert found["message"] == f"extension e0: {text}, got {name}; {closed}"
+        eventually(lambda: ask("llama-8b")[0] == 500, 20)
+    finally:
+        cluster.delete(API, "GCPTrafficExtension", "armor")
+    eventually(lambda: ask("llama-8b")[0] == 200, 20)
 
 
 def authorization(name: str, **spec: Any) -> dict[str, Any]:
