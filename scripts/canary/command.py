@@ -11,7 +11,7 @@ from infra.plan import Plan
 from infra.stack import Task
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.canary.comparison import Rule
-from scripts.canary.probes import Probe, asker, lost_probes, read_probes
+from scripts.canary.probes import Probe, asker, compare_probes, read_probes
 from scripts.canary.rollout import Rollout
 from scripts.canary.steps import Canary, Outcome, Settings, check_steps
 from scripts.delivery.checkout import Checkout, checkout_of
@@ -82,6 +82,8 @@ def run(
     after a rollback.
     """
     check_stack(stack)
+    if probes is None and max_lost:
+        raise CommandError(f"--max-lost: must be used with --probes, got {max_lost} without it")
     asked = () if probes is None else read_probes(probes)
     settings = _settings(steps, hold, patience, Rule(alpha, margin, requests))
     if cloud and settings.hold_seconds < _CLOUD_HOLD_SECONDS:
@@ -110,7 +112,9 @@ def run(
         rollout = Rollout(stack, model, backend, checkout, time.sleep)
         rollout.check_rendered()
         if asked and not _passes(asked, max_lost, plan, model, backend.endpoint()):
+            _tell("Setting the share to 0%")
             rollout.set_percent(0)
+            _tell("0%: the canary gets no requests")
             raise typer.Exit(ExitCode.CHECK_FAILED)
         tried = Canary(settings, measured, rollout.set_percent, sleep=time.sleep, tell=_tell)
         where = "" if git is None else f" --git {git}"
@@ -129,12 +133,13 @@ def _passes(probes: tuple[Probe, ...], most: int, plan: Plan, model: str, endpoi
     canary = plan.platform.models[model].canary
     if canary is None:
         raise ValueError(f"{model} must have a canary")
-    lost = lost_probes(probes, canary.version, STABLE, asker(endpoint, model, VERSION_HEADER))
-    for one in lost:
+    found = compare_probes(probes, canary.version, STABLE, asker(endpoint, model, VERSION_HEADER))
+    for one in found.lost:
         _tell(f"lost probe: {one}")
-    is_passed = len(lost) <= most
-    end = "" if is_passed else f", more than --max-lost {most}; the canary gets no requests"
-    _tell(f"Probes: the canary lost {len(lost)} of {len(probes)}{end}")
+    is_passed = len(found.lost) <= most
+    end = "" if is_passed else f", more than --max-lost {most}"
+    lost = f"the canary lost {len(found.lost)} of {found.compared}"
+    _tell(f"Probes: {lost} that the stable version passes, of {len(probes)}{end}")
     return is_passed
 
 

@@ -5,6 +5,7 @@ the canary does not.
 """
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from gke_inference.catalogue.input_error import UNSAID
 from scripts.shared.model_client import open_client
 from scripts.terminal.console import CommandError, one_line
 
+_WAITS_SECONDS = (0.0, 1.0, 4.0)
+"""Waits before each try of a request that was refused for the moment."""
+_TRANSIENT = re.compile(r"\bHTTP (429|503)\b")
 _SHOWN = 120
 """Characters of a prompt or answer in the output."""
 
@@ -74,6 +78,15 @@ class Lost:
         return f"{prompt!r}: must match {self.probe.expect!r}, got {self.reply}"
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """Result of the probes."""
+
+    compared: int
+    """Probes that the stable version passes."""
+    lost: tuple[Lost, ...]
+
+
 def read_probes(file: Path) -> tuple[Probe, ...]:
     """Return the probes of a YAML file: a list of prompts with `expect`.
 
@@ -98,8 +111,8 @@ def read_probes(file: Path) -> tuple[Probe, ...]:
         raise CommandError(f"--probes: {file}: {at}: {message}, got {got!r}") from None
 
 
-def lost_probes(probes: tuple[Probe, ...], canary: str, stable: str, ask: Ask) -> list[Lost]:
-    """Return the probes that only the stable version passes.
+def compare_probes(probes: tuple[Probe, ...], canary: str, stable: str, ask: Ask) -> Outcome:
+    """Ask both versions, and return the probes that only the stable version passes.
 
     Args:
         probes: Probes to ask.
@@ -108,39 +121,58 @@ def lost_probes(probes: tuple[Probe, ...], canary: str, stable: str, ask: Ask) -
         ask: Function that asks one version.
 
     Raises:
-        CommandError: The stable version passes no probe, so that the canary cannot lose one.
+        CommandError: The stable version refuses a probe, or passes none, so that the canary cannot
+            lose one.
     """
     replies = {probe: ask(probe, stable) for probe in probes}
+    refused = [reply for reply in replies.values() if reply.refusal]
+    if refused:
+        rule = "must be answered by the stable version"
+        raise CommandError(
+            f"--probes: {rule}, got {len(refused)} refusals; the last: {refused[-1]}"
+        )
     passed = [probe for probe, reply in replies.items() if probe.accepts(reply)]
     if not passed:
         rule = "must have a probe that the stable version passes"
         *_, last = replies.values()
         raise CommandError(f"--probes: {rule}, got none of {len(probes)}; the last reply: {last}")
     asked = [Lost(probe, ask(probe, canary)) for probe in passed]
-    return [one for one in asked if not one.probe.accepts(one.reply)]
+    lost = [one for one in asked if not one.probe.accepts(one.reply)]
+    return Outcome(len(passed), tuple(lost))
 
 
-def asker(endpoint: str, model: str, header: str) -> Ask:
+def asker(
+    endpoint: str, model: str, header: str, sleep: Callable[[float], None] = time.sleep
+) -> Ask:
     """Return a function that asks a version of a model through the gateway.
 
     Args:
         endpoint: URL of the gateway.
         model: Name of the model.
         header: Header that selects the version.
+        sleep: Function that waits before a request is repeated.
     """
 
     def ask(probe: Probe, version: str) -> Reply:
-        try:
-            with open_client(endpoint, model) as client:
-                answer = client.chat.completions.create(
-                    model=model,
-                    messages=[{"role": "user", "content": probe.prompt}],
-                    max_tokens=probe.max_tokens,
-                    temperature=0,
-                    extra_headers={header: version},
-                )
-        except CommandError as error:
-            return Reply("", str(error))
-        return Reply(answer.choices[0].message.content or "")
+        refusal = ""
+        for wait in _WAITS_SECONDS:
+            sleep(wait)
+            try:
+                with open_client(endpoint, model) as client:
+                    answer: Any = client.chat.completions.create(
+                        model=model,
+                        messages=[{"role": "user", "content": probe.prompt}],
+                        max_tokens=probe.max_tokens,
+                        temperature=0,
+                        extra_headers={header: version},
+                    )
+                return Reply(answer.choices[0].message.content or "")
+            except CommandError as error:
+                refusal = str(error)
+                if not _TRANSIENT.search(refusal):
+                    break
+            except (AttributeError, IndexError, TypeError):
+                return Reply("", f"{model}: must be a chat completion, got another document")
+        return Reply("", refusal)
 
     return ask

@@ -32,13 +32,13 @@ class Checkout:
         """
         if not (self.folder / ".git").exists():
             raise CommandError(f"--git: must be the top of a checkout, got {str(self.folder)!r}")
-        found = self._run("symbolic-ref", "--short", "--quiet", "HEAD").stdout.strip()
+        found = self.run("symbolic-ref", "--short", "--quiet", "HEAD").stdout.strip()
         if found != self.branch:
             raise CommandError(
                 f"--git: must be on the branch of delivery.source, {self.branch!r}, got"
                 f" {found or 'no branch'!r}"
             )
-        if self._git("status", "--porcelain", "--", *paths):
+        if self.git("status", "--porcelain", "--", *paths):
             where = f" in {', '.join(paths)}" if paths else ""
             got = str(self.folder)
             raise CommandError(f"--git: must be a checkout without changes{where}, got {got!r}")
@@ -50,31 +50,9 @@ class Checkout:
             CommandError: Git refuses.
         """
         paths = sorted(folders)
-        self._git("add", "--all", "--", *paths)
-        if self._git("status", "--porcelain", "--", *paths):
-            self._git("commit", "--quiet", "--message", message, "--", *paths)
-
-    def last_changes(self, folders: Iterable[str]) -> tuple[str, str]:
-        """Return the last commit that changed some folders, and the one before that changed them.
-
-        Either is empty if there is none.
-
-        Raises:
-            CommandError: Git refuses.
-        """
-        paths = sorted(folders)
-        lines = self._git("rev-list", "--max-count=2", "HEAD", "--", *paths).splitlines()
-        found = [*lines, "", ""]
-        return found[0], found[1]
-
-    def restore(self, folders: Iterable[str], commit: str) -> None:
-        """Give some folders the content that they had at a commit.
-
-        Raises:
-            CommandError: Git refuses.
-        """
-        paths = sorted(folders)
-        self._git("restore", f"--source={commit}", "--staged", "--worktree", "--", *paths)
+        self.git("add", "--all", "--", *paths)
+        if self.git("status", "--porcelain", "--", *paths):
+            self.git("commit", "--quiet", "--message", message, "--", *paths)
 
     def push(self) -> str:
         """Push the branch if there is a remote, and return its commit.
@@ -84,22 +62,27 @@ class Checkout:
         Raises:
             CommandError: The remote refuses repeatedly, or both changed the same lines.
         """
-        remotes = self._git("remote").splitlines()
-        if remotes:
-            configured = self._run("config", "--get", f"branch.{self.branch}.remote")
-            self._push(configured.stdout.strip() or remotes[0])
-        return self._git("rev-parse", "HEAD")
+        if (remote := self.remote) is not None:
+            self._push(remote)
+        return self.git("rev-parse", "HEAD")
+
+    @property
+    def remote(self) -> str | None:
+        """The remote that the branch is pushed to; `None` if there is none."""
+        remotes = self.git("remote").splitlines()
+        configured = self.run("config", "--get", f"branch.{self.branch}.remote").stdout.strip()
+        return (configured or remotes[0]) if remotes else None
 
     def _push(self, remote: str) -> None:
         said = ""
         for _ in range(_PUSHES):
-            pushed = self._run("push", "--quiet", remote, f"HEAD:refs/heads/{self.branch}")
+            pushed = self.run("push", "--quiet", remote, f"HEAD:refs/heads/{self.branch}")
             if not pushed.returncode:
                 return
             said = one_line(pushed.stderr or pushed.stdout)
-            pulled = self._run("pull", "--rebase", "--autostash", "--quiet", remote, self.branch)
+            pulled = self.run("pull", "--rebase", "--autostash", "--quiet", remote, self.branch)
             if pulled.returncode:
-                self._run("rebase", "--abort")
+                self.run("rebase", "--abort")
                 raise CommandError(f"git pull: {one_line(pulled.stderr or pulled.stdout)}")
         raise CommandError(f"git push: {said}")
 
@@ -107,22 +90,27 @@ class Checkout:
         """Return whether a commit is in the history of another, such as a cluster's."""
         if not of or commit == of:
             return commit == of
-        if self._run("cat-file", "-e", f"{of}^{{commit}}").returncode:
-            self._run("fetch", "--quiet")  # somebody else's
-        return not self._run("merge-base", "--is-ancestor", commit, of).returncode
+        if self.run("cat-file", "-e", f"{of}^{{commit}}").returncode:
+            self.run("fetch", "--quiet")  # somebody else's
+        return not self.run("merge-base", "--is-ancestor", commit, of).returncode
 
-    def _git(self, *arguments: str) -> str:
+    def git(self, *arguments: str) -> str:
         """Return the output of git.
 
         Raises:
             CommandError: It fails.
         """
-        ran = self._run(*arguments)
+        ran = self.run(*arguments)
         if ran.returncode:
             raise CommandError(f"git {arguments[0]}: {one_line(ran.stderr or ran.stdout)}")
         return ran.stdout.strip()
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run git, and return how it ended.
+
+        Raises:
+            CommandError: There is no git.
+        """
         try:
             return subprocess.run(
                 ["git", *arguments], cwd=self.folder, capture_output=True, text=True, check=False
@@ -157,7 +145,27 @@ def checkout_of(plan: Plan, stack: str, git: Path | None, *, is_run: bool) -> Ch
         )
     if git is None:
         raise CommandError(f"--git: is required for {stack!r}, which is delivered from git")
-    found = Checkout(git, delivery.source.branch or "main")
-    folders = [tree_folder(plan.platform, name) for name in plan.regions]
-    found.check(() if is_run else folders)
+    return open_checkout(plan, git, is_run=is_run)
+
+
+def open_checkout(plan: Plan, git: Path, *, is_run: bool) -> Checkout:
+    """Return a checkout of the repository that delivers a stack.
+
+    Args:
+        plan: The stack.
+        git: Root of the checkout, as given.
+        is_run: Whether the whole checkout must be clean, or only the folders of the stack.
+
+    Raises:
+        CommandError: It is of another branch, or has changes.
+    """
+    source = plan.platform.delivery.source
+    branch = None if source is None else source.branch
+    found = Checkout(git, branch or "main")
+    found.check(() if is_run else tree_folders(plan))
     return found
+
+
+def tree_folders(plan: Plan) -> tuple[str, ...]:
+    """Return the folders of a stack in its repository, one per region."""
+    return tuple(tree_folder(plan.platform, name) for name in plan.regions)

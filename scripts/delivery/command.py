@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from infra.arguments.sharing import tree_folder
 from infra.plan import Plan
 from infra.plan.names import Names
-from infra.stack import DeliveryKind, DeliveryTool
+from infra.stack import DeliveryKind, DeliverySourceKind, DeliveryTool
 from scripts.backend.choose import CloudOption, open_backend
-from scripts.delivery.checkout import checkout_of
+from scripts.delivery.checkout import open_checkout, tree_folders
+from scripts.delivery.rollback import History
 from scripts.delivery.status import Delivered, find_delivered, print_delivered
-from scripts.delivery.watching import Watch
-from scripts.shared.clusters import close
+from scripts.delivery.watching import Sight, Watch
+from scripts.shared.clusters import Cluster, close
 from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
@@ -75,6 +75,9 @@ def watch(
     wait: Annotated[
         int, typer.Option(min=1, help="Maximum wait for every cluster, in seconds.")
     ] = 900,
+    good: Annotated[
+        str, typer.Option(help="Commit to roll back to. Default: the one before the last change.")
+    ] = "",
     cloud: CloudOption = False,
 ) -> None:
     """Wait until every cluster serves the last commit of a stack, or roll it back.
@@ -83,27 +86,39 @@ def watch(
     """
     check_stack(stack)
     plan, tool = _delivered_plan(stack)
-    checkout = checkout_of(plan, stack, git, is_run=False)
-    if checkout is None:
-        raise CommandError(f"--git: must be omitted for {stack!r}, which Pulumi delivers")
-    names = {region.cluster_name for region in plan.regions.values() if region.served}
+    source = plan.platform.delivery.source
+    if source is None or source.kind is not DeliverySourceKind.GIT:
+        raise CommandError(f"--stack: must be delivered from git, got {stack!r}")
+    history = History(open_checkout(plan, git, is_run=False), tree_folders(plan))
+    names = tuple(region.cluster_name for region in plan.regions.values() if region.served)
     with open_backend(stack, cloud=cloud) as backend:
         clusters = [each for each in backend.clusters() if each.name in names]
         watched = Watch(
-            checkout,
-            tuple(tree_folder(plan.platform, name) for name in plan.regions),
-            frozenset(names),
-            lambda: find_delivered(clusters, Names(plan.platform).namespace(), tool),
+            history,
+            names,
+            lambda: _sight(clusters, Names(plan.platform).namespace(), tool),
+            time.monotonic,
             time.sleep,
             lambda line: console.print(line, soft_wrap=True, markup=False),
             float(wait),
         )
         try:
-            is_served = watched.run()
+            is_served = watched.run(good)
         finally:
             close(clusters)
     if not is_served:
         raise typer.Exit(ExitCode.CHECK_FAILED)
+
+
+def _sight(clusters: list[Cluster], namespace: str, tool: DeliveryTool) -> Sight:
+    """Return the status of each cluster; one that does not answer hides no other."""
+    seen, unseen = dict[str, Delivered](), dict[str, str]()
+    for cluster in clusters:
+        try:
+            [seen[cluster.name]] = find_delivered([cluster], namespace, tool)
+        except CommandError as error:
+            unseen[cluster.name] = str(error)
+    return Sight(seen, unseen)
 
 
 def _delivered_plan(stack: str) -> tuple[Plan, DeliveryTool]:

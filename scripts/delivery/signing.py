@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
@@ -110,10 +110,10 @@ def _kms_signer(key: str, connect: Callable[[str], Cloud]) -> Signer:
     version = f"cloudkms.googleapis.com/v1/{named[1]}/cryptoKeyVersions/{named[3]}"
     try:
         cloud = connect(named[2])
-        public = load_pem_public_key(cloud.get(f"{version}/publicKey")["pem"].encode())
+        public = _public_key(cloud.get(f"{version}/publicKey"))
     except CloudError as error:
         raise CommandError(f"--sign: {key}: {error}") from None
-    if not isinstance(public, ec.EllipticCurvePublicKey) or not _is_p256(public):
+    if public is None:
         raise CommandError(f"--sign: must be a key for EC_SIGN_P256_SHA256, got {key!r}")
 
     def sign(text: bytes) -> bytes:
@@ -122,9 +122,18 @@ def _kms_signer(key: str, connect: Callable[[str], Cloud]) -> Signer:
             answer = cloud.post(f"{version}:asymmetricSign", {"digest": {"sha256": digest}})
         except CloudError as error:
             raise CommandError(f"--sign: {key}: {error}") from None
-        return base64.b64decode(answer["signature"])
+        return base64.b64decode(str(answer.get("signature", "")))
 
     return Signer(sign, public)
+
+
+def _public_key(answer: dict[str, Any]) -> ec.EllipticCurvePublicKey | None:
+    """Return the ECDSA P-256 key of an answer; `None` if it has another one, or none."""
+    try:
+        found = load_pem_public_key(str(answer.get("pem", "")).encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return found if isinstance(found, ec.EllipticCurvePublicKey) and _is_p256(found) else None
 
 
 def _is_p256(key: ec.EllipticCurvePublicKey) -> bool:

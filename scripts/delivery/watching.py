@@ -1,97 +1,138 @@
 """Waits until clusters serve the last commit of a stack, and rolls back a commit that they do not.
 
-A commit has failed if a cluster reports errors of it for a while, or if it is not applied and
-rolled out everywhere in time.
+A commit has failed if a cluster reports errors of it for a while, or if a cluster that has read it
+has not applied it and rolled it out in time. A cluster that cannot be seen, or that has not read
+the commit, says nothing about the commit: nothing is rolled back for it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from scripts.delivery.checkout import Checkout
+from scripts.delivery.rollback import SHORT, History
 from scripts.delivery.status import Delivered
 from scripts.terminal.console import CommandError
 
-_SHORT = 12
+_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Delivery status of the clusters at one time."""
+
+    seen: Mapping[str, Delivered]
+    unseen: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Reasons, by cluster that does not answer."""
 
 
 @dataclass(frozen=True)
 class Watch:
     """One watch of the last commit that changed a stack."""
 
-    checkout: Checkout
-    folders: tuple[str, ...]
-    """Folders of the stack in the checkout."""
-    clusters: frozenset[str]
+    history: History
+    clusters: tuple[str, ...]
     """Names of the clusters that serve the stack."""
-    look: Callable[[], list[Delivered]]
-    """Returns the delivery status of the clusters; raises `CommandError` if one does not answer."""
+    look: Callable[[], Sight]
+    now: Callable[[], float]
+    """Clock, in seconds."""
     sleep: Callable[[float], None]
     tell: Callable[[str], None]
     limit_seconds: float
     errors_seconds: float = 30.0
     """Time for which errors must last: a webhook that restarts is not the commit's fault."""
 
-    def run(self) -> bool:
+    def run(self, good: str = "") -> bool:
         """Return whether the clusters serve the last commit; otherwise, roll it back.
 
-        Raises:
-            CommandError: There is no commit, nothing to roll back to, or the rollback fails.
-        """
-        commit, before = self.checkout.last_changes(self.folders)
-        if not commit:
-            raise CommandError(f"--git: must have commits of {', '.join(self.folders)}, got none")
-        self.tell(f"{commit[:_SHORT]}: waiting until every cluster serves it")
-        problem = self._problem(commit)
-        if not problem:
-            self.tell(f"{commit[:_SHORT]}: every cluster serves it")
-            return True
-        self.tell(f"{commit[:_SHORT]}: {problem}")
-        if not before:
-            raise CommandError(f"{commit[:_SHORT]} is the first commit: nothing to roll back to")
-        self._roll_back(before, problem)
-        return False
+        Args:
+            good: Commit to return to; by default, the one before the last change.
 
-    def _roll_back(self, before: str, problem: str) -> None:
-        self.checkout.restore(self.folders, before)
-        title = f"Roll back {', '.join(self.folders)} to {before[:_SHORT]}"
-        self.checkout.commit(self.folders, f"{title}\n\n{problem}")
-        pushed = self.checkout.push()
-        self.tell(f"{pushed[:_SHORT]}: rolled back to {before[:_SHORT]}; waiting for the clusters")
+        Raises:
+            CommandError: The checkout cannot be used, the clusters cannot be seen, or a rollback
+                is not possible.
+        """
+        self.history.check()
+        change = self.history.last_change(good)
+        short = change.commit[:SHORT]
+        self.tell(f"{short}: waiting until every cluster serves it")
+        problem = self._problem(change.commit)
+        if not problem:
+            self.tell(f"{short}: every cluster serves it")
+            return True
+        self.tell(f"{short}: {problem}")
+        if change.is_rollback:
+            raise CommandError(f"{short} is a rollback itself; nothing was rolled back")
+        if not change.before:
+            raise CommandError(f"{short} is the first commit of the stack: nothing to roll back to")
+        pushed = self.history.roll_back(change, problem)[:SHORT]
+        self.tell(f"{pushed}: rolled back to {change.before[:SHORT]}; waiting for the clusters")
         left = self._problem(pushed)
         if left:
-            raise CommandError(f"{pushed[:_SHORT]}: rolled back, but {left}")
-        self.tell(f"{pushed[:_SHORT]}: every cluster serves {before[:_SHORT]} again")
+            raise CommandError(f"{pushed}: rolled back, but {left}")
+        self.tell(f"{pushed}: every cluster serves {change.before[:SHORT]} again")
+        return False
 
     def _problem(self, commit: str) -> str:
-        """Wait, and return why a commit has failed; empty if every cluster serves it."""
-        waited = erring = 0.0
-        while True:
-            try:
-                found = self.look()
-            except CommandError as error:
-                found, unseen = [], f": {error}"
-            else:
-                unseen = ""
-            errors = [one for one in found if one.errors and self._is_of(commit, one)]
-            late = self.clusters - {
-                one.cluster for one in found if self.checkout.has(commit, one.synced)
-            }
-            rollouts = [
-                f"{one.cluster}: rollout of {each}" for one in found for each in one.rollouts
-            ]
-            if not (errors or late or rollouts):
-                return ""
-            told = "; ".join(f"{one.cluster}: {', '.join(one.errors)}" for one in errors)
-            if errors and erring >= self.errors_seconds:
-                return told
-            if waited >= self.limit_seconds:
-                missing = f"{', '.join(sorted(late))}: not applied{unseen}" if late else ""
-                what = told or missing or "; ".join(rollouts)
-                return f"{what}, after {waited:.0f} s"
-            self.sleep(1.0)
-            waited += 1.0
-            erring = erring + 1.0 if errors else 0.0
+        """Wait, and return why a commit has failed; empty if every cluster serves it.
 
-    def _is_of(self, commit: str, one: Delivered) -> bool:
-        """Return whether the errors of a cluster are of a commit or of a later one."""
-        return self.checkout.has(commit, one.tried) or self.checkout.has(commit, one.revision)
+        Raises:
+            CommandError: In the end, some clusters cannot be seen or have not read the commit, and
+                no other one speaks against it.
+        """
+        began = self.now()
+        erring: float | None = None
+        while True:
+            sight = self.look()
+            now = self.now()
+            waiting = {name: self._waiting(commit, name, sight) for name in self.clusters}
+            if not any(waiting.values()):
+                return ""
+            errors = [
+                f"{name}: {', '.join(one.errors)}"
+                for name, one in sight.seen.items()
+                if one.errors and self._has_read(commit, one)
+            ]
+            if not errors and not sight.unseen:
+                erring = None
+            elif errors and erring is None:
+                erring = now
+            if errors and erring is not None and now - erring >= self.errors_seconds:
+                return "; ".join(errors)
+            if now - began >= self.limit_seconds:
+                return self._verdict(commit, sight, waiting, errors, now - began)
+            self.sleep(_LOOK_SECONDS)
+
+    def _verdict(
+        self,
+        commit: str,
+        sight: Sight,
+        waiting: Mapping[str, str],
+        errors: list[str],
+        seconds: float,
+    ) -> str:
+        """Return what speaks against a commit when the time is over."""
+        readers = {name for name, one in sight.seen.items() if self._has_read(commit, one)}
+        against = errors or [
+            f"{name}: {why}" for name, why in waiting.items() if why and name in readers
+        ]
+        if against:
+            return f"{'; '.join(against)}, after {seconds:.0f} s"
+        unknown = "; ".join(f"{name}: {why}" for name, why in waiting.items() if why)
+        raise CommandError(f"{unknown}, after {seconds:.0f} s; nothing was rolled back")
+
+    def _waiting(self, commit: str, name: str, sight: Sight) -> str:
+        """Return what a cluster still has to do for a commit; empty if it serves it."""
+        one = sight.seen.get(name)
+        if one is None:
+            return sight.unseen.get(name, "cannot be seen")
+        if not self._has_read(commit, one):
+            why = f": {', '.join(one.errors)}" if one.errors else ""
+            return f"has not read {commit[:SHORT]}{why}"
+        if not self._is_in(commit, one.synced):
+            return f"has not applied {commit[:SHORT]}"
+        return "; ".join(f"rollout of {each}" for each in one.rollouts)
+
+    def _has_read(self, commit: str, one: Delivered) -> bool:
+        return self._is_in(commit, one.revision) or self._is_in(commit, one.tried)
+
+    def _is_in(self, commit: str, later: str) -> bool:
+        return self.history.checkout.has(commit, later)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scripts.canary import command
-from scripts.canary.probes import Probe, Reply, asker, lost_probes, read_probes
+from scripts.canary.probes import Probe, Reply, asker, compare_probes, read_probes
 from scripts.terminal.console import CommandError
 
 SUM = Probe(prompt="17 + 25?", expect="^42$")
@@ -37,8 +37,8 @@ def table(canary_sum, canary_year, stable_sum="42", stable_year="In 1815."):
 
 
 def lost(*answers, **more):
-    found = lost_probes((SUM, YEAR), "v2", "stable", asked_of(table(*answers, **more)))
-    return [one.probe for one in found]
+    found = compare_probes((SUM, YEAR), "v2", "stable", asked_of(table(*answers, **more)))
+    return [one.probe for one in found.lost]
 
 
 def test_a_canary_loses_what_only_the_stable_version_answers_as_expected():
@@ -48,13 +48,22 @@ def test_a_canary_loses_what_only_the_stable_version_answers_as_expected():
     assert lost("41", "1816", stable_year="unknown") == [SUM]
 
 
-def test_probes_that_the_stable_version_fails_altogether_are_refused_with_its_last_reply():
-    message = (
-        "--probes: must have a probe that the stable version passes, got none of 2; the last reply:"
-        " HTTP 401 no key"
-    )
-    with pytest.raises(CommandError, match=f"^{re.escape(message)}$"):
-        lost("42", "1815", stable_sum="43", stable_year=Reply("", "HTTP 401 no key"))
+def test_only_probes_that_the_stable_version_passes_are_compared():
+    answers = asked_of(table("41", "1816", stable_year="unknown"))
+    found = compare_probes((SUM, YEAR), "v2", "stable", answers)
+    assert (found.compared, [one.probe for one in found.lost]) == (1, [SUM])
+
+
+@pytest.mark.parametrize(
+    ("year", "problem"),
+    [
+        ("unknown", "must have a probe that the stable version passes, got none of 2; the last"),
+        (Reply("", "HTTP 401 no key"), "must be answered by the stable version, got 1 refusals;"),
+    ],
+)
+def test_probes_that_the_stable_version_refuses_or_fails_altogether_are_refused(year, problem):
+    with pytest.raises(CommandError, match=f"^--probes: {problem}"):
+        lost("42", "1815", stable_sum="43", stable_year=year)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +130,8 @@ def gateway():
             status = 200 if version != "bad" else 503
             if status != 200:
                 document = {"error": {"message": "no replica"}}
+            if version == "odd":
+                document = {}
             content = json.dumps(document).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -138,12 +149,16 @@ def gateway():
 
 def test_a_version_is_asked_through_the_gateway_at_temperature_0(gateway):
     url, seen = gateway
-    ask = asker(url, "chat", "x-model-version")
+    waits = []
+    ask = asker(url, "chat", "x-model-version", waits.append)
     assert ask(SUM, "v2") == Reply("from v2")
     [(version, body)] = seen
     assert (version, body["model"], body["temperature"]) == ("v2", "chat", 0)
     assert body["messages"] == [{"role": "user", "content": SUM.prompt}]
+    waits.clear()
     assert ask(SUM, "bad") == Reply("", "chat: HTTP 503 no replica")
+    assert waits == [0.0, 1.0, 4.0]
+    assert "must be a chat completion" in ask(SUM, "odd").refusal
 
 
 @pytest.mark.parametrize(("most", "passes"), [(0, False), (1, True)])
@@ -158,4 +173,11 @@ def test_a_canary_that_loses_too_many_probes_gets_no_requests(monkeypatch, gatew
     probes = (Probe(prompt="who?", expect="stable"), Probe(prompt="where?", expect="from"))
     assert command._passes(probes, most, plan, "m", url) is passes
     assert lines[0] == "lost probe: 'who?': must match 'stable', got 'from v2'"
-    assert ("the canary gets no requests" in lines[1]) is not passes
+    end = "" if passes else ", more than --max-lost 0"
+    assert lines[1] == f"Probes: the canary lost 1 of 2 that the stable version passes, of 2{end}"
+
+
+def test_a_maximum_of_lost_probes_without_probes_is_refused():
+    message = "--max-lost: must be used with --probes, got 3 without it"
+    with pytest.raises(CommandError, match=f"^{re.escape(message)}$"):
+        command.run("local", "any", max_lost=3)

@@ -150,3 +150,13 @@ def test_a_signature_of_another_key_is_not_pushed(key):
     other = Kms(ec.generate_private_key(ec.SECP256R1()), shown=key)
     with pytest.raises(CommandError, match="does not match its public key"):
         signer_of(KMS, other.connect).signature_of(artifact_of(tree(), "search"), REPOSITORY)
+
+
+@pytest.mark.parametrize("answer", [{}, {"pem": "no key"}])
+def test_a_key_of_kms_of_another_kind_is_refused(key, answer):
+    class Other(Kms):
+        def request(self, *_, **__):
+            return Answer(answer)
+
+    with pytest.raises(CommandError, match=r"^--sign: must be a key for EC_SIGN_P256_SHA256, got "):
+        signer_of(KMS, Other(key).connect)
