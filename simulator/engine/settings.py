@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gke_inference.sizing.architectures import find
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
@@ -216,12 +216,13 @@ def _speculation(flags: argparse.Namespace) -> Speculation | None:
             positive one, as in vLLM; or has more tokens than the model of speculation, which has
             a limit that vLLM does not have.
     """
-    config: Any = flags.speculative_config
-    if config is None:
+    given: Any = flags.speculative_config
+    if given is None:
         return None
-    if not isinstance(config, Mapping):
-        given = json.dumps(config)
-        raise EngineError(f"--speculative-config: must be a JSON object, got {given}")
+    if not isinstance(given, dict):
+        rule = "must be a JSON object"
+        raise EngineError(f"--speculative-config: {rule}, got {json.dumps(given)}")
+    config = cast("dict[str, Any]", given)
     method = str(config.get("method", ""))
     if method not in METHODS:
         return None
