@@ -11,9 +11,10 @@ from planner.speed.roofline_step import Parts, Step, Work, most_kept_busy, step
 from planner.speed.throughput import BATCHES, Curves, curves
 
 COMPUTE, CAPACITY, BANDWIDTH = "compute", "memory capacity", "memory bandwidth"
-NETWORK, QUEUE, ENGINE = "network", "queue", "engine"
-BOUNDS = (COMPUTE, CAPACITY, BANDWIDTH, NETWORK, QUEUE, ENGINE)
-"""Names of bounds. `engine` is the time of a step that no hardware explains."""
+NETWORK, QUEUE, ENGINE, DRAFTING = "network", "queue", "engine", "drafting"
+BOUNDS = (COMPUTE, CAPACITY, BANDWIDTH, NETWORK, QUEUE, ENGINE, DRAFTING)
+"""Names of bounds. `engine` is the time of a step that no hardware explains, and `drafting` that of
+the passes of speculative decoding."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Bound:
     batch: float
     """Largest batch that meets the targets; 1 if none does."""
     shares: dict[str, float]
-    """Share of the mean step at that batch, by `compute`, `memory bandwidth`, `network`, `engine`;
-    without the correction, which applies to the whole step."""
+    """Share of the mean step at that batch, by `compute`, `memory bandwidth`, `network`, `engine`
+    and, with draft passes, `drafting`; without the correction, which applies to the whole step."""
 
 
 def bound(question: Question, one: Candidate) -> Bound:
@@ -86,7 +87,7 @@ def _shares(made: Step) -> dict[str, float]:
     part = float(made.part[0])
     for weight, parts in ((1 - part, made.alone), (part, made.mixed)):
         for name, seconds in _named(parts).items():
-            found[name] += weight * seconds
+            found[name] = found.get(name, 0.0) + weight * seconds
     whole = sum(found.values())
     return {name: seconds / whole for name, seconds in found.items()}
 
@@ -94,8 +95,10 @@ def _shares(made: Step) -> dict[str, float]:
 def _named(parts: Parts) -> dict[str, float]:
     compute, memory = float(parts.compute[0]), float(parts.memory[0])
     longer = COMPUTE if compute >= memory else BANDWIDTH
-    return {
+    found = {
         longer: max(compute, memory),
         NETWORK: float(parts.links[0]),
         ENGINE: float(parts.fixed[0]),
     }
+    drafts = float(parts.drafts[0])
+    return found | {DRAFTING: drafts} if drafts else found

@@ -13,7 +13,7 @@ from planner.choice.bound import bound
 from planner.choice.candidates import Candidate
 from planner.choice.plan import Choice, Question, sequences, traits_of, work_of
 from planner.speed.correction import correction
-from planner.speed.roofline_step import Step, step
+from planner.speed.roofline_step import Parts, Step, step
 from planner.speed.throughput import BATCHES, curves
 
 
@@ -79,29 +79,34 @@ def _step(question: Question, choice: Choice) -> list[str]:
     wanted = traits_of(question, [choice.candidate])
     wanted.numbers[:, 0] = np.log(batch)
     factor = float(np.exp(correction().mean(wanted)[0]))
-
-    def ms(value: np.ndarray) -> str:
-        return f"{float(value[0]) * 1e3:.2f} ms"
-
     return [
         f"batch of a copy at this rate: {choice.batch:.1f} sequences{_in_stages(choice, made)}",
-        f"step that only decodes: max(computing, reading {ms(made.alone.memory)}) + "
-        f"collectives {ms(made.alone.links)} + fixed {ms(made.alone.fixed)}"
-        f"{_for_tokens(question)} = {ms(made.decode)}",
+        f"step that only decodes: {_decode(question, made.alone)} = {_ms(made.decode)}",
         f"step that computes {float(made.chunk[0]):.0f} prompt tokens beside: computing "
-        f"{ms(made.mixed.compute)}, in all {ms(made.with_prompt)}; "
+        f"{_ms(made.mixed.compute)}, in all {_ms(made.with_prompt)}; "
         f"{float(made.part[0]):.0%} of steps",
         *_guess(question),
-        f"mean step by the roofline: {ms(made.seconds)}",
+        f"mean step by the roofline: {_ms(made.seconds)}",
         f"correction from published points: x {factor:.2f}; four in five such estimates are "
         f"within a factor of {choice.spread:.2f}",
     ]
 
 
-def _for_tokens(question: Question) -> str:
-    """Return the divisor of a step that generates several tokens for a sequence."""
+def _ms(value: np.ndarray) -> str:
+    """Return the seconds of the first candidate as milliseconds."""
+    return f"{float(value[0]) * 1e3:.2f} ms"
+
+
+def _decode(question: Question, parts: Parts) -> str:
+    """Return the sum of a step without prompts, divided by the tokens that it generates."""
+    total = (
+        f"max(computing {_ms(parts.compute)}, reading {_ms(parts.memory)}) + "
+        f"collectives {_ms(parts.links)} + fixed {_ms(parts.fixed)}"
+    )
     guess = question.guess
-    return "" if guess is None else f", with drafts, for {guess.length:.2f} tokens each"
+    return (
+        total if guess is None else f"({total} + drafting {_ms(parts.drafts)}) / {guess.length:.2f}"
+    )
 
 
 def _guess(question: Question) -> list[str]:
@@ -109,8 +114,9 @@ def _guess(question: Question) -> list[str]:
     if guess is None:
         return []
     return [
-        f"speculative decoding with {guess.method}: {guess.tokens} draft tokens, of which a step "
-        f"keeps {guess.length - 1:.2f} and generates one more ({guess.low:.2f} to {guess.high:.2f} "
+        f"speculative decoding with {guess.method}: {guess.tokens} draft "
+        f"{'token' if guess.tokens == 1 else 'tokens'}, of which a step keeps "
+        f"{guess.length - 1:.2f} and generates one more ({guess.low:.2f} to {guess.high:.2f} "
         f"in all; {guess.source}); the mean step is for one token"
     ]
 

@@ -26,6 +26,8 @@ FOR_SERVING = tuple(way for way in PROVISIONING if way != "calendar")
 NO_LIMIT_MS = 1e9
 """Latency limit that has no effect."""
 _BITS = (4, 8, 16, 32)
+_DECODED = ("dense", "moe")
+"""Kinds of models that generate tokens one after the other."""
 KV_BITS = (8, 16)
 MOST_ADAPTERS = 64
 """Most different adapters in one batch, as `live_adapters.slots` of a stack."""
@@ -105,9 +107,14 @@ class Question:
             raise InputError("speculative", f"must be one of {', '.join(METHODS)}", method)
         if not 1 <= tokens <= MOST_TOKENS:
             raise InputError("speculative", f"must have 1 to {MOST_TOKENS} tokens", tokens)
+        if self.model.kind not in _DECODED:
+            of_kind = Bare(f"it with the {self.model.kind} model {self.model.name!r}")
+            raise InputError("speculative", "must not be set: nothing is decoded", of_kind)
         if method == "mtp" and not self.model.mtp_layers:
             names = ", ".join(one.name for one in known() if one.mtp_layers)
-            raise InputError("speculative", f"must be mtp only for {names}", self.model.name)
+            rule = f"must not be mtp for {self.model.name}, which has no MTP layers"
+            rule += f"; models with them: {names}"
+            raise InputError("speculative", rule, f"{method}:{tokens}")
 
     @property
     def guess(self) -> Speculation | None:

@@ -5,6 +5,7 @@ passes all stages in series and reads the weights of every stage, so a token tak
 chips of one stage with that micro-batch. Throughput grows with the micro-batches in flight.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -46,6 +47,29 @@ class StepLoad:
     None: all are distinct."""
     prompts: float = 1
     """Requests whose prompts the step computes, if it computes any."""
+    prompt_context: float = 0
+    """Those of `context_tokens` that belong to the prompts, in a step that also decodes."""
+
+    @property
+    def decoding(self) -> "StepLoad":
+        """The same step without its prompts.
+
+        `distinct_tokens` is only known for all sequences. Prompts are counted as if they shared
+        nothing, but at least one of the other sequences is distinct.
+        """
+        context = self.context_tokens - self.prompt_context
+        distinct = self.distinct_tokens
+        if distinct is not None:
+            least = context / max(1.0, self.decode_tokens)
+            distinct = max(distinct - self.prompt_context, least)
+        return replace(
+            self,
+            prefill_tokens=0,
+            context_tokens=context,
+            attention_pairs=context,
+            distinct_tokens=distinct,
+            prompt_context=0,
+        )
 
 
 def experts_touched(model: ModelShape, tokens: float) -> float:
@@ -123,31 +147,61 @@ class CostModel:
         of its weights as the batch grows. With speculative decoding, a step generates several
         tokens: the duration is then its share of one token. What prompts add is not divided.
         """
+        return self._of_one_token(load, self._whole_seconds, self._draft_seconds)
+
+    def step_flops(self, load: StepLoad) -> float:
+        """Return the operations of a step that generates one token for each sequence."""
+        return self._of_one_token(load, self.flops, self._draft_flops)
+
+    def step_read_bytes(self, load: StepLoad) -> float:
+        """Return the bytes that a step reads that generates one token for each sequence."""
+        return self._of_one_token(load, self.read_bytes, self._draft_bytes)
+
+    def step_written_tokens(self, load: StepLoad) -> float:
+        """Return the tokens that a step writes into the KV cache, including rejected drafts."""
+        return self._of_one_token(load, lambda of: of.prefill_tokens + of.decode_tokens, None)
+
+    def _of_one_token(
+        self,
+        load: StepLoad,
+        whole: Callable[[StepLoad], float],
+        draft: Callable[[StepLoad], float] | None,
+    ) -> float:
+        """Return what a step costs, divided by the tokens that it generates for a sequence.
+
+        Args:
+            load: Work of the step, without draft tokens.
+            whole: Returns the cost of a step with the draft tokens that it verifies.
+            draft: Returns the cost of one draft pass, if it has any, for the decoding sequences.
+        """
         guess = self.speculation
         if guess is None or not load.decode_tokens:
-            return self._whole_seconds(load)
-        more = guess.tokens * load.decode_tokens
-        verified = replace(
-            load,
-            decode_tokens=load.decode_tokens + more,
-            attention_pairs=load.attention_pairs + guess.tokens * load.context_tokens,
-        )
-        pairs = (1 + guess.tokens) * load.context_tokens
-        alone = replace(verified, prefill_tokens=0, attention_pairs=pairs)
-        usual = self._whole_seconds(alone)
-        drafted = usual + self._draft_seconds(load, guess)
-        return self._whole_seconds(verified) - usual + drafted / guess.length
+            return whole(load)
+        decoding = load.decoding
+        tokens, context = (1 + guess.tokens) * load.decode_tokens, decoding.context_tokens
+        pairs = load.attention_pairs + guess.tokens * context
+        verified = replace(load, decode_tokens=tokens, attention_pairs=pairs)
+        pairs = (1 + guess.tokens) * context
+        usual = whole(replace(decoding, decode_tokens=tokens, attention_pairs=pairs))
+        passes = guess.tokens * draft(decoding) if draft is not None and guess.has_passes else 0.0
+        return whole(verified) - usual + (usual + passes) / guess.length
 
-    def _draft_seconds(self, load: StepLoad, guess: Speculation) -> float:
-        """Return the time of drafting: for each token, a layer of the model and the logits."""
-        if not guess.has_passes:
-            return 0.0
-        alone = replace(load, prefill_tokens=0, attention_pairs=load.context_tokens)
+    def _draft_seconds(self, decoding: StepLoad) -> float:
+        """Return the time of a draft pass: a layer of the model and the logits."""
         reached = self.efficiency or efficiency_of(self.accelerator)
-        layer = (self._whole_seconds(alone) - reached.overhead_seconds) / self.model.layers
+        layer = (self._whole_seconds(decoding) - reached.overhead_seconds) / self.model.layers
         bandwidth = self.accelerator.bandwidth_gbps * 1e9 * self._chips_of_stage * reached.decode
-        head = head_billion(self.model.hidden) * 1e9 * self.model.bits / 8 / bandwidth
-        return guess.tokens * (layer + head + pass_seconds())
+        return layer + self._head_bytes() / bandwidth + pass_seconds()
+
+    def _draft_flops(self, decoding: StepLoad) -> float:
+        head = 2e9 * head_billion(self.model.hidden) * decoding.decode_tokens
+        return self.flops(decoding) / self.model.layers + head
+
+    def _draft_bytes(self, decoding: StepLoad) -> float:
+        return self.read_bytes(decoding) / self.model.layers + self._head_bytes()
+
+    def _head_bytes(self) -> float:
+        return head_billion(self.model.hidden) * 1e9 * self.model.bits / 8
 
     def _whole_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step without speculation."""
@@ -195,6 +249,7 @@ class CostModel:
             prefill_tokens=load.prefill_tokens / of_prompts,
             decode_tokens=load.decode_tokens / count,
             context_tokens=load.context_tokens / count,
+            prompt_context=load.prompt_context / count,
             attention_pairs=load.attention_pairs / (of_prompts if load.prefill_tokens else count),
             distinct_tokens=None if distinct is None else distinct / count,
         )

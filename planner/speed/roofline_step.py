@@ -140,11 +140,13 @@ class Parts:
     """Collectives, and hops between stages."""
     fixed: Array
     """Time that no hardware explains: scheduling, launch and sampling."""
+    drafts: Array
+    """Passes that draft tokens, with their reads; 0 without speculative decoding."""
 
     @property
     def seconds(self) -> Array:
         """Duration of the step."""
-        return np.maximum(self.compute, self.memory) + self.links + self.fixed
+        return np.maximum(self.compute, self.memory) + self.links + self.fixed + self.drafts
 
 
 def work(
@@ -279,12 +281,13 @@ def step(one: Work, sequences: Array) -> Step:
     fixed = one.overhead + count * one.each
     slower = adapter_factor(np.minimum(one.adapters, count))
     verified = count * (1 + one.drafted)
-    fixed = fixed + one.passes * _draft_seconds(one, count, count * seen, slower)
+    drafts = one.passes * _draft_seconds(one, count, count * seen, slower)
     alone = Parts(
         _compute(one, verified, verified * seen) * slower,
         _memory(one, verified, count * seen) * slower,
         _links(one, verified),
         fixed,
+        drafts,
     )
     both = verified + chunk
     mixed = Parts(
@@ -292,6 +295,7 @@ def step(one: Work, sequences: Array) -> Step:
         _memory(one, both, count * seen + one.cached + one.given) * slower,
         _links(one, both),
         fixed,
+        drafts,
     )
     decode = alone.seconds / one.accepted
     seconds = (1 - part) * decode + part * (mixed.seconds - alone.seconds + decode)

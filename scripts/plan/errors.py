@@ -50,7 +50,10 @@ def _points(file: Path) -> list[Point]:
 
 
 def _print_kernels() -> None:
-    """Print the errors of all-to-all messages. None is held out: most have nothing fitted."""
+    """Print the errors of all-to-all messages.
+
+    Not held out; only two of them were used for a fit.
+    """
     console.print("\nAll-to-all kernels of DeepEP, with the network's assumed rate:")
     for backend in dict.fromkeys(one.backend for one in kernels()):
         errors = sorted(abs(one.error) for one in kernels() if one.backend == backend)

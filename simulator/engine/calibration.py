@@ -161,6 +161,7 @@ def _steps(model: CostModel, count: float, given: float, made: float) -> tuple[M
         round(context + given),
         round(context + pairs),
         prompts=prompts,
+        prompt_context=round(given),
     )
     return _mean_step(model, decode, 1 - with_prompts), _mean_step(model, both, with_prompts)
 

@@ -240,9 +240,9 @@ class EngineMetrics:
         self.step_tokens.observe(tokens, *series)
         if preempted:
             self.preemptions.add(preempted, *series)
-        self.flops.add(cost.flops(load) / cost.chips, *series)
-        self.read_bytes.add(cost.read_bytes(load) / cost.chips, *series)
-        written = tokens * kv_token_bytes(cost.model, cost.kv_bits)
+        self.flops.add(cost.step_flops(load) / cost.chips, *series)
+        self.read_bytes.add(cost.step_read_bytes(load) / cost.chips, *series)
+        written = cost.step_written_tokens(load) * kv_token_bytes(cost.model, cost.kv_bits)
         self.write_bytes.add(written / cost.chips, *series)
         if self._spec is not None and load.decode_tokens:
             self._spec.step(load.decode_tokens)

@@ -39,10 +39,13 @@ class Step:
         context = 0
         pairs = 0
         prompts = 0
+        prompt_context = 0
         adapters: set[str] = set()
         for request, tokens in self.work:
-            prompts += not request.decoding
             reach = request.computed + tokens
+            if not request.decoding:
+                prompts += 1
+                prompt_context += reach
             context += reach
             pairs += tokens * reach
             if request.adapter:
@@ -55,6 +58,7 @@ class Step:
             adapters=len(adapters),
             distinct_tokens=held_tokens,
             prompts=max(1, prompts),
+            prompt_context=prompt_context,
         )
 
 

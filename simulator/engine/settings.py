@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gke_inference.sizing.architectures import find
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
@@ -13,7 +13,7 @@ from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
 from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, accelerator
 from planner.speed.links import ALLGATHER, BACKENDS
 from planner.speed.roofline import ExpertGroup
-from planner.speed.speculation import METHODS, Speculation, speculation
+from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
 
 PREFIX = "GKE_INFERENCE_SIM_"
 _GIB = 2**30
@@ -212,18 +212,47 @@ def _speculation(flags: argparse.Namespace) -> Speculation | None:
     """Return the speculative decoding of the flags; None where its speed is not modeled.
 
     Raises:
-        EngineError: vLLM does not accept the number of tokens.
+        EngineError: `--speculative-config` is not a JSON object, has no number of tokens or not a
+            positive one, as in vLLM; or has more tokens than the model of speculation, which has
+            a limit that vLLM does not have.
     """
-    config: dict[str, Any] = flags.speculative_config or {}
+    given: Any = flags.speculative_config
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        rule = "must be a JSON object"
+        raise EngineError(f"--speculative-config: {rule}, got {json.dumps(given)}")
+    config = cast("dict[str, Any]", given)
     method = str(config.get("method", ""))
     if method not in METHODS:
         return None
     names: list[str] = [flags.model, *(flags.served_model_name or [])]
-    known = next((found.name for name in names if (found := find(name)) is not None), "")
-    try:
-        return speculation(method, int(config.get("num_speculative_tokens", 0)), known)
-    except ValueError as error:
-        raise EngineError(f"ValueError: num_speculative_tokens: {error}") from None
+    known = next((found for name in names if (found := find(name)) is not None), None)
+    tokens: Any = config.get("num_speculative_tokens")
+    if tokens is None and method == "mtp" and known is not None:
+        tokens = known.mtp_layers or None  # n_predict of the draft's configuration
+    return speculation(method, _draft_tokens(tokens), known.name if known else "")
+
+
+def _draft_tokens(tokens: Any) -> int:
+    """Return the number of draft tokens, if it can be modeled."""
+    field = "num_speculative_tokens"
+    if tokens is None:
+        raise EngineError(
+            f"ValueError: {field} must be provided with speculative model unless the draft model "
+            "config contains an n_predict parameter."
+        )
+    if isinstance(tokens, bool) or not isinstance(tokens, int):
+        given = json.dumps(tokens)
+        raise EngineError(f"--speculative-config: {field} must be a whole number, got {given}")
+    if tokens <= 0:
+        raise EngineError(f"ValueError: Expected {field} to be greater than zero ({tokens}).")
+    if tokens > MOST_TOKENS:
+        raise EngineError(
+            f"--speculative-config: {field} must be at most {MOST_TOKENS} in a simulated engine, "
+            f"got {tokens}"
+        )
+    return tokens
 
 
 def weights_gb(shape: ModelShape, experts: ExpertGroup | None) -> float:

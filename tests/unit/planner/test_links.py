@@ -127,6 +127,25 @@ def test_arrays_and_the_roofline_of_the_twin_agree_on_pipeline_stages(stages: in
     assert model.compute_seconds(load) / 0.5 == pytest.approx(float(made.alone.compute[0]))
 
 
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("count", [8, 64])
+def test_arrays_and_the_roofline_of_the_twin_agree_on_stages_that_also_compute_prompts(
+    stages: int, count: int
+):
+    shape, chip = shape_of("llama-3.1-405b"), accelerator("nvidia-h100-80gb")
+    many = work(shape, chip, tensor=8, stages=stages, network="rdma", given=500.0, made=1000.0)
+    model = CostModel(shape, chip, 8 * stages, stages=stages, network=HOST_NETWORKS["rdma"])
+    made = step(many, np.array([float(count)]))
+    chunk, prompts = float(made.chunk[0]) * stages, 500 * stages  # one prompt in each micro-batch
+    load = StepLoad(
+        chunk, count, count * 1000 + prompts, count * 1000 + chunk * 250, prompts=stages,
+        prompt_context=prompts,
+    )  # fmt: skip
+    assert model.link_seconds(load) == pytest.approx(float(made.mixed.links[0]))
+    assert model.memory_seconds(load) / 0.65 == pytest.approx(float(made.mixed.memory[0]))
+    assert model.compute_seconds(load) / 0.5 == pytest.approx(float(made.mixed.compute[0]))
+
+
 def seconds(stages: int, load: StepLoad) -> float:
     shape, chip = shape_of("llama-3.1-405b"), accelerator("nvidia-h100-80gb")
     network = HOST_NETWORKS["rdma"]

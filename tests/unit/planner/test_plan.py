@@ -1,5 +1,8 @@
 """Hardware for a model's traffic and SLO, and the calculation behind it."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from gke_inference.sizing.architectures import find, known
 from gke_inference.sizing.memory import kv_token_bytes
 from gke_inference.sizing.shapes import shape
 from planner.choice.alternatives import elsewhere
+from planner.choice.bound import bound
 from planner.choice.chart import draw
 from planner.choice.explain import explain
 from planner.choice.plan import (
@@ -21,6 +25,7 @@ from planner.choice.plan import (
 from planner.speed.correction import correction
 from planner.speed.mixtures import read_billion
 from planner.speed.roofline import CostModel, StepLoad, touched_billion
+from planner.speed.roofline_step import step
 from planner.speed.throughput import BATCHES, curves
 
 
@@ -170,6 +175,48 @@ def test_the_explanation_ends_at_the_number_in_the_table():
     assert best.usd_per_hour is not None
     assert any(f"= ${best.usd_per_hour.value:.2f}/h" in line for line in lines)
     assert any(line.startswith("weights: 8.03 billion x ") for line in lines)
+
+
+_DECODE = re.compile(
+    r"step that only decodes: (\()?max\(computing ([\d.]+) ms, reading ([\d.]+) ms\) \+ "
+    r"collectives ([\d.]+) ms \+ fixed ([\d.]+) ms(?: \+ drafting ([\d.]+) ms\) / ([\d.]+))? = "
+    r"([\d.]+) ms"
+)
+
+
+@pytest.mark.parametrize("speculative", [None, ("eagle3", 4), ("ngram", 3)])
+def test_the_explanation_of_a_step_is_a_sum_that_is_right(speculative: tuple[str, int] | None):
+    asked = question("llama-3.3-70b", accelerators=("nvidia-h100-80gb",), speculative=speculative)
+    lines = explain(asked, plan(asked).choices[0])
+    found = next(match for line in lines if (match := _DECODE.fullmatch(line)))
+    computing, reading, links, fixed, drafts, length, result = (
+        float(text or 0) for text in found.groups()[1:]
+    )
+    assert bool(found[1]) == (speculative is not None)
+    total = max(computing, reading) + links + fixed + drafts
+    assert total / (length or 1) == pytest.approx(result, abs=0.02)
+
+
+def test_drafting_is_no_time_of_the_engine():
+    asked = question(accelerators=("nvidia-h100-80gb",))
+    drafting = replace(asked, speculative=("eagle3", 4))
+    one = plan(drafting).choices[0].candidate
+    batch = np.array([8.0])
+    plain, made = (step(work_of(each, one), batch) for each in (asked, drafting))
+    assert made.alone.fixed[0] == plain.alone.fixed[0] == made.mixed.fixed[0]
+    assert made.alone.drafts[0] > 0 == plain.alone.drafts[0]
+    shares = bound(drafting, one).shares
+    assert shares["drafting"] > 0.05
+    assert sum(shares.values()) == pytest.approx(1)
+    assert "drafting" not in bound(asked, one).shares
+
+
+@pytest.mark.parametrize(("tokens", "words"), [(1, "1 draft token,"), (2, "2 draft tokens,")])
+def test_one_draft_token_is_not_written_as_several(tokens: int, words: str):
+    asked = question(accelerators=("nvidia-h100-80gb",), speculative=("ngram", tokens))
+    lines = explain(asked, plan(asked).choices[0])
+    assert any(f"speculative decoding with ngram: {words}" in line for line in lines)
+    assert not any("  " in line for line in lines)
 
 
 def test_a_ladder_starts_with_the_choice_and_has_priced_rungs_of_the_same_form():

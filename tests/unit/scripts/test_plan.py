@@ -261,7 +261,11 @@ def test_speculation_makes_tokens_faster_and_its_interval_wider():
         (("--speculative", "eagle3"), "--speculative: must be METHOD:TOKENS, such as eagle3:3"),
         (("--speculative", "draft:3"), "--speculative: must be one of eagle3, mtp, ngram"),
         (("--speculative", "ngram:99"), "--speculative: must have 1 to 16 tokens, got 99"),
-        (("--speculative", "mtp:1"), "--speculative: must be mtp only for "),
+        (
+            ("--speculative", "mtp:1"),
+            "--speculative: must not be mtp for llama-3.3-70b, which has no MTP layers; "
+            "models with them: qwen3.5-397b-a17b, deepseek-v3, got 'mtp:1'",
+        ),
         (
             ("--speculative", "eagle3:2", "--accelerator", "tpu-v6e"),
             "--speculative: must be a method of vllm on the hardware to consider, got 'eagle3'",
@@ -274,3 +278,10 @@ def test_speculation_makes_tokens_faster_and_its_interval_wider():
 )
 def test_speculation_that_cannot_be_planned_is_refused(options: tuple[str, ...], message: str):
     assert said("llama-3.3-70b", *options).startswith(message)
+
+
+def test_speculation_of_a_model_that_decodes_nothing_is_refused():
+    assert said("bge-m3", "--speculative", "eagle3:3") == (
+        "--speculative: must not be set: nothing is decoded, got it with the embedding model "
+        "'bge-m3'"
+    )

@@ -148,6 +148,36 @@ def test_a_method_whose_speed_is_not_modeled_changes_nothing():
     assert seconds(speculating(draft)) == seconds(speculating(""))
 
 
-def test_drafts_of_no_tokens_stop_the_engine():
-    with pytest.raises(EngineError, match="tokens must be 1 to 16, got 0"):
-        speculating('{"method": "ngram"}')
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ('{"method": "ngram"}', "^ValueError: num_speculative_tokens must be provided with"),
+        (
+            '{"method": "ngram", "num_speculative_tokens": 0}',
+            r"^ValueError: Expected num_speculative_tokens to be greater than zero \(0\)\.$",
+        ),
+        (
+            '{"method": "ngram", "num_speculative_tokens": 17}',
+            "num_speculative_tokens must be at most 16 in a simulated engine, got 17$",
+        ),
+        (
+            '{"method": "ngram", "num_speculative_tokens": "three"}',
+            'num_speculative_tokens must be a whole number, got "three"$',
+        ),
+        ('[{"method": "ngram"}]', '^--speculative-config: must be a JSON object, got \\[{"method"'),
+        ('"ngram"', '^--speculative-config: must be a JSON object, got "ngram"$'),
+    ],
+)
+def test_a_wrong_configuration_of_drafts_stops_the_engine_with_one_message(
+    config: str, message: str
+):
+    with pytest.raises(EngineError, match=message):
+        speculating(config)
+
+
+def test_mtp_drafts_as_many_tokens_as_the_model_has_layers_for():
+    words = ["deepseek-ai/DeepSeek-R1", "--max-model-len=8192", "--tensor-parallel-size=8"]
+    hardware = {PREFIX + "ACCELERATOR": "nvidia-h200-141gb", PREFIX + "CHIPS": "8"}
+    found = deploy(parse([*words, '--speculative-config={"method": "mtp"}']), hardware).speculation
+    assert found is not None
+    assert found.tokens == 1

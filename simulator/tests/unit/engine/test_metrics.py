@@ -1,10 +1,13 @@
 """The metrics page: names, types, labels and the text format."""
 
+import json
 import re
 from typing import Any
 
 import pytest
 
+from planner.speed.roofline import StepLoad
+from simulator.engine.core import EngineCore
 from simulator.engine.engine import Engine
 from simulator.engine.exposition import Metric, label_text
 from simulator.engine.metrics import catalogue, token_buckets
@@ -157,6 +160,21 @@ def test_drafts_are_counted_as_vllm_counts_them():
         "vllm:spec_decode_num_accepted_tokens_total",
         "vllm:spec_decode_num_accepted_tokens_per_pos_total",
     }
+
+
+@pytest.mark.parametrize(
+    "load", [StepLoad(0, 1, 1000, 1000), StepLoad(64, 8, 9064, 72_064, prompt_context=1064)]
+)
+@pytest.mark.parametrize("method", ["eagle3", "ngram"])
+def test_an_engine_with_drafts_does_not_read_faster_than_its_chips(method: str, load: StepLoad):
+    config = json.dumps({"method": method, "num_speculative_tokens": 4})
+    flags = ("--tensor-parallel-size=4", "--max-model-len=8192", f"--speculative-config={config}")
+    core = EngineCore(deployment(*flags, model="llama-3.3-70b", GKE_INFERENCE_SIM_CHIPS="4"))
+    core.metrics.step(load, core.cost)
+    seconds = core.cost.step_seconds(load)
+    chip = core.cost.accelerator
+    assert 0.5 < core.metrics.read_bytes.total() / seconds / (chip.bandwidth_gbps * 1e9) <= 1
+    assert 0 < core.metrics.flops.total() / seconds <= chip.bf16_tflops * 1e12
 
 
 def test_without_speculation_there_are_no_drafts():

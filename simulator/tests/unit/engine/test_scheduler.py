@@ -25,6 +25,17 @@ def run(sched: Scheduler, steps: int = 200) -> int:
     raise AssertionError(f"not done after {steps} steps")
 
 
+def test_the_load_of_a_step_separates_the_context_of_prompts():
+    sched = scheduler()
+    sched.add(request("a", 10))
+    sched.complete(sched.schedule())
+    sched.add(request("b", 20))
+    load = sched.schedule().load()
+    assert (load.prefill_tokens, load.decode_tokens) == (20, 1)
+    assert (load.context_tokens, load.prompt_context) == (11 + 20, 20)
+    assert load.decoding.context_tokens == 11
+
+
 def test_a_request_is_prefilled_and_then_gets_a_token_a_step():
     sched = scheduler()
     one = request("a", 10, 4)
