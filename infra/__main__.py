@@ -24,9 +24,9 @@ from infra.stack.problems import StackError  # noqa: E402 - the reason above
 reference = Reference()
 try:
     is_first = is_first_step(os.environ, pulumi.get_stack())
-    outputs = kept_outputs(os.environ) if is_first else None
     stack = load(reference.settings, with_digests=not is_first)
-    if not is_first:
+    outputs = kept_outputs(stack, os.environ) if is_first else None
+    if outputs is None:
         refuse_unbuilt(stack, os.environ)
 except StackError as error:
     # The engine prints this without a traceback, and registers nothing.

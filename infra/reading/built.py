@@ -44,12 +44,16 @@ def is_first_step(environment: Mapping[str, str], stack: str) -> bool:
     raise StackError([InputError(UNBUILT, rule, value, note)])
 
 
-def kept_outputs(environment: Mapping[str, str]) -> dict[str, Any]:
+def kept_outputs(platform: Platform, environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the outputs of the stack before the first step, which registers them again.
 
     Raises:
-        StackError: There is no such file, it has no outputs, or one of them is a secret.
+        StackError: There is no such file, it has no outputs, or one of them is a secret; or this is
+            a serving stack, which has no images of its own.
     """
+    if platform.layer is Layer.SERVING:
+        rule = f"must not be {FIRST}:STACK for a serving stack"
+        raise StackError([InputError(UNBUILT, rule, environment.get(UNBUILT))])
     path = environment[OUTPUTS]
     rule = "must be a file with the output of `pulumi stack output --json`"
     try:

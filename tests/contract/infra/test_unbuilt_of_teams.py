@@ -8,8 +8,9 @@ import yaml
 
 from infra.plan import resolve
 from infra.plan.image_names import unbuilt
-from infra.reading.built import unbuilt_problem
+from infra.reading.built import OUTPUTS, UNBUILT, kept_outputs, unbuilt_problem
 from infra.reading.load import STACKS, platform_of, read
+from infra.stack.problems import StackError
 from scripts.delivery.writing import check_targets
 from scripts.terminal.console import CheckFailedError
 
@@ -66,3 +67,11 @@ def test_no_image_that_exists_nowhere_is_delivered(tmp_path: Path, option: str) 
     with pytest.raises(CheckFailedError, match=r"^search: images\.digests must have diffusion-tpu"):
         check_targets(plan, "search", git, oci)
     check_targets(plan, "search", None, None)  # what a person looks at is rendered
+
+
+def test_a_serving_stack_has_no_first_step(tmp_path: Path) -> None:
+    file = tmp_path / "outputs.json"
+    file.write_text("{}")
+    given = {UNBUILT: "first:search", OUTPUTS: str(file)}
+    with pytest.raises(StackError, match="must not be first:STACK for a serving stack"):
+        kept_outputs(read("search", written(tmp_path)), given)
