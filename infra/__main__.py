@@ -13,24 +13,35 @@ gc.disable()
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from infra.platform_reference import Reference  # noqa: E402 - the reason above
-from infra.reading.built import FIRST, UNBUILT, refuse_unbuilt  # noqa: E402 - the reason above
+from infra.reading.built import (  # noqa: E402 - the reason above
+    is_first_step,
+    kept_outputs,
+    refuse_unbuilt,
+)
 from infra.reading.load import PROJECT, WITH_DELIVERED, load  # noqa: E402 - the reason above
 from infra.stack.problems import StackError  # noqa: E402 - the reason above
 
 reference = Reference()
 try:
-    stack = load(reference.settings)
-    refuse_unbuilt(stack, os.environ)
+    is_first = is_first_step(os.environ, pulumi.get_stack())
+    stack = load(reference.settings, with_digests=not is_first)
+    outputs = kept_outputs(stack, os.environ) if is_first else None
+    if outputs is None:
+        refuse_unbuilt(stack, os.environ)
 except StackError as error:
     # The engine prints this without a traceback, and registers nothing.
     file = f"Pulumi.{pulumi.get_stack()}.yaml"
     raise pulumi.RunError(
         "\n".join(f"{file}: {problem.sentence()}" for problem in error.problems)
     ) from None
-if reference.shared is None:
+if outputs is not None:
+    from infra.program import deploy_images
+
+    deploy_images(stack, outputs)
+elif reference.shared is None:
     from infra.program import deploy
 
-    deploy(stack, only_images=os.environ.get(UNBUILT) == FIRST)
+    deploy(stack)
 else:  # cluster and network modules load slowest, and a serving stack needs none
     from infra.team_program import deploy_team
 

@@ -1,5 +1,8 @@
 """The whole platform: project, network, regions and outputs."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pulumi
 
 from gke_inference.capacity.node_image_cache import NodeImageCache
@@ -20,20 +23,25 @@ from infra.region import build_region
 from infra.stack import Layer, Platform
 
 
-def deploy(platform: Platform, *, only_images: bool = False) -> None:
-    """Register all resources and outputs of a platform. For a team, see `team_program`.
+def deploy_images(platform: Platform, outputs: Mapping[str, Any]) -> None:
+    """Register only the APIs and image builds of a platform, which the rest depends on.
 
     Args:
         platform: The stack.
-        only_images: Whether to stop after APIs and image builds, which the rest depends on.
+        outputs: Outputs of the stack before, which it keeps.
     """
+    ready = pulumi.ResourceOptions(depends_on=enable_services(platform))
+    build_images(resolve(platform), ready)
+    for name, value in outputs.items():
+        pulumi.export(name, value)
+
+
+def deploy(platform: Platform) -> None:
+    """Register all resources and outputs of a platform. For a team, see `team_program`."""
     plan = resolve(platform)
     protect_stateful(platform)
     services = enable_services(platform)
     ready = pulumi.ResourceOptions(depends_on=services)
-    if only_images:
-        build_images(plan, ready)
-        return
     networks = build_network(platform, ready)
     image_args = assemble.image_cache_args(platform)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)

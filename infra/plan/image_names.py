@@ -74,14 +74,27 @@ def unbuilt(plan: Plan) -> list[str]:
     digests = {} if plan.platform.images is None else plan.platform.images.digests
     lock, names = images(), repository_names()
     return [
-        name for name in needed(plan) if lock[name].is_placeholder and not digests.get(names[name])
+        name for name in decided(plan) if lock[name].is_placeholder and not digests.get(names[name])
     ]
 
 
 def needed(plan: Plan) -> list[str]:
-    """Return the images that a platform runs, by their names in the lock, sorted."""
+    """Return the images that a platform can run, by their names in the lock, sorted."""
+    return sorted(engines(plan) | _programs(plan))
+
+
+def decided(plan: Plan) -> list[str]:
+    """Return the images that a platform runs for certain, by their names in the lock, sorted.
+
+    Serving stacks determine which engines of their platform run.
+    """
+    return sorted(_programs(plan)) if plan.platform.layer is Layer.PLATFORM else needed(plan)
+
+
+def _programs(plan: Plan) -> set[str]:
+    """Return the images that a platform runs whichever engines its models use."""
     models = plan.platform.models.values()
-    found = {*engines(plan), "body_router", "model_catalogue", "weights_gate"}
+    found = {"body_router", "model_catalogue", "weights_gate"}
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
@@ -106,7 +119,7 @@ def needed(plan: Plan) -> list[str]:
         found.add("group_operator")
     if plan.platform.claimed_capacity():  # what else their pods run has its digest in the lock
         found |= {"dra_driver_gpu", "dra_driver_tpu"}
-    return sorted(found)
+    return found
 
 
 def replacements(platform: Platform, region: str) -> dict[str, str]:

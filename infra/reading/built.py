@@ -1,40 +1,102 @@
 """Refuses to deploy containers whose images exist nowhere, before anything is created."""
 
+import json
 from collections.abc import Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import pulumi
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import resolve
 from infra.plan.image_names import repository_names, unbuilt
-from infra.stack import Platform
+from infra.reading.layers import platform_name
+from infra.stack import Layer, Platform
 from infra.stack.problems import StackError
 
 UNBUILT: Final = "GKE_INFERENCE_UNBUILT_IMAGES"
 """Variable that permits an update without these images, with one of the values below."""
+OUTPUTS: Final = "GKE_INFERENCE_STACK_OUTPUTS"
+"""Variable with the path of the stack's outputs, as `pulumi stack output --json` prints them."""
 ACCEPT: Final = "accept"
-"""Deploy all: on the twin, which runs our programs from the checkout, or a targeted update."""
+"""Deploy all: on the twin, which runs our programs from the checkout."""
 FIRST: Final = "first"
-"""Deploy only APIs, image repository and triggers: the first update of a stack."""
+"""`first:STACK`: register only APIs, image repository and triggers, for a targeted update."""
+_SECRET: Final = "[secret]"  # noqa: S105 - what `pulumi` prints instead of one
 
 
-def unbuilt_problem(platform: Platform, stack: str) -> InputError | None:
+def is_first_step(environment: Mapping[str, str], stack: str) -> bool:
+    """Return whether only the APIs and the image supply chain are registered.
+
+    Without `--target`, such an update would delete everything else. The variable therefore names
+    the stack and comes with its outputs: one that is left over in a shell is refused.
+
+    Raises:
+        StackError: The variable has no known value, is for another stack, or has no outputs.
+    """
+    value = environment.get(UNBUILT, "")
+    if value in {"", ACCEPT}:
+        return False
+    if value == f"{FIRST}:{stack}" and environment.get(OUTPUTS):
+        return True
+    rule = f"must be unset, {ACCEPT}, or {FIRST}:{stack} together with {OUTPUTS}"
+    note = f": only `gke-inference images bootstrap --stack {stack}` sets these"
+    raise StackError([InputError(UNBUILT, rule, value, note)])
+
+
+def kept_outputs(platform: Platform, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the outputs of the stack before the first step, which registers them again.
+
+    Raises:
+        StackError: There is no such file, it has no outputs, or one of them is a secret; or this is
+            a serving stack, which has no images of its own.
+    """
+    if platform.layer is Layer.SERVING:
+        rule = f"must not be {FIRST}:STACK for a serving stack"
+        raise StackError([InputError(UNBUILT, rule, environment.get(UNBUILT))])
+    path = environment[OUTPUTS]
+    rule = "must be a file with the output of `pulumi stack output --json`"
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise StackError([InputError(OUTPUTS, rule, path)]) from None
+    if not isinstance(found, dict):
+        raise StackError([InputError(OUTPUTS, rule, path)])
+    if _SECRET in json.dumps(found):
+        raise StackError([InputError(OUTPUTS, "must have no secret, which would be lost", path)])
+    return {str(name): value for name, value in found.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def unbuilt_problem(platform: Platform, stack: str, *, on_twin: bool = False) -> InputError | None:
     """Return the problem of a stack that deploys images of ours which no registry has.
 
     Args:
         platform: The stack.
         stack: Its name, for the command.
+        on_twin: Whether it is deployed on the twin.
     """
     absent = sorted(repository_names()[name] for name in unbuilt(resolve(platform)))
     if not absent:
         return None
+    owner = stack_of_images(platform, stack)
+    step = f"`gke-inference images bootstrap --stack {owner}{' --twin' if on_twin else ''}`"
+    twin = (
+        f"; the twin builds no image: to run the programs of this checkout, remove `images` from"
+        f" {owner}"
+    )
     return InputError(
         "images.digests",
         f"must have {', '.join(absent)}, as only this repository's builds create these images",
         None,
-        f": `gke-inference images bootstrap --stack {stack}` is the first step (docs/images.md)",
+        f": {step} is the first step (docs/images.md){twin if on_twin else ''}",
     )
+
+
+def stack_of_images(platform: Platform, stack: str) -> str:
+    """Return the stack with the images of a stack: of a serving stack, its platform."""
+    if platform.layer is Layer.SERVING:
+        return platform_name(str(platform.platform))
+    return stack
 
 
 def refuse_unbuilt(platform: Platform, environment: Mapping[str, str]) -> None:
@@ -43,11 +105,10 @@ def refuse_unbuilt(platform: Platform, environment: Mapping[str, str]) -> None:
     Raises:
         StackError: This is an update, and nothing accepts such images.
     """
-    if environment.get(UNBUILT) in {ACCEPT, FIRST}:
-        return
     problem = unbuilt_problem(platform, pulumi.get_stack())
     if problem is None:
         return
-    if not pulumi.runtime.is_dry_run():
+    if pulumi.runtime.is_dry_run():
+        pulumi.log.warn(f"`pulumi up` in Google Cloud will be refused: {problem.sentence()}")
+    elif environment.get(UNBUILT) != ACCEPT:
         raise StackError([problem])
-    pulumi.log.warn(f"`up` will be refused: {problem.sentence()}")

@@ -35,11 +35,12 @@ stack file contains it."""
 STACKS: Final = Path(__file__).resolve().parents[2] / "stacks"
 
 
-def load(settings_of: SettingsOf | None = None) -> Platform:
+def load(settings_of: SettingsOf | None = None, *, with_digests: bool = True) -> Platform:
     """Return the platform of the stack that the engine is running.
 
     Args:
         settings_of: Returns the settings that the platform of a serving stack shares.
+        with_digests: Whether images must have the digests that a deployment needs.
 
     Raises:
         StackError: The stack has no platform, one that cannot be used, or not the secrets for it.
@@ -49,7 +50,7 @@ def load(settings_of: SettingsOf | None = None) -> Platform:
         raise StackError(
             [InputError(f"{PROJECT}:{KEY}", "is required: the platform of this stack")]
         )
-    platform = parse(text, settings_of)
+    platform = parse(text, settings_of, with_digests=with_digests)
     if platform.layer is Layer.SERVING:
         refuse_collisions(pulumi.get_stack(), platform, STACKS)
     if missing := list(missing_secrets(platform)):
@@ -73,13 +74,16 @@ def missing_secrets(platform: Platform) -> Iterator[InputError]:
             )
 
 
-def parse(text: str, settings_of: SettingsOf | None = None) -> Platform:
+def parse(
+    text: str, settings_of: SettingsOf | None = None, *, with_digests: bool = True
+) -> Platform:
     """Return the platform that a JSON text describes.
 
     Args:
         text: Value of `gke-inference:platform`.
         settings_of: Returns the settings that the platform of a serving stack shares. Without it,
             serving stacks are rejected.
+        with_digests: Whether images must have the digests that a deployment needs.
 
     Raises:
         StackError: The text is not a usable platform; it lists every problem found.
@@ -95,7 +99,8 @@ def parse(text: str, settings_of: SettingsOf | None = None) -> Platform:
             platform = Platform.model_validate_json(text)
         except ValidationError as error:
             raise StackError(problems_of(error)) from None
-    problems = [of_its_layer(platform, problem) for problem in check(platform)]
+    found = check(platform, with_digests=with_digests)
+    problems = [of_its_layer(platform, problem) for problem in found]
     if problems:
         raise StackError(problems)
     return platform
@@ -118,17 +123,23 @@ def stack_names(folder: Path = STACKS) -> list[str]:
     return sorted(name.removeprefix("Pulumi.").removesuffix(".yaml") for name in files)
 
 
-def read(name: str, folder: Path = STACKS) -> Platform:
+def read(name: str, folder: Path = STACKS, *, with_digests: bool = True) -> Platform:
     """Return the platform of `Pulumi.NAME.yaml`, read as the engine would.
 
     A serving stack is combined with the file of its platform in the same folder; the engine uses
     the platform's outputs instead.
 
+    Args:
+        name: Name of the stack.
+        folder: Folder of the stack files.
+        with_digests: Whether images must have the digests that a deployment needs.
+
     Raises:
         StackError: There is no such file, or its platform cannot be used.
     """
     text = json.dumps(platform_of(folder / f"Pulumi.{name}.yaml"))
-    platform = parse(text, partial(settings_in, folder))
+    settings_of = partial(settings_in, folder, with_digests=with_digests)
+    platform = parse(text, settings_of, with_digests=with_digests)
     if platform.layer is Layer.SERVING:
         refuse_collisions(name, platform, folder)
     return platform
@@ -172,7 +183,7 @@ def teams_of(name: str, folder: Path = STACKS) -> dict[str, str]:
     }
 
 
-def settings_in(folder: Path, reference: str) -> str:
+def settings_in(folder: Path, reference: str, *, with_digests: bool = True) -> str:
     """Return the settings that a platform shares, from its file.
 
     Raises:
@@ -186,7 +197,7 @@ def settings_in(folder: Path, reference: str) -> str:
     if is_serving(document):
         raise StackError([InputError("platform", "must be a stack with layer: platform", name)])
     try:
-        platform = parse(json.dumps(document))
+        platform = parse(json.dumps(document), with_digests=with_digests)
     except StackError as error:
         found = (problem.at(f"platform {name}: {problem.path}") for problem in error.problems)
         raise StackError(found) from None

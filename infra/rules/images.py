@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import image as lock_image
 from infra.plan import Plan, resolve
-from infra.plan.image_names import engines, needed, repository_names
+from infra.plan.image_names import decided, engines, repository_names
 from infra.stack import Attestation, Layer, Platform
 from infra.stack.problems import join, one_of
 
 _BY_TAG = ("dev", "local")
 """Environments whose engines may run by tag without a reason."""
+_FIRST = (
+    ": `gke-inference images bootstrap --stack` creates the repository for them, and `gke-inference"
+    " images pin --stack` finds them"
+)
 
 
 def check_images(platform: Platform) -> Iterator[InputError]:
@@ -50,8 +54,7 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
             "images.digests",
             f"must have {', '.join(absent)} when environment is not {' or '.join(_BY_TAG)}",
             None,
-            ": `gke-inference images pin --stack` finds them, and until then 'unpinned_images'"
-            " says why they may run by tag",
+            f"{_FIRST}, and until then 'unpinned_images' says why they may run by tag",
         )
 
 
@@ -61,7 +64,7 @@ def _ours(plan: Plan) -> set[str]:
     For a platform stack, engines are not included: serving stacks determine which of them run.
     """
     left = engines(plan) if plan.platform.layer is not Layer.PLATFORM else set[str]()
-    return left | {each for each in needed(plan) if lock_image(each).is_placeholder}
+    return left | {each for each in decided(plan) if lock_image(each).is_placeholder}
 
 
 def check_attested(platform: Platform) -> Iterator[InputError]:
@@ -73,15 +76,12 @@ def check_attested(platform: Platform) -> Iterator[InputError]:
     images = platform.images
     if images is None or images.attestation is not Attestation.ENFORCE:
         return
-    plan = resolve(platform)
-    # serving stacks determine which engines run
-    left = engines(plan) if platform.layer is Layer.PLATFORM else set[str]()
-    wanted = {repository_names()[each] for each in needed(plan) if each not in left}
+    wanted = {repository_names()[each] for each in decided(resolve(platform))}
     absent = sorted(wanted - set(images.digests))
     if absent:
         yield InputError(
             "images.digests",
             f"must have {', '.join(absent)} when attestation is enforce",
             None,
-            ": `gke-inference images pin --stack` finds them",
+            _FIRST,
         )

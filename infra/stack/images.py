@@ -54,8 +54,9 @@ class Images(StackModel):
     build: ImageBuilds | None = None
     """Builds of the platform's images. By default, you build them yourself."""
     digests: dict[Name, Digest] = Field(default_factory=dict[str, str])
-    """Digest of each image in the repository, by its name there. An image without a digest is
-    pulled from its original registry. `gke-inference images pin --stack` looks them up."""
+    """Digest of each image in the repository, by its name there. A third-party image without a
+    digest is pulled from its original registry; `up` is refused while an image that only this
+    repository's builds create has none. `gke-inference images pin --stack` looks them up."""
 
     @property
     def is_attested(self) -> bool:

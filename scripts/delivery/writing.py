@@ -6,12 +6,13 @@ from typing import Any, Final
 
 from infra.arguments.sharing import tree_folder
 from infra.plan import Plan
+from infra.reading.built import unbuilt_problem
 from infra.stack import Layer
 from scripts.delivery.artifact import artifact_of, push, write_layout
 from scripts.delivery.signing import Signer
 from scripts.delivery.tree import Tree, tree_of, write_tree
 from scripts.images.registry import host_of
-from scripts.terminal.console import CommandError, console
+from scripts.terminal.console import CheckFailedError, CommandError, console
 from scripts.terminal.output_files import check_folder
 
 _TAG: Final = re.compile(r"[\w][\w.-]{0,127}")
@@ -24,6 +25,7 @@ def check_targets(
     """Check that the targets can be written, before anything is rendered.
 
     Raises:
+        CheckFailedError: The objects would use an image that no registry has.
         CommandError: The message names the option.
     """
     if sign is not None and (oci is None or not _is_reference(oci)):
@@ -32,6 +34,9 @@ def check_targets(
     for option, value in (("--git", git), ("--oci", oci)):
         if value is not None and plan.platform.layer is not Layer.SERVING:
             raise CommandError(f"{option}: must be used with a serving stack, got {stack!r}")
+    problem = unbuilt_problem(plan.platform, stack)
+    if problem is not None and (git is not None or oci is not None):
+        raise CheckFailedError(f"{stack}: {problem.sentence()}")
     if git is not None:
         if not git.is_dir():
             raise CommandError(f"--git: must be a folder that exists, got {str(git)!r}")

@@ -1,32 +1,42 @@
 """`gke-inference images bootstrap`: the image repository and triggers, before anything else.
 
 A platform needs images that only its own builds create, and the builds need resources of the same
-stack. A targeted update creates these resources first. If nothing is deployed yet, the program
-stops after them, because it cannot use outputs of resources that a targeted update leaves out.
+stack. A targeted update creates these resources first. The program stops after them, because it
+cannot use outputs of resources that a targeted update leaves out, and keeps the stack's outputs.
 """
 
+import json
 import shlex
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from gke_inference.catalogue.versions import builds
 from infra.plan import resolve
 from infra.plan.image_names import unbuilt
-from infra.reading.built import ACCEPT, FIRST, UNBUILT
+from infra.reading.built import FIRST, OUTPUTS, UNBUILT
+from infra.reading.layers import platform_name
 from infra.stack import Layer, Platform
 from scripts.images.actions import ImagesError
 from scripts.shared.pulumi_cli import PulumiCli
 
-_COMPONENTS: Final = (
-    "EngineRepository", "ImageAdmission", "ImageAttestor", "ImageBuild", "ImageBuilder",
-)  # fmt: skip
-"""The components that `infra.images.build_images` creates."""
+_COMPONENTS: Final = ("ImageAdmission", "ImageAttestor", "ImageBuild", "ImageBuilder")
+"""Types of components that only `infra.images.build_images` creates."""
+_REPOSITORY: Final = "urn:pulumi:*::*::gke-inference:index:EngineRepository"
 TARGETS: Final = (
     "urn:pulumi:*::*::gcp:projects/service:Service::**",
     *(f"urn:pulumi:*::*::gke-inference:index:{name}::**" for name in _COMPONENTS),
     *(f"urn:pulumi:*::*::gke-inference:index:{name}$**" for name in _COMPONENTS),
+    f"{_REPOSITORY}::*-images",
+    f"{_REPOSITORY}$gcp:artifactregistry/repository:Repository::*-images",
+    f"{_REPOSITORY}$gcp:artifactregistry/repositoryIamMember:RepositoryIamMember::*-images-writer-*",
 )
-"""URNs of the update: APIs, these components, and their children."""
+"""URNs of the update: APIs, image components, and their children.
+
+Nothing else may match: the program of the first step leaves it out, so that the update would delete
+it. Nodes read repositories of other projects through an `EngineRepository` of their region.
+"""
 
 
 def check(platform: Platform) -> list[str]:
@@ -37,17 +47,20 @@ def check(platform: Platform) -> list[str]:
             would build its image.
     """
     if platform.layer is Layer.SERVING:
-        raise ImagesError("--stack: must not be a serving stack; its platform has the repository")
+        owner = platform_name(str(platform.platform))
+        raise ImagesError(
+            f"--stack: must not be a serving stack; its platform {owner!r} has the repository"
+        )
     if platform.images is None:
         raise ImagesError(
-            "images: is required in the stack (images.repository: name of the repository)"
+            "images: is required in the stack (images.repository: name of the repository), got none"
         )
     absent = unbuilt(resolve(platform))
     bare = sorted({builds()[e].base_entry for e in absent if not builds()[e].base.digest})
     if bare:
         raise ImagesError(
-            f"{', '.join(bare)}: must have a digest in versions.yaml to build {', '.join(absent)};"
-            " run `gke-inference images pin`"
+            f"{', '.join(bare)}: must have a digest in versions.yaml to build {', '.join(absent)},"
+            " got none: run `gke-inference images pin`"
         )
     return absent
 
@@ -58,21 +71,40 @@ def arguments(stack: str, *, yes: bool) -> list[str]:
     return ["up", "-s", stack, *targets, *(["--yes", "--skip-preview"] if yes else [])]
 
 
-def shown(stack: str, *, yes: bool) -> str:
-    """Return the command of a first deployment as a shell takes it."""
-    return f"{UNBUILT}={FIRST} {shlex.join(['pulumi', *arguments(stack, yes=yes)])}"
+def variables(stack: str, outputs: str) -> dict[str, str]:
+    """Return the environment of a first step.
+
+    Args:
+        stack: Name of the stack.
+        outputs: Path of its outputs.
+    """
+    return {UNBUILT: f"{FIRST}:{stack}", OUTPUTS: outputs}
+
+
+def shown(stack: str, *, yes: bool) -> Iterator[str]:
+    """Yield the commands of a first step as a shell takes them."""
+    file = f"/tmp/{stack}-outputs.json"  # noqa: S108 - of the user, who reads the command
+    yield f"pulumi stack output --json -s {shlex.quote(stack)} > {shlex.quote(file)}"
+    given = " ".join(f"{key}={shlex.quote(value)}" for key, value in variables(stack, file).items())
+    yield f"{given} {shlex.join(['pulumi', *arguments(stack, yes=yes)])}"
 
 
 def create(cli: PulumiCli, stack: str, *, yes: bool) -> None:
     """Create the repository and what builds into it, and nothing else.
 
     Raises:
-        ImagesError: The update failed.
+        ImagesError: The update failed, or was not confirmed.
         CommandError: `pulumi` is not on PATH, or has no such stack.
     """
-    mode = ACCEPT if cli.outputs(stack) else FIRST
-    if cli.run(*arguments(stack, yes=yes), environment={UNBUILT: mode}).returncode:
-        raise ImagesError(f"up of {stack} failed; see above. Run it again to continue")
+    with tempfile.TemporaryDirectory(prefix="gke-inference-images-") as folder:
+        file = Path(folder) / "outputs.json"
+        file.write_text(json.dumps(cli.outputs(stack)), encoding="utf-8")
+        environment = variables(stack, str(file))
+        code = cli.run(*arguments(stack, yes=yes), environment=environment).returncode
+    if code:
+        raise ImagesError(
+            f"`pulumi up` of {stack} ended with code {code}; nothing is lost, run it again"
+        )
 
 
 def next_steps(platform: Platform, stack: str, absent: list[str]) -> Iterator[str]:

@@ -52,7 +52,7 @@ def list_images(
     as_json: JsonOption = False,
 ) -> None:
     """List the images of a stack: release, digest, and what is left to do."""
-    platform = stack_of(stack)
+    platform = stack_of(stack, with_digests=False)
     with _plain_errors():
         rows = images_actions.rows(platform, next(iter(platform.regions)), list(only or []))
         found = images_list.sizes_of(rows, Registry()) if sizes else None
@@ -78,7 +78,7 @@ def pin(
                 raise CommandError("--revision: must be omitted without --stack")
             _pin_lock(list(only or []), dry_run=dry_run)
             return
-        platform, commit = stack_of(stack), _commit(revision)
+        platform, commit = stack_of(stack, with_digests=False), _commit(revision)
         digests = images_actions.pin_stack(
             Registry(), platform, commit, list(only or []), _print_line
         )
@@ -90,7 +90,11 @@ def mirror(stack: StackOption, only: OnlyOption = None, dry_run: DryRunOption = 
     """Copy third-party images to the stack's repositories by digest, and pin them in the stack."""
     with _plain_errors():
         digests = images_actions.mirror(
-            Registry(), stack_of(stack), list(only or []), _print_line, dry_run=dry_run
+            Registry(),
+            stack_of(stack, with_digests=False),
+            list(only or []),
+            _print_line,
+            dry_run=dry_run,
         )
         _write_digests(stack, digests, dry_run=dry_run)
 
@@ -107,7 +111,7 @@ def build(
 ) -> None:
     """Build our own images, with the Cloud Build triggers of a stack or on this machine."""
     with _plain_errors():
-        platform = stack_of(stack)
+        platform = stack_of(stack, with_digests=False)
         for target in images_build.targets(platform, list(only or []), _commit(revision)):
             if dry_run:
                 steps = images_build.show(platform, target, local=local)
@@ -130,10 +134,11 @@ def bootstrap_images(
 ) -> None:
     """Create the repository and build triggers of a stack, before its first `up`."""
     with _plain_errors():
-        platform = stack_of(stack)
+        platform = stack_of(stack, with_digests=False)
         absent = images_bootstrap.check(platform)
         if dry_run:
-            _print_line(images_bootstrap.shown(stack, yes=yes))
+            for line in images_bootstrap.shown(stack, yes=yes):
+                _print_line(line)
             return
         images_bootstrap.create(_pulumi(stack, on_twin=twin), stack, yes=yes)
         for line in images_bootstrap.next_steps(platform, stack, absent):

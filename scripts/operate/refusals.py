@@ -104,7 +104,7 @@ def refuse_unbuilt(stack: str) -> None:
     platform = plan_of(stack).platform
     if platform.images is None:
         return
-    problem = unbuilt_problem(platform, stack)
+    problem = unbuilt_problem(platform, stack, on_twin=True)
     if problem is not None:
         raise CheckFailedError(f"{stack}: {problem.sentence()}")
 

@@ -128,7 +128,7 @@ def up(
     """Deploy a stack on the twin and ask a model through the gateway.
 
     Run it again to repair or update the deployment. Exits 1, with nothing changed, if a quota is
-    insufficient or the update would lose a protected resource.
+    insufficient, an image has yet to be built, or the update would lose a protected resource.
     """
     begun = time.monotonic()
     paths = TwinPaths.default()

@@ -20,7 +20,7 @@ class State(StrEnum):
     UNSEEN = "cannot be seen"
     """Google refuses the answer, or there is none. This never counts as met."""
     LATER = "later"
-    """`up` creates the resource, so nothing can be missing yet."""
+    """`up` or `images bootstrap` creates the resource, so nothing can be missing yet."""
     UNLIKELY = "unlikely"
     """Advice: machines with low availability at the moment."""
 

@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from gke_inference.catalogue.versions import Build, builds, images, is_placeholder
 from infra.plan.image_names import needed, replacements
+from infra.reading.built import stack_of_images
 from infra.stack import Region
 from scripts.images.build import trigger_url
 from scripts.images.registry import RegistryError, host_of
 from scripts.prerequisites.finding import Finding, Project, State, judged
-from scripts.shared.google_cloud import NotFound
+from scripts.shared.google_cloud import NotFound, ServiceDisabled
 from scripts.terminal.console import CommandError
 from twin.toolchain import ToolError
 
@@ -76,9 +77,10 @@ def _unbuilt(project: Project, name: str, which: str) -> Finding:
         for url in _supply_chain(project, build):
             try:
                 project.cloud.get(url)
-            except NotFound:
-                says = f"build it once {url.split('/')[-2]}/{url.split('/')[-1]} exists"
-                command = f"gke-inference images bootstrap --stack {project.stack}"
+            except (NotFound, ServiceDisabled) as error:
+                off = f"{error.service} is on and " if isinstance(error, ServiceDisabled) else ""
+                says = f"build it once {off}{url.split('/')[-2]}/{url.split('/')[-1]} exists"
+                command = f"gke-inference images bootstrap --stack {_owner(project)}"
                 return Finding("image", which, State.LATER, says, command)
         says = "no digest in images.digests; build it, then `gke-inference images pin --stack`"
         return Finding("image", which, missing, says, _make(project, name))
@@ -115,7 +117,11 @@ def _short(reference: str) -> str:
 
 def _make(project: Project, name: str) -> str:
     action = "build" if name in builds() else "mirror"
-    return f"gke-inference images {action} --stack {project.stack} --only {name}"
+    return f"gke-inference images {action} --stack {_owner(project)} --only {name}"
+
+
+def _owner(project: Project) -> str:
+    return stack_of_images(project.plan.platform, project.stack)
 
 
 def connection(project: Project) -> Iterator[Finding]:

@@ -57,19 +57,20 @@ def check_one(option: str, given: str, known: Iterable[str]) -> str:
     return check_words(option, [given], known)[0]
 
 
-def stack_of(name: str, option: str = "--stack") -> Platform:
+def stack_of(name: str, option: str = "--stack", *, with_digests: bool = True) -> Platform:
     """Return a stack, read from its file.
 
     Args:
         name: Name of the stack.
         option: Option that gave the name.
+        with_digests: Whether images must have the digests that a deployment needs.
 
     Raises:
         CommandError: The stack does not exist or is invalid; the message has a line per problem.
     """
     check_one(option, name, stack_names())
     try:
-        return read(name)
+        return read(name, with_digests=with_digests)
     except StackError as error:
         raise CommandError(str(error)) from None
 

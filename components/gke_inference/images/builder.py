@@ -12,7 +12,9 @@ ROLES = {
     "occurrences": "roles/containeranalysis.occurrences.editor",
     "scans": "roles/ondemandscanning.admin",
 }
-"""Project roles of a build. Pushing and signing are granted on the resources.
+"""Project roles of a build: every step writes logs, the step `scan` scans, and the step `attest`
+records the attestation as an occurrence. Pushing (steps `build` and `copy`) and signing (`attest`)
+are granted on the resources.
 
 A build with its own account needs a role for its logs and for what its steps call
 (docs.cloud.google.com/build/docs/securing-builds/configure-user-specified-service-accounts, read

@@ -159,6 +159,15 @@ def test_the_callout_comes_later_while_the_first_step_is_not_done(google, projec
     assert found.says == f"build it once {'/'.join(url.split('/')[-2:])} exists"
 
 
+def test_the_callout_comes_later_while_its_apis_are_off(google, project, base):
+    api = "artifactregistry.googleapis.com"
+    google.refusals[REPOSITORIES] = refused(403, "has not been used", "SERVICE_DISABLED")
+    found = callout_of(without_digests(project))
+    assert (found.state, found.is_problem) == (State.LATER, False)
+    assert found.command == "gke-inference images bootstrap --stack prod"
+    assert found.says == f"build it once {api} is on and repositories/engines exists"
+
+
 def test_the_callout_is_in_no_public_registry_and_has_to_be_built(google, project, base):
     changed = without_digests(project)
     fill(google, changed)

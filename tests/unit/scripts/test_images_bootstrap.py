@@ -1,15 +1,23 @@
 """`gke-inference images bootstrap`, with a fake `pulumi`."""
 
 import json
+import shlex
 import subprocess
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from infra.reading.load import STACKS, parse, platform_of, read
+from infra.stack.problems import StackError
 from scripts.images import bootstrap as images_bootstrap
+from scripts.images import build as images_build
+from scripts.images import command
 from scripts.images.actions import ImagesError
 from scripts.shared.pulumi_cli import PulumiCli
+from scripts.terminal import options
 from twin.host.paths import REPOSITORY
 
 ONE = "sha256:" + "1a" * 32
@@ -43,32 +51,35 @@ class Cli(PulumiCli):
 
     def run(self, *arguments, capture=False, environment=None, project=REPOSITORY):
         self.ran.append((arguments, environment))
+        self.given = json.loads(Path(environment["GKE_INFERENCE_STACK_OUTPUTS"]).read_text())
         return subprocess.CompletedProcess(arguments, self.code)
 
 
 def test_the_first_step_needs_a_base_with_a_digest():
-    with pytest.raises(ImagesError, match=r"bases\.go: must have a digest in versions\.yaml"):
+    with pytest.raises(ImagesError, match=r"bases\.go: must have a digest .*, got none: run"):
         images_bootstrap.check(stack())
 
 
 def test_the_first_step_needs_a_repository():
-    with pytest.raises(ImagesError, match=r"images: is required in the stack"):
+    with pytest.raises(ImagesError, match=r"images: is required in the stack .*, got none$"):
         images_bootstrap.check(read("local"))
 
 
-@pytest.mark.parametrize(("outputs", "mode"), [({}, "first"), ({"endpoint": "x"}, "accept")])
-def test_the_first_step_is_a_targeted_update(outputs, mode, pinned_base):
+@pytest.mark.parametrize("outputs", [{}, {"endpoint": "x"}])
+def test_the_first_step_is_a_targeted_update_that_keeps_the_outputs(outputs, pinned_base):
     cli = Cli(outputs)
     assert images_bootstrap.check(stack()) == ["callout"]
     images_bootstrap.create(cli, "prod", yes=True)
     ((arguments, environment),) = cli.ran
     assert arguments[:4] == ("up", "-s", "prod", "--target")
-    assert environment == {"GKE_INFERENCE_UNBUILT_IMAGES": mode}
+    assert environment["GKE_INFERENCE_UNBUILT_IMAGES"] == "first:prod"
+    assert cli.given == outputs
     assert arguments.count("--target") == len(images_bootstrap.TARGETS)
 
 
 def test_a_first_step_that_fails_is_an_error():
-    with pytest.raises(ImagesError, match="up of prod failed"):
+    says = "`pulumi up` of prod ended with code 255; nothing is lost, run it again"
+    with pytest.raises(ImagesError, match=f"^{says}$"):
         images_bootstrap.create(Cli(code=255), "prod", yes=True)
 
 
@@ -79,3 +90,37 @@ def test_the_first_step_prints_what_comes_next():
         "gke-inference images pin --stack prod --only callout --only relay   # after the builds",
     ]
     assert "--local" not in next(images_bootstrap.next_steps(read("prod"), "prod", ["callout"]))
+
+
+def test_a_dry_run_prints_what_the_first_step_does():
+    outputs, update = images_bootstrap.shown("prod", yes=False)
+    assert outputs == "pulumi stack output --json -s prod > /tmp/prod-outputs.json"
+    given, _, command = update.partition(" pulumi ")
+    assert given == (
+        "GKE_INFERENCE_UNBUILT_IMAGES=first:prod GKE_INFERENCE_STACK_OUTPUTS=/tmp/prod-outputs.json"
+    )
+    assert shlex.split(command) == images_bootstrap.arguments("prod", yes=False)
+
+
+@pytest.mark.parametrize("attestation", ["audit", "enforce"])
+@pytest.mark.parametrize(
+    "arguments", [["bootstrap", "--dry-run"], ["build", "--dry-run", "--revision", "1"], ["list"]]
+)
+def test_a_stack_without_a_reason_for_tags_can_make_its_images(
+    monkeypatch, tmp_path, pinned_base, attestation, arguments
+):
+    document = platform_of(STACKS / "Pulumi.prod.yaml")
+    del document["unpinned_images"]
+    document["images"] |= {"attestation": attestation}
+    folder = tmp_path / "stacks"
+    folder.mkdir()
+    text = json.dumps({"config": {"gke-inference:platform": document}})
+    (folder / "Pulumi.prod.yaml").write_text(text)
+    monkeypatch.setattr(options, "read", partial(read, folder=folder))
+    with pytest.raises(StackError, match="gke-inference images bootstrap --stack"):
+        read("prod", folder)
+    if arguments[0] == "build":
+        arguments = [*arguments, "--only", "callout"]
+        monkeypatch.setattr(images_build, "builds", images_bootstrap.builds)
+    answer = CliRunner().invoke(command.images, [*arguments, "--stack", "prod"])
+    assert answer.exit_code == 0, answer.output

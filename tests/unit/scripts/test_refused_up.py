@@ -132,7 +132,8 @@ def test_prod_is_not_started_before_its_images_are_built():
     with pytest.raises(CheckFailedError) as error:
         refuse_unbuilt("prod")
     assert str(error.value).startswith("prod: images.digests must have callout, ")
-    assert "gke-inference images bootstrap --stack prod" in str(error.value)
+    assert "`gke-inference images bootstrap --stack prod --twin` is the first" in str(error.value)
+    assert str(error.value).endswith("of this checkout, remove `images` from prod")
     assert "\n" not in str(error.value)
 
 
