@@ -6,6 +6,7 @@ the node that the scheduler chose. The volume has no files: no pod with such a c
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from twin.cluster.base.context import ClusterContext
@@ -46,25 +47,57 @@ class DiskProvisioner:
             self._wake.clear()
 
     def scan(self) -> None:
-        """Create the volumes that are due, and delete those whose claim is gone."""
+        """Create the volumes that are due, and delete those whose claim is gone.
+
+        What fails for one claim or volume stops no other.
+        """
         there = {item["metadata"]["name"] for item in self._volumes.items()}
         for claim in self._claims.items():
             if is_waiting(claim) and volume_name(claim) not in there:
-                self._provision(claim)
+                self._try(self._provision, claim)
         for volume in self._volumes.items():
-            is_ours = volume["metadata"].get("annotations", {}).get(_PROVISIONED) == DRIVER
-            if is_ours and volume.get("status", {}).get("phase") == "Released":
-                self._ctx.kube.delete(f"{_VOLUMES}/{volume['metadata']['name']}")
+            is_ours = part(volume, "metadata", "annotations").get(_PROVISIONED) == DRIVER
+            if is_ours and part(volume, "status").get("phase") == "Released":
+                self._try(self._delete, volume)
+
+    def _try(self, work: Callable[[JsonObject], None], item: JsonObject) -> None:
+        try:
+            work(item)
+        except KubeError as error:
+            _LOG.warning("disk of %s: %s", item["metadata"]["name"], error)
+
+    def _delete(self, volume: JsonObject) -> None:
+        self._ctx.kube.delete(f"{_VOLUMES}/{volume['metadata']['name']}")
 
     def _provision(self, claim: JsonObject) -> None:
         kube = self._ctx.kube
         found = kube.get(f"{_CLASSES}/{claim['spec']['storageClassName']}")
-        if found["provisioner"] != DRIVER:
+        if found["provisioner"] != DRIVER or is_refused(claim):
             return
-        node = kube.get(f"/api/v1/nodes/{claim['metadata']['annotations'][_SELECTED]}")
-        zone = node["metadata"]["labels"].get("topology.kubernetes.io/zone", "")
+        name = claim["metadata"]["annotations"][_SELECTED]
+        try:
+            node = kube.get(f"/api/v1/nodes/{name}")
+        except KubeError as error:
+            if error.status != 404:
+                raise
+            # as the real provisioner does: the scheduler chooses again
+            kube.patch(_path(claim), {"metadata": {"annotations": {_SELECTED: None}}}, "merge")
+            return
+        zone = part(node, "metadata", "labels").get("topology.kubernetes.io/zone", "")
         if zone:
             kube.apply(volume_of(claim, self._ctx.spec.project, zone), manager=DRIVER)
+
+
+def _path(claim: JsonObject) -> str:
+    metadata = claim["metadata"]
+    return f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims/{metadata['name']}"
+
+
+def is_refused(claim: JsonObject) -> bool:
+    """Return whether the driver refuses a claim: a file system for several writing nodes. Pure."""
+    spec = claim["spec"]
+    is_file_system = spec.get("volumeMode", "Filesystem") == "Filesystem"
+    return is_file_system and "ReadWriteMany" in spec["accessModes"]
 
 
 def is_waiting(claim: JsonObject) -> bool:

@@ -1,10 +1,12 @@
 """Disks for claims: which claim gets one, and where."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from twin.cluster.nodes.disks import is_waiting, volume_of
+from twin.cluster.nodes.disks import DRIVER, DiskProvisioner, is_waiting, volume_of
+from twin.wire.kube import KubeError
 
 CLAIM: dict[str, Any] = {
     "metadata": {
@@ -45,3 +47,80 @@ def test_the_disk_is_in_the_zone_of_the_node_and_goes_with_its_claim():
     (only,) = term["matchExpressions"]
     assert (only["key"], only["values"]) == ("topology.gke.io/zone", ["us-east5-a"])
     assert spec["claimRef"]["uid"] == "1-2"
+
+
+class Kube:
+    """The calls of a provisioner, and the nodes and classes that exist."""
+
+    def __init__(self):
+        self.applied, self.deleted, self.patched = [], [], []
+        self.refused = set()
+
+    def get(self, path):
+        name = path.rsplit("/", 1)[-1]
+        if "storageclasses" in path and name.startswith("premium"):
+            return {"provisioner": DRIVER}
+        if path == "/api/v1/nodes/node-1":
+            return {"metadata": {"labels": {"topology.kubernetes.io/zone": "us-east5-a"}}}
+        raise KubeError(404, "NotFound", f"{name} not found", {})
+
+    def apply(self, obj, *, manager):
+        assert manager == DRIVER
+        self.applied.append(obj["spec"]["claimRef"]["name"])
+
+    def patch(self, path, body, kind):
+        assert kind == "merge"
+        self.patched.append((path, body))
+
+    def delete(self, path):
+        name = path.rsplit("/", 1)[-1]
+        if name in self.refused:
+            raise KubeError(409, "Conflict", "no", {})
+        self.deleted.append(name)
+
+
+def claim(name: str, node: str = "node-1", **spec: Any) -> dict[str, Any]:
+    metadata = {**CLAIM["metadata"], "name": name, "uid": name}
+    metadata["annotations"] = {"volume.kubernetes.io/selected-node": node}
+    return {"metadata": metadata, "spec": {**CLAIM["spec"], **spec}}
+
+
+def scanned(claims: list[dict[str, Any]], volumes: list[dict[str, Any]], refused=()) -> Kube:
+    """Return the calls of one scan."""
+    kube: Any = Kube()
+    kube.refused = set(refused)
+    provisioner: Any = DiskProvisioner.__new__(DiskProvisioner)
+    provisioner._ctx = SimpleNamespace(kube=kube, spec=SimpleNamespace(project="acme"))
+    provisioner._claims = SimpleNamespace(items=lambda: claims)
+    provisioner._volumes = SimpleNamespace(items=lambda: volumes)
+    provisioner.scan()
+    return kube
+
+
+def released(name: str, driver: str = DRIVER) -> dict[str, Any]:
+    annotations = {"pv.kubernetes.io/provisioned-by": driver}
+    return {"metadata": {"annotations": annotations, "name": name}, "status": {"phase": "Released"}}
+
+
+def test_what_fails_for_one_claim_stops_no_other():
+    kube = scanned([claim("lost", storageClassName="gone"), claim("work")], [])
+    assert kube.applied == ["work"]
+
+
+def test_the_scheduler_chooses_again_if_the_node_of_a_claim_is_gone():
+    kube = scanned([claim("moved", node="node-9"), claim("work")], [])
+    assert kube.applied == ["work"]
+    ((path, body),) = kube.patched
+    assert path == "/api/v1/namespaces/models/persistentvolumeclaims/moved"
+    assert body == {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": None}}}
+
+
+def test_a_file_system_for_several_writing_nodes_gets_no_disk():
+    many: dict[str, Any] = {"accessModes": ["ReadWriteMany"]}
+    kube = scanned([claim("many", **many), claim("block", volumeMode="Block", **many)], [])
+    assert kube.applied == ["block"]
+
+
+def test_a_released_disk_of_the_driver_is_deleted_although_another_one_cannot_be():
+    volumes = [released("stuck"), released("old"), released("theirs", "filestore")]
+    assert scanned([], volumes, refused=["stuck"]).deleted == ["old"]
