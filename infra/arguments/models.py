@@ -31,9 +31,9 @@ from infra.plan.backends import has_backends
 from infra.plan.batches import batches_in
 from infra.plan.clients import gated
 from infra.plan.folders import BUCKET_CLAIM, is_tuned
-from infra.plan.front import has_internal_gateways, is_published
+from infra.plan.front import has_global_access, has_internal_gateways, is_published
 from infra.plan.names import Names, claim_name
-from infra.stack import ClusterMode, Engine, Exposure, Form, Front, Layer, Platform, Task
+from infra.stack import ClusterMode, Engine, Exposure, Form, Layer, Platform, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
 
@@ -288,7 +288,7 @@ def gateway_args(
         args["hostname"] = gateway.hostname
     if is_published(gateway):
         args["is_published"] = True
-    if gateway.front is Front.GLOBAL or gateway.global_access:
+    if has_global_access(gateway):
         args["global_access"] = True
     elif gateway.requests_per_minute is not None:
         args["requests_per_minute"] = gateway.requests_per_minute

@@ -31,6 +31,16 @@ def forwarded_hops(gateway: Gateway) -> int:
     return 2 * balancers
 
 
+def has_global_access(gateway: Gateway) -> bool:
+    """Return whether clients in other regions of the network reach an internal gateway.
+
+    The global load balancer connects from anywhere, and Cloud DNS answers clients of a region whose
+    gateway is unhealthy with the gateway of another one.
+    """
+    is_failover = gateway.front is Front.DNS and gateway.exposure is Exposure.INTERNAL
+    return gateway.front is Front.GLOBAL or is_failover or gateway.global_access
+
+
 def has_fleet_gateway(gateway: Gateway) -> bool:
     """Return whether one gateway for all clusters replaces the gateways of regions."""
     return gateway.front is Front.INTERNAL

@@ -56,7 +56,7 @@ class Gateway(StackModel):
     the engines in order of arrival."""
     global_access: bool = False
     """Internal only: whether clients in other regions of the network reach the gateway. By default,
-    only clients in its region do. With `front: global` or `internal`, the front determines it."""
+    only clients in its region do. With a `front`, that determines it."""
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
     """External only: requests per minute that one IP address may send to one model, 600 by default.
     Cloud Armor rejects more with 429. Clients behind one NAT share an IP address."""

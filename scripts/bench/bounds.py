@@ -49,7 +49,9 @@ def _of(key: str, name: object, *fields: str) -> Callable[[list[Row]], float | N
 
     def value(rows: list[Row]) -> float | None:
         row = next((row for row in rows if row.get(key) == name), None)
-        return None if row is None else round(sum(float(row[field]) for field in fields), 3)
+        if row is None or not row.keys() >= set(fields):
+            return None
+        return round(sum(float(row[field]) for field in fields), 3)
 
     return value
 
@@ -88,4 +90,4 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
         Bound("callout, added to p99, ms", _difference("p99_ms"), 8.0),
     ),
 }
-"""Bounds by subject. docs/benchmarks.md says which of them are met."""
+"""Bounds by subject. docs/benchmarks.md shows which of them are met."""

@@ -224,6 +224,6 @@ def _write(subject: str, runs: int) -> bool:
     (folder / f"{subject}.json").write_text(json.dumps(result, indent=1) + "\n")
     for one in checks:
         verb = "meets" if one.passes else "misses"
-        value = "nothing" if one.value is None else f"{one.value:g}"
-        console.print(f"{one.name}: {value} {verb} the bound of {one.at_most:g}", markup=False)
+        found = "not measured" if one.value is None else f"{one.value:g} {verb}"
+        console.print(f"{one.name}: {found}, bound {one.at_most:g}", markup=False)
     return all(one.passes for one in checks)

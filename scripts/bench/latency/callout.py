@@ -72,11 +72,23 @@ async def _measure(folder: Path) -> list[Row]:
             await until(is_ready)
             ways = {"through the callout": port, "without it": plain}
             await _load(ways, _WARM_UP_SECONDS)
-            before = await asyncio.to_thread(page_of, page)
+            before = await asyncio.to_thread(metrics_of, page)
             taken = await _load(ways, _SECONDS)
-            return _rows(taken, added(before, await asyncio.to_thread(page_of, page)))
+            return _rows(taken, added(before, await asyncio.to_thread(metrics_of, page)))
     finally:
         await runner.cleanup()
+
+
+def metrics_of(page: str) -> str:
+    """Return the metrics of the callout.
+
+    Raises:
+        CommandError: It does not answer, and its own share would be wrong.
+    """
+    found = page_of(page)
+    if not found:
+        raise CommandError("callout: must show its metrics, got no answer")
+    return found
 
 
 def _rows(seconds: dict[str, list[float]], phases: dict[str, Histogram]) -> list[Row]:

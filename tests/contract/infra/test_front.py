@@ -8,10 +8,10 @@ import pytest
 from infra.cost.network import front_parts, network_parts
 from infra.cost.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
-from infra.plan.front import answering, in_front, paths_of_models
+from infra.plan.front import answering, has_global_access, in_front, paths_of_models
 from infra.quota.network import network_asks
 from infra.reading.load import STACKS, parse, platform_of
-from infra.stack import Platform
+from infra.stack import Exposure, Front, Gateway, Platform
 from infra.stack.problems import StackError
 from planner.choice.cost import HOURS_PER_MONTH
 from tests.contract.infra.broken_stacks import EXAMPLES
@@ -72,6 +72,15 @@ def test_an_internal_gateway_is_reached_from_other_regions_if_the_stack_says_so(
     document["gateway"] = {"exposure": "internal", "port": 8080, "global_access": is_reached}
     policies = made(parse(json.dumps(document))).get("GCPGatewayPolicy", [])
     assert [each["spec"]["default"].get("allowGlobalAccess") for each in policies] == access
+
+
+def test_internal_gateways_behind_one_dns_record_are_reached_from_other_regions(made):
+    document = platform_of(STACKS / "Pulumi.local.yaml")
+    document["gateway"] = {"exposure": "internal", "port": 8080}
+    assert not has_global_access(parse(json.dumps(document)).gateway)
+    dns = Gateway.model_construct(exposure=Exposure.INTERNAL, front=Front.DNS, global_access=False)
+    assert has_global_access(dns)
+    assert not has_global_access(dns.model_copy(update={"exposure": Exposure.EXTERNAL}))
 
 
 def test_a_global_front_joins_the_internal_gateway_of_every_region(made):

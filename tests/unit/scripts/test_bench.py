@@ -64,12 +64,13 @@ def test_a_value_above_its_bound_ends_with_exit_code_1_and_is_in_the_file(
     assert ended.value.exit_code == ExitCode.CHECK_FAILED
     checks = json.loads((measured / "preview.json").read_text())["checks"]
     assert [(check["value"], check["pass"]) for check in checks] == [(10.4, False), (2.5, True)]
-    assert "preview of prod, seconds: 10.4 misses the bound of 10" in capsys.readouterr().out
+    assert "preview of prod, seconds: 10.4 misses, bound 10" in capsys.readouterr().out
 
 
 def test_a_figure_that_was_not_measured_does_not_meet_its_bound():
-    (check,) = bounds.check("verdict", [{"stack": "local", "verdict_s": 1.0}])
-    assert (check.value, check.passes) == (None, False)
+    for rows in ([{"stack": "local", "verdict_s": 1.0}], [{"stack": "prod", "seconds": 1.0}]):
+        (check,) = bounds.check("verdict", rows)
+        assert (check.value, check.passes) == (None, False)
 
 
 def test_what_the_callout_adds_is_the_difference_of_both_ways():

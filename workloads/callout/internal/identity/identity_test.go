@@ -195,6 +195,7 @@ func TestTheTokenOfTheMetadataServerIsSentAndKept(t *testing.T) {
 type signer struct {
 	key    *ecdsa.PrivateKey
 	server *httptest.Server
+	reads  atomic.Int32
 }
 
 func newSigner(t *testing.T) *signer {
@@ -209,11 +210,13 @@ func newSigner(t *testing.T) *signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	made := &signer{key: key}
+	made.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		made.reads.Add(1)
 		_, _ = w.Write(answer)
 	}))
-	t.Cleanup(server.Close)
-	return &signer{key, server}
+	t.Cleanup(made.server.Close)
+	return made
 }
 
 func (s *signer) token(t *testing.T, method jwt.SigningMethod, key any, change jwt.MapClaims) string {
@@ -273,6 +276,36 @@ func TestATokenIsOfATeamByItsClaim(t *testing.T) {
 		if verdict != one.want || (verdict == Valid && caller != Caller{"research", "jwt"}) {
 			t.Errorf("%s: got %+v, %v", name, caller, verdict)
 		}
+	}
+}
+
+func TestATokenOfOneIssuerDoesNotMakeAnotherOneReadItsKeys(t *testing.T) {
+	first, second := newSigner(t), newSigner(t)
+	made := func(name string, s *signer) config.JWT {
+		return config.JWT{Issuer: name, Audiences: []string{"us"}, JWKSURI: s.server.URL,
+			Header: "authorization", Claim: "team", Teams: map[string]string{"r": "research"}}
+	}
+	c := &config.Config{JWT: []config.JWT{made("https://i", first), made("https://j", second)}}
+	v := verifierOf(t, c)
+	before := first.reads.Load()
+	claims := jwt.MapClaims{"iss": "https://j", "aud": "us", "exp": now.Add(time.Hour).Unix(), "team": "r"}
+	token := jwt.NewWithClaims(jwt.SigningMethodES256, claims)
+	for _, kid := range []string{"k1", "unknown"} {
+		token.Header["kid"] = kid
+		signed, err := token.SignedString(second.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, verdict := v.Verify(c, map[string][]string{"authorization": {"Bearer " + signed}}, now)
+		if (verdict == Valid) != (kid == "k1") {
+			t.Errorf("%s: got %v", kid, verdict)
+		}
+	}
+	if read := first.reads.Load() - before; read != 0 {
+		t.Errorf("the first issuer's keys were read %d times", read)
+	}
+	if second.reads.Load() < 2 {
+		t.Error("the second issuer's keys were not read for an unknown key")
 	}
 }
 

@@ -77,7 +77,7 @@ func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 
 // verify returns the team of a token.
 func (i *issuer) verify(token string, now time.Time) (string, bool) {
-	if i.keys == nil {
+	if i.keys == nil || !isFrom(token, i.Issuer) {
 		return "", false
 	}
 	claims := jwt.MapClaims{}
@@ -98,6 +98,17 @@ func (i *issuer) verify(token string, now time.Time) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// isFrom returns whether a token names an issuer, without a look at its signature. The key of another
+// issuer's token is unknown here, and reading the keys again for it would delay valid requests.
+func isFrom(token, name string) bool {
+	claims := jwt.MapClaims{}
+	if _, _, err := jwt.NewParser().ParseUnverified(token, claims); err != nil {
+		return false
+	}
+	found, err := claims.GetIssuer()
+	return err == nil && found == name
 }
 
 // values returns the strings of a claim: one, or a list such as groups.
