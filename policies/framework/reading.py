@@ -169,6 +169,8 @@ def kept_pods(resource: Resource) -> list[PodTemplate]:
         return []
     found: list[PodTemplate] = []
     for name, text in section(resource.props, "data").items():
+        if not isinstance(text, str):
+            continue  # no API server accepts it
         try:
             found += _kept(f"data[{name}]", json.loads(text))
         except ValueError:
@@ -184,6 +186,9 @@ def _kept(path: str, value: Any) -> Iterator[PodTemplate]:
     elif isinstance(value, Mapping):
         for name, inner in cast(Properties, value).items():
             yield from _kept(f"{path}.{name}", inner)
+    else:
+        for index, inner in enumerate(entries(value)):
+            yield from _kept(f"{path}[{index}]", inner)
 
 
 def chips(container: Properties) -> dict[str, str]:

@@ -13,7 +13,7 @@ from .jobs import KINDS, ClusterError, Jobs
 from .logs import say
 from .sets import Set, folder_of, from_bytes, set_of, tombstone_of
 from .settings import WorkSettings
-from .share import folders, remove
+from .share import folders, marks, remove
 from .store import BucketError, Changed, Lost, Objects, write
 
 _WRITE_SECONDS: Final = 200.0
@@ -86,6 +86,8 @@ class Eraser:
         if left:
             say("WARNING", "a deletion waits: something is left", **_counts(left))
             return False
+        # last: without its mark, nobody finds a folder that a pod or a kill leaves
+        await asyncio.to_thread(self._unmark, user)
         proof = {
             "deleted": _counts(deleted),
             "finished": self._now(),
@@ -132,8 +134,17 @@ class Eraser:
         return found | {("objects", entry.name) for entry in entries}
 
     def _folders(self, user: str) -> list[str]:
-        found = ((each, set_of(each.name)) for each in folders(self._settings))
-        return [str(each) for each, of in found if of is not None and of[0] == user]
+        return [str(each) for each in folders(self._settings) if _is_of(user, each)]
+
+    def _unmark(self, user: str) -> None:
+        for each in marks(self._settings):
+            if _is_of(user, each):
+                each.unlink(missing_ok=True)
+
+
+def _is_of(user: str, path: Path) -> bool:
+    found = set_of(path.name)
+    return found is not None and found[0] == user
 
 
 def _counts(found: set[tuple[str, str]]) -> dict[str, int]:

@@ -15,7 +15,7 @@ from .jobs import KINDS, ClusterError, Jobs, ended, job_name, objects_of
 from .logs import say
 from .sets import ENDED, tombstone_of
 from .settings import WorkSettings
-from .share import remove
+from .share import is_marked, is_of_others, mark, remove
 from .store import BucketError, Changed, Held, Lost, Objects, take
 
 ADAPTER_FILE: Final = "pytorch_lora_weights.safetensors"
@@ -135,6 +135,11 @@ class Worker:
     async def _submit(self, held: Held) -> None:
         content, job = objects_of(held.set, self._settings)
         if await self._jobs.get(job_name(held.set)) is None:
+            adapter = held.set.adapter
+            if await asyncio.to_thread(is_of_others, self._settings, adapter):
+                rule = "must not replace a folder of the shared folder that no set has made"
+                raise Failed(f"training: {rule}, got {adapter}")
+            await asyncio.to_thread(mark, self._settings, adapter)
             # of an earlier set of this name, which no longer has a state
             await asyncio.to_thread(shutil.rmtree, self._file(held).parent, True)
         await self._jobs.create("configmaps", content)
@@ -143,6 +148,8 @@ class Worker:
 
     async def _train(self, held: Held) -> None:
         name = job_name(held.set)
+        # again, because a worker that looks at old marks may have deleted it since then
+        await asyncio.to_thread(mark, self._settings, held.set.adapter)
         until = held.set.since + self._settings.train_seconds
         while (end := await self._end(name)) is None:
             if self._now() > until:
@@ -259,7 +266,9 @@ class Worker:
         """Delete job and checkpoint; what its last pod still writes goes later (share.py)."""
         for kind in KINDS:
             await self._jobs.delete(kind, job_name(held.set))
-        await asyncio.to_thread(remove, Path(self._settings.shared) / "work" / held.set.adapter)
+        adapter = held.set.adapter
+        if await asyncio.to_thread(is_marked, self._settings, adapter):
+            await asyncio.to_thread(remove, Path(self._settings.shared) / "work" / adapter)
 
     def _file(self, held: Held) -> Path:
         folder = Path(self._settings.shared) / self._settings.adapters / held.set.adapter

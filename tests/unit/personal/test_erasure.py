@@ -28,6 +28,7 @@ def begin(folder: Path) -> World:
     for user, name in (("alice", "two"), ("bob", "two")):
         add_job(world, user, name)
     (world.shared / "work" / "alice-two").mkdir(parents=True)
+    world.mark("alice-two")
     world.files["erasing/alice.json"] = (BEGUN, 10_000)
     world.effects = 0
     return world
@@ -97,9 +98,37 @@ def test_only_names_of_a_user_and_a_set_are_deleted(world: World) -> None:
     assert sorted(each.name for each in adapters.iterdir()) == sorted((*others, "bob-one"))
 
 
+def test_folders_of_somebody_else_with_such_a_name_are_not_deleted(world: World) -> None:
+    others = [
+        world.shared / place / name
+        for place in ("flux/live-adapters", "work")
+        for name in ("alice-style", "alice-empty")
+    ]
+    for each in others:
+        each.mkdir(parents=True)
+    for each in others[::2]:
+        (each / "file").write_bytes(b"weights")
+    assert erase(world)
+    assert all(each.is_dir() for each in others)
+    assert all((each / "file").is_file() for each in others[::2])
+    proof = json.loads(world.files[f"erasures/{NAME}.json"][0])
+    assert (proof["deleted"]["folders"], proof["left"]) == (2, NOTHING)
+
+
+def test_a_folder_that_is_written_until_the_pods_end_is_deleted(world: World) -> None:
+    world.ending.add("train-alice-two")
+    assert not erase(world)
+    late = world.shared / "flux" / "live-adapters" / "alice-two"
+    late.mkdir(parents=True)
+    world.ending.clear()
+    assert erase(world)
+    assert traces(world) == []
+
+
 def test_a_link_is_deleted_and_what_it_leads_to_is_not(world: World) -> None:
     others = world.shared / "flux" / "live-adapters" / "bob-one"
     (world.shared / "work" / "alice-three").symlink_to(others)
+    world.mark("alice-three")
     assert erase(world)
     assert traces(world) == []
     assert list(others.iterdir())

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,21 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path, time=NOW)
 
 
-def put(world: World, place: str, name: str, age: float, file: str = ADAPTER_FILE) -> Path:
-    """Write a folder whose file has an age."""
+def put_of_others(
+    world: World, place: str, name: str, age: float, file: str = ADAPTER_FILE
+) -> Path:
+    """Write a folder of somebody else, whose file has an age."""
     folder = world.shared / place / name
     folder.mkdir(parents=True)
     (folder / file).write_bytes(b"weights")
     os.utime(folder / file, (NOW - age, NOW - age))
     return folder
+
+
+def put(world: World, place: str, name: str, age: float, file: str = ADAPTER_FILE) -> Path:
+    """Write a folder of a set."""
+    world.mark(name, age)
+    return put_of_others(world, place, name, age, file)
 
 
 def adapter(world: World, name: str, age: float) -> Path:
@@ -75,11 +84,57 @@ def test_a_checkpoint_that_a_late_pod_left_after_its_set_ended_is_removed(world:
     assert (late.exists(), writing.exists()) == (False, True)  # two has no state: a deletion runs
 
 
+def emptied(folder: Path, age: float) -> None:
+    """Remove the file of a folder at an age, as a removal does that is interrupted."""
+    (folder / ADAPTER_FILE).unlink()
+    os.utime(folder, (NOW - age, NOW - age))
+
+
 def test_a_removal_that_was_interrupted_is_completed(world: World) -> None:
-    left = adapter(world, "alice-one", 8 * DAY)
-    (left / ADAPTER_FILE).unlink()
+    left, new = adapter(world, "alice-one", 8 * DAY), adapter(world, "alice-two", 8 * DAY)
+    emptied(left, HOUR + 1)
+    emptied(new, HOUR - 1)  # a job may have begun
     assert sweep(world) == [1]
-    assert not left.exists()
+    assert (left.exists(), new.exists()) == (False, True)
+
+
+def test_a_mark_is_deleted_after_its_folders_and_its_set(world: World) -> None:
+    gone, left = world.mark("alice-one", 7 * DAY + 1), adapter(world, "alice-two", 7 * DAY - 1)
+    young, known = world.mark("alice-three", 7 * DAY - 1), world.mark("alice-four", 8 * DAY)
+    deleting = world.mark("bob-one", 8 * DAY)
+    world.add("alice", "four")
+    world.files["erasing/bob.json"] = (b"{}", 1)
+    assert sweep(world) == [0]
+    assert not gone.exists()
+    assert all(each.exists() for each in (left, young, known, deleting))
+
+
+def test_a_mark_and_what_a_removal_left_stay_together(world: World, monkeypatch: Any) -> None:
+    left = adapter(world, "alice-one", 8 * DAY)
+    mark = left.parents[2] / "marks" / "flux" / "live-adapters" / "alice-one"
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)  # it cannot be removed now
+    sweep(world)
+    assert (left.exists(), mark.exists()) == (True, True)
+    monkeypatch.undo()
+    assert sweep(world) == [1]
+    assert (left.exists(), mark.exists()) == (False, False)
+
+
+@pytest.mark.parametrize("age", [HOUR + 1, 8 * DAY, 99 * DAY])
+def test_a_folder_of_somebody_else_is_never_removed(world: World, age: float) -> None:
+    kept = [
+        put_of_others(world, place, name, age)
+        for place in ("flux/live-adapters", "work")
+        for name in ("anime-style", "alice-one", "my-empty")
+    ]
+    world.mark("alice-two")
+    for each in kept[2::3]:
+        emptied(each, age)
+    elsewhere = world.shared / "marks" / "other" / "live-adapters" / "anime-style"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.touch()  # of a set of another model
+    assert sweep(world) == [0]
+    assert all(each.exists() for each in kept)
 
 
 def test_workers_that_look_at_the_same_time_do_not_disturb_each_other(world: World) -> None:

@@ -101,6 +101,7 @@ def test_two_workers_never_have_one_set(world: World) -> None:
 
 def test_a_failed_training_is_reported_with_its_reason(world: World) -> None:
     world.outcome = "BackoffLimitExceeded"
+    world.mark("alice-one")
     (world.shared / "work" / "alice-one").mkdir(parents=True)  # its checkpoint
     assert process(world)
     state = world.state()
@@ -231,6 +232,7 @@ def test_an_adapter_of_an_earlier_set_of_the_name_is_not_taken_for_the_new_one(
 ) -> None:
     earlier = world.shared / "flux" / "live-adapters" / "alice-one"
     earlier.mkdir(parents=True)
+    world.mark("alice-one")
     create, seen = world.create, list[bool]()
 
     async def look(kind: str, obj: dict[str, Any]) -> None:
@@ -240,6 +242,45 @@ def test_an_adapter_of_an_earlier_set_of_the_name_is_not_taken_for_the_new_one(
     world.create = look
     assert process(world)
     assert seen == [False, False]
+
+
+@pytest.mark.parametrize("place", ["flux/live-adapters", "work"])
+def test_a_folder_of_somebody_else_is_not_replaced(world: World, place: str) -> None:
+    folder = world.shared / place / "alice-one"
+    folder.mkdir(parents=True)
+    (folder / "file").write_bytes(b"weights")
+    assert process(world)
+    state = world.state()
+    rule = "must not replace a folder of the shared folder that no set has made, got alice-one"
+    assert (state.stage, state.error, world.trained) == ("failed", f"training: {rule}", [])
+    assert (folder / "file").read_bytes() == b"weights"
+    assert not (world.shared / "marks").exists()
+
+
+def test_a_set_has_a_mark_before_there_is_a_job_and_while_it_is_trained(world: World) -> None:
+    mark = world.mark("alice-one")
+    mark.unlink()
+    create, get, seen = world.create, world.get, list[bool]()
+
+    async def look(kind: str, obj: dict[str, Any]) -> None:
+        seen.append(mark.is_file())
+        await create(kind, obj)
+
+    async def look_again(name: str) -> dict[str, Any] | None:
+        found = await get(name)
+        if found is not None:
+            seen.append(mark.is_file())
+        return found
+
+    async def forgotten(kind: str, obj: dict[str, Any]) -> None:
+        await look(kind, obj)
+        if kind == "jobs":
+            mark.unlink()
+
+    world.create, world.get = forgotten, look_again
+    assert process(world)
+    assert seen == [True, True, True]
+    assert mark.is_file()
 
 
 def test_the_job_trains_the_pictures_of_the_set_into_the_adapter_of_its_name(world: World) -> None:
