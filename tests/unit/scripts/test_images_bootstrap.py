@@ -51,6 +51,7 @@ class Cli(PulumiCli):
 
     def run(self, *arguments, capture=False, environment=None, project=REPOSITORY):
         self.ran.append((arguments, environment))
+        assert environment is not None
         self.given = json.loads(Path(environment["GKE_INFERENCE_STACK_OUTPUTS"]).read_text())
         return subprocess.CompletedProcess(arguments, self.code)
 
