@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from twin import daemon
 from twin.cluster.base.context import ClusterContext
 from twin.engines.real.tiny_model import write_model
 from twin.host.paths import TwinPaths
@@ -130,6 +131,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         os.environ.clear()
         os.environ.update(before)
         next(planes, None)  # stops the control plane
+        daemon.shut_down(context.paths)  # and the object storage
 
 
 def test_the_job_ends_on_a_node_of_its_own_class(deployed: Deployment) -> None:
