@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from scripts.delivery.checkout import Checkout
+from scripts.delivery.status import SHORT
 from scripts.terminal.console import CommandError, one_line
 
-SHORT: Final = 12
-"""Characters of a commit in output."""
 _TRAILER: Final = "Rolls-back"
 _PUSHES: Final = 5
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from gke_inference.catalogue.versions import api
 from gke_inference.delivery.model_delivery import SYNC_NAME
@@ -12,7 +12,8 @@ from scripts.terminal.console import console
 from scripts.terminal.tables import Column, Listing, print_table
 from twin.wire.kube import Kube, KubeError
 
-_SHORT = 12
+SHORT: Final = 12
+"""Characters of a commit or digest in output."""
 Object = dict[str, Any]
 
 
@@ -180,4 +181,4 @@ def print_delivered(found: list[Delivered]) -> None:
 
 
 def _short(revision: str) -> str:
-    return revision.removeprefix("sha256:")[:_SHORT] or "-"
+    return revision.removeprefix("sha256:")[:SHORT] or "-"

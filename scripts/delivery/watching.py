@@ -8,8 +8,8 @@ the commit, says nothing about the commit: nothing is rolled back for it.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from scripts.delivery.rollback import SHORT, History
-from scripts.delivery.status import Delivered
+from scripts.delivery.rollback import History
+from scripts.delivery.status import SHORT, Delivered
 from scripts.terminal.console import CommandError
 
 _LOOK_SECONDS = 1.0
@@ -63,12 +63,13 @@ class Watch:
             raise CommandError(f"{short} is a rollback itself; nothing was rolled back")
         if not change.before:
             raise CommandError(f"{short} is the first commit of the stack: nothing to roll back to")
-        pushed = self.history.roll_back(change, problem)[:SHORT]
-        self.tell(f"{pushed}: rolled back to {change.before[:SHORT]}; waiting for the clusters")
+        pushed = self.history.roll_back(change, problem)
+        short, before = pushed[:SHORT], change.before[:SHORT]
+        self.tell(f"{short}: rolled back to {before}; waiting for the clusters")
         left = self._problem(pushed)
         if left:
-            raise CommandError(f"{pushed}: rolled back, but {left}")
-        self.tell(f"{pushed}: every cluster serves {change.before[:SHORT]} again")
+            raise CommandError(f"{short}: rolled back, but {left}")
+        self.tell(f"{short}: every cluster serves {before} again")
         return False
 
     def _problem(self, commit: str) -> str:

@@ -1,4 +1,4 @@
-"""Turns of the clients at a full pool: what the picker is told, and what is refused."""
+"""Turns of the clients at a full pool: the configuration of the picker, and what is refused."""
 
 from typing import Any
 
