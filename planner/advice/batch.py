@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.choice.plan import NO_LIMIT_MS, Choice, Estimate, Question, operation
+from planner.choice.plan import NO_LIMIT_MS, Choice, Estimate, Question, operating_points_of
 
 
 def of_batches(question: Question) -> Question:
@@ -17,7 +17,7 @@ def batch_costs(question: Question, choices: Sequence[Choice]) -> list[Estimate 
     """Return dollars per million answer tokens of batch traffic; None where no price is known."""
     if not choices:
         return []
-    found = operation(of_batches(question), [one.candidate for one in choices])
+    found = operating_points_of(of_batches(question), [one.candidate for one in choices])
     costs: list[Estimate | None] = []
     for at, one in enumerate(choices):
         if one.price is None:

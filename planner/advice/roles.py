@@ -14,7 +14,7 @@ import numpy as np
 from gke_inference.intent.kv_transport import TRANSPORTS
 from gke_inference.sizing.memory import kv_token_bytes
 from planner.choice.candidates import Candidate
-from planner.choice.plan import NO_LIMIT_MS, Choice, Estimate, Plan, Question, operation
+from planner.choice.plan import NO_LIMIT_MS, Choice, Estimate, Plan, Question, operating_points_of
 from planner.fit.chips import HOST_NETWORKS
 from planner.speed.kv_transfer import READ_LATENCY_SECONDS, bytes_per_second
 from planner.unit_cost.prompt_speed import Prompts, prompts
@@ -127,7 +127,9 @@ def roles_of(question: Question, choice: Choice) -> Roles | None:
     left = max(1.0, question.ttft_p95_ms - moved * 1e3)
     before = prompts(replace(question, made=1, ttft_p95_ms=left, tpot_p95_ms=NO_LIMIT_MS), one)
     cached = 1 - 1 / question.given  # a decode replica computes the last token of a prompt itself
-    after = operation(replace(question, prefix_share=cached, ttft_p95_ms=NO_LIMIT_MS), [one])
+    after = operating_points_of(
+        replace(question, prefix_share=cached, ttft_p95_ms=NO_LIMIT_MS), [one]
+    )
     spread = float(after.spread[0])
     prefill, prefill_low, prefill_high = _counts(question, before.rate, before.spread)
     decode, decode_low, decode_high = _counts(question, float(after.most_rate[0]), spread)

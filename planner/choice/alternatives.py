@@ -9,7 +9,7 @@ from planner.fit.tables import table
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class Alternative:
     """Rule that applies."""
 
     name: str
@@ -42,11 +42,11 @@ def _is_one_gpu(one: Choice) -> bool:
     return one.keeps_promise and form.chips == 1 and form.chip.kind == "gpu"
 
 
-def elsewhere(answer: Plan) -> list[Elsewhere]:
+def alternatives(answer: Plan) -> list[Alternative]:
     """Return the rules that apply to a plan."""
     known = facts(answer)
     return [
-        Elsewhere(rule["name"], rule["says"], f"{rule['source']} ({rule['confidence']})")
+        Alternative(rule["name"], rule["says"], f"{rule['source']} ({rule['confidence']})")
         for rule in table("alternatives")["rules"]
         if all(_holds(condition, known) for condition in rule["when"])
     ]

@@ -13,7 +13,7 @@ _SAID = {
 }
 
 
-def obtaining(way: str) -> str:
+def availability(way: str) -> str:
     """Return how a provisioning can fail (docs.cloud.google.com, google/skills @1af7775).
 
     Args:
@@ -33,7 +33,7 @@ def notes(word: str, region: str, way: str) -> tuple[str, ...]:
     """
     zones = zones_of(word, region, way)
     found = [
-        obtaining(way),
+        availability(way),
         f"zones {', '.join(zone.rpartition('-')[2] for zone in zones)}"
         if zones
         else "zones not listed",

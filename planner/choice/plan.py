@@ -19,7 +19,7 @@ from planner.choice.cost import machine_price
 from planner.speed.correction import Traits, correction, gather, traits
 from planner.speed.roofline_step import Work, stack, work
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
-from planner.speed.throughput import Operation, curves, operate
+from planner.speed.throughput import OperatingPoints, curves, operating_points
 
 FOR_SERVING = tuple(way for way in PROVISIONING if way != "calendar")
 """Provisioning that suits a server; a calendar reservation has an end date."""
@@ -206,7 +206,7 @@ def plan(question: Question) -> Plan:
     if not held:
         why = f"{refused[0].form.label}: {refused[0].reason}"
         raise InputError("model", f"must fit on some hardware; {why}")
-    found = operation(question, held)
+    found = operating_points_of(question, held)
     choices = [
         _choice(question, one, found, at, provisioning, region)
         for at, one in enumerate(held)
@@ -266,13 +266,13 @@ def sequences(question: Question, one: Candidate) -> float:
     return one.room.left / each * groups
 
 
-def operation(question: Question, held: Sequence[Candidate]) -> Operation:
+def operating_points_of(question: Question, held: Sequence[Candidate]) -> OperatingPoints:
     """Return the largest batches within the SLO, and the candidates' throughput at those."""
     wanted = traits_of(question, held)
     every = stack([work_of(question, one) for one in held])
     room = np.array([sequences(question, one) for one in held])
     lines = curves(every, correction(), wanted, room)
-    return operate(
+    return operating_points(
         lines,
         correction(),
         wanted,
@@ -314,7 +314,7 @@ def _around(value: float, spread: float) -> Estimate:
 
 
 def _choice(
-    question: Question, one: Candidate, found: Operation, at: int, way: str, region: str
+    question: Question, one: Candidate, found: OperatingPoints, at: int, way: str, region: str
 ) -> Choice:
     form, spread = one.form, float(found.spread[at])
     replicas = int(found.replicas[at])

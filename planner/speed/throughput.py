@@ -76,7 +76,7 @@ def curves(one: Work, fitted: Correction, wanted: Traits, room_sequences: Array)
 
 
 @dataclass(frozen=True)
-class Operation:
+class OperatingPoints:
     """Operating points; each field has one entry per candidate. Times are in seconds."""
 
     keeps: Array
@@ -98,7 +98,7 @@ class Operation:
     """Factor up and down that should contain 80 % of such estimates."""
 
 
-def operate(
+def operating_points(
     found: Curves,
     fitted: Correction,
     wanted: Traits,
@@ -109,7 +109,7 @@ def operate(
     step95: float,
     utilisation: float,
     doubt: float = 1.0,
-) -> Operation:
+) -> OperatingPoints:
     """Return the operating points of candidates.
 
     Args:
@@ -136,7 +136,7 @@ def operate(
     names[:, 0] = np.log(np.maximum(1.0, at["batch"]))
     own = Z80 * fitted.deviation(Traits(names, wanted.names))
     spread = np.exp(np.sqrt(own**2 + np.log(doubt) ** 2))
-    return Operation(
+    return OperatingPoints(
         np.asarray(keeps, dtype=np.float64), most, BATCHES[best], replicas, at["batch"], at["step"],
         at["step95"], at["ttft"], at["ttft95"], rate / (most * copies * replicas), spread,
     )  # fmt: skip

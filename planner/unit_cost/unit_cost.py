@@ -20,7 +20,7 @@ from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.candidates import Candidate, Form
 from planner.choice.cost import BUFFER
 from planner.choice.image_plan import seconds_of
-from planner.choice.plan import NO_LIMIT_MS, Estimate, Question, operation
+from planner.choice.plan import NO_LIMIT_MS, Estimate, Question, operating_points_of
 from planner.unit_cost.image_speed import REFERENCE_PIXELS
 
 MILLION_TOKENS = "million output tokens"
@@ -220,7 +220,7 @@ def speed_of(
     """
     if (problem := one.room.problem) is not None:
         return Speed(unit, None, f"it {problem}")
-    found = operation(question, [one])
+    found = operating_points_of(question, [one])
     keeps = bool(found.keeps[0])
     most = float(found.most_rate[0]) * one.form.copies * each
     spread = float(found.spread[0])

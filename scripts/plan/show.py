@@ -11,7 +11,7 @@ from planner.advice.batch import batch_costs
 from planner.advice.kv_cache import KvAdvice
 from planner.advice.roles import Advice, advise
 from planner.amount import amount_of, missing_lines
-from planner.choice.alternatives import elsewhere
+from planner.choice.alternatives import alternatives
 from planner.choice.coldstart import spare_replicas
 from planner.choice.image_plan import PictureChoice
 from planner.choice.plan import Choice, Estimate, Plan, ladder
@@ -105,7 +105,7 @@ def plan_as_json(answer: Plan, shown: list[Choice]) -> str:
         ],
         "considered": len(answer.choices),
         "disaggregation": _roles_as_json(advise(answer)),
-        "elsewhere": [asdict(one) for one in elsewhere(answer)],
+        "alternatives": [asdict(one) for one in alternatives(answer)],
         "refused": [
             {"hardware": one.form.label, "bits": one.form.bits, "reason": one.reason}
             for one in answer.refused
@@ -201,7 +201,7 @@ def print_plan(answer: Plan, shown: list[Choice], *, is_batch: bool = False) -> 
         console.print(f"[dim]not {form.label} at {form.bits} bits: {refused.reason}[/dim]")
     if len(answer.refused) > 5:
         console.print(f"[dim]and {len(answer.refused) - 5} more do not fit[/dim]")
-    for one in elsewhere(answer):
+    for one in alternatives(answer):
         console.print(f"Consider {one.name}: {one.reason} [dim]({one.source})[/dim]")
 
 

@@ -10,7 +10,7 @@ from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, RegionCapacity, RegionPlan, ServedModel
 from planner.amount import Amount, amount_of
-from planner.choice.availability import notes, obtaining
+from planner.choice.availability import availability, notes
 from planner.choice.cost import Served
 
 _HOSTS_IN_A_ROW = 4
@@ -65,7 +65,7 @@ class Step:
     @property
     def risk(self) -> str:
         """Failure mode of its provisioning."""
-        return obtaining(self.rung.provisioning)
+        return availability(self.rung.provisioning)
 
 
 @dataclass(frozen=True)

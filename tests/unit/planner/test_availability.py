@@ -1,11 +1,11 @@
 """Failure modes of each provisioning model."""
 
 from gke_inference.catalogue.accelerators import PROVISIONING
-from planner.choice.availability import notes, obtaining
+from planner.choice.availability import availability, notes
 
 
 def test_every_way_to_buy_can_fail_in_a_way_that_is_known():
-    assert len({obtaining(way) for way in PROVISIONING}) == len(PROVISIONING)
+    assert len({availability(way) for way in PROVISIONING}) == len(PROVISIONING)
 
 
 def test_notes_name_the_zones_that_have_the_accelerator():
