@@ -292,12 +292,17 @@ def _read_all(folder: Path, manifest: Manifest, stop: threading.Event) -> None:
     ]
     for reader in readers:
         reader.start()
-    while any(reader.is_alive() for reader in readers):
-        stop.wait(_SAY_SECONDS) if stop.is_set() else readers[0].join(_SAY_SECONDS)
-        readers = [reader for reader in readers if reader.is_alive()]
+    has_ended = False
+    while not has_ended and not stop.is_set():
+        has_ended = _end_within(_SAY_SECONDS, readers)
         say("INFO", f"read {_gib(done.value)} of weights ahead", **progress.fields(done.value))
-        if stop.is_set():
-            return
+
+
+def _end_within(seconds: float, readers: "Sequence[threading.Thread]") -> bool:
+    limit = time.monotonic() + seconds
+    for reader in readers:
+        reader.join(max(0.0, limit - time.monotonic()))
+    return not any(reader.is_alive() for reader in readers)
 
 
 class _Sum:
