@@ -1,7 +1,7 @@
 """`gke-inference clients`: the keys and the usage of teams."""
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -90,6 +90,11 @@ def list_keys(
         shown = [{**asdict(key), "valid": key.is_valid(now)} for key in found]
         print(json.dumps([{k: v for k, v in one.items() if k != "sha256"} for one in shown]))
         return
+    print_keys(found, now)
+
+
+def print_keys(found: Sequence[Key], now: datetime) -> None:
+    """Print keys as a table, by team and age."""
     table = Listing("ID", "TEAM", "STATE", "CREATED", "EXPIRES")
     for key in sorted(found, key=lambda each: (each.team, each.created)):
         state = "valid" if key.is_valid(now) else "expired"

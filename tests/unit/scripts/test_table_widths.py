@@ -1,6 +1,10 @@
 """Each command's table as people meet it: terminals of 80, 100 and 120 columns."""
 
+import importlib
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -10,21 +14,39 @@ from infra.plan import resolve
 from infra.reading.load import read
 from planner.amount import Amount
 from policies.framework.finding import Finding, Verdict
-from scripts.bench import confirm as bench_confirm
-from scripts.bench import routing as bench_routing
-from scripts.check import check, preflight
+from scripts.accept import command as accept
+from scripts.accept.row import Subject
+from scripts.bench import confirm, fairness, routing
+from scripts.check import check, preflight, preflight_cloud
 from scripts.check.preflight_checks import lines
+from scripts.clients import command as clients
+from scripts.clients import reconcile, usage
+from scripts.clients.keys import Key
+from scripts.delivery import status as delivery
+from scripts.develop import doctor
+from scripts.develop.doctor_checks import rows
 from scripts.images import command as images
-from scripts.images import listing as images_list
+from scripts.jobs import command as jobs
+from scripts.jobs.listing import QueuedJob, job_table
+from scripts.models import listing as models
+from scripts.models.actions import Row
+from scripts.models.places import Place
 from scripts.operate import trace
-from scripts.plan import coldstart, cost, quota, replay, unit_costs
-from scripts.plan import show as plan_show
+from scripts.plan import coldstart, cost, quota, replay
 from scripts.plan.plan import plan
+from scripts.plan.stack import Wanted, plan_stack
+from scripts.prerequisites.finding import Finding as Requirement
+from scripts.prerequisites.finding import Project, State
 from scripts.shared import replica_status
 from scripts.shared.placements import Placement
-from scripts.terminal.tables import Listing
+from scripts.shared.quota_limits import Against
+from scripts.terminal.tables import Listing, print_table
 from simulator.laboratory.bounds import Check
+from tests.unit.scripts.test_doctor import GOOD
 from tests.unit.scripts.test_tables import drawn
+from twin.host.paths import REPOSITORY
+from workloads.transfer.listing import VersionState
+from workloads.transfer.versions import Home
 
 _LAB: dict[str, Any] = {
     "workload": "shared_prefixes", "rate_qps": 12.5, "policy": "prefix-affine-with-queue",
@@ -47,6 +69,30 @@ _FINDING = Finding(
     "build/prod/manifests/inference-prod-us-central1/models/llama-3.1-8b.yaml",
     "metrics-exist", "inference-prod-us-central1",
 )  # fmt: skip
+_USED = usage.Used(
+    requests=1_234_567, refused=12_345, prompt_tokens=12_345_678_901, cached_tokens=9_876_543_210,
+    completion_tokens=1_234_567_890, usd=123_456.789, estimated=1234, reused=123_456,
+    saved_usd=12_345.6789,
+)  # fmt: skip
+_DELIVERED = delivery.Delivered(
+    "inference-staging-asia-southeast1", "4f1c2d3e" * 5, "0a1b2c3d" * 5,
+    ("KNV2009: cannot apply HorizontalPodAutoscaler models/llama-3.1-8b: " + "denied " * 12,),
+    ("llama-3.1-8b-gpu: 2 of 12 new, 10 available (exceeded its progress deadline)",),
+)  # fmt: skip
+_JOB = QueuedJob(
+    "research-evaluations", "jobs-research", "nightly-evaluation-of-llama-3.3-70b",
+    "inference-staging-asia-southeast1", "waiting for nodes", 256, "tpu-v6e-4x4-flex-start",
+    "insufficient unused quota for google.com/tpu in flavor spot, 4 more needed",
+)  # fmt: skip
+_VERSION = Row(
+    "llama-3.3-70b-instruct/adapters/support-german",
+    Place(Home("acme-inference-prod-models-us-central1", "llama-3.3-70b"), ("us-central1",)),
+    VersionState(
+        "2026-11-22-fp8-dynamic", "half-uploaded", 12_345_678_901, 141_107_412_992,
+        "2026-11-22T08:15:00Z", is_current=True, note="its manifest is missing " * 5,
+    ),
+    is_used=True,
+)  # fmt: skip
 
 
 def _waterfall() -> None:
@@ -56,14 +102,71 @@ def _waterfall() -> None:
     trace.print_table(trace._table(found, 80))
 
 
-def _bench() -> None:
-    checks = [Check("throughput", "of all policies in all workloads", 1.5, 1.4)]
-    bench_routing._print([_LAB], checks)
+def _routing() -> None:
+    routing._print([_LAB], [Check("throughput", "of all policies in all workloads", 1.5, 1.4)])
+
+
+def _confirm() -> None:
     by = {"prefix-affine-with-queue": _LAB, "round-robin": _LAB}
-    bench_confirm._print({
+    confirm._print({
         "workload": "shared_prefixes", "rate_qps": 1, "inference_perf": by, "laboratory": by,
         "shipped_over_round_robin": {}, "valid": True,
     })  # fmt: skip
+
+
+def _fairness() -> None:
+    client = {"sent": 12345, "answered": 12340, "ttft_ms": {"p50": 12345.0, "p95": 123456.0}}
+    row = {"queues": "without", "factor": 10, "replicas_lag_ms": 1234.5}
+    clients_of_row = {"quiet": client, "loud": client}
+    fairness._print({
+        "rows": [{**row, "clients": clients_of_row}] * 2, "quiet_p95_ratio": {"with": 1.1},
+        "valid": True, "pass": True, "bound": 1.2,
+    })  # fmt: skip
+
+
+def _acceptance() -> None:
+    row = Subject("certificate", "chat.example.com in asia-southeast1", "valid for a week or more")
+    accept._show([row.met("expires in 61 days"), row.unseen("403: needs certificates.get " * 4)])
+
+
+def _requirements() -> None:
+    command = "gcloud services enable container.googleapis.com --project acme-inference-prod"
+    found = [
+        Requirement(
+            "reservation", "v6e-prod in us-central1-b", state, "not in the zone " * 6, command
+        )
+        for state in State
+    ]
+    nothing: Any = None  # the table reads only the names
+    project = Project(resolve(read("prod")), "prod", *[nothing] * 4)
+    preflight_cloud._show(project, found, allow_unseen=False)
+
+
+def _keys() -> None:
+    key = Key("jk3v7q2mzx5a", "customer-support-emea", "0" * 64, "2026-11-22T08:15:00+00:00")
+    other = replace(key, expires="2026-11-23T08:15:00+00:00")
+    clients.print_keys([key, other], datetime(2026, 11, 24, tzinfo=UTC))
+
+
+def _comparison() -> None:
+    row = reconcile.Compared("llama-3.3-70b-instruct-fp8", "completion", 1_234_567_890, 2_345_678)
+    reconcile.print_comparison([row])
+
+
+def _usage() -> None:
+    names = ("2026-11-22", "jk3v7q2mzx5a", "llama-3.3-70b-instruct", "asia-southeast1", "support")
+    usage.print_usage([usage.Row(names, _USED)], usage.FIELDS)
+
+
+def _doctor() -> None:
+    facts = replace(GOOD, python=(3, 9), packages_current=False, memory_gib=1.5, cores=1)
+    doctor.print_table(doctor.table(rows(facts)))
+
+
+def _stack_plan() -> None:
+    plan_stack(
+        Wanted("local", (), None, Against.TWIN, 1000, 200, 0.7), is_written=False, is_json=False
+    )
 
 
 def _quota() -> None:
@@ -71,38 +174,67 @@ def _quota() -> None:
         quota.quota("prod", scenario="quota-short", explain=True)
 
 
-_COMMANDS: dict[str, Callable[[], object]] = {
-    "bench": _bench,
-    "check": lambda: check.print_table(check._table([_FINDING] * 2)),
-    "check --list": lambda: check.check(list_rules=True),
-    "coldstart": lambda: coldstart.coldstart("prod"),
-    "cost": lambda: cost.cost("prod"),
-    "images list": lambda: images.list_images("prod"),
-    "plan": lambda: plan("llama-3.3-70b"),
-    "plan of pictures": lambda: plan("flux.1-schnell"),
-    "preflight": lambda: preflight._show(list(lines(resolve(read("prod"))))),
-    "quota": _quota,
-    "replay": lambda: replay._print([_LAB], "a trace"),
-    "status": lambda: replica_status.print_table(replica_status.replica_table([_PLACEMENT])),
-    "trace": _waterfall,
-}
-_MODULES = (
-    bench_confirm, bench_routing, check, coldstart, cost, images_list, plan_show, preflight, quota,
-    replay, replica_status, trace, unit_costs,
-)  # fmt: skip
+_TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
+    ("accept.command", _acceptance),
+    ("bench.confirm", _confirm),
+    ("bench.fairness", _fairness),
+    ("bench.routing", _routing),
+    ("check.check", lambda: check.print_table(check._table([_FINDING] * 2))),
+    ("check.check", lambda: check.check(list_rules=True)),
+    ("check.preflight", lambda: preflight._show(list(lines(resolve(read("prod")))))),
+    ("check.preflight_cloud", _requirements),
+    ("clients.command", _keys),
+    ("clients.reconcile", _comparison),
+    ("clients.usage", _usage),
+    ("delivery.status", lambda: delivery.print_delivered([_DELIVERED])),
+    ("develop.doctor", _doctor),
+    ("images.listing", lambda: images.list_images("prod")),
+    ("jobs.command", lambda: jobs.print_table(job_table([_JOB]))),
+    ("models.listing", lambda: models.print_list([_VERSION, replace(_VERSION, state=None)])),
+    ("operate.trace", _waterfall),
+    ("plan.coldstart", lambda: coldstart.coldstart("prod")),
+    ("plan.cost plan.unit_costs", lambda: cost.cost("prod")),
+    ("plan.quota", _quota),
+    ("plan.replay", lambda: replay._print([_LAB], "a trace")),
+    ("plan.show", lambda: plan("llama-3.3-70b")),
+    ("plan.show", lambda: plan("flux.1-schnell")),
+    ("plan.stack_show", _stack_plan),
+    (
+        "shared.replica_status",
+        lambda: replica_status.print_table(replica_status.replica_table([_PLACEMENT])),
+    ),
+)
+"""Modules below `scripts` that print a table, and what makes each of them do so."""
 
 
-@pytest.mark.parametrize("name", _COMMANDS)
+def _printing() -> dict[str, ModuleType]:
+    """Return every module of the command line that prints tables, by its name below `scripts`."""
+    files = [
+        file
+        for file in (REPOSITORY / "scripts").rglob("*.py")
+        if "print_table(" in file.read_text() and file.name != "tables.py"
+    ]
+    names = sorted(".".join(file.relative_to(REPOSITORY).with_suffix("").parts) for file in files)
+    found = {name.removeprefix("scripts."): importlib.import_module(name) for name in names}
+    return {name: module for name, module in found.items() if hasattr(module, "print_table")}
+
+
+def test_every_module_that_prints_a_table_is_tried() -> None:
+    assert set(_printing()) == {name for names, _ in _TABLES for name in names.split()}
+
+
+@pytest.mark.parametrize(("names", "draw"), _TABLES)
 def test_a_commands_table_is_whole_and_fits_at_80_100_and_120_columns(
-    name, monkeypatch, tmp_path
+    names, draw, monkeypatch, tmp_path
 ) -> None:
     monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "twin"))
-    found: list[Listing] = []
-    for module in _MODULES:
-        monkeypatch.setattr(module, "print_table", found.append)
-    _COMMANDS[name]()
-    assert found
-    for table in found:
+    found: dict[str, list[Listing]] = {}
+    for name, module in _printing().items():
+        assert module.print_table is print_table
+        monkeypatch.setattr(module, "print_table", found.setdefault(name, []).append)
+    draw()
+    assert {name for name, tables in found.items() if tables} == set(names.split())
+    for table in (table for tables in found.values() for table in tables):
         words = {word for row in table._rows for cell in row.cells for word in cell.plain.split()}
         for width in (80, 100, 120):
             shown = drawn(table, width)
