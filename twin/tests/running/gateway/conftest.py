@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gke_inference.gateway.routes import RoutedModel, objectives
 from twin.tests.eventually import eventually
 from twin.tests.running.gateway.client import ADAPTERS, ADDRESS, PORT, ask
 from twin.tests.running.gateway.cluster import Cluster
@@ -69,3 +70,21 @@ def models(cluster: Cluster):
 def repeat_until_it_holds():
     """Return a function that repeats a check until it holds."""
     return eventually
+
+
+@pytest.fixture
+def classes(cluster, models):
+    """The objectives that the platform makes for a model."""
+    model = RoutedModel(
+        model_name="llama-8b",
+        pool_name="llama",
+        selector={"model": "llama"},
+        target_port=8000,
+        timeout_seconds=60,
+    )
+    made = objectives(model, "default")
+    cluster.apply(*made)
+    yield {obj["metadata"]["name"].rpartition("-")[2]: obj["metadata"]["name"] for obj in made}
+    cluster.engines.metrics.clear()
+    for obj in made:
+        cluster.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"])

@@ -13,7 +13,8 @@ from twin.tests.running.gateway.manifests import pool
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 SATURATED = {"waiting": 100, "kv": 0.99}
-LOUD = 20
+OBJECTIVE = "x-gateway-inference-objective"
+MANY = 20
 
 
 @pytest.fixture
@@ -54,8 +55,8 @@ def test_a_client_that_waits_behind_many_requests_of_another_is_next_but_one(
     for address in models["llama"]:
         cluster.engines.metrics[address] = SATURATED
     queues("llama-fair", 8)
-    with ThreadPoolExecutor(LOUD + 1) as clients:
-        loud = [clients.submit(sent, "loud") for _ in range(LOUD)]
+    with ThreadPoolExecutor(MANY + 1) as clients:
+        loud = [clients.submit(sent, "loud") for _ in range(MANY)]
         time.sleep(1)  # all of them wait
         quiet = clients.submit(sent, "quiet")
         time.sleep(0.5)
@@ -64,8 +65,30 @@ def test_a_client_that_waits_behind_many_requests_of_another_is_next_but_one(
         assert quiet.result() == 200
         assert {each.result() for each in loud} == {200}
     order = [headers.get("x-name") for headers in cluster.engines.headers[before:]]
-    assert len(order) == LOUD + 1
+    assert len(order) == MANY + 1
     assert order.index("quiet") <= 3  # the requests that go out together may overtake each other
+
+
+def test_every_priority_is_served_and_the_higher_one_first(cluster, models, classes, queues):
+    for address in models["llama"]:
+        cluster.engines.metrics[address] = SATURATED
+    queues("llama-priorities", 8)
+    batch, interactive = ({OBJECTIVE: classes[name]} for name in ("batch", "interactive"))
+    with ThreadPoolExecutor(MANY + 2) as clients:
+        answers = [clients.submit(sent, "batch", **batch) for _ in range(MANY)]
+        time.sleep(1)  # all of them wait
+        answers.append(clients.submit(sent, "default"))
+        time.sleep(0.5)
+        answers.append(clients.submit(sent, "interactive", **interactive))
+        time.sleep(0.5)
+        before = len(cluster.engines.headers)
+        cluster.engines.metrics.clear()
+        assert {each.result() for each in answers} == {200}
+    order = [headers.get("x-name") for headers in cluster.engines.headers[before:]]
+    assert sorted(order) == ["batch"] * MANY + ["default", "interactive"]
+    # the requests that go out together may overtake each other
+    assert order.index("interactive") <= 3
+    assert order.index("default") <= 4
 
 
 def test_a_request_for_which_no_replica_gets_room_is_told_so_after_the_wait(

@@ -4,30 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gke_inference.gateway.routes import RoutedModel, objectives
 from twin.tests.running.gateway.client import ask
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 HEADER = "x-gateway-inference-objective"
 SATURATED = {"waiting": 100, "kv": 0.99}
-
-
-@pytest.fixture
-def classes(cluster, models):
-    """The objectives that the platform makes for a model."""
-    model = RoutedModel(
-        model_name="llama-8b",
-        pool_name="llama",
-        selector={"model": "llama"},
-        target_port=8000,
-        timeout_seconds=60,
-    )
-    made = objectives(model, "default")
-    cluster.apply(*made)
-    yield {obj["metadata"]["name"].rpartition("-")[2]: obj["metadata"]["name"] for obj in made}
-    cluster.engines.metrics.clear()
-    for obj in made:
-        cluster.delete(obj["apiVersion"], obj["kind"], obj["metadata"]["name"])
 
 
 def asked(objective):
