@@ -4,12 +4,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from unittest import mock
 
 import pulumi
 from google.protobuf import struct_pb2
-from pulumi.runtime import mocks, rpc, settings
+from pulumi.runtime import mocks, resource, rpc, settings
 from pulumi.runtime.proto import resource_pb2 as untyped_resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 
@@ -136,10 +138,18 @@ class Recorder(Records, mocks.Mocks):
         root._transformations = None  # of the program before
         runtime.rpc_manager.clear()
         runtime.outputs.clear()
-        asyncio.get_event_loop().run_until_complete(run_pulumi_func(main))
+        with _no_positions():
+            asyncio.get_event_loop().run_until_complete(run_pulumi_func(main))
         if self.faults:
             raise AssertionError("; ".join(self.faults))
         return result[0]
+
+
+def _no_positions() -> AbstractContextManager[Any]:
+    """Leave out where in the source each resource is made: nobody asks, and it takes time."""
+    return mock.patch.multiple(
+        resource, _get_stack_trace=lambda: None, _get_source_position=lambda _: None
+    )
 
 
 R = TypeVar("R", bound=Recorder)

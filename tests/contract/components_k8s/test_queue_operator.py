@@ -103,7 +103,9 @@ def test_the_definitions_say_what_upstreams_say():
         folder = toolchain.share("crds/kueue")
     except toolchain.ToolError as error:
         pytest.skip(str(error))
-    upstream = [yaml.safe_load(file.read_text()) for file in sorted(folder.glob("*.yaml"))]
+    upstream = [
+        yaml.load(file.read_text(), yaml.CSafeLoader) for file in sorted(folder.glob("*.yaml"))
+    ]
     ours = {name: to_object(obj) for name, obj in definitions("n", "s").items()}
     assert set(ours) == {each["spec"]["names"]["plural"] for each in upstream}
     for each in upstream:

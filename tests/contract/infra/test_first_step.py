@@ -13,12 +13,14 @@ import pytest
 from pulumi.runtime import settings
 from pulumi.runtime.config import set_all_config
 
-from infra.program import deploy, deploy_images
+from infra import program
+from infra.program import deploy_images
 from infra.reading.built import ACCEPT, OUTPUTS, UNBUILT
 from infra.reading.load import KEY, PROJECT, parse, read
+from infra.stack import Platform
 from scripts.images.bootstrap import TARGETS
 from tests.contract.infra.broken_stacks import edited
-from tests.contract.infra.cloud import CloudRecorder
+from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import STACK, Registration, install
 from twin.host.paths import TwinPaths
 from twin.pulumi import environment as twin_environment
@@ -41,6 +43,14 @@ def _no_configuration_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     set_all_config({})
 
 
+@pytest.fixture
+def deploys(monkeypatch: pytest.MonkeyPatch) -> list[Platform]:
+    """The stacks that the program deploys as a whole; here it registers nothing for them."""
+    found: list[Platform] = []
+    monkeypatch.setattr(program, "deploy", found.append)
+    return found
+
+
 def run(cloud: CloudRecorder, *, updates: bool, **digests: str) -> None:
     """Run the engine's program for prod, in a preview or in an update."""
     run_edited(cloud, [{"at": ["images", "digests"], "value": digests}], updates=updates)
@@ -61,17 +71,17 @@ def test_an_update_is_refused_before_anything_is_made(cloud: CloudRecorder) -> N
 
 
 def test_a_preview_shows_everything_and_warns(
-    cloud: CloudRecorder, monkeypatch: pytest.MonkeyPatch
+    cloud: CloudRecorder, monkeypatch: pytest.MonkeyPatch, deploys: list[Platform]
 ) -> None:
     said: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", said.append)
     run(cloud, updates=False)
     assert f"`pulumi up` in Google Cloud will be refused: {SENTENCE.partition(': ')[2]}" in said
-    assert cloud.all("kubernetes:apps/v1:Deployment")
+    assert [each.environment for each in deploys] == ["prod"]
 
 
 def test_the_twin_permits_the_update_and_its_preview_still_warns(
-    cloud: CloudRecorder, monkeypatch: pytest.MonkeyPatch
+    cloud: CloudRecorder, monkeypatch: pytest.MonkeyPatch, deploys: list[Platform]
 ) -> None:
     said: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", said.append)
@@ -81,11 +91,14 @@ def test_the_twin_permits_the_update_and_its_preview_still_warns(
     said.clear()
     run(cloud, updates=True)
     assert not [each for each in said if "images.digests" in each]
+    assert len(deploys) == 2
 
 
-def test_an_update_passes_once_the_image_has_a_digest(cloud: CloudRecorder) -> None:
+def test_an_update_passes_once_the_image_has_a_digest(
+    cloud: CloudRecorder, deploys: list[Platform]
+) -> None:
     run(cloud, updates=True, callout=DIGEST)
-    assert cloud.all("kubernetes:apps/v1:Deployment")
+    assert len(deploys) == 1
 
 
 def test_the_twin_runs_these_programs_without_images(
@@ -190,15 +203,14 @@ def test_the_targets_are_the_urns_of_the_first_step(
     assert (left, len(cloud.registrations) > 20) == ([], True)
 
 
-@pytest.mark.parametrize("existing", [None, FOREIGN])
+@pytest.mark.parametrize(("base", "existing"), [("prod", None), ("staging", FOREIGN)])
 def test_a_target_that_the_first_step_leaves_out_would_be_deleted_and_there_is_none(
-    engine_loop: asyncio.AbstractEventLoop, existing: str | None
+    deployed: Deployed, engine_loop: asyncio.AbstractEventLoop, base: str, existing: str | None
 ) -> None:
     at = ["regions", "us-central1", "existing"]
     edits = [] if existing is None else [{"at": at, "value": {"repository": existing}}]
-    platform = parse(json.dumps(edited("prod", edits)))
-    whole = install(CloudRecorder(), engine_loop)
-    whole.run(lambda: deploy(platform))
+    platform = parse(json.dumps(edited(base, edits)))
+    whole = deployed(platform)
     first = install(CloudRecorder(), engine_loop)
     first.run(lambda: deploy_images(platform, {}))
     assert {urn for urn in map(_urn, whole.registrations) if _is_target(urn)} == {
