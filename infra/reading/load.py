@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from copy import deepcopy
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -217,7 +218,7 @@ def platform_of(path: Path) -> Any:
         StackError: The file cannot be read, is no YAML, or has no such entry.
     """
     try:
-        document: Any = yaml.load(path.read_text(encoding="utf-8"), Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
+        document: Any = deepcopy(_document(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         name = path.name.removeprefix("Pulumi.").removesuffix(".yaml")
         raise StackError([one_of("stack", name, stack_names(path.parent))]) from None
@@ -229,6 +230,12 @@ def platform_of(path: Path) -> Any:
     if not isinstance(config, dict) or f"{PROJECT}:{KEY}" not in config:
         raise StackError([InputError(path.name, f"must have config: {PROJECT}:{KEY}:")])
     return config[f"{PROJECT}:{KEY}"]  # pyright: ignore[reportUnknownVariableType]
+
+
+@lru_cache(maxsize=64)
+def _document(text: str) -> Any:
+    """Return a stack file's content. A command reads the same file several times."""
+    return yaml.load(text, Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
 
 
 class EngineLoader(yaml.SafeLoader):

@@ -5,6 +5,7 @@ would reject is rejected here, with the message of argparse and exit status 2.
 """
 
 import argparse
+import functools
 import json
 import re
 import sys
@@ -103,9 +104,10 @@ def _add(parser: argparse.ArgumentParser, name: str, entry: dict[str, Any]) -> N
     parser.add_argument(*names, **options)
 
 
-def build_parser(prog: str = "vllm serve") -> VllmParser:
-    """Return the parser of `vllm serve`."""
-    parser = VllmParser(prog=prog, add_help=False, allow_abbrev=False)
+@functools.cache
+def _parser() -> VllmParser:
+    """Return the parser of `vllm serve` with its hundreds of flags."""
+    parser = VllmParser(prog="vllm serve", add_help=False, allow_abbrev=False)
     parser.add_argument("model_tag", nargs="?", default=None)
     parser.add_argument("-h", "--help", action="store_true", default=False)
     for name, entry in flag_table()["flags"].items():
@@ -162,7 +164,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments = list(argv)
     if arguments[:1] == ["serve"]:
         arguments = arguments[1:]
-    parser = build_parser()
+    parser = _parser()
     namespace = parser.parse_args(normalise(arguments))
     if namespace.help:
         sys.stdout.write("usage: vllm serve [model_tag] [options]\n")
