@@ -66,7 +66,7 @@ class Cluster:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self._folder / "api.crt", self._folder / "api.key")
             server.socket = context.wrap_socket(server.socket, server_side=True)
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
             yield self.variables(server.server_port)
             server.shutdown()
 

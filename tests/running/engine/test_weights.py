@@ -235,7 +235,7 @@ def storage() -> Iterator[tuple[str, dict[str, bytes]]]:
     objects: dict[str, bytes] = {}
     handler = type("Storage", (FakeStorage,), {"objects": objects})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", objects
         server.shutdown()
 

@@ -45,7 +45,7 @@ class Cluster:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def create(self, kind: str, obj: dict[str, Any]) -> bool:
         """Create an object, and the pod of a Job; False: there is one of this name."""

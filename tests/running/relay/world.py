@@ -122,7 +122,7 @@ class Relay:
         self.secrets = Secrets()
         self.elsewhere = serve(self.providers, free_port())
         for server in (self.elsewhere, self.secrets.server):
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         self.file = folder / "relay.yaml"
         self.log = folder / "relay.log"
         self.process: subprocess.Popen[bytes] | None = None

@@ -96,7 +96,7 @@ class Table(HTTPServer):
 @pytest.fixture(name="table")
 def a_table() -> Iterator[Table]:
     made = Table(away=2)
-    threading.Thread(target=made.serve_forever, daemon=True).start()
+    threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
     yield made
     made.shutdown()
     made.server_close()

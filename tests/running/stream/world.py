@@ -106,7 +106,7 @@ class Model:
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def prompts(self) -> list[Any]:
         return [body.get("prompt") for _, body, _ in self.asked]

@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
     made = Storage()
-    Thread(target=made.serve_forever, daemon=True).start()
+    Thread(target=made.serve_forever, args=(0.05,), daemon=True).start()
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{made.server_port}")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "acme")
     yield made

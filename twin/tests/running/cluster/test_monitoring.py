@@ -36,7 +36,7 @@ class Pages(http.server.BaseHTTPRequestHandler):
 def metrics_port():
     """A program that exports metrics on every address of a pod, where no agent runs one."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield server.server_address[1]
     server.shutdown()
     server.server_close()

@@ -62,7 +62,7 @@ class Pool:
         everything = Grants(lambda _: True, lambda _: True, lambda _host, _account: True)
         self.providers = Providers(everything)
         self.elsewhere = serve(self.providers, free_port())
-        threading.Thread(target=self.elsewhere.serve_forever, daemon=True).start()
+        threading.Thread(target=self.elsewhere.serve_forever, args=(0.05,), daemon=True).start()
         labels = {"component": "engine", "model": "spill"}
         self.engines = [cluster.pod(f"spill-{n}", labels) for n in range(2)]
         self.relay: subprocess.Popen[bytes] | None = None

@@ -40,7 +40,7 @@ class Server:
 
         self._http = HTTPServer(("127.0.0.1", 0), Handler)
         self.address = ("127.0.0.1", self._http.server_port)
-        Thread(target=self._http.serve_forever, daemon=True).start()
+        Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
 
     def close(self) -> None:
         self._http.shutdown()

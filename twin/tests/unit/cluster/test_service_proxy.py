@@ -41,7 +41,7 @@ class Backend(ThreadingHTTPServer):
                 """Write nothing."""
 
         super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
     def port(self) -> int:
