@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from twin.front import process
-from twin.front.envoy import CLIENT_REGION
+from twin.world.nearness import CLIENT_REGION
 from twin.front.process import FrontTier
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
