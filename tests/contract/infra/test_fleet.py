@@ -146,6 +146,11 @@ def test_one_certificate_for_all_regions_is_authorized_in_the_public_zone(made):
     assert listener["hostname"] == "models.example.com"
     options = {"networking.gke.io/cert-manager-certs": "models-example-com"}
     assert listener["tls"]["options"] == options
+    (tls,) = found["SSLPolicy"]
+    assert tls["minTlsVersion"] == "TLS_1_2"
+    (policy,) = found["GCPGatewayPolicy"]
+    assert policy["spec"]["default"] == {"sslPolicy": tls["name"]}
+    assert "GCPGatewayPolicy" not in made(stack())
 
 
 def test_the_hostname_leads_to_the_address_of_the_nearest_region_that_is_not_drained(made):
