@@ -125,14 +125,15 @@ class DnsFront(pulumi.ComponentResource):
 def _balancer(
     args: DnsFrontArgs, region: str, address: pulumi.Input[str], port: int
 ) -> "dns.RecordSetRoutingPolicyGeoHealthCheckedTargetsInternalLoadBalancerArgsDict":
+    is_wide = args.get("is_cross_region", False)
     target: dns.RecordSetRoutingPolicyGeoHealthCheckedTargetsInternalLoadBalancerArgsDict = {
         "ip_address": address,
         "ip_protocol": "tcp",
-        "load_balancer_type": "globalL7ilb",
+        "load_balancer_type": "globalL7ilb" if is_wide else "regionalL7ilb",
         "network_url": args.get("network", ""),
         "port": str(port),
         "project": args["project"],
     }
-    if not args.get("is_cross_region", False):
-        target |= {"load_balancer_type": "regionalL7ilb", "region": region}
+    if not is_wide:
+        target["region"] = region
     return target
