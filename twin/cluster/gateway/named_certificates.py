@@ -36,14 +36,14 @@ def is_active(paths: TwinPaths, region: str, name: str, world: World | None = No
     return False
 
 
-def is_wide(paths: TwinPaths, name: str) -> bool:
+def is_wide(paths: TwinPaths, name: str, world: World | None = None) -> bool:
     """Return whether a certificate is global, ACTIVE and of the scope ALL_REGIONS."""
-    given = World.load(paths.capacity_file).certificates
+    given = (world or World.load(paths.capacity_file)).certificates
     if any(each.name == name and each.region == "global" for each in given):
         return True
     found = [each for each in list_resources(paths) if each.name == last_segment(name)]
     is_scoped = any(each.inputs.get("scope") == "ALL_REGIONS" for each in found)
-    return is_scoped and is_active(paths, "global", name)
+    return is_scoped and is_active(paths, "global", name, world)
 
 
 def _place(record: Record) -> str:
