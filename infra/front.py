@@ -48,7 +48,10 @@ def build_front(
 
 
 def build_fleet(
-    platform: Platform, built: Mapping[str, BuiltRegion], opts: pulumi.ResourceOptions
+    platform: Platform,
+    networks: Mapping[str, RegionNetwork],
+    built: Mapping[str, BuiltRegion],
+    opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[dict[str, str]] | None:
     """Build the gateway over all clusters, if it is the front. Return its address by region."""
     config = config_region(platform)
@@ -60,15 +63,29 @@ def build_fleet(
     after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=clusters))
     fleet = Fleet("fleet", fleet_args(platform, ids), after)
     models = {one["model_name"]: one for each in exported.values() for one in each.models}
-    pools: list[pulumi.Resource] = [each.pools for each in exported.values()]
+    needed: list[pulumi.Resource] = [fleet, *(each.pools for each in exported.values())]
+    needed += _build_certificate(platform, opts)
     gateway = FleetGateway(
         "front",
         fleet_gateway_args(platform, list(models.values())),
         pulumi.ResourceOptions.merge(
-            exported[config].inside, pulumi.ResourceOptions(depends_on=[fleet, *pools])
+            exported[config].inside, pulumi.ResourceOptions(depends_on=needed)
         ),
     )
+    addresses: dict[str, pulumi.Input[str]] = {
+        region: gateway.addresses.apply(lambda found, region=region: found[region])
+        for region in exported
+    }
+    record = dns_front_args(platform, addresses, networks[config].network)
+    if record is not None:
+        DnsFront("front-record", record, opts)
     return gateway.addresses
+
+
+def _build_certificate(platform: Platform, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Build the global certificate of the front, if the stack issues it."""
+    args = certificate_args(platform, "global")
+    return [] if args is None else [GatewayCertificate("front-certificate", args, opts)]
 
 
 def _build_global(
@@ -89,11 +106,8 @@ def _build_global(
     args = global_front_args(platform, regions, network)
     if args is None:
         return None
-    certificate = certificate_args(platform, "global")
-    if certificate is not None:
-        made = GatewayCertificate("front-certificate", certificate, opts)
-        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[made]))
-    return GlobalFront("front", args, opts).address
+    made = pulumi.ResourceOptions(depends_on=_build_certificate(platform, opts))
+    return GlobalFront("front", args, pulumi.ResourceOptions.merge(opts, made)).address
 
 
 def _lead(

@@ -70,6 +70,6 @@ def deploy(platform: Platform) -> None:
         observe(plan, services)
     else:
         set_budget(plan, ready)
-    fleet = build_fleet(platform, built, ready)
+    fleet = build_fleet(platform, networks, built, ready)
     for name, value in exports(plan, built, front, fleet).items():
         pulumi.export(name, value)

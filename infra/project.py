@@ -9,7 +9,7 @@ from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
 from gke_inference.storage.archive_bucket import ArchiveBucket
 from infra.arguments.archives import archive_args
 from infra.plan.backends import kinds_of
-from infra.plan.clients import cached, has_counters
+from infra.plan.clients import cached, has_apigee, has_counters
 from infra.plan.delivery import has_config_sync
 from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
@@ -81,6 +81,8 @@ LUSTRE_SERVICES: Final = ("lustre.googleapis.com", "servicenetworking.googleapis
 """APIs of Managed Lustre and of the peering that connects it, if it stores adapters."""
 DELIVERY_SERVICES: Final = ("anthosconfigmanagement.googleapis.com", "gkehub.googleapis.com")
 """APIs of the fleet and of Config Sync, if it delivers models."""
+APIGEE_SERVICES: Final = ("apigee.googleapis.com",)
+"""API of Apigee, if it checks clients."""
 FLEET_SERVICES: Final = (
     "autoscaling.googleapis.com",
     "gkehub.googleapis.com",
@@ -101,6 +103,7 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *SERVICES,
         *(TRACE_SERVICES if platform.monitoring.traces else ()),
         *(BUDGET_SERVICES if platform.budget is not None else ()),
+        *(APIGEE_SERVICES if has_apigee(platform) else ()),
         *(CLIENT_SERVICES if has_counters(platform) or cached(platform) else ()),
         *(ARMOR_SERVICES if has_armor(platform) or floor_of(platform) else ()),
         *(VERTEX_SERVICES if BackendKind.VERTEX in kinds_of(platform) else ()),

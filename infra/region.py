@@ -191,8 +191,8 @@ def _build_certificate(
 ) -> list[pulumi.Resource]:
     """Build the certificate of the region's gateway, if the stack issues one."""
     args = certificate_args(platform, region.name)
-    if args is None or not region.has_gateway:
-        return []
+    if args is None or not region.has_gateway or region.is_exported:
+        return []  # a gateway over all clusters has one certificate for all of them
     return [GatewayCertificate(f"{region.name}-certificate", args, opts)]
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .capacity.pool_settings import AcceleratorPoolArgs
     from .catalogue.input_error import InputError
     from .catalogue.rungs import Rung, RungArgs, check_rung
+    from .clients.apigee_gate import ApigeeGate, ApigeeGateArgs, ApigeeProductArgs
     from .clients.client_gate import ClientGate
     from .clients.client_keys import ClientKeys, ClientKeysArgs
     from .clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
@@ -107,6 +108,9 @@ __all__ = [
     "AllowedIngressArgs",
     "AnswerCacheArgs",
     "AnswerStore",
+    "ApigeeGate",
+    "ApigeeGateArgs",
+    "ApigeeProductArgs",
     "ArchiveBucket",
     "ArchiveBucketArgs",
     "ArmorCallArgs",
@@ -276,6 +280,8 @@ _HOMES = {
     "AllowedIngressArgs": "namespace.network_policies",
     "AnswerCacheArgs": "clients.settings",
     "AnswerStore": "clients.counter_store",
+    "ApigeeGate": "clients.apigee_gate",
+    "ApigeeProductArgs": "clients.apigee_gate",
     "ArchiveBucket": "storage.archive_bucket",
     "ArmorCallArgs": "guardrails.armor_calls",
     "ArmorFiltersArgs": "guardrails.model_armor",

@@ -10,6 +10,7 @@ from .batches.batch_service import BatchService
 from .capacity.accelerator_pool import AcceleratorPool
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
+from .clients.apigee_gate import ApigeeGate
 from .clients.client_gate import ClientGate
 from .clients.client_keys import ClientKeys
 from .clients.counter_store import CounterStore
@@ -73,6 +74,7 @@ VERSION = "0.1.0"
 COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     AcceleratorPool,
     Alerts,
+    ApigeeGate,
     ArchiveBucket,
     Autoscaling,
     BackendAccess,

@@ -1,9 +1,10 @@
 """Arguments for clients: keys, counters, and the gate of each region."""
 
-from typing import TypedDict
+from typing import Final, TypedDict
 
 import pulumi
 
+from gke_inference.clients.apigee_gate import ApigeeGateArgs, ApigeeProductArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
 from gke_inference.clients.settings import (
@@ -40,6 +41,9 @@ from infra.stack import (
     TokenIssuer,
 )
 
+_APIGEE: Final = "apigee"
+"""Name of the objects that call Apigee."""
+
 
 def keys_args(
     platform: Platform, clients: Clients, readers: list[pulumi.Input[str]]
@@ -53,6 +57,46 @@ def keys_args(
     )
     if clients.key_locations:
         args["locations"] = list(clients.key_locations)
+    return args
+
+
+def apigee_args(
+    platform: Platform,
+    region: str,
+    network: pulumi.Input[str],
+    subnetwork: pulumi.Input[str],
+) -> ApigeeGateArgs | None:
+    """Return the arguments of the gate that Apigee is in a region, if the stack has it."""
+    apigee = None if platform.clients is None else platform.clients.apigee
+    if apigee is None:
+        return None
+    args = ApigeeGateArgs(
+        environment=apigee.environment,
+        gate_name=_APIGEE,
+        gateway_name=Names(platform).gateway(),
+        location=region,
+        namespace=Names(platform).gateway_namespace(),
+        network=network,
+        products={
+            name: ApigeeProductArgs(
+                interval=product.interval,
+                needs_approval=product.needs_approval,
+                requests=product.requests,
+                time_unit=product.time_unit.value,
+            )
+            for name, product in apigee.products.items()
+        },
+        subnetwork=pulumi.Output.from_input(subnetwork).apply(
+            lambda name: (
+                name
+                if "/" in name
+                else f"projects/{platform.project}/regions/{region}/subnetworks/{name}"
+            )
+        ),
+        timeout_ms=apigee.timeout_ms,
+    )
+    if apigee.proxy is not None:
+        args["proxy"] = apigee.proxy
     return args
 
 

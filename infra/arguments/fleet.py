@@ -64,6 +64,7 @@ def fleet_gateway_args(platform: Platform, models: list[RoutedModelArgs]) -> Fle
         log_percent=gateway.log_percent,
         models=models,
         namespace=Names(platform).namespace(),
+        project=platform.project,
         regions=list(with_gateway(platform)),
         target_utilization_percent=target_utilization_percent(gateway),
     )

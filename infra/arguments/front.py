@@ -8,7 +8,13 @@ from gke_inference.front.dns_front import DnsFrontArgs
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFrontArgs
 from gke_inference.front.published_gateway import PublishedGatewayArgs
 from infra.plan.endpoint import port_of
-from infra.plan.front import answering, is_published, paths_of_models
+from infra.plan.front import (
+    answering,
+    has_fleet_gateway,
+    in_front,
+    is_published,
+    paths_of_models,
+)
 from infra.plan.names import Names
 from infra.stack import Front, Platform
 
@@ -82,14 +88,17 @@ def dns_front_args(
 
     Args:
         platform: The stack.
-        addresses: Address of the gateway of each region that has one.
+        addresses: Address in each region that has one.
         network: VPC of the platform.
     """
     gateway = platform.gateway
-    if gateway.front is not Front.DNS or gateway.dns is None or gateway.hostname is None:
+    is_fleet = has_fleet_gateway(gateway)
+    has_record = gateway.front is Front.DNS or is_fleet
+    if not has_record or gateway.dns is None or gateway.hostname is None:
         return None
+    regions = in_front(platform) if is_fleet else answering(platform)
     args = DnsFrontArgs(
-        addresses={name: addresses[name] for name in answering(platform) if name in addresses},
+        addresses={name: addresses[name] for name in regions if name in addresses},
         exposure=gateway.exposure.value,
         front_name=Names(platform).front(),
         hostnames=hostnames(platform),
@@ -99,6 +108,8 @@ def dns_front_args(
         zone=gateway.dns.zone,
         zone_project=gateway.dns.project or platform.project,
     )
+    if is_fleet:
+        args["is_cross_region"] = True
     if "ttl_seconds" in gateway.dns.model_fields_set:
         args["ttl_seconds"] = gateway.dns.ttl_seconds
     return args

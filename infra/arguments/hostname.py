@@ -6,6 +6,7 @@ import pulumi
 
 from gke_inference.gateway.certificate import GatewayCertificateArgs
 from gke_inference.gateway.record import GatewayRecordArgs
+from infra.plan.front import has_fleet_gateway
 from infra.stack import Platform
 
 
@@ -16,16 +17,19 @@ def certificate_args(platform: Platform, location: str) -> GatewayCertificateArg
         return None
     if gateway.certificate is None or gateway.hostname is None:
         return None
-    return GatewayCertificateArgs(
+    args = GatewayCertificateArgs(
         certificate_name=gateway.certificate,
         hostname=gateway.hostname,
         labels={"env": platform.environment},
         location=location,
         project=platform.project,
         ttl_seconds=gateway.dns.ttl_seconds,
-        zone=gateway.dns.zone,
+        zone=gateway.dns.certificate_zone or gateway.dns.zone,
         zone_project=gateway.dns.project or platform.project,
     )
+    if has_fleet_gateway(gateway):
+        args["all_regions"] = True
+    return args
 
 
 def record_args(

@@ -2,6 +2,7 @@
 
 import pulumi
 
+from gke_inference.clients.apigee_gate import ApigeeGate
 from gke_inference.clients.client_gate import ClientGate
 from gke_inference.clients.client_keys import ClientKeys
 from gke_inference.clients.counter_store import AnswerStore, CounterStore
@@ -45,7 +46,7 @@ def admit_clients(
     gateway: pulumi.Resource,
     guards: list[pulumi.Resource],
 ) -> None:
-    """Build the gate in front of a region's models, if the stack has client teams.
+    """Build the gate in front of a region's models, if the stack has client teams or Apigee.
 
     Args:
         platform: The stack.
@@ -55,6 +56,10 @@ def admit_clients(
         gateway: The region's gateway, which an extension names.
         guards: Guardrails, which the gate names.
     """
+    managed = assemble.apigee_args(platform, region.name, network.network, network.subnetwork)
+    if managed is not None:
+        last = pulumi.ResourceOptions(depends_on=[gateway])
+        ApigeeGate(f"{region.name}-apigee", managed, pulumi.ResourceOptions.merge(inside, last))
     clients = gated(platform)
     if clients is None:
         return

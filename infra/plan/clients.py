@@ -26,6 +26,11 @@ def gated(platform: Platform) -> Clients | None:
     return clients if clients is not None and clients.teams else None
 
 
+def has_apigee(platform: Platform) -> bool:
+    """Return whether Apigee checks the clients of a platform."""
+    return platform.clients is not None and platform.clients.apigee is not None
+
+
 def limits_in(team: ClientTeam, region: str) -> TeamLimits:
     """Return the limits of a team in a region."""
     found = {name: getattr(team, name) for name in TeamLimits.model_fields}

@@ -41,6 +41,16 @@ def has_global_access(gateway: Gateway) -> bool:
     return gateway.front is Front.GLOBAL or is_failover or gateway.global_access
 
 
+def needs_private_zone(gateway: Gateway) -> bool:
+    """Return whether the record of the hostname must be in a private zone.
+
+    Cloud DNS checks the health of internal load balancers for private zones only
+    (docs.cloud.google.com/dns/docs/routing-policies-overview).
+    """
+    is_checked = gateway.front in (Front.DNS, Front.INTERNAL)
+    return is_checked and gateway.exposure is Exposure.INTERNAL
+
+
 def has_fleet_gateway(gateway: Gateway) -> bool:
     """Return whether one gateway for all clusters replaces the gateways of regions."""
     return gateway.front is Front.INTERNAL

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.settings import ANONYMOUS
+from infra.rules.edge.apigee import check_apigee
 from infra.stack import Clients, Counters, Exposure, Layer, Platform, StoreNodes, Task
 from infra.stack.problems import join, one_of
 
@@ -20,6 +21,9 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
                 "everybody may (clients.anonymous)"
             )
             yield InputError("clients", rule)
+        return
+    if clients.apigee is not None:
+        yield from check_apigee(platform)
         return
     if not clients.teams and clients.anonymous is None:
         rule = "must have a team, or 'anonymous' with the reason why everyone may call"

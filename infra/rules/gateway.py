@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from infra.plan.front import needs_private_zone
 from infra.stack import Exposure, Front, Gateway, Layer, Platform, Task
 from infra.stack.problems import join
 
@@ -22,6 +23,7 @@ def check_gateway(platform: Platform) -> Iterator[InputError]:
     if gateway.issue_certificate and (gateway.certificate is None or gateway.dns is None):
         message = "needs 'certificate' and 'dns'"
         yield InputError("gateway.issue_certificate", message, True, " without them")
+    yield from _check_zone(gateway)
     if gateway.certificate is not None and gateway.port == 80:
         yield InputError("gateway.port", "must not be 80 with a certificate", 80, "; leave it out")
     if gateway.exposure is Exposure.INTERNAL and gateway.requests_per_minute is not None:
@@ -37,6 +39,20 @@ def check_gateway(platform: Platform) -> Iterator[InputError]:
         )
         yield InputError("gateway.exposure", message)
     yield from _check_fairness(platform)
+
+
+def _check_zone(gateway: Gateway) -> Iterator[InputError]:
+    zone = None if gateway.dns is None else gateway.dns.certificate_zone
+    where = "gateway.dns.certificate_zone"
+    if zone is not None and not gateway.issue_certificate:
+        yield InputError(where, "must not be set unless issue_certificate is true", zone)
+    is_hidden = gateway.dns is not None and needs_private_zone(gateway)
+    if zone is None and gateway.issue_certificate and is_hidden:
+        message = (
+            "is required: certificates are authorized by records in a public zone, and"
+            " dns.zone must be private, as Cloud DNS checks internal load balancers there only"
+        )
+        yield InputError(where, message)
 
 
 def _check_global_access(gateway: Gateway) -> Iterator[InputError]:

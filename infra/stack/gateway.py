@@ -17,12 +17,18 @@ class Exposure(StrEnum):
 
 
 class Dns(StackModel):
-    """An existing Cloud DNS zone, in which the stack creates the records of its hostname."""
+    """An existing Cloud DNS zone, in which the stack creates the records of its hostname.
+
+    It must be public for external gateways, and private for internal ones behind a `front`.
+    """
 
     zone: Name
     """Name of the zone."""
     project: ProjectId | None = None
     """Project of the zone. By default, the platform's project."""
+    certificate_zone: Name | None = None
+    """Name of a public zone of the same project, for the record that authorizes an issued
+    certificate. Required if `zone` is private. By default, `zone`."""
     ttl_seconds: int = Field(default=300, ge=5, le=86_400)
     """TTL of the records."""
 
@@ -48,7 +54,9 @@ class Gateway(StackModel):
     hostname: Hostname | None = None
     """Hostname in its certificate. Required with a certificate."""
     certificate: Name | None = None
-    """Name of a regional Certificate Manager certificate. Without one, the gateway serves HTTP."""
+    """Name of a Certificate Manager certificate: regional, also a global one with `front: global`,
+    and global of the scope ALL_REGIONS with `front: internal`. Without one, the gateway serves
+    HTTP."""
     log_percent: float = Field(default=10, ge=0, le=100)
     """Percentage of requests in the load balancers' access logs, which are billed by volume."""
     fairness: Fairness | None = None
@@ -67,7 +75,7 @@ class Gateway(StackModel):
     """Replicas of the router, which reads the model name from each request, and of the model
     catalog. By default, 3 where protection is on and 2 elsewhere."""
     issue_certificate: bool = False
-    """Whether to create that certificate in each region, authorized by records in `dns.zone`. By
+    """Whether to create that certificate, authorized by records in `dns.certificate_zone`. By
     default, it must exist and be ACTIVE."""
     dns: Dns | None = None
     """DNS zone in which to create the records of the hostname. By default, you create them

@@ -16,9 +16,9 @@ from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of
 from twin.drawings.curves_svg import Curve, Panel, save
 from twin.drawings.timeline import Event, lane_of, ordered
-from twin.front.envoy import CLIENT_REGION
 from twin.host.paths import TwinPaths
 from twin.world.events import Events
+from twin.world.nearness import CLIENT_REGION
 from twin.world.scenario import Traffic
 
 _SEED = 20261121

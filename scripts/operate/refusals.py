@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan
-from infra.plan.front import with_gateway
+from infra.plan.front import has_fleet_gateway, with_gateway
 from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
 from infra.reading.built import unbuilt_problem
@@ -15,7 +15,7 @@ from scripts.shared.quota_limits import twin_limits
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError, CommandError
 from scripts.terminal.options import plan_of
-from twin.cluster.gateway.named_certificates import is_active
+from twin.cluster.gateway.named_certificates import is_active, is_wide
 from twin.host.paths import TwinPaths
 from twin.world import scenario as scenarios
 from twin.world.capacity import World, initial, reservation_of
@@ -121,21 +121,31 @@ def _names(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
     platform = plan.platform
     gateway = platform.gateway
     name = gateway.certificate
-    if name is not None and not gateway.issue_certificate:
+    entry = f"{{name: {name}, hostname: {gateway.hostname}}}"
+    if name is not None and not gateway.issue_certificate and has_fleet_gateway(gateway):
+        if not is_wide(paths, name, world):
+            what = f"no ACTIVE certificate {name} of scope ALL_REGIONS (gateway.certificate)"
+            yield _Absent(what, "certificates", f"{entry[:-1]}, region: global}}")
+    elif name is not None and not gateway.issue_certificate:
         places = [*with_gateway(platform)]
         if gateway.front is Front.GLOBAL:
             places.append("global")
         lacking = [each for each in places if not is_active(paths, each, name, world)]
         if lacking:
             what = f"no ACTIVE certificate {name} in {', '.join(lacking)} (gateway.certificate)"
-            entry = f"{{name: {name}, hostname: {gateway.hostname}}}"
             yield _Absent(what, "certificates", entry)
     dns = gateway.dns
-    if dns is not None and dns.zone not in world.zones:
-        project = dns.project or platform.project
-        made = [each for each in list_resources(paths) if each.type == _ZONE]
-        if not any((each.name, each.project) == (dns.zone, project) for each in made):
-            yield _Absent(f"no zone {dns.zone} of Cloud DNS (gateway.dns)", "zones", dns.zone)
+    if dns is None:
+        return
+    project = dns.project or platform.project
+    made = {
+        each.name
+        for each in list_resources(paths)
+        if each.type == _ZONE and each.project == project
+    }
+    for zone in (dns.zone, dns.certificate_zone):
+        if zone is not None and zone not in {*world.zones, *made}:
+            yield _Absent(f"no zone {zone} of Cloud DNS (gateway.dns)", "zones", zone)
 
 
 def _sources(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:

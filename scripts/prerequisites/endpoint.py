@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from infra.plan.front import has_fleet_gateway, needs_private_zone
 from infra.plan.names import Names
-from infra.stack import Dns, Front
+from infra.stack import Dns, Exposure, Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import CloudError, NotFound
 
@@ -15,25 +16,28 @@ _DNS: Final = "dns.googleapis.com/dns/v1/projects"
 
 
 def certificates(project: Project) -> Iterator[Finding]:
-    """Yield whether the gateway's certificate is ACTIVE in each region, and for a global front.
+    """Yield whether the gateway's certificate is ACTIVE in each region, and for the front.
 
-    A regional gateway cannot use certificates of other regions or global ones.
+    A regional gateway cannot use certificates of other regions or global ones, and a gateway over
+    all clusters cannot use regional ones.
     """
     gateway = project.plan.platform.gateway
     if gateway.certificate is None or gateway.hostname is None:
         return
-    everywhere = ["global"] if gateway.front is Front.GLOBAL else []
-    for location in [*project.plan.regions, *everywhere]:
+    regions = [] if has_fleet_gateway(gateway) else [*project.plan.regions]
+    everywhere = ["global"] if gateway.front in (Front.GLOBAL, Front.INTERNAL) else []
+    for location in [*regions, *everywhere]:
         yield _certificate(project, gateway.certificate, gateway.hostname, location)
 
 
 def _certificate(project: Project, certificate: str, hostname: str, region: str) -> Finding:
     subject, name = "certificate", f"{certificate} in {region}"
     is_made = project.plan.platform.gateway.issue_certificate
+    is_wide = has_fleet_gateway(project.plan.platform.gateway)
     command = (
         f"gcloud certificate-manager certificates create {certificate} --project={project.id}"
         f" --location={region} --domains={shlex.quote(hostname)}"
-        " --dns-authorizations=AUTHORIZATION"
+        f" --dns-authorizations=AUTHORIZATION{' --scope=all-regions' if is_wide else ''}"
     )
 
     def look() -> Finding:
@@ -47,6 +51,8 @@ def _certificate(project: Project, certificate: str, hostname: str, region: str)
             says = "does not exist; gateway.issue_certificate creates one with DNS authorization"
             return Finding(subject, name, State.MISSING, says, command)
         problem = certificate_problem(found, hostname, datetime.now(UTC))
+        if is_wide and found.get("scope") != "ALL_REGIONS":
+            problem = f"has the scope {found.get('scope', 'DEFAULT')}; must be ALL_REGIONS"
         if problem:
             return Finding(subject, name, State.MISSING, problem)
         says = f"ACTIVE for {hostname}" if "managed" in found else f"uploaded, for {hostname}"
@@ -91,40 +97,60 @@ def records(project: Project) -> Iterator[Finding]:
     if gateway.hostname is None:
         return
     if gateway.dns is not None:
-        yield _zone(project, gateway.dns, gateway.hostname)
+        dns, needs_private = gateway.dns, needs_private_zone(gateway)
+        is_public = gateway.exposure is Exposure.EXTERNAL
+        wanted = "private" if needs_private else "public" if is_public else ""
+        yield _zone(project, dns, dns.zone, gateway.hostname, wanted)
+        if dns.certificate_zone is not None:
+            yield _zone(project, dns, dns.certificate_zone, gateway.hostname, "public")
     else:
         yield _record(project, gateway.hostname)
 
 
-def _zone(project: Project, dns: Dns, hostname: str) -> Finding:
-    """Return whether the zone exists and can hold the records that `up` writes."""
+def _zone(project: Project, dns: Dns, zone: str, hostname: str, visibility: str) -> Finding:
+    """Return whether a zone exists and can hold the records that `up` writes.
+
+    Args:
+        project: The project.
+        dns: Settings of the records.
+        zone: Name of the zone.
+        hostname: Hostname of the records.
+        visibility: `public` or `private` if it must be; empty if both are usable.
+    """
     owner = dns.project or project.id
-    subject, name = "DNS zone", f"{dns.zone} of {owner}"
+    subject, name = "DNS zone", f"{zone} of {owner}"
     parent = hostname.partition(".")[2]
 
     def look() -> Finding:
         try:
-            found = project.cloud.get(f"{_DNS}/{owner}/managedZones/{dns.zone}")
+            found = project.cloud.get(f"{_DNS}/{owner}/managedZones/{zone}")
         except NotFound:
             command = (
-                f"gcloud dns managed-zones create {dns.zone} --project={owner}"
+                f"gcloud dns managed-zones create {zone} --project={owner}"
                 f" --dns-name={parent}. --description=inference"
             )
+            if visibility == "private":
+                command += " --visibility=private --networks=NETWORK"
             return Finding(subject, name, State.MISSING, "there is none", command)
         of = str(found.get("dnsName", "")).rstrip(".")
         if hostname != of and not hostname.endswith(f".{of}"):
             says = f"is for {of}; must be for a domain of {hostname}"
             return Finding(subject, name, State.MISSING, says)
-        if found.get("visibility", "public") != "public" and _is_external(project):
-            says = "is private; must be public, as the gateway is external"
+        seen = found.get("visibility", "public")
+        if visibility and seen != visibility:
+            says = f"is {seen}; must be {visibility}{_why(project, dns, zone)}"
             return Finding(subject, name, State.MISSING, says)
         return Finding(subject, name, State.MET, f"is for {of}; `up` creates the records")
 
     return judged(project, subject, name, look)
 
 
-def _is_external(project: Project) -> bool:
-    return project.plan.platform.gateway.exposure.value == "external"
+def _why(project: Project, dns: Dns, zone: str) -> str:
+    if project.plan.platform.gateway.exposure is Exposure.EXTERNAL:
+        return ", as the gateway is external"
+    if zone == dns.certificate_zone:
+        return ", as Google's certificate authority looks its record up"
+    return ", as Cloud DNS checks internal load balancers for private zones only"
 
 
 def _record(project: Project, hostname: str) -> Finding:

@@ -8,10 +8,8 @@ from typing import Any, Final
 
 from twin.cluster.gateway.envoy.messages import EnvoyJson, append_own_address, extension, typed
 from twin.front.model import Front, Outliers, Path, Region, Service
-from twin.world.nearness import by_nearness
+from twin.world.nearness import CLIENT_REGION, by_nearness
 
-CLIENT_REGION: Final = "x-twin-client-region"
-"""Header with a client's region; the default is the region of the first backend."""
 SERVED_BY: Final = "x-twin-served-by"
 """Response header: address of the gateway that handled the request."""
 _OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"

@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+CLIENT_REGION: Final = "x-twin-client-region"
+"""Header with the region that a client of the twin calls from (rule front.nearest)."""
+
 _FROM: Final = {
     "africa": ("africa", "europe", "me", "asia", "us", "northamerica", "southamerica", "australia"),
     "asia": ("asia", "australia", "me", "us", "northamerica", "europe", "africa", "southamerica"),

@@ -20,7 +20,7 @@ class DnsFrontArgs(TypedDict):
     """Inputs of `DnsFront`."""
 
     addresses: dict[str, pulumi.Input[str]]
-    """IP addresses of the gateways by region, one or more."""
+    """IP addresses of the gateways by region, one or more, or those of one `FleetGateway`."""
     exposure: str
     """`external` or `internal`, like the gateways: the zone must be public or
     private accordingly."""
@@ -29,11 +29,14 @@ class DnsFrontArgs(TypedDict):
     hostnames: list[str]
     """Hostnames of the gateways. The health check uses the first one."""
     port: int
-    """Port of the gateways, which serve HTTPS."""
+    """Port of the gateways. External ones serve HTTPS."""
     project: str
     """Project of the gateways."""
     zone: pulumi.Input[str]
     """Name of the Cloud DNS zone that contains the hostnames."""
+    is_cross_region: NotRequired[bool]
+    """Whether the addresses are those of one load balancer over several regions: a `FleetGateway`.
+    Only with the exposure `internal`. Default: false."""
     network: NotRequired[pulumi.Input[str]]
     """VPC of internal gateways. Required for them."""
     ttl_seconds: NotRequired[int]
@@ -67,6 +70,9 @@ class DnsFront(pulumi.ComponentResource):
         if is_internal and args.get("network") is None:
             message = "must be set when exposure is 'internal', got nothing"
             raise pulumi.InputPropertyError("network", message)
+        if args.get("is_cross_region", False) and not is_internal:
+            message = "must be 'internal' with isCrossRegion, got 'external'"
+            raise pulumi.InputPropertyError("exposure", message)
         policy: dns.RecordSetRoutingPolicyArgsDict = {"enable_geo_fencing": False}
         if not is_internal:
             policy["health_check"] = self._build_check(name, args, port).self_link
@@ -119,12 +125,15 @@ class DnsFront(pulumi.ComponentResource):
 def _balancer(
     args: DnsFrontArgs, region: str, address: pulumi.Input[str], port: int
 ) -> "dns.RecordSetRoutingPolicyGeoHealthCheckedTargetsInternalLoadBalancerArgsDict":
-    return {
+    is_wide = args.get("is_cross_region", False)
+    target: dns.RecordSetRoutingPolicyGeoHealthCheckedTargetsInternalLoadBalancerArgsDict = {
         "ip_address": address,
         "ip_protocol": "tcp",
-        "load_balancer_type": "regionalL7ilb",
+        "load_balancer_type": "globalL7ilb" if is_wide else "regionalL7ilb",
         "network_url": args.get("network", ""),
         "port": str(port),
         "project": args["project"],
-        "region": region,
     }
+    if not is_wide:
+        target["region"] = region
+    return target

@@ -30,7 +30,7 @@ def security_policy(
 
 
 def ssl_policy(
-    name: str, physical_name: str, *, project: str, opts: pulumi.ResourceOptions
+    name: str, physical_name: str, *, project: str | None, opts: pulumi.ResourceOptions
 ) -> "compute.SSLPolicy":
     """Build the SSL policy of the proxy. Without one, load balancers accept TLS 1.0."""
     return compute.SSLPolicy(

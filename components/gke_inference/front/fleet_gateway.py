@@ -4,13 +4,16 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
+from gke_inference.base.inputs import under
 from gke_inference.base.manifests import Manifest, SeenObject, labels_for, manifest, register
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway.checks import listener_port
+from gke_inference.gateway.edge import gateway_policy
 from gke_inference.gateway.inference_gateway import RoutedModelArgs
 from gke_inference.gateway.routes import RoutedModel, policies, route_head, routes_of
 
+from .edge import ssl_policy
 from .exported_pools import EXPORTED_METRIC, checked_exports
 from .routes import PATH_OF_MODELS
 
@@ -39,6 +42,8 @@ class FleetGatewayArgs(TypedDict):
     """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
     port: NotRequired[int]
     """Port of the listener. Default: 443 with a certificate, otherwise 80."""
+    project: NotRequired[str]
+    """Project of the SSL policy, which belongs to the certificate. Default: the provider's."""
     target_utilization_percent: NotRequired[int]
     """Average KV cache use of a region's replicas above which requests overflow to the next region,
     in percent, 1 to 100. Default: 60."""
@@ -69,10 +74,22 @@ class FleetGateway(pulumi.ComponentResource):
             for obj in import_objects(model, args, is_only=len(models) == 1):
                 role = str(obj["kind"]).lower()
                 register(f"{name}-{model.pool_name}-{role}", obj, behind)
+        if args.get("certificate") is not None:
+            self._build_policy(name, args, behind)
         regions = list(args["regions"])
         seen = SeenObject(f"{name}-addresses", "gateway", gateway.id, children)
         self.addresses = seen.status.apply(lambda status: _by_region(regions, status))
         self.register_outputs({"addresses": self.addresses})
+
+    def _build_policy(
+        self, name: str, args: FleetGatewayArgs, behind: pulumi.ResourceOptions
+    ) -> None:
+        """Build the policy of the Gateway, with a global SSL policy, as its load balancer needs."""
+        gateway = args["gateway_name"]
+        made = ssl_policy(f"{name}-tls", gateway, project=args.get("project"), opts=under(self))
+        policy = gateway_policy(gateway, args["namespace"], ssl_policy_name=gateway)
+        after = pulumi.ResourceOptions(depends_on=[made])
+        register(f"{name}-policy", policy, pulumi.ResourceOptions.merge(behind, after))
 
 
 def fleet_gateway(args: FleetGatewayArgs) -> Manifest:

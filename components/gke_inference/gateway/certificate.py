@@ -16,12 +16,16 @@ class GatewayCertificateArgs(TypedDict):
     hostname: str
     """Hostname of the certificate."""
     location: str
-    """Region of the gateway. A regional gateway accepts only certificates of its region."""
+    """Region of the gateway, or `global`. A regional gateway accepts only certificates of its
+    region."""
     project: pulumi.Input[str]
     """Project of the gateway."""
     zone: pulumi.Input[str]
     """Name of the Cloud DNS zone that contains the hostname. It must be public, so that Google's
     certificate authority can look up the record."""
+    all_regions: NotRequired[bool]
+    """Whether the certificate is for a `FleetGateway`, whose load balancer has proxies in several
+    regions. Only with the location `global`. Default: false."""
     labels: NotRequired[dict[str, str]]
     """Additional labels for the certificate."""
     ttl_seconds: NotRequired[int]
@@ -31,7 +35,7 @@ class GatewayCertificateArgs(TypedDict):
 
 
 class GatewayCertificate(pulumi.ComponentResource):
-    """A regional Google-managed certificate, renewed as long as its DNS record exists.
+    """A Google-managed certificate, renewed as long as its DNS record exists.
 
     It needs no load balancer, so it is available when the gateway is created. The certificate is
     PROVISIONING until Google has seen the record, which takes minutes.
@@ -47,6 +51,10 @@ class GatewayCertificate(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:GatewayCertificate", name, {}, opts)
         ttl = whole(args, "ttl_seconds", 300, least=5, most=86_400)
+        is_wide = args.get("all_regions", False)
+        if is_wide and args["location"] != "global":
+            message = f"must be 'global' with allRegions, got {args['location']!r}"
+            raise pulumi.InputPropertyError("location", message)
         authorization = certificatemanager.DnsAuthorization(
             name,
             domain=args["hostname"],
@@ -76,6 +84,7 @@ class GatewayCertificate(pulumi.ComponentResource):
             managed={"dns_authorizations": [authorization.id], "domains": [args["hostname"]]},
             name=args["certificate_name"],
             project=args["project"],
+            scope="ALL_REGIONS" if is_wide else None,
             opts=under(self, depends_on=[record]),
         )
         self.certificate_name = certificate.name

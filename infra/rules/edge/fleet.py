@@ -37,11 +37,11 @@ def check_fleet(platform: Platform) -> Iterator[InputError]:
 
 def _check_settings(platform: Platform) -> Iterator[InputError]:
     gateway = platform.gateway
-    if gateway.dns is not None:
-        message = f"must not be set {_INTERNAL}: create a record from the output 'addresses'"
-        yield InputError("gateway.dns", message, gateway.dns.zone)
     if gateway.publish is not None:
-        message = f"must not be set {_INTERNAL}: the addresses are for one network"
+        message = (
+            f"must not be set {_INTERNAL}: a service attachment needs the forwarding rule of its"
+            " region, and Google documents no way to find that of a multi-cluster Gateway"
+        )
         yield InputError("gateway.publish", message)
     region = None if gateway.fleet is None else gateway.fleet.config_region
     if region is not None and region not in with_gateway(platform):

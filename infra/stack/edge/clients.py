@@ -131,8 +131,50 @@ class AnswerCache(StackModel):
     """How long an answer is cached."""
 
 
+class TimeUnit(StrEnum):
+    """Units of the interval of an API product's quota."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+class ApigeeProduct(StackModel):
+    """An API product: developers subscribe their apps to it in Apigee, and each app gets a key."""
+
+    requests: int = Field(ge=1, le=_LARGEST)
+    """Requests of each app per interval."""
+    interval: int = Field(default=1, ge=1, le=1000)
+    """Length of the interval in `time_unit`."""
+    needs_approval: bool = False
+    """Whether keys work only once they are approved in Apigee."""
+    time_unit: TimeUnit = TimeUnit.MINUTE
+    """Unit of the interval."""
+
+
+class Apigee(StackModel):
+    """Apigee in place of the teams of this stack: it checks keys and quotas of every request."""
+
+    environment: Name
+    """Environment of the project's Apigee organization, attached to an instance in every region
+    with a gateway."""
+    products: dict[Name, ApigeeProduct] = Field(min_length=1)
+    """API products by name. A request with the key of an app that is subscribed to one may call
+    every model."""
+    proxy: Name | None = None
+    """API proxy of the environment with an extension processor and policies of your own, such as
+    LLMTokenQuota or SemanticCacheLookup. By default, the proxy that the operator creates."""
+    timeout_ms: int = Field(default=1000, ge=10, le=10_000)
+    """Milliseconds that Apigee may take for each message."""
+
+
 class Clients(StackModel):
     """Who may call the models, and their usage limits."""
+
+    apigee: Apigee | None = None
+    """Apigee in place of teams. It needs the Apigee Operator for Kubernetes in every cluster."""
 
     teams: dict[Name, ClientTeam] = Field(default_factory=dict[str, ClientTeam])
     """Teams by name. Create their keys with `gke-inference clients keys create TEAM`."""

@@ -5,7 +5,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference import GatewayCertificate, GatewayRecord
+from gke_inference import DnsFront, GatewayCertificate, GatewayRecord
 from twin.providers.gcp.checks.validate import validate_inputs
 
 CERTIFICATE: dict[str, Any] = {
@@ -27,6 +27,29 @@ ASKED = {
     "name": "_acme-challenge_1.models.example.com.",
     "type": "CNAME",
 }
+
+
+@pytest.mark.parametrize(
+    ("component", "args", "expected"),
+    [
+        (GatewayCertificate, {**CERTIFICATE, "all_regions": True}, "must be 'global' with allReg"),
+        (
+            DnsFront,
+            {
+                **RECORD,
+                "exposure": "external",
+                "front_name": "front",
+                "hostnames": ["models.example.com"],
+                "is_cross_region": True,
+                "port": 443,
+            },
+            "must be 'internal' with isCrossRegion",
+        ),
+    ],
+)
+def test_what_spans_regions_is_global_and_internal(recorder, component, args, expected):
+    with pytest.raises(pulumi.InputPropertyError, match=expected):
+        recorder.run(lambda: component("x", args))
 
 
 @pytest.fixture

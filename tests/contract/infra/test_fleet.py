@@ -125,6 +125,54 @@ def test_a_drained_region_exports_no_pool(made):
     assert len(found["Gateway"][0]["spec"]["addresses"]) == 2
 
 
+NAMED = {
+    "certificate": "models-example-com",
+    "dns": {"zone": "inner", "certificate_zone": "outer", "project": "acme-dns", "ttl_seconds": 60},
+    "hostname": "models.example.com",
+    "issue_certificate": True,
+    "port": None,
+}
+"""A hostname whose certificate and records the stack makes."""
+
+
+def test_one_certificate_for_all_regions_is_authorized_in_the_public_zone(made):
+    found = made(stack(**NAMED))
+    (certificate,) = found["Certificate"]
+    assert (certificate["location"], certificate["scope"]) == ("global", "ALL_REGIONS")
+    (proof,) = [each for each in found["RecordSet"] if each["type"] == "CNAME"]
+    assert (proof["managedZone"], proof["project"]) == ("outer", "acme-dns")
+    (listener,) = found["Gateway"][0]["spec"]["listeners"]
+    assert (listener["protocol"], listener["port"]) == ("HTTPS", 443)
+    assert listener["hostname"] == "models.example.com"
+    options = {"networking.gke.io/cert-manager-certs": "models-example-com"}
+    assert listener["tls"]["options"] == options
+    (tls,) = found["SSLPolicy"]
+    assert tls["minTlsVersion"] == "TLS_1_2"
+    (policy,) = found["GCPGatewayPolicy"]
+    assert policy["spec"]["default"] == {"sslPolicy": tls["name"]}
+    assert "GCPGatewayPolicy" not in made(stack())
+
+
+def test_the_hostname_leads_to_the_address_of_the_nearest_region_that_is_not_drained(made):
+    def targets(**gateway: Any) -> dict[str, Any]:
+        records = made(stack(**NAMED, **gateway))["RecordSet"]
+        (record,) = [each for each in records if each["type"] == "A"]
+        assert (record["managedZone"], record["ttl"]) == ("inner", 60)
+        assert record["routingPolicy"]["enableGeoFencing"] is False
+        return {
+            each["location"]: each["healthCheckedTargets"]["internalLoadBalancers"]
+            for each in record["routingPolicy"]["geos"]
+        }
+
+    found = targets()
+    assert list(found) == ["us-central1", "europe-west4"]
+    (target,) = found["europe-west4"]
+    assert target["ipAddress"] == "10.0.1.9"
+    assert (target["loadBalancerType"], target["port"]) == ("globalL7ilb", "443")
+    assert "region" not in target
+    assert list(targets(drain=["us-central1"])) == ["europe-west4"]
+
+
 def test_models_share_the_gateway_under_their_own_paths_only(made):
     document_ = document()
     document_["models"]["qwen3-1.7b"] = {
@@ -159,8 +207,15 @@ def test_quotas_and_costs_are_those_of_one_gateway():
             {"gateway": {"exposure": "external", "hostname": None}},
             "gateway.exposure must be internal",
         ),
-        ({"gateway": {"dns": {"zone": "z"}}}, "gateway.dns must not be set"),
-        ({"gateway": {"publish": {"consumers": {"acme-shop": 1}}}}, "gateway.publish must not be"),
+        (
+            {"gateway": {"dns": {"zone": "z"}}},
+            "gateway.dns needs 'hostname', got 'z' without one",
+        ),
+        (
+            {"gateway": {"publish": {"consumers": {"acme-shop": 1}}}},
+            "gateway.publish must not be set when gateway.front is internal: a service attachment"
+            " needs the forwarding rule of its region",
+        ),
         ({"gateway": {"fleet": {"config_region": "asia-east1"}}}, "gateway.fleet.config_region"),
         ({"gateway": {"front": None}}, "gateway.fleet must not be set unless gateway.front is"),
         ({"clients": {"anonymous": "only this network"}}, "clients must not be set"),

@@ -232,6 +232,21 @@ def test_a_front_of_dns_has_google_check_internal_load_balancers_itself(made):
     assert (target["port"], target["region"]) == ("443", "us-central1")
 
 
+def test_a_front_of_dns_leads_to_the_regions_with_every_model_only(made):
+    found = document("nearest-region")
+    model = dict(found["models"]["qwen3-0.6b"], regions=REGIONS[:2], weights="other")
+    found["models"]["qwen3-1.7b"] = model
+    (record,) = made(parse(json.dumps(found)))["RecordSet"]
+    assert [each["location"] for each in record["routingPolicy"]["geos"]] == REGIONS[:2]
+
+
+def test_the_certificate_of_internal_gateways_is_authorized_in_a_public_zone(made):
+    dns = {"zone": "inner", "certificate_zone": "outer"}
+    found = made(stack("nearest-region", exposure="internal", issue_certificate=True, dns=dns))
+    zones = {each["type"]: each["managedZone"] for each in found["RecordSet"]}
+    assert zones == {"A": "inner", "CNAME": "outer"}
+
+
 def test_a_front_of_dns_leaves_drained_regions_out(made):
     found = made(stack("nearest-region", drain=["us-central1"]))
     geos = found["RecordSet"][0]["routingPolicy"]["geos"]

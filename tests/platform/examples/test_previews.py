@@ -47,6 +47,12 @@ FLEET = {
     "InferencePool": 2,
     "Membership": 2,
 }
+APIGEE = {
+    "APIOperationSet": 2,
+    "APIProduct": 2,
+    "ApigeeBackendService": 1,
+    "GCPTrafficExtension": 1,
+}
 DNS = {
     "GCPTrafficExtension": 3,
     "HealthCheck": 1,
@@ -60,6 +66,7 @@ DNS = {
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        ("apigee", APIGEE),
         ("teams/shared", {"Namespace": 3, "ResourceQuota": 2}),
         ("three-regions", GLOBAL),
         ("nearest-region", DNS),

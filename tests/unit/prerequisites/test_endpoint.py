@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.stack import Dns
+from infra.stack import Dns, Exposure, Front
 from scripts.prerequisites.endpoint import certificates, records
 from scripts.prerequisites.finding import State
 from tests.unit.bootstrap.fake_google import refused
@@ -101,6 +101,24 @@ def test_an_uploaded_certificate_of_all_hosts_of_the_domain_serves(google, proje
     assert first(project).says == "uploaded, for models.example.com"
 
 
+@pytest.mark.parametrize(
+    ("scope", "state"), [("ALL_REGIONS", State.MET), ("DEFAULT", State.MISSING)]
+)
+def test_a_gateway_over_all_clusters_needs_one_certificate_for_all_regions(
+    google, project, scope, state
+):
+    fleet = with_gateway(project, front=Front.INTERNAL, exposure=Exposure.INTERNAL)
+    (found,) = certificates(fleet)
+    assert (found.name, found.state) == ("models-example-com in global", State.MISSING)
+    assert found.command.endswith(" --scope=all-regions")
+    url = certificate_url(google)
+    google.resources[url.replace("us-central1", "global")] = {
+        **google.resources[url],
+        "scope": scope,
+    }
+    assert next(iter(certificates(fleet))).state is state
+
+
 def test_a_certificate_that_nobody_shows_cannot_be_seen(google, project):
     google.refusals[certificate_url(google)] = refused(403, "denied")
     assert first(project).state is State.UNSEEN
@@ -149,3 +167,24 @@ def test_the_zone_of_the_records_must_be_there_and_hold_them(google, project, zo
     assert (found.subject, found.name) == ("DNS zone", "example of acme-dns")
     assert found.state is state
     assert found.says.startswith(says)
+
+
+def test_an_internal_front_has_its_addresses_in_a_private_zone_and_its_proof_in_a_public_one(
+    google, project
+):
+    dns = Dns(zone="inner", certificate_zone="outer")
+    fleet = with_gateway(project, front=Front.INTERNAL, exposure=Exposure.INTERNAL, dns=dns)
+    inner, outer = records(fleet)
+    assert inner.command.endswith(" --visibility=private --networks=NETWORK")
+    assert outer.command.endswith(" --description=inference")
+    zones = f"dns.googleapis.com/dns/v1/projects/{google.id}/managedZones"
+    google.resources[f"{zones}/inner"] = ZONE
+    google.resources[f"{zones}/outer"] = {**ZONE, "visibility": "private"}
+    assert [each.says for each in records(fleet)] == [
+        "is public; must be private, as Cloud DNS checks internal load balancers for private zones"
+        " only",
+        "is private; must be public, as Google's certificate authority looks its record up",
+    ]
+    google.resources[f"{zones}/inner"] = {**ZONE, "visibility": "private"}
+    google.resources[f"{zones}/outer"] = ZONE
+    assert {each.state for each in records(fleet)} == {State.MET}

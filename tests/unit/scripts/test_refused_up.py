@@ -6,7 +6,7 @@ import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
-from infra.stack import ImageCache
+from infra.stack import Dns, Front, ImageCache
 from scripts.operate import refusals
 from scripts.operate.refusals import refuse_absence, refuse_unbuilt
 from scripts.shared.scenario_files import scenario_file
@@ -98,6 +98,27 @@ def test_a_zone_must_be_there_and_a_certificate_that_is_issued_need_not(paths, s
     assert "no zone example-com of Cloud DNS" in message
     assert "certificate" not in message
     world(zones=("example-com",)).save(paths.capacity_file)
+    refuse_absence("prod", paths)
+
+
+def test_a_gateway_over_all_clusters_needs_a_certificate_for_all_regions(paths, stack):
+    stack(issue_certificate=False, dns=None, front=Front.INTERNAL)
+    regional = GivenCertificate(name=CERTIFICATE, region="us-*")
+    world(certificates=(regional,)).save(paths.capacity_file)
+    message = refused(paths)
+    assert f"no ACTIVE certificate {CERTIFICATE} of scope ALL_REGIONS" in message
+    assert "hostname: models.example.com, region: global}" in message
+    wide = GivenCertificate(name=CERTIFICATE, region="global")
+    world(certificates=(wide,)).save(paths.capacity_file)
+    refuse_absence("prod", paths)
+
+
+def test_both_zones_of_an_internal_hostname_must_be_there(paths, stack):
+    dns = Dns(zone="inner", certificate_zone="outer")
+    stack(dns=dns)
+    world(zones=("inner",)).save(paths.capacity_file)
+    assert "no zone outer of Cloud DNS" in refused(paths)
+    world(zones=("inner", "outer")).save(paths.capacity_file)
     refuse_absence("prod", paths)
 
 

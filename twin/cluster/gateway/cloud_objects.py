@@ -14,7 +14,7 @@ from typing import Final
 
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.gateway.translation.model import GatewayModel
-from twin.cluster.gateway.translation.objects import JsonObject, Key, key_of
+from twin.cluster.gateway.translation.objects import INTERNAL_CLASS, JsonObject, Key, key_of
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.resources.identity import project_number
 from twin.wire.kube import Kube, KubeError
@@ -26,7 +26,7 @@ RULES_ANNOTATION: Final = "networking.gke.io/forwarding-rules"
 """Annotation with the forwarding rules of a Gateway (rule gateway.forwarding-rule)."""
 FINALIZER: Final = "gateway.finalizer.networking.gke.io"
 NEG_FINALIZER: Final = "networking.gke.io/neg-finalizer"
-INNER_CLASSES: Final = ("gke-l7-rilb", "gke-l7-cross-regional-internal-managed-mc")
+INNER_CLASSES: Final = (INTERNAL_CLASS, "gke-l7-cross-regional-internal-managed-mc")
 _NEGS: Final = "/apis/networking.gke.io/v1beta1/servicenetworkendpointgroups"
 _MANAGER: Final = "gke-gateway"
 _ADDRESS: Final = "gcp:compute/address:Address"

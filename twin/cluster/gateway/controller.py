@@ -161,6 +161,7 @@ class GatewayController:
             certificate_named=self._certificate,
             wide_certificate_named=self._wide_certificate,
             google_api=self._google_api,
+            region=self._ctx.spec.region,
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
         )
 

@@ -11,6 +11,7 @@ from twin.world.store import Record, list_resources
 _MANAGED = "gcp:certificatemanager/certificate:Certificate"
 _AUTHORIZATION = "gcp:certificatemanager/dnsAuthorization:DnsAuthorization"
 _RECORD = "gcp:dns/recordSet:RecordSet"
+_ZONE = "gcp:dns/managedZone:ManagedZone"
 _UPLOADED = "gcp:compute/regionSslCertificate:RegionSslCertificate"
 
 
@@ -35,14 +36,14 @@ def is_active(paths: TwinPaths, region: str, name: str, world: World | None = No
     return False
 
 
-def is_wide(paths: TwinPaths, name: str) -> bool:
+def is_wide(paths: TwinPaths, name: str, world: World | None = None) -> bool:
     """Return whether a certificate is global, ACTIVE and of the scope ALL_REGIONS."""
-    given = World.load(paths.capacity_file).certificates
+    given = (world or World.load(paths.capacity_file)).certificates
     if any(each.name == name and each.region == "global" for each in given):
         return True
     found = [each for each in list_resources(paths) if each.name == last_segment(name)]
     is_scoped = any(each.inputs.get("scope") == "ALL_REGIONS" for each in found)
-    return is_scoped and is_active(paths, "global", name)
+    return is_scoped and is_active(paths, "global", name, world)
 
 
 def _place(record: Record) -> str:
@@ -50,7 +51,7 @@ def _place(record: Record) -> str:
 
 
 def _unproven(certificate: Json, records: list[Record]) -> Iterator[str]:
-    """Yield the DNS authorizations of a managed certificate whose record is in no zone.
+    """Yield the DNS authorizations of a managed certificate whose record is in no public zone.
 
     A managed certificate without a DNS authorization uses load balancer authorization, which
     regional certificates do not support; it is not authorized either.
@@ -75,7 +76,17 @@ def _is_proven(authorization: Record, records: list[Record]) -> bool:
         as_object(each) or {}
         for each in as_list(authorization.outputs.get("dnsResourceRecords")) or []
     ]
-    made = [each.outputs for each in records if each.type == _RECORD]
+    hidden = {
+        (each.project, each.name)
+        for each in records
+        if each.type == _ZONE and each.outputs.get("visibility") == "private"
+    }
+    made = [
+        each.outputs
+        for each in records
+        if each.type == _RECORD
+        and (each.project, last_segment(str(each.outputs.get("managedZone")))) not in hidden
+    ]
     return bool(wanted) and all(
         any(
             (has.get("name"), has.get("type"), has.get("rrdatas"))

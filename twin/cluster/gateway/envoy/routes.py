@@ -19,6 +19,8 @@ from twin.cluster.gateway.translation.model import (
     Target,
     ValueMatch,
 )
+from twin.world.nearness import CLIENT_REGION
+from twin.world.rules import all_rules
 
 _REDIRECTS = {
     301: "MOVED_PERMANENTLY",
@@ -64,12 +66,37 @@ def _table(model: GatewayModel, group: tuple[Listener, ...]) -> EnvoyJson:
                 "name": host,
                 "domains": [host],
                 "routes": [
-                    item for route in hosts[host] for item in _routes_of(route, backends, group[0])
+                    *_afar(model),
+                    *(
+                        item
+                        for route in hosts[host]
+                        for item in _routes_of(route, backends, group[0])
+                    ),
                 ],
             }
             for host in sorted(hosts)
         ],
     }
+
+
+def _afar(model: GatewayModel) -> list[EnvoyJson]:
+    """Return the answer for clients that do not reach the gateway (rule gateway.global-access)."""
+    if not model.only_region:
+        return []
+    status = int(all_rules()["gateway.global-access"].value)
+    exact = {"exact": model.only_region}
+    headers: list[EnvoyJson] = [
+        {"name": CLIENT_REGION, "present_match": True},
+        {"name": CLIENT_REGION, "string_match": exact, "invert_match": True},
+    ]
+    text = f"no global access: only clients in {model.only_region} reach this gateway"
+    return [
+        {
+            "name": "no-global-access",
+            "match": {"prefix": "/", "headers": headers},
+            "direct_response": {"status": status, "body": {"inline_string": text}},
+        }
+    ]
 
 
 def _routes_of(route: Route, backends: dict[str, Backend], listener: Listener) -> list[EnvoyJson]:

@@ -212,7 +212,7 @@ def _certificate(snapshot: Snapshot, gateway: JsonObject, ref: JsonObject) -> Ce
         raise Problem("InvalidCertificateRef", text, "ResolvedRefs") from error
 
 
-def model_of(key: Key, gateway: GatewayParts) -> GatewayModel:
+def model_of(key: Key, gateway: GatewayParts, only_region: str = "") -> GatewayModel:
     """Return the model of a Gateway after all routes are attached."""
     listeners = [
         Listener(
@@ -242,6 +242,7 @@ def model_of(key: Key, gateway: GatewayParts) -> GatewayModel:
         routing_chains=gateway.routing_chains,
         traffic_chains=gateway.traffic_chains,
         authorization=gateway.authorization,
+        only_region=only_region,
     )
 
 

@@ -256,3 +256,5 @@ class GatewayModel:
     """Programs called after the route is selected, and for responses; the first match runs."""
     authorization: Authorization | None = None
     """None if every request passes."""
+    only_region: str = ""
+    """The region whose clients reach the gateway; empty if all do."""

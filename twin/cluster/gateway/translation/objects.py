@@ -13,6 +13,8 @@ Key = tuple[str, str]
 """Namespace and name."""
 
 CONTROLLER = "networking.gke.io/gateway"
+INTERNAL_CLASS = "gke-l7-rilb"
+"""Class of internal Gateways of one region."""
 GATEWAY_GROUP = "gateway.networking.k8s.io"
 POOL_GROUP = "inference.networking.k8s.io"
 
@@ -128,6 +130,8 @@ class Snapshot:
     """Address of a Google service that an extension names; None if the twin does not have it."""
     fleet: Fleet | None = None
     """Its fleet, if this is the config cluster of one."""
+    region: str = ""
+    """Region of the cluster."""
     port_of: Callable[[JsonObject, int], tuple[str, int]] = field(default=_own_port)
     """Actual (address, port) of a container port of a pod."""
 

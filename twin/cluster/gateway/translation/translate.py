@@ -27,6 +27,7 @@ from twin.cluster.gateway.translation.model import GatewayModel, Route
 from twin.cluster.gateway.translation.objects import (
     CONTROLLER,
     GATEWAY_GROUP,
+    INTERNAL_CLASS,
     JsonObject,
     Key,
     Snapshot,
@@ -34,7 +35,7 @@ from twin.cluster.gateway.translation.objects import (
     key_of,
     mapping,
 )
-from twin.cluster.gateway.translation.policies import policy_statuses
+from twin.cluster.gateway.translation.policies import policy_statuses, reached_from_afar
 from twin.cluster.gateway.translation.routes import translate_route
 
 TargetKey = tuple[str, str, str, str]
@@ -75,8 +76,18 @@ def translate(snapshot: Snapshot) -> Translation:
     statuses += policy_statuses(snapshot, targets)
     statuses += authorize(snapshot, gateways)
     statuses += extension_statuses(snapshot, set(gateways), problems)
-    models = {k: model_of(k, g) for k, g in gateways.items() if g.refused is None}
+    reached = reached_from_afar(snapshot.all("GCPGatewayPolicy"))
+    models = {
+        key: model_of(key, gateway, "" if key in reached else _only_region(snapshot, gateway))
+        for key, gateway in gateways.items()
+        if gateway.refused is None
+    }
     return Translation(models, statuses)
+
+
+def _only_region(snapshot: Snapshot, gateway: GatewayParts) -> str:
+    """Return the region whose clients alone reach an internal Gateway without global access."""
+    return snapshot.region if gateway.obj["spec"]["gatewayClassName"] == INTERNAL_CLASS else ""
 
 
 _CLASS_ACCEPTED = Condition("Accepted", True, "Accepted", "GKE serves this class")

@@ -18,6 +18,8 @@ _BACKEND = "gcp:compute/backendService:BackendService"
 _PSC = "PRIVATE_SERVICE_CONNECT"
 _PROXY_PURPOSES = ("REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY")
 _LEAST_SECONDS = 30
+_CROSS_REGION = "globalL7ilb"
+_BALANCERS = (_CROSS_REGION, "regionalL4ilb", "regionalL7ilb")
 
 
 def check_purpose(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
@@ -197,6 +199,17 @@ def check_policy(inputs: Json, _project: str, store: Store, found: list[Link]) -
             raise _invalid(where, "External endpoints need a public zone.")
         if zone is not None and inner and not is_private:
             raise _invalid(where, "Internal load balancers need a private zone.")
+        for target in _objects(inner):
+            _check_balancer(f"{where}.internalLoadBalancers", target)
+
+
+def _check_balancer(where: str, target: Json) -> None:
+    kind, region = target.get("loadBalancerType"), target.get("region")
+    if kind not in _BALANCERS:
+        raise _invalid(f"{where}.loadBalancerType", f"Must be one of {', '.join(_BALANCERS)}.")
+    if (kind == _CROSS_REGION) == bool(region):
+        says = "Must be empty" if region else "Must be set"
+        raise _invalid(f"{where}.region", f"{says} with the type {kind}.")
 
 
 def _named(store: Store, token: str, record: Record, field: str) -> Record | None:

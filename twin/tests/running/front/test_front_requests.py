@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from twin.front import process
-from twin.front.envoy import CLIENT_REGION
 from twin.front.process import FrontTier
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
@@ -20,6 +19,7 @@ from twin.tests.eventually import eventually
 from twin.tests.fronts import ADDRESS, REGIONS, make_front
 from twin.tests.unit.gcp.conftest import Cloud
 from twin.toolchain import ToolError, tool
+from twin.world.nearness import CLIENT_REGION
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from twin.front import process
-from twin.front.envoy import CLIENT_REGION
 from twin.front.process import FrontTier
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
@@ -18,6 +17,7 @@ from twin.tests.running.gateway import house
 from twin.tests.running.gateway.house import House, called, chain, traffic
 from twin.tests.running.gateway.processors import headers_of
 from twin.tests.unit.gcp.conftest import Cloud
+from twin.world.nearness import CLIENT_REGION
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from twin.cluster.gateway.envoy.dataplane import DataPlane
+from twin.cluster.gateway.translation.objects import INTERNAL_CLASS
 from twin.cluster.gateway.translation.translate import translate
 from twin.tests.eventually import eventually
 from twin.tests.running.gateway.engines import Engines
@@ -23,6 +24,7 @@ from twin.tests.unit.gateway.builders import (
     GATEWAY_API,
     body_router,
     gateway,
+    gateway_class,
     obj,
     pod,
     pool,
@@ -67,6 +69,7 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         self.log: list[str] = []
+        self.region = ""
         self.google_api: Callable[[str], tuple[str, int] | None] = lambda _: None
         self.engines = Engines()
         for address in ENGINES.values():
@@ -88,7 +91,7 @@ class House:
             listeners=[{"name": "http", "protocol": "HTTP", "port": PORT}],
             **gateway_fields,
         )
-        objects: list[dict[str, Any]] = [asked, *extensions]
+        objects: list[dict[str, Any]] = [asked, *extensions, gateway_class(INTERNAL_CLASS)]
         router_ref = {"group": "", "kind": "Service", "name": "router", "port": 9010}
         objects += body_router(backendRef=router_ref)[:1]
         for program in self.programs:
@@ -111,8 +114,8 @@ class House:
             default = {"checkIntervalSec": 1, "config": check}
             spec = {"targetRef": target, "default": default}
             objects.append(obj("HealthCheckPolicy", name, spec=spec))
-        model = translate(snapshot(*objects, google_api=self.google_api)).gateways["ns", "gw"]
-        assert self.plane.apply(model) is None
+        found = translate(snapshot(*objects, google_api=self.google_api, region=self.region))
+        assert self.plane.apply(found.gateways["ns", "gw"]) is None
         eventually(self._serves, 10)
         for program in self.programs:
             program.forget()

@@ -7,13 +7,13 @@ import pytest
 
 from twin.cluster.gateway.translation.model import Certificate
 from twin.front.dns import Probe, Prober, answer, probes, resolve
-from twin.front.envoy import CLIENT_REGION, cluster_name, clusters, listener
+from twin.front.envoy import cluster_name, clusters, listener
 from twin.front.model import Front, Outliers, Region
 from twin.front.translate import fronts
 from twin.providers.gcp.resources.references import FORWARDING_RULE
 from twin.tests.fronts import ADDRESS, REGIONS, create, make_front
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud
-from twin.world.nearness import by_nearness
+from twin.world.nearness import CLIENT_REGION, by_nearness
 
 GATEWAYS = {region: f"127.32.251.{at}" for at, region in enumerate(REGIONS, 1)}
 

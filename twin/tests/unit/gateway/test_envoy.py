@@ -9,11 +9,13 @@ from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
 from twin.cluster.gateway.envoy.listeners import listeners_of
 from twin.cluster.gateway.envoy.messages import PICKER_FILTER, file_name, response
 from twin.cluster.gateway.envoy.routes import tables_of
+from twin.cluster.gateway.translation.objects import GATEWAY_GROUP, INTERNAL_CLASS
 from twin.cluster.gateway.translation.translate import translate
 from twin.tests.unit.gateway.builders import (
     POOL_API,
     body_router,
     gateway,
+    gateway_class,
     model,
     pod,
     policy,
@@ -26,6 +28,8 @@ from twin.tests.unit.gateway.builders import (
     traffic_extension,
 )
 from twin.toolchain import ToolError, tool
+
+GATEWAY = {"group": GATEWAY_GROUP, "kind": "Gateway", "name": "gw"}
 
 
 def model_of(*objects):
@@ -79,6 +83,26 @@ def test_an_invalid_share_is_answered_with_500_and_the_others_are_served():
     assert found["route"]["cluster_not_found_response_code"] == "INTERNAL_SERVER_ERROR"
     (alone,) = routes_of(rule(to_pool("gone")))
     assert alone["direct_response"]["status"] == 500
+
+
+INNER = gateway(gatewayClassName=INTERNAL_CLASS)
+EVERYWHERE = policy("GCPGatewayPolicy", "p", GATEWAY, allowGlobalAccess=True)
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ([INNER], ["no-global-access"]),
+        ([INNER, EVERYWHERE], []),
+        ([gateway()], []),
+    ],
+)
+def test_clients_of_other_regions_reach_internal_gateways_with_global_access_only(made, expected):
+    objects = [gateway_class(INTERNAL_CLASS), *made, route("r", rule(to_pool("m"))), *model("m")]
+    found = translate(snapshot(*objects, region="us-central1")).gateways["ns", "gw"]
+    (table,) = tables_of(found).values()
+    *before, _ = table["virtual_hosts"][0]["routes"]
+    assert [each["name"] for each in before] == expected
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,13 @@ def test_a_region_without_ready_replicas_gets_no_requests():
     assert tiers(found, POOL) == ()
 
 
+def test_a_model_of_one_region_is_reached_from_every_other():
+    only = {POOL: (export("europe-west4"),)}
+    for region in REGIONS:
+        found = Fleet(region, {}, only, {})
+        assert tiers(found, POOL) == (((export("europe-west4").endpoint, 100),),)
+
+
 def fleet_gateway(*regions: str, kind: str = "ephemeral-ipv4-address") -> dict[str, Any]:
     addresses = [{"type": f"networking.gke.io/{kind}/{r}", "value": r} for r in regions]
     return gateway(gatewayClassName=CLASS, addresses=addresses)

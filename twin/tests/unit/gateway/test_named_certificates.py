@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from twin.cluster.gateway.named_certificates import is_active
+from twin.cluster.gateway.named_certificates import is_active, is_wide
 from twin.host.paths import TwinPaths
 from twin.world.capacity import GivenCertificate, World
 from twin.world.store import Record, Store
@@ -23,6 +23,7 @@ def paths(tmp_path) -> TwinPaths:
 def put(paths: TwinPaths, kind: str, resource_id: str, **outputs: Any) -> None:
     name = resource_id.rpartition("/")[2]
     status: Any = outputs.pop("status", "ready")
+    inputs: Any = outputs.pop("inputs", {})
     record = Record(
         f"gcp:{kind}",
         resource_id,
@@ -31,7 +32,7 @@ def put(paths: TwinPaths, kind: str, resource_id: str, **outputs: Any) -> None:
         f"urn:{resource_id}",
         status,
         True,
-        {},
+        inputs,
         outputs,
         0.0,
     )
@@ -55,7 +56,7 @@ def authorize(paths: TwinPaths) -> None:
 
 
 def write_record(paths: TwinPaths, data: str = "x.goog.") -> None:
-    outputs = {"name": CNAME["name"], "type": "CNAME", "rrdatas": [data]}
+    outputs = {"name": CNAME["name"], "type": "CNAME", "rrdatas": [data], "managedZone": "z"}
     put(paths, "dns/recordSet:RecordSet", "projects/acme/managedZones/z/rrsets/r", **outputs)
 
 
@@ -103,6 +104,24 @@ def test_a_record_with_other_content_proves_nothing(paths):
     authorize(paths)
     write_record(paths, "y.goog.")
     assert not is_active(paths, "us-east5", "models")
+
+
+@pytest.mark.parametrize(("visibility", "is_proof"), [("public", True), ("private", False)])
+def test_a_record_proves_a_domain_in_a_public_zone_only(paths, visibility, is_proof):
+    zone = "projects/acme/managedZones/z"
+    put(paths, "dns/managedZone:ManagedZone", zone, visibility=visibility)
+    certificate(paths, managed=MANAGED)
+    authorize(paths)
+    write_record(paths)
+    assert is_active(paths, "us-east5", "models") is is_proof
+
+
+@pytest.mark.parametrize(("scope", "is_found"), [("ALL_REGIONS", True), ("DEFAULT", False)])
+def test_a_gateway_over_all_regions_takes_a_certificate_for_all_of_them_only(
+    paths, scope, is_found
+):
+    certificate(paths, "global", inputs={"scope": scope}, selfManaged={"pemCertificate": "x"})
+    assert is_wide(paths, "models") is is_found
 
 
 def test_a_managed_certificate_without_an_authorization_is_never_active_in_a_region(paths):

@@ -223,9 +223,11 @@ INNER = {
         {
             "ipAddress": "10.0.0.9",
             "ipProtocol": "tcp",
+            "loadBalancerType": "regionalL7ilb",
             "networkUrl": "net",
             "port": "443",
             "project": PROJECT,
+            "region": REGION,
         }
     ]
 }
@@ -249,6 +251,32 @@ def test_a_policy_checks_external_targets_by_probes_and_internal_ones_without(pl
     with pytest.raises(Refused, match="need a private zone"):
         record(place, "open", INNER)
     assert record(place, "open", OUTER, healthCheck=check).outputs["ttl"] == 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "region", "expected"),
+    [
+        ("globalL7ilb", REGION, "Must be empty with the type globalL7ilb"),
+        ("regionalL7ilb", None, "Must be set with the type regionalL7ilb"),
+        (None, REGION, "Must be one of globalL7ilb"),
+    ],
+)
+def test_a_target_names_its_region_if_its_load_balancer_is_regional(
+    place: Place, kind: str | None, region: str | None, expected: str
+) -> None:
+    place.create(
+        "dns/managedZone:ManagedZone",
+        "inner",
+        description="inner",
+        dnsName="example.com.",
+        visibility="private",
+    )
+    (target,) = INNER["internalLoadBalancers"]
+    changed = {**target, "loadBalancerType": kind, "region": region}
+    with pytest.raises(Refused, match=expected):
+        record(place, "inner", {"internalLoadBalancers": [changed]})
+    wide = {**target, "loadBalancerType": "globalL7ilb", "region": None}
+    assert record(place, "inner", {"internalLoadBalancers": [wide]}).outputs["ttl"] == 30
 
 
 def test_a_proxy_takes_a_certificate_map_by_its_full_name(place: Place) -> None:

@@ -1,0 +1,223 @@
+"""Apigee in place of a client gate: who may call the models, with which request quotas.
+
+The objects are those of the Apigee Operator for Kubernetes
+(docs.cloud.google.com/apigee/docs/api-platform/apigee-kubernetes).
+"""
+
+from typing import Final, NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.base.inputs import one_of, whole
+from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.catalogue.versions import api
+from gke_inference.gateway.routes import PROMPT_PATHS
+
+COMPONENT: Final = "apigee"
+"""Value of `app.kubernetes.io/component` on its objects."""
+TIME_UNITS: Final = ("minute", "hour", "day", "week", "month")
+"""Units of a quota's interval."""
+EMBEDDINGS_PATH: Final = "/v1/embeddings"
+_EVENTS: Final = (
+    "RequestHeaders",
+    "RequestBody",
+    "RequestTrailers",
+    "ResponseHeaders",
+    "ResponseBody",
+    "ResponseTrailers",
+)
+
+
+class ApigeeProductArgs(TypedDict):
+    """An API product: developers subscribe their apps to it, and each app gets a key."""
+
+    requests: int
+    """Requests of each app per interval, 1 or more."""
+    interval: NotRequired[int]
+    """Length of the interval in `time_unit`, 1 or more. Default: 1."""
+    needs_approval: NotRequired[bool]
+    """Whether keys work only once they are approved in Apigee. Default: false."""
+    time_unit: NotRequired[str]
+    """`minute` (default), `hour`, `day`, `week` or `month`."""
+
+
+class ApigeeGateArgs(TypedDict):
+    """Inputs of `ApigeeGate`."""
+
+    environment: str
+    """Apigee environment, attached to an instance in the region of the Gateway."""
+    gate_name: str
+    """Name of the objects."""
+    gateway_name: str
+    """Gateway that calls Apigee, in the same namespace. It must have no other traffic extension."""
+    location: str
+    """Region of the Gateway."""
+    namespace: str
+    """Namespace of the Gateway."""
+    network: pulumi.Input[str]
+    """`projects/P/global/networks/NAME` of the Gateway."""
+    products: dict[str, ApigeeProductArgs]
+    """API products by name, one or more."""
+    subnetwork: pulumi.Input[str]
+    """`projects/P/regions/R/subnetworks/NAME`, in which the connection to Apigee gets an
+    address."""
+    proxy: NotRequired[str]
+    """Deployed API proxy with an extension processor and policies of your own, such as
+    LLMTokenQuota. Default: the proxy that the operator creates, named like the objects."""
+    timeout_ms: NotRequired[int]
+    """Timeout per message in milliseconds, 10 to 10000. Default: 1000."""
+
+
+class ApigeeGate(pulumi.ComponentResource):
+    """Checks the API key and the quota of every request to a Gateway, in Apigee.
+
+    Requests are rejected while Apigee does not answer. Prerequisites: an Apigee organization with
+    the environment, and the Apigee Operator for Kubernetes in the cluster, which has the kinds of
+    these objects.
+    """
+
+    product_names: pulumi.Output[list[str]]
+    """Names of the API products."""
+
+    def __init__(
+        self, name: str, args: ApigeeGateArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:ApigeeGate", name, {}, opts)
+        _check(args)
+        children = pulumi.ResourceOptions(parent=self)
+        backend = register(f"{name}-backend", apigee_backend(args), children)
+        behind = pulumi.ResourceOptions(parent=self, depends_on=[backend])
+        register(f"{name}-extension", apigee_extension(args), behind)
+        for title, product in args["products"].items():
+            made = register(f"{name}-{title}-product", api_product(title, product, args), behind)
+            after = pulumi.ResourceOptions(parent=self, depends_on=[made])
+            register(f"{name}-{title}-operations", api_operations(title, product, args), after)
+        self.product_names = pulumi.Output.from_input(list(args["products"]))
+        self.register_outputs({"productNames": self.product_names})
+
+
+def apigee_backend(args: ApigeeGateArgs) -> Manifest:
+    """Return the ApigeeBackendService, from which the operator makes a connection and a proxy."""
+    place = {
+        "name": args["location"],
+        "network": args["network"],
+        "subnetwork": args["subnetwork"],
+    }
+    return manifest(
+        "apigee_backend",
+        args["gate_name"],
+        args["namespace"],
+        labels=labels_for(args["gate_name"], COMPONENT),
+        spec={
+            "apigeeEnv": args["environment"],
+            # the operator's proxy verifies keys and enforces the quotas of products
+            "defaultSecurityEnabled": True,
+            "locations": [place],
+        },
+    )
+
+
+def apigee_extension(args: ApigeeGateArgs) -> Manifest:
+    """Return the GCPTrafficExtension that calls Apigee for every request and answer."""
+    backend, gateway = api("apigee_backend"), api("gateway")
+    called = {
+        "backendRef": {
+            "group": backend.group,
+            "kind": backend.kind,
+            "name": args["gate_name"],
+        },
+        "failOpen": False,
+        "metadata": {
+            "apigee-extension-processor": args.get("proxy") or args["gate_name"],
+            "apigee-request-body": "true",
+            "apigee-response-body": "true",
+        },
+        "name": COMPONENT,
+        "requestBodySendMode": "FullDuplexStreamed",
+        "responseBodySendMode": "FullDuplexStreamed",
+        "supportedEvents": list(_EVENTS),
+        "timeout": f"{int(args.get('timeout_ms', 1000))}ms",
+    }
+    target = {"group": gateway.group, "kind": gateway.kind, "name": args["gateway_name"]}
+    return manifest(
+        "gateway_traffic_extension",
+        args["gate_name"],
+        args["namespace"],
+        labels=labels_for(args["gate_name"], COMPONENT),
+        spec={
+            "extensionChains": [{"extensions": [called], "name": COMPONENT}],
+            "targetRefs": [target],
+        },
+    )
+
+
+def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) -> Manifest:
+    """Return an APIProduct, to which developers subscribe their apps in Apigee."""
+    backend = api("apigee_backend")
+    enforced = {
+        "group": backend.group,
+        "kind": backend.kind,
+        "name": args["gate_name"],
+        "namespace": args["namespace"],
+    }
+    return manifest(
+        "api_product",
+        title,
+        args["namespace"],
+        labels=labels_for(title, COMPONENT),
+        spec={
+            "approvalType": "manual" if product.get("needs_approval", False) else "auto",
+            "attributes": [{"name": "access", "value": "private"}],
+            "description": f"Models of {args['gateway_name']}",
+            "displayName": title,
+            "enforcementRefs": [enforced],
+        },
+    )
+
+
+def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) -> Manifest:
+    """Return the APIOperationSet of a product: its paths, and the requests of each app."""
+    kind = api("api_product")
+    paths = [
+        *((path, "POST") for path in (*PROMPT_PATHS, EMBEDDINGS_PATH)),
+        (CATALOGUE_PATH, "GET"),
+    ]
+    return manifest(
+        "api_operation_set",
+        title,
+        args["namespace"],
+        labels=labels_for(title, COMPONENT),
+        spec={
+            "apiProductRefs": [
+                {
+                    "group": kind.group,
+                    "kind": kind.kind,
+                    "name": title,
+                    "namespace": args["namespace"],
+                }
+            ],
+            "quota": {
+                "interval": int(product.get("interval", 1)),
+                "limit": int(product["requests"]),
+                "timeUnit": product.get("time_unit", "minute"),
+            },
+            "restOperations": [
+                {"methods": [method], "name": path.removeprefix("/v1/"), "path": path}
+                for path, method in paths
+            ],
+        },
+    )
+
+
+def _check(args: ApigeeGateArgs) -> None:
+    if not args["products"]:
+        raise pulumi.InputPropertyError("products", "must have one or more, got none")
+    for title, product in args["products"].items():
+        for field in ("requests", "interval"):
+            value = int(product.get(field, 1))
+            if value < 1:
+                message = f"must be 1 or more, got {value}"
+                raise pulumi.InputPropertyError(f"products.{title}.{field}", message)
+        one_of(product, "time_unit", TIME_UNITS, "minute")
+    whole(args, "timeout_ms", 1000, least=10, most=10_000)
