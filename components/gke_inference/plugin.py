@@ -38,6 +38,7 @@ from .images.admission import ImageAdmission
 from .images.attestor import ImageAttestor
 from .images.build import ImageBuild
 from .images.builder import ImageBuilder
+from .images.pull_through import PullThrough
 from .images.repository import EngineRepository
 from .namespace.connected_models import ConnectedModels
 from .namespace.serving_namespace import ServingNamespace
@@ -127,6 +128,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     PoolFallback,
     PrivateServices,
     PublishedGateway,
+    PullThrough,
     QueueOperator,
     ServingNamespace,
     SharedFolder,
