@@ -21,6 +21,7 @@ from twin.cluster.agent.launching import (
 )
 from twin.cluster.agent.launching.claims import Kind, kind_of
 from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expand
+from twin.cluster.agent.launching.jobs import weights
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host.paths import REPOSITORY, TwinPaths
@@ -64,6 +65,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.RELAY: _relay,
         Kind.SIDECAR: _sidecar,
         Kind.STREAM: _stream,
+        Kind.WEIGHTS: _weights,
     }
     return others[kind](container, place) if kind in others else Launch(Kind.IDLE)
 
@@ -240,6 +242,11 @@ def _stream(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
     variables = {**streams.environment(place.root), **_base(place), **place.services}
     return Launch(Kind.STREAM, streams.command(given), variables)
+
+
+def _weights(container: JsonObject, place: Place) -> Launch:
+    variables = {**_base(place), **weights.environment(place)}
+    return Launch(Kind.WEIGHTS, weights.command(container, place), variables, is_real=True)
 
 
 def _operator(container: JsonObject, place: Place) -> Launch:

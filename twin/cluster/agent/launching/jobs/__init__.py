@@ -1,0 +1,1 @@
+"""Programs of Jobs, which end."""
