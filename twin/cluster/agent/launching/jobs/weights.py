@@ -32,6 +32,8 @@ def command(container: JsonObject, place: Place) -> list[str]:
     if found is None:
         raise ConfigError(f"no transfer of weights in the command: {shlex.join(words)}")
     spec = json.loads(Path(rewrite(found["spec"], place.mounts)).read_text())
+    if spec["token_secret"] is not None:
+        raise ConfigError("the twin does not read the hub's token from Secret Manager")
     spec["target"] = rewrite(spec["target"], place.mounts)
     moved = place.kubeconfig.parent / "weights.json"
     moved.write_text(json.dumps(spec))
