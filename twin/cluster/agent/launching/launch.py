@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from twin.cluster.agent.launching import (
-    batches,
+    bucket_programs,
     engines,
     groups,
     guards,
@@ -21,7 +21,6 @@ from twin.cluster.agent.launching import (
 )
 from twin.cluster.agent.launching.claims import Kind, kind_of
 from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expand
-from twin.cluster.agent.launching.jobs import weights
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host.paths import REPOSITORY, TwinPaths
@@ -234,8 +233,8 @@ def _sidecar(container: JsonObject, place: Place) -> Launch:
 
 def _batch(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
-    variables = {**batches.environment(place.root), **_base(place), **place.services}
-    return Launch(Kind.BATCH, batches.command(given, place), variables)
+    variables = {**bucket_programs.buckets(place.root), **_base(place), **place.services}
+    return Launch(Kind.BATCH, bucket_programs.batch(given, place), variables)
 
 
 def _stream(container: JsonObject, place: Place) -> Launch:
@@ -245,8 +244,8 @@ def _stream(container: JsonObject, place: Place) -> Launch:
 
 
 def _weights(container: JsonObject, place: Place) -> Launch:
-    variables = {**_base(place), **weights.environment(place)}
-    return Launch(Kind.WEIGHTS, weights.command(container, place), variables, is_real=True)
+    variables = {**_base(place), **bucket_programs.weights_environment(place)}
+    return Launch(Kind.WEIGHTS, bucket_programs.weights(container, place), variables, is_real=True)
 
 
 def _operator(container: JsonObject, place: Place) -> Launch:

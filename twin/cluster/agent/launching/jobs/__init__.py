@@ -1,1 +1,0 @@
-"""Programs of Jobs, which end."""
