@@ -60,7 +60,7 @@ DNS = {
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("teams/shared", {"Namespace": 3, "ResourceQuota": 2}),
+        ("teams/shared", {"Namespace": 3, "ResourceQuota": 3}),
         ("three-regions", GLOBAL),
         ("nearest-region", DNS),
         ("internal-front", FLEET),
