@@ -2,11 +2,16 @@
 
 import pulumi
 
-from gke_inference.catalogue.versions import builds
+from gke_inference.catalogue.versions import builds, third_party_registries
 from gke_inference.images.admission import ImageAdmission, ImageAdmissionArgs
 from gke_inference.images.attestor import ImageAttestor, ImageAttestorArgs
 from gke_inference.images.build import ImageBuild, ImageBuildArgs
 from gke_inference.images.builder import ImageBuilder, ImageBuilderArgs
+from gke_inference.images.pull_through import (
+    PullThrough,
+    PullThroughArgs,
+    UpstreamCredentialsArgs,
+)
 from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
 from infra.plan import Plan
 from infra.plan.image_names import built, engines, repository_url
@@ -42,6 +47,29 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
         behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
         ImageBuild("images-build", triggers, behind)
     return made
+
+
+def build_pull_through(platform: Platform, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Build the caches of third-party images, on which clusters that run these depend."""
+    settings = None if platform.images is None else platform.images.pull_through
+    if settings is None:
+        return []
+    keys = {name: region.data_key for name, region in platform.regions.items()}
+    args = PullThroughArgs(
+        credentials={
+            registry: UpstreamCredentialsArgs(secret_version=each.secret, username=each.username)
+            for registry, each in settings.credentials.items()
+        },
+        keep_days=settings.keep_days,
+        kms_keys={name: key for name, key in keys.items() if key is not None},
+        labels={"env": platform.environment},
+        locations=list(platform.regions),
+        project=platform.project,
+        project_number=str(platform.project_number),
+        registries=list(third_party_registries()),
+        repository_prefix=settings.name,
+    )
+    return [PullThrough("pull-through", args, opts)]
 
 
 def let_nodes_pull(

@@ -13,7 +13,7 @@ from infra.edge.clients import keep_keys
 from infra.edge.guardrails import prepare_armor
 from infra.exports import exports
 from infra.front import build_fleet, build_front
-from infra.images import build_images
+from infra.images import build_images, build_pull_through
 from infra.network import build_network
 from infra.observe import observe, set_budget
 from infra.options.protection import protect_stateful
@@ -45,7 +45,7 @@ def deploy(platform: Platform) -> None:
     networks = build_network(platform, ready)
     image_args = assemble.image_cache_args(platform)
     image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
-    guards = build_images(plan, ready)
+    guards = [*build_images(plan, ready), *build_pull_through(platform, ready)]
     archives = build_archives(platform, ready)
     built = {
         name: build_region(

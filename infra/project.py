@@ -121,11 +121,16 @@ def services_of(platform: Platform) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def service_resource(service: str) -> str:
+    """Return the name in the program of an API's resource."""
+    return f"api-{service.partition('.')[0]}"
+
+
 def enable_services(platform: Platform) -> list[pulumi.Resource]:
     """Enable the APIs. They stay enabled after a destroy, as others may use them."""
     return [
         projects.Service(
-            f"api-{name.split('.')[0]}",
+            service_resource(name),
             disable_on_destroy=False,
             project=platform.project,
             service=name,

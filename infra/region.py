@@ -44,6 +44,7 @@ from infra.jobs.queues import build_queues
 from infra.options.inside import inside as options_inside
 from infra.plan import RegionPlan
 from infra.plan.names import Names
+from infra.quota.claims import chips
 from infra.serving import open_models, serve
 from infra.sharing import share
 from infra.stack import ClusterMode, Platform
@@ -271,7 +272,7 @@ def _build_serving(
     if not region.has_gateway:
         return None
     namespace = ServingNamespace(
-        f"{region.name}-namespace", assemble.namespace_args(platform, region), inside
+        f"{region.name}-namespace", assemble.namespace_args(platform, region, chips(region)), inside
     )
     after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
     needed: list[pulumi.Resource] = [namespace, *capacity]

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from .images.attestor import ImageAttestor, ImageAttestorArgs
     from .images.build import ImageBuild, ImageBuildArgs
     from .images.builder import ImageBuilder, ImageBuilderArgs
+    from .images.pull_through import PullThrough, PullThroughArgs, UpstreamCredentialsArgs
     from .images.repository import EngineRepository, EngineRepositoryArgs
     from .intent.intent import LiveAdaptersArgs, ModelServerArgs, SpeculativeArgs
     from .namespace.connected_models import ConnectedModels, ConnectedModelsArgs
@@ -235,6 +236,8 @@ __all__ = [
     "PrivateServicesArgs",
     "PublishedGateway",
     "PublishedGatewayArgs",
+    "PullThrough",
+    "PullThroughArgs",
     "QueueFlavorArgs",
     "QueueOperator",
     "QueueOperatorArgs",
@@ -262,6 +265,7 @@ __all__ = [
     "TeamShareArgs",
     "TokenIssuerArgs",
     "TokenPriceArgs",
+    "UpstreamCredentialsArgs",
     "WeightsDiskArgs",
     "WeightsGate",
     "WeightsGateArgs",
@@ -356,6 +360,7 @@ _HOMES = {
     "PoolFallback": "backends.pool_fallback",
     "PrivateServices": "cluster.private_services",
     "PublishedGateway": "front.published_gateway",
+    "PullThrough": "images.pull_through",
     "QueueFlavorArgs": "queues.job_queue",
     "QueueOperator": "operators.queue_operator",
     "QueueTeamArgs": "queues.job_queue",
@@ -376,6 +381,7 @@ _HOMES = {
     "TeamShare": "namespace.team_share",
     "TokenIssuerArgs": "clients.settings",
     "TokenPriceArgs": "clients.settings",
+    "UpstreamCredentialsArgs": "images.pull_through",
     "WeightsDiskArgs": "storage.weights_job",
     "WeightsGate": "serving.weights_gate",
     "WeightsJob": "storage.weights_job",

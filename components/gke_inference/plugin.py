@@ -39,6 +39,7 @@ from .images.admission import ImageAdmission
 from .images.attestor import ImageAttestor
 from .images.build import ImageBuild
 from .images.builder import ImageBuilder
+from .images.pull_through import PullThrough
 from .images.repository import EngineRepository
 from .namespace.connected_models import ConnectedModels
 from .namespace.serving_namespace import ServingNamespace
@@ -129,6 +130,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     PoolFallback,
     PrivateServices,
     PublishedGateway,
+    PullThrough,
     QueueOperator,
     ServingNamespace,
     SharedFolder,

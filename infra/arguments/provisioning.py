@@ -4,6 +4,7 @@ Every function is pure: it takes a part of a stack and the outputs of other comp
 arguments.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -257,10 +258,17 @@ def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
     return args
 
 
-def namespace_args(platform: Platform, region: RegionPlan) -> ServingNamespaceArgs:
+def namespace_args(
+    platform: Platform, region: RegionPlan, chips: Mapping[str, int]
+) -> ServingNamespaceArgs:
     """Return the arguments of the namespace.
 
     Dual-container pods are privileged, and RDMA locks more memory than `baseline` allows.
+
+    Args:
+        platform: The stack.
+        region: Region of the cluster.
+        chips: Maximum number of chips that the region's models request, by kind.
     """
     forms = {platform.form_of(served.settings) for served in region.served}
     args = ServingNamespaceArgs(namespace=Names(platform).namespace())
@@ -268,8 +276,12 @@ def namespace_args(platform: Platform, region: RegionPlan) -> ServingNamespaceAr
         is_privileged = Form.DUAL_CONTAINER in forms or region.has_rdma
         level = "privileged" if is_privileged else "baseline"
         args["pod_security"] = level
+        if not region.is_shared:  # otherwise, teams have quotas
+            args["gpu_chips"], args["tpu_chips"] = chips["gpu"], chips["tpu"]
     else:
         args["existing"] = True
+    if region.settings.existing.cluster is None:
+        args["closes_default"] = True
     if platform.network_policies:
         args["ingress"] = ingress_args(platform, region)
     return args

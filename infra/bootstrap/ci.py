@@ -23,6 +23,7 @@ from infra.bootstrap.roles import (
     SERVING_ROLES,
     STREAM_ROLES,
     TABLE_ROLES,
+    UPSTREAM_ROLES,
 )
 from infra.bootstrap.settings import ISSUERS, POOL, Ci, Project, StackSettings
 
@@ -94,6 +95,7 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(PERSONAL_ROLES if settings.has_personal_images else ()),
         *(STREAM_ROLES if settings.has_streams else ()),
         *(TABLE_ROLES if settings.has_tables else ()),
+        *(UPSTREAM_ROLES if settings.has_upstream_credentials else ()),
         *(FILESTORE_ROLES if settings.has_filestore else ()),
         *(LUSTRE_ROLES if settings.has_lustre else ()),
     )

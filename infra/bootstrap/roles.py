@@ -83,6 +83,8 @@ STREAM_ROLES: Final = ("roles/pubsub.admin",)
 TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
 """Additional roles if a stream writes answers to BigQuery: its worker gets access to the table."""
 
+UPSTREAM_ROLES: Final = ("roles/secretmanager.admin",)
+"""Additional roles if the stack grants Artifact Registry access to credentials of registries."""
 FILESTORE_ROLES: Final = ("roles/file.editor",)
 """Additional roles if the stack stores adapters on Filestore."""
 LUSTRE_ROLES: Final = ("roles/lustre.admin", "roles/servicenetworking.networksAdmin")

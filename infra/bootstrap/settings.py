@@ -118,6 +118,8 @@ class StackSettings:
     """Whether the stack has Pub/Sub streams."""
     has_tables: bool = False
     """Whether a stream writes answers to BigQuery."""
+    has_upstream_credentials: bool = False
+    """Whether the stack has credentials of registries that images are pulled through."""
     layer: str = "all"
     """`all`, `platform` or `serving`."""
     platform: str = ""

@@ -3,7 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gke_inference.catalogue.versions import builds, images
+from gke_inference.catalogue.versions import (
+    builds,
+    images,
+    remote_repository,
+    third_party_registries,
+)
 from infra.plan import Plan
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
@@ -123,7 +128,30 @@ def _programs(plan: Plan) -> set[str]:
 
 
 def replacements(platform: Platform, region: str) -> dict[str, str]:
-    """Return the replacement of each image reference in a region, if its digest is known."""
+    """Return the reference that pods of a region use instead of each image in the lock.
+
+    Images without a replacement are pulled from their original registries.
+    """
+    return {**_pulled_through(platform, region), **from_repository(platform, region)}
+
+
+def _pulled_through(platform: Platform, region: str) -> dict[str, str]:
+    """Return the references to third-party images in the caches of a region."""
+    settings = None if platform.images is None else platform.images.pull_through
+    if settings is None:
+        return {}
+    host, cached = f"{region}-docker.pkg.dev/{platform.project}", third_party_registries()
+    return {
+        image.reference: image.reference.replace(
+            image.registry, f"{host}/{remote_repository(settings.name, image.registry)}", 1
+        )
+        for image in images().values()
+        if image.registry in cached and not image.is_placeholder
+    }
+
+
+def from_repository(platform: Platform, region: str) -> dict[str, str]:
+    """Return the references to images in the repository of a region, if their digest is known."""
     if platform.images is None:
         return {}
     url = repository_url(platform, region)

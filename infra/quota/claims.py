@@ -42,20 +42,42 @@ class Claim:
 
 
 def claims(region: RegionPlan, without: Collection[str] = ()) -> Iterator[Claim]:
-    """Yield the maximum needs of every model in a region, canaries included.
+    """Yield the maximum needs of every model and queue in a region, canaries included.
 
     Args:
         region: Region.
         without: Names of models to leave out.
     """
     zones = len(region.settings.zones)
-    for served in region.served:
-        for role in served.roles if served.name not in without else ():
-            yield from _claims(role, zones)
+    yield from model_claims(region, without)
     for queue in region.queues:
         for flavor in queue.flavors:
             here = flavor.capacity
             yield Claim(f"queue {queue.name}", here, here.rungs, flavor.nodes, zones)
+
+
+def model_claims(region: RegionPlan, without: Collection[str] = ()) -> Iterator[Claim]:
+    """Yield the maximum needs of every model in a region, without those of queues."""
+    for served in region.served:
+        for role in served.roles if served.name not in without else ():
+            yield from _claims(role, len(region.settings.zones))
+
+
+def chips(region: RegionPlan) -> dict[str, int]:
+    """Return the chips that the pods of a region's models can request, by kind: `gpu` and `tpu`.
+
+    Each replica counts twice, because a replaced pod keeps its chips while it drains.
+    """
+    found = {"gpu": 0, "tpu": 0}
+    for claim in model_claims(region):
+        for kind in found:
+            sizes = [
+                rung.hosts * rung.chips_per_node
+                for rung in claim.rungs.values()
+                if rung.kind == kind
+            ]
+            found[kind] += 2 * claim.replicas * max(sizes, default=0)
+    return found
 
 
 def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:

@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import image as lock_image
+from gke_inference.catalogue.versions import remote_repository, third_party_registries
 from infra.plan import Plan, resolve
 from infra.plan.image_names import decided, engines, repository_names
-from infra.stack import Attestation, Layer, Platform
+from infra.stack import Attestation, Images, Layer, Platform
+from infra.stack.images import PullThrough
 from infra.stack.problems import join, one_of
 
 _BY_TAG = ("dev", "local")
@@ -26,6 +28,21 @@ def check_images(platform: Platform) -> Iterator[InputError]:
     for name in images.digests:
         if name not in known:
             yield one_of(join("images", "digests", name), name, known)
+    if images.pull_through is not None:
+        yield from _check_pull_through(images, images.pull_through)
+
+
+def _check_pull_through(images: Images, settings: PullThrough) -> Iterator[InputError]:
+    """Yield credentials of registries that no image is pulled from, and a name that is taken."""
+    registries = third_party_registries()
+    for registry in images.upstream_credentials:
+        if registry not in registries:
+            yield one_of(
+                join("images", "pull_through", "credentials", registry), registry, registries
+            )
+    if images.repository in {remote_repository(settings.name, each) for each in registries}:
+        rule = f"must not make a repository named {images.repository}, as images.repository does"
+        yield InputError("images.pull_through.name", rule, settings.name)
 
 
 def check_pinned(plan: Plan) -> Iterator[InputError]:

@@ -4,7 +4,15 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import Branch, Digest, Name, SourceRepository, StackModel
+from infra.stack.base.fields import (
+    Branch,
+    Digest,
+    Hostname,
+    Name,
+    SecretVersion,
+    SourceRepository,
+    StackModel,
+)
 
 
 class Attestation(StrEnum):
@@ -42,6 +50,30 @@ class ImageBuilds(StackModel):
     """Minimum severity of a known vulnerability that fails a build."""
 
 
+class UpstreamCredentials(StackModel):
+    """Credentials for a registry that images are pulled from."""
+
+    username: str = Field(min_length=1, max_length=200)
+    """User name."""
+    secret: SecretVersion
+    """Secret version with the password or access token: projects/P/secrets/S/versions/V. It must
+    exist before `up`."""
+
+
+class PullThrough(StackModel):
+    """Remote repositories of Artifact Registry, which cache third-party images in each region."""
+
+    name: Name
+    """Prefix of the repositories' names: NAME-docker-io for images from docker.io."""
+    credentials: dict[Hostname, UpstreamCredentials] = Field(
+        default_factory=dict[str, UpstreamCredentials]
+    )
+    """Credentials by registry. By default, images are pulled anonymously, which Docker Hub
+    limits."""
+    keep_days: int = Field(default=90, ge=1, le=3650)
+    """Days that an image is cached. The last three versions of each image are always kept."""
+
+
 class Images(StackModel):
     """An Artifact Registry repository in each region, and the images pulled from it."""
 
@@ -53,10 +85,19 @@ class Images(StackModel):
     them."""
     build: ImageBuilds | None = None
     """Builds of the platform's images. By default, you build them yourself."""
+    pull_through: PullThrough | None = None
+    """Caches for third-party images that have no digest in `digests`. By default, nodes pull these
+    from their original registries."""
     digests: dict[Name, Digest] = Field(default_factory=dict[str, str])
     """Digest of each image in the repository, by its name there. A third-party image without a
-    digest is pulled from its original registry; `up` is refused while an image that only this
-    repository's builds create has none. `gke-inference images pin --stack` looks them up."""
+    digest is pulled through `pull_through`, or from its original registry; `up` is refused while
+    an image that only this repository's builds create has none. `gke-inference images pin --stack`
+    looks them up."""
+
+    @property
+    def upstream_credentials(self) -> dict[str, UpstreamCredentials]:
+        """Credentials by registry that images are pulled through, possibly none."""
+        return {} if self.pull_through is None else self.pull_through.credentials
 
     @property
     def is_attested(self) -> bool:

@@ -83,6 +83,8 @@ def settings_of(
         has_images=platform.images is not None,
         has_personal_images=platform.personal_images is not None,
         has_records=platform.gateway.dns is not None,
+        has_upstream_credentials=platform.images is not None
+        and bool(platform.images.upstream_credentials),
         layer=platform.layer.value,
         platform=platform.environment if is_serving else "",
         pulumi_stack=stack if is_serving else "",

@@ -6,7 +6,13 @@ from datetime import date
 
 from gke_inference.catalogue.versions import Build, Image, builds, images, lock
 from infra.plan import resolve
-from infra.plan.image_names import needed, replacements, repository_names, repository_url
+from infra.plan.image_names import (
+    from_repository,
+    needed,
+    replacements,
+    repository_names,
+    repository_url,
+)
 from infra.stack import Platform
 from infra.stack.problems import one_of
 from scripts.images.registry import Registry, RegistryError
@@ -47,7 +53,10 @@ def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]
         image = images()[name]
         reference = stand_ins.get(image.reference, image.reference)
         release = str(engines[name]["version"]) if name in engines else ""
-        note = _note(platform, reference, ours.get(name), image)
+        is_own = image.reference in from_repository(platform, region)
+        note = (
+            "from the repository" if is_own else _note(platform, reference, ours.get(name), image)
+        )
         found.append(Row(name, reference, "@sha256:" in reference, release, note))
     return found
 
@@ -55,8 +64,8 @@ def rows(platform: Platform, region: str, only: Sequence[str] = ()) -> list[Row]
 def _note(platform: Platform, reference: str, build: Build | None, image: Image) -> str:
     if platform.images is None:
         return "" if image.digest else "unpinned: images pin"
-    if "@" in reference and not reference.startswith(image.repository):
-        return "from the repository"
+    if reference != image.reference:
+        return "pulled through" if image.digest else "pulled through, unpinned: images pin"
     if build is None:
         return "images mirror" if image.digest else "images pin, then mirror"
     return "images build" if build.base.digest else f"{build.base_entry}: images pin, then build"

@@ -6,15 +6,17 @@ cannot use outputs of resources that a targeted update leaves out, and keeps the
 """
 
 import json
+import re
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gke_inference.catalogue.versions import builds
 from infra.plan import resolve
 from infra.plan.image_names import unbuilt
+from infra.project import service_resource, services_of
 from infra.reading.built import FIRST, OUTPUTS, UNBUILT
 from infra.reading.layers import platform_name
 from infra.stack import Layer, Platform
@@ -65,10 +67,40 @@ def check(platform: Platform) -> list[str]:
     return absent
 
 
-def arguments(stack: str, *, yes: bool) -> list[str]:
+def missing_targets(platform: Platform, known: Collection[str]) -> list[str]:
+    """Return the targets of a first step for a stack that has resources.
+
+    The engine refuses to target a resource if others depend on it and the program leaves those out.
+    Therefore, existing resources are no targets, except for triggers: nothing depends on them.
+
+    Args:
+        platform: The stack.
+        known: URNs of its resources.
+    """
+    service, components, repository = TARGETS[0], TARGETS[1:-3], TARGETS[-3:]
+    wanted = [service.replace("**", service_resource(each)) for each in services_of(platform)]
+    wanted += components
+    for region in platform.regions:
+        wanted += [each.replace("*-images", f"{region}-images") for each in repository]
+    return [
+        each
+        for each in wanted
+        if ":ImageBuild::" in each
+        or ":ImageBuild$" in each
+        or not any(re.fullmatch(expression(each), urn) for urn in known)
+    ]
+
+
+def expression(target: str) -> str:
+    """Return the regular expression of a target: `**` is anything, `*` has no colon."""
+    escaped = re.escape(target)
+    return escaped.replace(r"\*\*", ".*").replace(r"\*", "[^:]*")
+
+
+def arguments(stack: str, *, yes: bool, targets: Iterable[str] = TARGETS) -> list[str]:
     """Return the arguments of `pulumi`."""
-    targets = [part for each in TARGETS for part in ("--target", each)]
-    return ["up", "-s", stack, *targets, *(["--yes", "--skip-preview"] if yes else [])]
+    chosen = [part for each in targets for part in ("--target", each)]
+    return ["up", "-s", stack, *chosen, *(["--yes", "--skip-preview"] if yes else [])]
 
 
 def variables(stack: str, outputs: str) -> dict[str, str]:
@@ -89,7 +121,7 @@ def shown(stack: str, *, yes: bool) -> Iterator[str]:
     yield f"{given} {shlex.join(['pulumi', *arguments(stack, yes=yes)])}"
 
 
-def create(cli: PulumiCli, stack: str, *, yes: bool) -> None:
+def create(cli: PulumiCli, platform: Platform, stack: str, *, yes: bool) -> None:
     """Create the repository and what builds into it, and nothing else.
 
     Raises:
@@ -100,7 +132,11 @@ def create(cli: PulumiCli, stack: str, *, yes: bool) -> None:
         file = Path(folder) / "outputs.json"
         file.write_text(json.dumps(cli.outputs(stack)), encoding="utf-8")
         environment = variables(stack, str(file))
-        code = cli.run(*arguments(stack, yes=yes), environment=environment).returncode
+        resources: list[dict[str, Any]] = cli.deployment(stack).get("resources") or []
+        known = [str(each["urn"]) for each in resources]
+        targets = missing_targets(platform, known) if known else TARGETS
+        given = arguments(stack, yes=yes, targets=targets)
+        code = cli.run(*given, environment=environment).returncode
     if code:
         raise ImagesError(
             f"`pulumi up` of {stack} ended with code {code}; nothing is lost, run it again"

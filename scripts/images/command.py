@@ -140,7 +140,7 @@ def bootstrap_images(
             for line in images_bootstrap.shown(stack, yes=yes):
                 _print_line(line)
             return
-        images_bootstrap.create(_pulumi(stack, on_twin=twin), stack, yes=yes)
+        images_bootstrap.create(_pulumi(stack, on_twin=twin), platform, stack, yes=yes)
         for line in images_bootstrap.next_steps(platform, stack, absent):
             _print_line(line)
 

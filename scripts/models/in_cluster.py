@@ -25,7 +25,7 @@ from scripts.shared.clusters import dns_endpoint
 from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_one, stack_of
-from twin.host.paths import REPOSITORY
+from twin.host.paths import REPOSITORY, TwinPaths
 
 PROJECT: Final = "gke-inference-weights"
 """Name of the Pulumi project of such jobs."""
@@ -51,16 +51,13 @@ def push_in_cluster(
     known = targets(plan)
     target = known[check_one("--model", model, known)]
     args = job_args(plan, target, options)
-    if on_twin:
-        rule = "must not be used with --in-cluster: the twin does not run such jobs"
-        raise CommandError(f"--twin: {rule}, got true")
     region = target.places[0].regions[0]
     if options.is_dry_run:
         show_args(args, region)
         return
     try:
         with google_clients.plain_errors(), changes.one_line():
-            _run(plan, target, args, region, yes=yes)
+            _run(plan, target, args, region, on_twin=on_twin, yes=yes)
     except CloudError as error:
         raise CommandError(str(error)) from None
 
@@ -136,11 +133,20 @@ def show_args(args: Mapping[str, Any], region: str) -> None:
             console.print(f"  {key}: {value}", markup=False, soft_wrap=True)
 
 
-def _run(plan: Plan, target: Target, args: WeightsJobArgs, region: str, *, yes: bool) -> None:
+def _run(
+    plan: Plan, target: Target, args: WeightsJobArgs, region: str, *, on_twin: bool, yes: bool
+) -> None:
     project = Project(plan.platform.project, plan.platform.project_number, ())
-    cloud, surroundings = places.in_google_cloud(project)
+    folder = REPOSITORY / "build" / "models"
+    if on_twin:
+        paths = TwinPaths.default()
+        cloud, surroundings = places.on_twin(project, paths)
+        folder = paths.root / "models"
+    else:
+        cloud, surroundings = places.in_google_cloud(project)
     endpoint = cluster_endpoint(cloud, plan, region)
-    stack = _open(surroundings, plan.platform, args["job_name"])
+    folder /= f"{plan.platform.project}/{args['job_name']}"
+    stack = _open(surroundings, folder, plan.platform, args["job_name"])
     program = job_program(args, kubeconfig(region, endpoint))
     planned = changes.preview(stack, program)
     for change in planned:
@@ -175,9 +181,10 @@ def cluster_endpoint(cloud: Cloud, plan: Plan, region: str) -> str:
     return dns_endpoint(cloud.get(f"container.googleapis.com/v1/{name}"))
 
 
-def _open(surroundings: Surroundings, platform: Platform, name: str) -> automation.Stack:
-    """Return the stack of the job; its state is on this machine until it is removed."""
-    folder = REPOSITORY / "build" / "models" / platform.project / name
+def _open(
+    surroundings: Surroundings, folder: Path, platform: Platform, name: str
+) -> automation.Stack:
+    """Return the stack of the job; its state is in the folder until it is removed."""
     work, state = folder / "work", folder / "state"
     for each in (work, state):
         each.mkdir(parents=True, exist_ok=True)

@@ -71,8 +71,8 @@ class PushOptions:
             rule = "must not be used with --in-cluster, which reads the hub"
             raise Refused(f"SOURCE: {rule}, got {str(self.source)!r}")
         self._check_disk(in_cluster=in_cluster)
-        if on_twin and self.token_secret is not None and not in_cluster:
-            rule = "must not be used with --twin: set HF_TOKEN"
+        if on_twin and self.token_secret is not None:
+            rule = f"must not be used with --twin{'' if in_cluster else ': set HF_TOKEN'}"
             raise Refused(f"--token-secret: {rule}, got {self.token_secret!r}")
         if self.version is not None:
             try:

@@ -10,7 +10,13 @@ from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
 from infra.reading.built import unbuilt_problem
 from infra.stack import Front, Layer
-from scripts.prerequisites.wanted import disk_image, reserved, service_accounts, snapshots
+from scripts.prerequisites.wanted import (
+    disk_image,
+    reserved,
+    secret_versions,
+    service_accounts,
+    snapshots,
+)
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError, CommandError
@@ -149,7 +155,7 @@ def _names(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
 
 
 def _sources(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
-    """Yield the missing snapshots, disk image, repository of Cloud Build and service accounts."""
+    """Yield the missing snapshots, disk image, repository, secrets and service accounts."""
     platform = plan.platform
     resources = list_resources(paths)
     made = {each.id for each in resources}
@@ -169,6 +175,10 @@ def _sources(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
         if is_absent(path):
             what = f"no repository {path} (images.build.source.repository)"
             yield _Absent(what, "build_repositories", path)
+    for path, registry in secret_versions(plan).items():
+        if is_absent(path):
+            what = f"no secret {path} (images.pull_through.credentials.{registry})"
+            yield _Absent(what, "secret_versions", path)
 
 
 def _accounts(plan: Plan, resources: list[Record], world: World) -> Iterator[_Absent]:

@@ -58,6 +58,8 @@ _KEYS: Final = {
 }
 """Permissions for the secret with the client keys: `up` creates it and grants the gate access,
 `clients keys` reads and writes versions."""
+_UPSTREAMS: Final = {"secretmanager.secrets.setIamPolicy": "roles/secretmanager.admin"}
+"""Permission for the secrets with the credentials of registries."""
 _FILESTORE: Final = {"file.instances.create": "roles/file.editor"}
 _LUSTRE: Final = {"lustre.instances.create": "roles/lustre.admin"}
 _PEERING: Final = {"servicenetworking.services.addPeering": "roles/servicenetworking.networksAdmin"}
@@ -117,6 +119,7 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_FILESTORE if has_filestore(platform) else {}),
         **(_LUSTRE if lustre_regions(platform) else {}),
         **(_PEERING if services_range(platform) is not None else {}),
+        **(_UPSTREAMS if images is not None and images.upstream_credentials else {}),
         **(_KEYS if gated(platform) is not None else {}),
     }
 

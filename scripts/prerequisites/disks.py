@@ -44,6 +44,11 @@ def _snapshots(project: Project) -> Iterator[Finding]:
             f"gcloud compute snapshots create {short} --project={owner} --source-disk=DISK"
             f" --source-disk-zone=ZONE"
         )
+        if owner == project.id:
+            command = (
+                f"gke-inference models push --stack {project.stack} --model {name} --in-cluster"
+                f" --from-hub ORGANIZATION/MODEL --snapshot {short}"
+            )
         yield _source(project, "snapshot", path, command, size_gib=size_gib, note=f"; {name}")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from gke_inference.catalogue.versions import Build, builds, images, is_placeholder
-from infra.plan.image_names import needed, replacements
+from infra.plan.image_names import from_repository, needed
 from infra.reading.built import stack_of_images
 from infra.stack import Region
 from scripts.images.build import trigger_url
@@ -22,11 +22,15 @@ _ABSENT: Final = ("MANIFEST_UNKNOWN", "NAME_UNKNOWN", "404 Not Found")
 
 
 def references(project: Project) -> dict[str, str]:
-    """Return the name in the lock of each image in use, by reference."""
+    """Return the name in the lock of each image in use, by reference.
+
+    Images that are pulled through a cache are referenced in their original registry: it must have
+    them, and `up` creates the cache.
+    """
     platform, known = project.plan.platform, images()
     found: dict[str, str] = {}
     for region in project.plan.regions:
-        stand_ins = replacements(platform, region)
+        stand_ins = from_repository(platform, region)
         for name in needed(project.plan):
             reference = known[name].reference
             found.setdefault(stand_ins.get(reference, reference), name)

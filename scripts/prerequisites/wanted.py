@@ -6,6 +6,7 @@ from typing import Final
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, RegionPlan, ServedModel
+from infra.stack import Layer
 
 _ACCOUNT: Final = re.compile(r"serviceAccount:([^@]+@[^.@]+\.iam\.gserviceaccount\.com)")
 
@@ -34,6 +35,18 @@ def disk_image(plan: Plan) -> str | None:
     if cache is None or cache.archive is not None:
         return None
     return f"projects/{cache.project or plan.platform.project}/global/images/{cache.name}"
+
+
+def secret_versions(plan: Plan) -> dict[str, str]:
+    """Return the passwords of registries, as `projects/P/secrets/S/versions/V`.
+
+    Each has the first registry that uses it. A serving stack creates no repositories.
+    """
+    found: dict[str, str] = {}
+    images = None if plan.platform.layer is Layer.SERVING else plan.platform.images
+    for registry, login in () if images is None else images.upstream_credentials.items():
+        found.setdefault(login.secret, registry)
+    return found
 
 
 def service_accounts(plan: Plan) -> dict[str, str]:

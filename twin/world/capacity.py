@@ -120,14 +120,18 @@ class World(_Strict):
     build_repositories: tuple[Annotated[str, Field(pattern=_REPOSITORY)], ...] = ()
     """Repositories of Cloud Build connections outside stacks, as
     `projects/P/locations/L/connections/C/repositories/NAME`."""
+    secret_versions: tuple[Annotated[str, Field(pattern=_path("secrets/[^/]+/versions"))], ...] = ()
+    """Secret versions outside stacks, as `projects/P/secrets/NAME/versions/VERSION`."""
     service_accounts: tuple[
         Annotated[str, Field(pattern=r"^[^@]+@[^.@]+\.iam\.gserviceaccount\.com$")], ...
     ] = ()
     """Service accounts outside stacks, as `NAME@PROJECT.iam.gserviceaccount.com`."""
 
     def gives(self, path: str) -> bool:
-        """Return whether a snapshot, disk image or repository exists outside stacks."""
-        return path in {*self.snapshots, *self.images, *self.build_repositories}
+        """Return whether a snapshot, disk image, repository or secret exists outside stacks."""
+        secrets = {each.partition("/versions/")[0] for each in self.secret_versions}
+        lists = (self.snapshots, self.images, self.build_repositories, self.secret_versions)
+        return path in secrets.union(*lists)
 
     def has_reservation(self, zone: str, accelerator: str, name: str) -> bool:
         """Return whether a stock line lists a reservation, with or without free machines.

@@ -26,7 +26,9 @@ class ServiceAgent:
         account = f"service-{project_number}@{self.domain}.iam.gserviceaccount.com"
         return f"serviceAccount:{account}"
 
-    def ensure(self, name: str, project: str, parent: pulumi.Resource) -> pulumi.Resource:
+    def ensure(
+        self, name: str, project: pulumi.Input[str], parent: pulumi.Resource
+    ) -> pulumi.Resource:
         """Create the agent of a project. Grants to it must depend on the returned resource.
 
         Google creates it only when the service is first used, and rejects grants until then
@@ -38,6 +40,7 @@ class ServiceAgent:
         )
 
 
+ARTIFACT_REGISTRY = ServiceAgent("artifactregistry.googleapis.com", "gcp-sa-artifactregistry")
 MULTI_CLUSTER_INGRESS = ServiceAgent(
     "multiclusteringress.googleapis.com", "gcp-sa-multiclusteringress"
 )

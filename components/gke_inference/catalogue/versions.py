@@ -15,6 +15,9 @@ from gke_inference.catalogue.data_file import read_table
 _FILE = Path(__file__).parent / "data" / "versions.yaml"
 _PLACEHOLDER = "gke-inference.invalid/"
 """Registry in the lock of images that exist only once they are built in a registry of one's own."""
+DOCKER_HUB = "docker.io"
+_GOOGLE = ("gcr.io", "gke.gcr.io")
+"""Registries of Google, which need no cache in Google Cloud."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ class Image:
         """`REPOSITORY:TAG`, followed by `@DIGEST` if the digest is known."""
         pinned = f"{self.repository}:{self.tag}" if self.tag else self.repository
         return f"{pinned}@{self.digest}" if self.digest else pinned
+
+    @property
+    def registry(self) -> str:
+        """Host name of the registry, empty for an image that nodes already have."""
+        host = self.repository.partition("/")[0]
+        return host if "." in host else ""
 
     @property
     def is_placeholder(self) -> bool:
@@ -121,6 +130,17 @@ def builds() -> dict[str, Build]:
 def images() -> dict[str, Image]:
     """Return every image of the lock by name."""
     return {name: image(name) for name in lock()["images"]}
+
+
+def third_party_registries() -> tuple[str, ...]:
+    """Return the registries outside Google Cloud that have images of the lock, sorted."""
+    found = {each.registry for each in images().values() if not each.is_placeholder}
+    return tuple(sorted(found - {"", *_GOOGLE}))
+
+
+def remote_repository(prefix: str, registry: str) -> str:
+    """Return the name of the remote repository for a registry."""
+    return f"{prefix}-{registry.replace('.', '-')}"
 
 
 def engine_tags() -> dict[str, frozenset[str]]:

@@ -14,8 +14,10 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.catalogue.versions import api
 
+from .chip_quota import chip_quota
 from .network_policies import AllowedIngressArgs, network_policies
 
+_QUOTA = "accelerators"
 _LEVELS = ("baseline", "privileged", "restricted")
 
 
@@ -24,15 +26,23 @@ class ServingNamespaceArgs(TypedDict):
 
     namespace: str
     """Name of the namespace."""
+    closes_default: NotRequired[bool]
+    """Whether pods in the namespace `default` may request no accelerators. Default: false."""
     existing: NotRequired[bool]
     """Whether the namespace exists. If so, it is not created, changed or deleted, and `ingress`
     covers only the platform's own pods in it. Default: false."""
+    gpu_chips: NotRequired[int]
+    """Maximum number of GPUs that its pods may request in total. Default: no limit, or 0 if
+    `tpu_chips` is set."""
     ingress: NotRequired[AllowedIngressArgs]
     """Allowed ingress to its pods, as network policies. Default: no policy, all traffic is
     allowed."""
     pod_security: NotRequired[str]
     """Enforced Pod Security level: `baseline` (default), `restricted`, or `privileged`, which only
     the dual-container form of a model server needs."""
+    tpu_chips: NotRequired[int]
+    """Maximum number of TPU chips that its pods may request in total. Default: no limit, or 0 if
+    `gpu_chips` is set."""
 
 
 class ServingNamespace(pulumi.ComponentResource):
@@ -41,6 +51,7 @@ class ServingNamespace(pulumi.ComponentResource):
     Its service accounts may read nodes, so that a model server learns of its Spot node's preemption
     notice; pods without a token cannot. With `ingress`, only the load balancer, the metrics
     collectors and, where required, its own pods can reach its pods. GKE Dataplane V2 enforces that.
+    With a maximum number of chips, additional pods are rejected.
     """
 
     namespace: pulumi.Output[str]
@@ -68,6 +79,11 @@ class ServingNamespace(pulumi.ComponentResource):
                 register(f"{name}-{policy}", obj, inside)
         for role, obj in node_reader(args["namespace"]).items():
             register(f"{name}-{role}", obj, under(self))
+        if {"gpu_chips", "tpu_chips"} & args.keys():
+            limit = chip_quota(_QUOTA, args["namespace"], args)
+            register(f"{name}-{_QUOTA}", limit, inside)
+        if args.get("closes_default", False):
+            register(f"{name}-default", chip_quota(_QUOTA, "default", {}), under(self))
         self.namespace = pulumi.Output.from_input(args["namespace"])
         self.register_outputs({"namespace": self.namespace})
 

@@ -5,7 +5,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import storage
 
-from gke_inference.base.inputs import name_of, one_of, under, whole
+from gke_inference.base.inputs import name_of, one_of, under
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
@@ -21,9 +21,9 @@ from gke_inference.cluster.workload_identity import (
     namespace_principals,
 )
 
-_MOST_CHIPS = 100_000
+from .chip_quota import chip_quota
+
 _NAME = "team"
-_RESOURCES = {"gpu_chips": "requests.nvidia.com/gpu", "tpu_chips": "requests.google.com/tpu"}
 _KINDS = {
     "autoscaler": ["horizontalpodautoscalers"],
     "capacity_buffer": ["capacitybuffers"],
@@ -100,11 +100,7 @@ class TeamShare(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:TeamShare", name, {}, opts)
         namespace = name_of(args, "namespace", "namespace")
-        hard = {
-            resource: str(whole(args, field, 0, least=0, most=_MOST_CHIPS))
-            for field, resource in _RESOURCES.items()
-        }
-        register(name, quota(namespace, hard), under(self))
+        register(name, chip_quota(_NAME, namespace, args), under(self))
         member = namespace_principals(args["project"], args["project_number"], namespace)
         for title, entry in sorted((args.get("bucket_roles") or {}).items()):
             storage.BucketIAMMember(
@@ -122,16 +118,6 @@ class TeamShare(pulumi.ComponentResource):
             register(f"{name}-{role}", obj, under(self))
         self.namespace = pulumi.Output.from_input(namespace)
         self.register_outputs({"namespace": self.namespace})
-
-
-def quota(namespace: str, hard: dict[str, str]) -> Manifest:
-    """Return the ResourceQuota. For extended resources, only requests can be limited.
-
-    kubernetes.io/docs/concepts/policy/resource-quotas, "Resource quota for extended resources".
-    """
-    return manifest(
-        "resource_quota", _NAME, namespace, labels=labels_for(_NAME, "quota"), spec={"hard": hard}
-    )
 
 
 def deploying(

@@ -9,7 +9,14 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference import EngineRepository, ImageAdmission, ImageAttestor, ImageBuild, ImageBuilder
+from gke_inference import (
+    EngineRepository,
+    ImageAdmission,
+    ImageAttestor,
+    ImageBuild,
+    ImageBuilder,
+    PullThrough,
+)
 from gke_inference.catalogue.versions import Build, Image, builds
 from gke_inference.images.build_steps import BuildError, Target, build_request, steps
 from twin.providers.gcp.checks.validate import validate_inputs
@@ -20,6 +27,13 @@ PEM = "-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n"
 US, EU = "us-east5-docker.pkg.dev/acme/engines", "europe-west4-docker.pkg.dev/acme/engines"
 SOURCE = "projects/acme/locations/us-east5/connections/forge/repositories/platform"
 REPOSITORY: dict[str, Any] = {"location": "us-east5", "project": "acme", "repository_id": "engines"}
+PULLS: dict[str, Any] = {
+    "locations": ["us-east5", "europe-west4"],
+    "project": "acme",
+    "project_number": "42",
+    "registries": ["docker.io", "ghcr.io"],
+    "repository_prefix": "up",
+}
 ATTESTOR = {"attestor_name": "acme-prod-images", "location": "us-east5", "project": "acme"}
 BUILD = {
     "builder": "images@acme.iam.gserviceaccount.com",
@@ -75,9 +89,79 @@ def test_a_repository_says_what_references_begin_with(recorder):
     assert recorder.run(lambda: component("it", REPOSITORY).url) == US
 
 
+def test_a_registry_has_a_remote_repository_in_each_region(recorder):
+    component: Any = PullThrough
+    assert recorder.run(lambda: component("it", PULLS).urls) == {
+        f"{region}/{registry}": f"{region}-docker.pkg.dev/acme/up-{short}"
+        for region in PULLS["locations"]
+        for registry, short in {"docker.io": "docker-io", "ghcr.io": "ghcr-io"}.items()
+    }
+    made = recorder.all("gcp:artifactregistry/repository:Repository")
+    assert {each.inputs["mode"] for each in made} == {"REMOTE_REPOSITORY"}
+    assert [
+        each.inputs["remoteRepositoryConfig"]["dockerRepository"]
+        for each in made
+        if each.inputs["location"] == "us-east5"
+    ] == [
+        {"publicRepository": "DOCKER_HUB"},
+        {"customRepository": {"uri": "https://ghcr.io"}},
+    ]
+    assert not recorder.all("gcp:secretmanager/secretIamMember:SecretIamMember")
+
+
+def test_a_cache_keeps_the_newest_versions_of_an_image_and_forgets_the_others(recorder):
+    sent(recorder, PullThrough, {**PULLS, "keep_days": 30})
+    for made in recorder.all("gcp:artifactregistry/repository:Repository"):
+        assert made.inputs["cleanupPolicies"] == [
+            {"action": "DELETE", "condition": {"olderThan": "2592000s"}, "id": "old"},
+            {"action": "KEEP", "id": "newest", "mostRecentVersions": {"keepCount": 3}},
+        ]
+
+
+def test_credentials_are_a_secret_that_the_registrys_agent_may_read_first(recorder):
+    login = {"username": "acme", "secret_version": "projects/acme/secrets/hub/versions/3"}
+    sent(recorder, PullThrough, {**PULLS, "credentials": {"docker.io": login}})
+    grant = recorder.one("gcp:secretmanager/secretIamMember:SecretIamMember").inputs
+    assert (grant["secretId"], grant["role"], grant["member"]) == (
+        "projects/acme/secrets/hub",
+        "roles/secretmanager.secretAccessor",
+        "serviceAccount:service-42@gcp-sa-artifactregistry.iam.gserviceaccount.com",
+    )
+    identity = recorder.one("gcp:projects/serviceIdentity:ServiceIdentity").inputs
+    assert identity["service"] == "artifactregistry.googleapis.com"
+    found = {
+        each.inputs["repositoryId"]: each.inputs["remoteRepositoryConfig"].get(
+            "upstreamCredentials"
+        )
+        for each in recorder.all("gcp:artifactregistry/repository:Repository")
+    }
+    assert found == {
+        "up-docker-io": {
+            "usernamePasswordCredentials": {
+                "passwordSecretVersion": login["secret_version"],
+                "username": "acme",
+            }
+        },
+        "up-ghcr-io": None,
+    }
+
+
 @pytest.mark.parametrize(
     ("component", "args", "message"),
     [
+        (PullThrough, {**PULLS, "registries": ["https://ghcr.io"]}, "must be a host name"),
+        (PullThrough, {**PULLS, "repository_prefix": "Up"}, "must be lowercase"),
+        (PullThrough, {**PULLS, "keep_days": 0}, "must be 1 to 3650, got 0"),
+        (
+            PullThrough,
+            {**PULLS, "credentials": {"quay.io": {"username": "a", "secret_version": "s"}}},
+            r"must be for one of docker\.io, ghcr\.io, got 'quay\.io'",
+        ),
+        (
+            PullThrough,
+            {**PULLS, "credentials": {"ghcr.io": {"username": "a", "secret_version": "s"}}},
+            "must be projects/PROJECT/secrets/SECRET/versions/VERSION, got 's'",
+        ),
         (EngineRepository, {**REPOSITORY, "repository_id": "Engines"}, "lowercase"),
         (EngineRepository, {**REPOSITORY, "untagged_days": 0}, "must be 1 to 3650, got 0"),
         (ImageAdmission, {**ADMISSION, "attestors": []}, "at least one"),
@@ -211,6 +295,7 @@ def test_the_builder_may_not_change_what_it_does_not_build(recorder):
     ("component", "args"),
     [
         (EngineRepository, {**REPOSITORY, "writers": ["serviceAccount:b@x"]}),
+        (PullThrough, PULLS),
         (ImageAdmission, ADMISSION),
         (ImageBuild, {**BUILD, "attestor": "a", "key_version": "k"}),
         (ImageBuilder, {"account_id": "acme-images", "project": "acme"}),

@@ -19,6 +19,7 @@ from infra.bootstrap.roles import (
     SERVICES,
     STREAM_ROLES,
     TABLE_ROLES,
+    UPSTREAM_ROLES,
 )
 from infra.bootstrap.settings import Ci, Project, StackSettings
 from tests.contract.recorder import Recorder
@@ -164,6 +165,7 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
         ("has_backends", BACKEND_ROLES),
         ("has_clients", CLIENT_ROLES),
         ("has_fleet", FLEET_ROLES),
+        ("has_upstream_credentials", UPSTREAM_ROLES),
         ("has_personal_images", PERSONAL_ROLES),
         ("has_streams", STREAM_ROLES),
         ("has_tables", TABLE_ROLES),

@@ -18,7 +18,7 @@ from infra.program import deploy_images
 from infra.reading.built import ACCEPT, OUTPUTS, UNBUILT
 from infra.reading.load import KEY, PROJECT, parse, read
 from infra.stack import Platform
-from scripts.images.bootstrap import TARGETS
+from scripts.images.bootstrap import TARGETS, expression
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import STACK, Registration, install
@@ -219,13 +219,7 @@ def test_a_target_that_the_first_step_leaves_out_would_be_deleted_and_there_is_n
 
 
 def _is_target(urn: str) -> bool:
-    return any(re.fullmatch(_expression(each), urn) for each in TARGETS)
-
-
-def _expression(target: str) -> str:
-    """Return the regular expression of a target of the engine: `**` is anything, `*` no colon."""
-    escaped = re.escape(target)
-    return escaped.replace(r"\*\*", ".*").replace(r"\*", "[^:]*")
+    return any(re.fullmatch(expression(each), urn) for each in TARGETS)
 
 
 def _urn(seen: Registration) -> str:

@@ -10,9 +10,12 @@ from infra.plan.image_names import in_use, needed, replacements, repository_name
 from infra.plan.names import Names
 from infra.project import services_of
 from infra.reading.load import STACKS, parse, platform_of, read
-from infra.stack import Platform
+from infra.stack import Images, Platform
+from infra.stack.images import PullThrough
 from infra.stack.problems import StackError
 from twin.cluster.agent.launching.claims import kind_of
+
+LOGIN = {"username": "acme", "secret": "projects/acme/secrets/hub/versions/1"}
 
 
 def stack(name: str, **changed: object) -> Platform:
@@ -62,6 +65,38 @@ def test_an_image_without_a_digest_is_taken_from_where_it_comes_from(deployed):
     ours = {each for each in used if "docker.pkg.dev" in each}
     assert ours == {f"us-central1-docker.pkg.dev/acme-inference-local/engines/epp@{some['epp']}"}
     assert images()["vllm_gpu"].reference in used
+
+
+THROUGH = {"name": "upstream"}
+
+
+def test_third_party_images_are_pulled_through_the_caches_of_their_region(deployed):
+    some = {"epp": "sha256:" + "1" * 64}
+    platform = read("staging")
+    loose = Images(repository="engines", pull_through=PullThrough(name="upstream"), digests=some)
+    records = deployed(platform.model_copy(update={"images": loose}))
+    for region, used in images_in(records).items():
+        host = f"{region}-docker.pkg.dev/{platform.project}"
+        assert f"{host}/engines/epp@{some['epp']}" in used
+        vllm = images()["vllm_gpu"].reference.removeprefix("docker.io/")
+        assert f"{host}/upstream-docker-io/{vllm}" in used
+        outside = {each.partition("/")[0] for each in used} - {f"{region}-docker.pkg.dev"}
+        assert outside <= {"gcr.io", "gke.gcr.io", "gke-inference.invalid"}
+
+
+def test_a_cache_is_there_before_the_nodes_that_pull_through_it(deployed):
+    records = deployed(stack("local", pull_through=THROUGH))
+    made = records.all("gcp:artifactregistry/repository:Repository")
+    assert [each.inputs["repositoryId"] for each in made] == [
+        "engines",
+        "upstream-docker-io",
+        "upstream-ghcr-io",
+        "upstream-nvcr-io",
+        "upstream-registry-k8s-io",
+    ]
+    order = [each.type for each in records.registrations]
+    last = len(order) - 1 - order[::-1].index("gcp:artifactregistry/repository:Repository")
+    assert last < order.index("gcp:container/cluster:Cluster")
 
 
 def test_a_stack_without_images_makes_nothing_for_them(deployed):
@@ -116,6 +151,19 @@ def test_only_what_a_stack_uses_is_switched_on():
         ({"attestation": "enforce"}, "images.digests must have bbr, callout, custom-metrics"),
         ({"digests": {"epq": "sha256:" + "0" * 64}}, "did you mean 'epp'"),
         ({"digests": {"epp": "v1.2.0"}}, "must be a digest: sha256: and 64 hexadecimal digits"),
+        (
+            {"pull_through": {"name": "up", "credentials": {"docker.oi": LOGIN}}},
+            "images.pull_through.credentials.docker.oi must be one of docker.io, ghcr.io, nvcr.io,"
+            " registry.k8s.io, got 'docker.oi'; did you mean 'docker.io'",
+        ),
+        (
+            {"pull_through": {"name": "up", "credentials": {"ghcr.io": {**LOGIN, "secret": "s"}}}},
+            'must be projects/PROJECT/secrets/SECRET/versions/VERSION, got "s"',
+        ),
+        (
+            {"repository": "up-ghcr-io", "pull_through": {"name": "up"}},
+            "images.pull_through.name must not make a repository named up-ghcr-io",
+        ),
         ({"attestation": "always"}, "must be one of none, audit, enforce, got 'always'"),
         (
             {"build": {"source": {"repository": "github.com/acme/platform"}}},
@@ -141,8 +189,10 @@ def test_enforcing_takes_a_digest_of_everything_that_runs():
 def test_the_twin_takes_an_image_of_a_repository_for_what_it_is_a_copy_of(name):
     platform = stack("local", digests={repository_names()[name]: "sha256:" + "1" * 64})
     reference = images()[name].reference
-    stand_in = replacements(platform, "us-central1")[reference]
-    assert stand_in.startswith("us-central1-docker.pkg.dev/")
+    cached = stack("local", pull_through=THROUGH)
+    stand_ins = [replacements(each, "us-central1").get(reference) for each in (platform, cached)]
+    assert all(each is None or "docker.pkg.dev/" in each for each in stand_ins)
+    assert stand_ins[0] is not None
     for container in ("engine", "catalogue", "adapter-loader"):
-        here, there = ({"name": container, "image": each} for each in (reference, stand_in))
-        assert kind_of(here) is kind_of(there)
+        here, *there = ({"name": container, "image": each} for each in (reference, *stand_ins))
+        assert all(kind_of(each) is kind_of(here) for each in there if each["image"])

@@ -109,6 +109,7 @@ def test_a_team_has_a_namespace_with_a_quota_of_chips(deployed: Deployed):
     assert {where: each["spec"]["hard"] for where, each in quotas.items()} == {
         "search/team": {"requests.google.com/tpu": "8", "requests.nvidia.com/gpu": "2"},
         "ads/team": {"requests.google.com/tpu": "0", "requests.nvidia.com/gpu": "2"},
+        "default/accelerators": {"requests.google.com/tpu": "0", "requests.nvidia.com/gpu": "0"},
     }
 
 

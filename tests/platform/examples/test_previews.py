@@ -67,7 +67,7 @@ DNS = {
     ("name", "expected"),
     [
         ("apigee", APIGEE),
-        ("teams/shared", {"Namespace": 3, "ResourceQuota": 2}),
+        ("teams/shared", {"Namespace": 3, "ResourceQuota": 3}),
         ("three-regions", GLOBAL),
         ("nearest-region", DNS),
         ("internal-front", FLEET),

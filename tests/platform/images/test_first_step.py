@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from infra.reading.built import UNBUILT
+from infra.reading.load import read
 from scripts.images import bootstrap
 from scripts.shared.engine import Engine
 from twin import daemon
@@ -41,10 +42,10 @@ def test_up_is_refused_and_the_first_step_is_not(engine):
     assert "images.digests must have callout" in refused.stdout + refused.stderr
     assert made(engine) == {}
 
-    bootstrap.create(engine, "prod", yes=True)
+    bootstrap.create(engine, read("prod"), "prod", yes=True)
     first = made(engine)
     assert (first["Repository"], first["Trigger"], first["Account"]) == (3, 1, 1)
     assert not {"Cluster", "Network"} & set(first)
 
-    bootstrap.create(engine, "prod", yes=True)  # again: nothing more
+    bootstrap.create(engine, read("prod"), "prod", yes=True)  # again: nothing more
     assert made(engine) == first

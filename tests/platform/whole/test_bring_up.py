@@ -13,6 +13,7 @@ from scripts.operate.load import trace_of
 from scripts.shared.engine import Engine
 from scripts.shared.model_client import models, stream_chat
 from twin.host import processes
+from twin.wire.kube import Kube, KubeError
 from twin.world.scenario import find, load
 
 pytestmark = pytest.mark.needs_tools
@@ -81,6 +82,19 @@ def test_an_unknown_model_is_an_openai_error(platform):
     with pytest.raises(openai.NotFoundError) as refused:
         client.chat.completions.create(model="gpt-9", messages=[{"role": "user", "content": "x"}])
     assert "gpt-9" in refused.value.message
+
+
+@pytest.mark.parametrize(("namespace", "chips"), [("default", 1), ("models", 64)])
+def test_a_stray_pod_cannot_request_chips(platform, namespace: str, chips: int):
+    (kubeconfig,) = platform.paths.root.glob("clusters/*/kubeconfig")
+    limits = {"google.com/tpu": str(chips)}
+    container = {"name": "stray", "image": "busybox:1.37.0", "resources": {"limits": limits}}
+    pod = {
+        "metadata": {"name": "stray", "namespace": namespace},
+        "spec": {"containers": [container]},
+    }
+    with pytest.raises(KubeError, match="exceeded quota: accelerators, requested: "):
+        Kube(kubeconfig).post(f"/api/v1/namespaces/{namespace}/pods", pod)
 
 
 def accepted(platform, *options: str) -> dict[str, str]:

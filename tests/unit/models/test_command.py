@@ -185,6 +185,10 @@ WRONG = {
         ("--from-hub", "a/b", "--in-cluster", "--direct"),
         "--direct: must not be used with --in-cluster, which copies between regions, got true",
     ),
+    "a token of the twin's job": (
+        ("--from-hub", "a/b", "--in-cluster", "--twin", "--token-secret", "hub"),
+        "--token-secret: must not be used with --twin, got 'hub'",
+    ),
     "no folder": (("/none",), "SOURCE: must be a folder with a model, got '/none'"),
 }
 

@@ -6,6 +6,7 @@ import pytest
 
 from infra.stack import AdapterPlace, Filestore, Lustre
 from infra.stack.gateway import Dns
+from infra.stack.images import PullThrough, UpstreamCredentials
 from infra.stack.models import LiveAdapters
 from scripts.prerequisites.apis import apis, permissions
 from scripts.prerequisites.finding import Project, State
@@ -73,6 +74,20 @@ def test_client_keys_ask_for_permissions_on_secrets(google, project):
     platform = project.plan.platform.model_copy(update={"clients": None})
     without = replace(project, plan=replace(project.plan, platform=platform))
     assert [each for each in permissions(without) if each.state is State.MISSING] == []
+
+
+def test_credentials_of_registries_ask_for_a_permission_on_secrets(google, project):
+    login = UpstreamCredentials(username="acme", secret="projects/acme/secrets/hub/versions/1")
+    platform = project.plan.platform
+    through = PullThrough(name="upstream", credentials={"docker.io": login})
+    images = platform.images.model_copy(update={"pull_through": through})
+    platform = platform.model_copy(update={"clients": None, "images": images})
+    google.denied_permissions.add("secretmanager.secrets.setIamPolicy")
+    plan = replace(project.plan, platform=platform)
+    (missing,) = [
+        each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
+    ]
+    assert missing.name == "secretmanager.secrets.setIamPolicy"
 
 
 def test_a_zone_of_another_project_asks_for_permissions_there(google, project):

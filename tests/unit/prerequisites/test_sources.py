@@ -7,10 +7,12 @@ import pytest
 
 from gke_inference.catalogue.versions import builds
 from infra.stack import ImageCache
+from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.prerequisites import images as prerequisite_images
 from scripts.prerequisites.disks import disks
 from scripts.prerequisites.finding import State
 from scripts.prerequisites.images import connection, container_images
+from scripts.prerequisites.upstreams import upstream_credentials
 from scripts.prerequisites.weights import adapters, weights
 from tests.unit.bootstrap.fake_google import refused
 from tests.unit.prerequisites.ready_project import COMPUTE, FILES
@@ -324,3 +326,51 @@ def test_an_adapter_must_be_whole_in_its_current_version(google, project):
     del has[f"{sql}/v1/{FILES[0].name}"]
     found = of(adapters(project), "sql of llama-3.1-8b in us-central1")
     assert (found.state, found.says[:11]) == (State.MISSING, "version v1:")
+
+
+PASSWORD = "projects/acme-inference-prod/secrets/hub/versions/2"
+
+
+@pytest.fixture
+def cached(project):
+    """Return prod with a cache of third-party images, and a password for Docker Hub."""
+    login = UpstreamCredentials(username="acme", secret=PASSWORD)
+    images = project.plan.platform.images.model_copy(
+        update={"pull_through": PullThrough(name="upstream", credentials={"docker.io": login})}
+    )
+    platform = project.plan.platform.model_copy(update={"images": images})
+    return replace(project, plan=replace(project.plan, platform=platform))
+
+
+def test_the_password_of_a_registry_must_be_enabled(google, cached):
+    url = f"secretmanager.googleapis.com/v1/{PASSWORD}"
+    google.services.add("secretmanager.googleapis.com")
+    (absent,) = upstream_credentials(cached)
+    assert (absent.name, absent.state) == ("hub version 2 of acme-inference-prod", State.MISSING)
+    assert absent.command.startswith("gcloud secrets create hub --project=acme-inference-prod ")
+    google.resources[url] = {"name": PASSWORD, "state": "DISABLED"}
+    (disabled,) = upstream_credentials(cached)
+    assert (disabled.state, disabled.says) == (State.MISSING, "is DISABLED; must be ENABLED")
+    google.resources[url] = {"name": PASSWORD, "state": "ENABLED"}
+    (met,) = upstream_credentials(cached)
+    assert met.state is State.MET
+
+
+def test_an_image_that_is_pulled_through_is_asked_of_its_own_registry(cached):
+    cached.registry.errors["docker.io/vllm/vllm-openai"] = "MANIFEST_UNKNOWN: manifest unknown"
+    (found,) = [each for each in container_images(cached) if each.state is not State.MET]
+    assert found.name == "vllm-openai:v0.32.0 from docker.io"
+
+
+def test_a_snapshot_of_the_own_project_is_made_by_the_job_of_the_weights(google, project):
+    models = dict(project.plan.platform.models)
+    name = "llama-3.3-70b"
+    disk = models[name].disk.model_copy(update={"snapshot": "llama-70b"})
+    models[name] = models[name].model_copy(update={"disk": disk})
+    platform = project.plan.platform.model_copy(update={"models": models})
+    changed = replace(project, plan=replace(project.plan, platform=platform))
+    found = of(disks(changed), "projects/acme-inference-prod/global/snapshots/llama-70b")
+    assert found.command == (
+        "gke-inference models push --stack prod --model llama-3.3-70b --in-cluster"
+        " --from-hub ORGANIZATION/MODEL --snapshot llama-70b"
+    )

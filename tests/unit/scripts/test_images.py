@@ -80,6 +80,15 @@ def test_every_image_of_a_stack_is_listed_with_what_is_left_to_do():
     assert found["vllm_gpu"].release == lock()["engines"]["vllm_gpu"]["version"]
 
 
+def test_an_image_that_is_pulled_through_a_cache_is_listed_there():
+    platform = stack(pull_through={"name": "up"}, digests={"epp": ONE})
+    found = {row.name: row for row in images_actions.rows(platform, "us-central1")}
+    host = "us-central1-docker.pkg.dev/acme-inference-prod"
+    assert found["vllm_gpu"].reference.startswith(f"{host}/up-docker-io/vllm/vllm-openai:")
+    assert found["vllm_gpu"].note == "pulled through, unpinned: images pin"
+    assert found["endpoint_picker"].reference == f"{host}/engines/epp@{ONE}"
+
+
 def test_what_a_registry_refuses_is_said_and_the_rest_is_pinned():
     said = []
     made = images_actions.pin_lock(Known(**{"vllm-openai": ONE}), [], said.append)

@@ -42,12 +42,16 @@ def pinned_base(monkeypatch):
 class Cli(PulumiCli):
     """Stands in for `pulumi`."""
 
-    def __init__(self, outputs=None, code=0):
+    def __init__(self, outputs=None, code=0, known=()):
         super().__init__({})
+        self.known = known
         self.ran, self.kept, self.code = [], outputs or {}, code
 
     def outputs(self, name):
         return self.kept
+
+    def deployment(self, name):
+        return {"resources": [{"urn": urn} for urn in self.known]}
 
     def run(self, *arguments, capture=False, environment=None, project=REPOSITORY):
         self.ran.append((arguments, environment))
@@ -70,7 +74,7 @@ def test_the_first_step_needs_a_repository():
 def test_the_first_step_is_a_targeted_update_that_keeps_the_outputs(outputs, pinned_base):
     cli = Cli(outputs)
     assert images_bootstrap.check(stack()) == ["callout"]
-    images_bootstrap.create(cli, "prod", yes=True)
+    images_bootstrap.create(cli, stack(), "prod", yes=True)
     ((arguments, environment),) = cli.ran
     assert arguments[:4] == ("up", "-s", "prod", "--target")
     assert environment["GKE_INFERENCE_UNBUILT_IMAGES"] == "first:prod"
@@ -78,10 +82,26 @@ def test_the_first_step_is_a_targeted_update_that_keeps_the_outputs(outputs, pin
     assert arguments.count("--target") == len(images_bootstrap.TARGETS)
 
 
+def test_the_first_step_of_a_deployed_stack_targets_only_what_is_missing():
+    start = "urn:pulumi:prod::gke-inference::"
+    kind = "gke-inference:index:EngineRepository"
+    there = [
+        f"{start}gcp:projects/service:Service::api-compute",
+        f"{start}{kind}::us-central1-images",
+        f"{start}{kind}$gcp:artifactregistry/repository:Repository::us-central1-images",
+        f"{start}gke-inference:index:ImageBuild::images-build",
+    ]
+    found = images_bootstrap.missing_targets(read("prod"), there)
+    assert not [each for each in found if each.endswith(("::api-compute", "::us-central1-images"))]
+    assert [each for each in found if each.endswith("::europe-west4-images")]
+    assert [each for each in found if each.endswith("::api-artifactregistry")]
+    assert [each for each in found if ":ImageBuild::" in each]
+
+
 def test_a_first_step_that_fails_is_an_error():
     says = "`pulumi up` of prod ended with code 255; nothing is lost, run it again"
     with pytest.raises(ImagesError, match=f"^{says}$"):
-        images_bootstrap.create(Cli(code=255), "prod", yes=True)
+        images_bootstrap.create(Cli(code=255), stack(), "prod", yes=True)
 
 
 def test_the_first_step_prints_what_comes_next():

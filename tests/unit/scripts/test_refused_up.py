@@ -6,14 +6,15 @@ import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
-from infra.stack import Dns, Front, ImageCache
+from infra.stack import Dns, Front, ImageCache, Images
+from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.operate import refusals
 from scripts.operate.refusals import refuse_absence, refuse_unbuilt
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError
 from twin.host import paths as host_paths
 from twin.host.paths import TwinPaths
-from twin.world.capacity import GivenCertificate, StockLine, World
+from twin.world.capacity import GivenCertificate, StockLine, World, initial
 from twin.world.scenario import load, names
 
 CERTIFICATE = "models-example-com"
@@ -193,6 +194,20 @@ def test_each_of_them_is_needed(paths, stack, key, says):
     stack(certificate=None, issue_certificate=False, dns=None, hostname=None, front=None)
     world(**{key: ()}).save(paths.capacity_file)
     assert refused(paths).startswith(f"prod: the twin's cloud has {says}")
+
+
+def test_the_password_of_a_registry_is_needed(paths, monkeypatch):
+    version = "projects/acme-inference-local/secrets/hub/versions/1"
+    login = UpstreamCredentials(username="acme", secret=version)
+    through = PullThrough(name="upstream", credentials={"docker.io": login})
+    images = Images(repository="engines", pull_through=through)
+    plan = resolve(read("local").model_copy(update={"images": images}))
+    monkeypatch.setattr(refusals, "plan_of", lambda _: plan)
+    says = f"no secret {version} (images.pull_through.credentials.docker.io)"
+    assert says in refused(paths)
+    given = initial().model_copy(update={"secret_versions": (version,)})
+    given.save(paths.capacity_file)
+    refuse_absence("local", paths)
 
 
 def test_the_entries_of_the_message_are_all_that_the_stack_needs(paths, stack):

@@ -208,6 +208,8 @@ class Container:
     def next_due(self) -> float:
         """Return the monotonic time by which `tick` must be called again."""
         soon = time.monotonic() + 0.25
+        if self.finished:
+            return soon
         if self.running_since is None:
             return max(self._start_at, time.monotonic())
         due = [probe.due for probe in self._probes.values() if probe.probe is not None]

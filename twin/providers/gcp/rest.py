@@ -38,6 +38,7 @@ _NOT_OURS: Final = {
     "serviceAccounts": "accounts that no stack made, except for their names in capacity.yaml",
     "repositories": "repositories of Cloud Build, except for their names in capacity.yaml",
     "reservations": "the machines of reservations that capacity.yaml does not count",
+    "versions": "secret versions that no stack made, except for their names in capacity.yaml",
     "snapshots": "snapshots that no stack made, except for their names in capacity.yaml",
 }
 """Collections whose resources can exist without a stack; `capacity.yaml` lists their names only."""

@@ -17,13 +17,17 @@ _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 _OWN = r"(^|/)(batch|stream)([:@][^/]*)?$"
 _BATCH_OWNER = "Job"
+_IS_BATCH = f'[.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}")'
+_WEIGHTS = "loader"
 JQ = (
-    f'select([.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}") | not) | '
+    f'(select({_IS_BATCH}) | .spec.containers[] | select(.name == "{_WEIGHTS}" and '
+    '(.image | test("python"))) | .name), '
+    f"(select({_IS_BATCH} | not) | "
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
     '((.name == "cluster-kinds" or .name == "weights-gate") and '
-    '(.image | test("python")))) | .name'
+    '(.image | test("python")))) | .name)'
 )
 """Yield the names of the containers that the agent runs, as KWOK's stages ask for them."""
 
@@ -63,6 +67,8 @@ class Kind(enum.StrEnum):
     """The platform's program that waits until the cluster serves GKE's own kinds."""
     STREAM = "stream"
     """The platform's worker for a stream."""
+    WEIGHTS = _WEIGHTS
+    """The platform's job that transfers weights; it ends."""
     BATCH = "batch"
     """The platform's batch service, or one of its workers."""
     IDLE = "idle"
@@ -89,7 +95,7 @@ def kind_of(container: JsonObject) -> Kind:
             return kind
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
-    if container["name"] in (Kind.GATE, Kind.KINDS) and "python" in image:
+    if container["name"] in (Kind.GATE, Kind.KINDS, Kind.WEIGHTS) and "python" in image:
         return Kind(container["name"])
     return Kind.IDLE
 
@@ -107,9 +113,11 @@ def sidecars(pod: JsonObject) -> list[JsonObject]:
 def is_claimed(pod: JsonObject) -> bool:
     """Return whether the agent runs a pod, because one of its containers becomes a process.
 
-    The agent does not run pods of Jobs, because they have to end and servers do not.
+    Of the pods of Jobs, the agent runs only those that transfer weights: the others have to end,
+    and servers do not.
     """
     owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
+    kinds = {kind_of(container) for container in pod["spec"]["containers"]}
     if any(owner["kind"] == _BATCH_OWNER for owner in owners):
-        return False
-    return any(kind_of(container) is not Kind.IDLE for container in pod["spec"]["containers"])
+        return Kind.WEIGHTS in kinds
+    return bool(kinds - {Kind.IDLE, Kind.WEIGHTS})

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from twin.cluster.agent.launching import (
-    batches,
+    bucket_programs,
     engines,
     groups,
     guards,
@@ -64,6 +64,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.RELAY: _relay,
         Kind.SIDECAR: _sidecar,
         Kind.STREAM: _stream,
+        Kind.WEIGHTS: _weights,
     }
     return others[kind](container, place) if kind in others else Launch(Kind.IDLE)
 
@@ -232,14 +233,19 @@ def _sidecar(container: JsonObject, place: Place) -> Launch:
 
 def _batch(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
-    variables = {**batches.environment(place.root), **_base(place), **place.services}
-    return Launch(Kind.BATCH, batches.command(given, place), variables)
+    variables = {**bucket_programs.buckets(place.root), **_base(place), **place.services}
+    return Launch(Kind.BATCH, bucket_programs.batch(given, place), variables)
 
 
 def _stream(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
     variables = {**streams.environment(place.root), **_base(place), **place.services}
     return Launch(Kind.STREAM, streams.command(given), variables)
+
+
+def _weights(container: JsonObject, place: Place) -> Launch:
+    variables = {**_base(place), **bucket_programs.weights_environment(place)}
+    return Launch(Kind.WEIGHTS, bucket_programs.weights(container, place), variables, is_real=True)
 
 
 def _operator(container: JsonObject, place: Place) -> Launch:

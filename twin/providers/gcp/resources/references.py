@@ -6,6 +6,7 @@ from typing import Any
 
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.providers.gcp.resources.identity import names_in
+from twin.providers.gcp.resources.registries import CREDENTIAL_PATH
 from twin.providers.gcp.schema import Resource
 from twin.wire.property_values import Json, as_list, as_object, is_unknown, last_segment
 from twin.world.store import Record, Store, Use
@@ -43,6 +44,7 @@ _PROXIES = (
 )
 _TOPIC = "gcp:pubsub/topic:Topic"
 _SECRET = "gcp:secretmanager/secret:Secret"  # noqa: S105 - a resource type
+_SECRET_VERSION = "gcp:secretmanager/secretVersion:SecretVersion"  # noqa: S105 - a resource type
 _KEY = "gcp:kms/cryptoKey:CryptoKey"
 _IMAGE = "gcp:compute/image:Image"
 _SNAPSHOT = "gcp:compute/snapshot:Snapshot"
@@ -68,7 +70,14 @@ _PUBLIC_IMAGES = frozenset(
 )
 """Projects of public images: `ImageMap` of terraform-provider-google (services/compute/image.go),
 and the projects that public scripts list beside these (read 2026-11-23)."""
-_ACROSS_PROJECTS = {NETWORK, SUBNETWORK, _IMAGE, _SNAPSHOT, _BUILD_REPOSITORY}
+_ACROSS_PROJECTS = {
+    NETWORK,
+    SUBNETWORK,
+    _IMAGE,
+    _SNAPSHOT,
+    _BUILD_REPOSITORY,
+    _SECRET_VERSION,
+}
 """Types whose resources must exist in other projects, too."""
 
 
@@ -91,6 +100,7 @@ def _to(path: str, *targets: str, blocks: bool = True, must_exist: bool = True) 
 
 _NET, _SUB = _to("network", NETWORK), _to("subnetwork", SUBNETWORK)
 _REFERENCES: dict[str, tuple[Reference, ...]] = {
+    "artifactregistry/repository": (_to(CREDENTIAL_PATH, _SECRET_VERSION, blocks=False),),
     "artifactregistry/repositoryIamMember": (
         _to("repository", "gcp:artifactregistry/repository:Repository", blocks=False),
     ),

@@ -22,6 +22,7 @@ from twin.providers.gcp.resources.memorystore import check_connection_policy, ch
 from twin.providers.gcp.resources.model_armor import check_floor, check_template
 from twin.providers.gcp.resources.pool_networks import check_networks
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
+from twin.providers.gcp.resources.registries import check_repository
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
     missing_network,
@@ -337,6 +338,7 @@ def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -
 
 
 _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] = {
+    "artifactregistry/repository": (lambda v, _p, store, _l: check_repository(v, store),),
     "compute/backendService": (check_backends, check_reached),
     "compute/globalForwardingRule": (check_global_rule,),
     "compute/healthCheck": (check_probes,),

@@ -9,6 +9,7 @@ from twin.world.store import Store
 _IDENTITY: Final = "gcp:projects/serviceIdentity:ServiceIdentity"
 _SINK: Final = "gcp:logging/projectSink:ProjectSink"
 _AGENTS: Final = {
+    "artifactregistry.googleapis.com": "gcp-sa-artifactregistry",
     "multiclusteringress.googleapis.com": "gcp-sa-multiclusteringress",
     "networkservices.googleapis.com": "gcp-sa-dep",
     "pubsub.googleapis.com": "gcp-sa-pubsub",

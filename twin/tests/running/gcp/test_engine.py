@@ -132,8 +132,12 @@ def test_what_delivers_images_comes_up_changes_from_audit_to_enforcing_and_goes(
     engine: Engine,
 ) -> None:
     repository = "projects/acme/locations/us-east5/connections/c/repositories/r"
-    World(build_repositories=(repository,)).save(engine.paths.capacity_file)
+    password = "projects/acme/secrets/hub/versions/1"
+    given = World(build_repositories=(repository,), secret_versions=(password,))
+    given.save(engine.paths.capacity_file)
     engine.up(shape="images-audit")
+    made = Store(engine.paths.cloud_db).find("gcp:artifactregistry/repository:Repository")
+    assert {each.name for each in made} == {"engines", "upstream-docker-io", "upstream-ghcr-io"}
     outputs = json.loads(engine.run("stack", "output", "--json"))
     assert outputs["repository"] == "us-east5-docker.pkg.dev/acme/engines"
     assert outputs["keyVersion"].endswith("/cryptoKeyVersions/1")

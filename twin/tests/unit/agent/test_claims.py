@@ -69,6 +69,18 @@ def test_a_pod_of_a_job_is_not_the_agents_whatever_its_image():
         assert is_claimed({**pod, "metadata": owned}) is claimed
 
 
+def test_of_the_pods_of_jobs_only_those_that_transfer_weights_are_the_agents():
+    owned = {"name": "p", "ownerReferences": [{"kind": "Job", "name": "o"}]}
+    for name, image, claimed in (
+        ("loader", "docker.io/library/python:3.12.15-slim-bookworm", True),
+        ("loader", "busybox:1", False),
+        ("work", "docker.io/library/python:3.12.15-slim-bookworm", False),
+    ):
+        pod = {"metadata": owned, "spec": {"containers": [{"name": name, "image": image}]}}
+        assert is_claimed(pod) is claimed
+        assert not is_claimed({**pod, "metadata": {"name": "p"}})
+
+
 def stages() -> dict[str, Any]:
     found = [yaml.safe_load(file.read_text()) for file in STAGES.glob("*.yaml")]
     return {stage["metadata"]["name"]: stage["spec"] for stage in found}

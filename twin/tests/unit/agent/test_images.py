@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from gke_inference.catalogue.versions import images
-from twin.cluster.agent.images import has_repository, missing
+from twin.cluster.agent.images import missing, repositories, upstream_of
 from twin.host.paths import TwinPaths
 from twin.world.capacity import World, initial
 from twin.world.store import Record, Store
@@ -64,17 +64,54 @@ def test_a_built_image_is_pulled_by_its_digest() -> None:
     assert missing(image, World(), is_built=True) == ""
 
 
+def repository(name: str, **inputs: object) -> Record:
+    kind = "gcp:artifactregistry/repository:Repository"
+    values = {"location": "us-central1", "repositoryId": name, **inputs}
+    return Record(kind, name, name, "acme", "urn", "ready", True, values, {}, 0.0)
+
+
+def remote(name: str, **upstream: object) -> Record:
+    return repository(name, mode="REMOTE_REPOSITORY", remoteRepositoryConfig=upstream)
+
+
+HUB = remote("up-docker-io", dockerRepository={"publicRepository": "DOCKER_HUB"})
+GITHUB = remote("up-ghcr-io", dockerRepository={"customRepository": {"uri": "https://ghcr.io"}})
+COMMON = remote("up-quay-io", commonRepository={"uri": "https://quay.io"})
+URL = "us-central1-docker.pkg.dev/acme"
+
+
+@pytest.mark.parametrize(
+    ("image", "served"),
+    [
+        (f"{URL}/up-docker-io/vllm/vllm-openai:v9", "docker.io/vllm/vllm-openai:v9"),
+        (f"{URL}/up-ghcr-io/llm-d/epp:v1", "ghcr.io/llm-d/epp:v1"),
+        (f"{URL}/up-quay-io/a/b:v1", "quay.io/a/b:v1"),
+        (f"{URL}/engines/epp:v1", f"{URL}/engines/epp:v1"),
+        ("us-central1-docker.pkg.dev/other/engines/epp:v1",) * 2,
+        ("docker.io/vllm/vllm-openai:v9",) * 2,
+    ],
+)
+def test_a_remote_repository_serves_the_images_of_its_upstream(image: str, served: str) -> None:
+    known = [HUB, GITHUB, COMMON, repository("engines")]
+    assert upstream_of(image, known, "acme") == (served, "")
+
+
+@pytest.mark.parametrize(
+    "image", [f"{URL}/absent/epp:v1", "europe-west4-docker.pkg.dev/acme/up-docker-io/a/b:v1"]
+)
+def test_a_repository_that_the_region_does_not_have_serves_nothing(image: str) -> None:
+    served, problem = upstream_of(image, [HUB], "acme")
+    assert served == image
+    assert "the twin's rule agent.image.repository" in problem
+
+
 def test_the_repository_of_another_project_is_not_the_clusters(tmp_path) -> None:
     paths = TwinPaths(tmp_path)
     paths.create()
-    assert not has_repository(paths, "acme")
-    record = Record(
-        "gcp:artifactregistry/repository:Repository", "engines", "engines", "acme",
-        "urn", "ready", True, {}, {}, 0.0,
-    )  # fmt: skip
-    Store(paths.cloud_db).add(record, [])
-    assert has_repository(paths, "acme")
-    assert not has_repository(paths, "other")
+    assert repositories(paths, "acme") == []
+    Store(paths.cloud_db).add(repository("engines"), [])
+    assert [each.name for each in repositories(paths, "acme")] == ["engines"]
+    assert repositories(paths, "other") == []
 
 
 def test_a_declared_tag_names_its_registry() -> None:

@@ -104,6 +104,7 @@ GIVEN = World(
     build_repositories=(f"{PROJECT}/locations/l/connections/c/repositories/r",),
     images=(f"{PROJECT}/global/images/i",),
     service_accounts=("a@acme.iam.gserviceaccount.com",),
+    secret_versions=(f"{PROJECT}/secrets/s/versions/1",),
     snapshots=(f"{PROJECT}/global/snapshots/s",),
     stock=(
         StockLine(
@@ -122,6 +123,7 @@ GIVEN = World(
     [
         f"compute.googleapis.com/compute/v1/{PROJECT}/global/snapshots/s",
         f"compute.googleapis.com/compute/v1/{PROJECT}/global/images/i",
+        f"secretmanager.googleapis.com/v1/{PROJECT}/secrets/s/versions/1",
         f"cloudbuild.googleapis.com/v2/{PROJECT}/locations/l/connections/c",
         f"cloudbuild.googleapis.com/v2/{PROJECT}/locations/l/connections/c/repositories/r",
         f"compute.googleapis.com/compute/v1/{PROJECT}/zones/us-central1-a/reservations/r",

@@ -2,13 +2,20 @@
 
 import pulumi
 
-from gke_inference import EngineRepository, ImageAdmission, ImageAttestor, ImageBuild, ImageBuilder
+from gke_inference import (
+    EngineRepository,
+    ImageAdmission,
+    ImageAttestor,
+    ImageBuild,
+    ImageBuilder,
+    PullThrough,
+)
 
 PROJECT = "acme"
 
 
 def deliver(*, audit_only: bool) -> None:
-    """Register a repository, a builder, an attestor, a trigger and a policy."""
+    """Register repositories, a builder, an attestor, a trigger and a policy."""
     builder = ImageBuilder("builder", {"account_id": "acme-images", "project": PROJECT})
     repository = EngineRepository(
         "images",
@@ -17,6 +24,22 @@ def deliver(*, audit_only: bool) -> None:
             "project": PROJECT,
             "repository_id": "engines",
             "writers": [builder.member],
+        },
+    )
+    PullThrough(
+        "pull-through",
+        {
+            "credentials": {
+                "docker.io": {
+                    "secret_version": "projects/acme/secrets/hub/versions/1",
+                    "username": "acme",
+                }
+            },
+            "locations": ["us-east5"],
+            "project": PROJECT,
+            "project_number": "42",
+            "registries": ["docker.io", "ghcr.io"],
+            "repository_prefix": "upstream",
         },
     )
     attestor = ImageAttestor(

@@ -1,15 +1,17 @@
-"""The job that moves weights, applied by the real engine to a real API server."""
+"""The job that moves weights: the real engine applies it, and its own program runs."""
 
 import json
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scripts.images.lock import CONTEXT
+from scripts.models.in_cluster import program_files
+from tests.platform.weights.hub import serve
 from twin import daemon
 from twin.cluster.base.context import ClusterContext
 from twin.engines.real.tiny_model import write_model
@@ -22,8 +24,6 @@ from twin.tests.running.plane import control_plane, system_node
 from twin.toolchain import ToolError, tool
 from twin.world.store import Record, Store
 from workloads.engine.weights_manifest import MANIFEST_NAME, Manifest, check_folder
-from workloads.transfer import hub
-from workloads.transfer.job import JobSpec, LogLines, run
 from workloads.transfer.store import Store as Buckets
 from workloads.transfer.verify import verify
 from workloads.transfer.versions import Home, read_current
@@ -34,6 +34,7 @@ BUCKETS = ("weights-us", "weights-eu")
 JOB = "weights-llama"
 NAMESPACE = "models"
 PROGRAM = f"""
+import json
 import pathlib
 import pulumi
 import pulumi_kubernetes as k8s
@@ -62,7 +63,7 @@ job = WeightsJob(
         "namespace": "{NAMESPACE}",
         "project": "acme",
         "project_number": "42",
-        "program": {{"workloads/__init__.py": "", "workloads/transfer/job.py": "pass"}},
+        "program": json.loads(pathlib.Path("program.json").read_text()),
         "repository": "acme/llama",
         "scratch_gib": 40,
     }},
@@ -80,6 +81,7 @@ class Deployment:
         folder.mkdir()
         (folder / "Pulumi.yaml").write_text("name: job\nruntime: python\nmain: .\n")
         (folder / "__main__.py").write_text(PROGRAM)
+        (folder / "program.json").write_text(json.dumps(program_files(CONTEXT)))
         (folder / "kubeconfig").write_text(context.kubeconfig.read_text())
         self._environment = {**os.environ, **pulumi_environment(context.paths, ports)}
         self.run("stack", "init", "test")
@@ -119,6 +121,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     context = next(planes)
     before = dict(os.environ)
     os.environ.update(process_environment(context.paths))
+    hub = serve("acme/llama", write_model(root / "hub"))
+    os.environ["HF_ENDPOINT"] = hub.__enter__()
     servers = {"gcp": gcp.serve(context.paths), "kubernetes": kubernetes.serve(context.paths)}
     try:
         context.kube.post("/api/v1/nodes", system_node())
@@ -126,6 +130,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
         made.run("up", "--yes", "--skip-preview")
         yield made
     finally:
+        hub.__exit__(None, None, None)
         for server, _ in servers.values():
             server.stop(None)
         os.environ.clear()
@@ -160,25 +165,18 @@ def test_the_snapshot_is_taken_of_the_filled_disk_after_the_job(deployed: Deploy
     assert "llama-v1" in deployed.run("stack", "output", "snapshot")
 
 
-def test_the_configuration_that_arrived_fills_the_folder_and_both_buckets(
-    deployed: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def download(repository: str, *rest: Any) -> None:
-        assert repository == "acme/llama"
-        write_model(rest[2])
-
-    monkeypatch.setattr(hub, "download", download)  # the twin has no hub
-    files = deployed.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/{JOB}")["data"]
-    spec = JobSpec.parse(files["spec.json"])
-    assert spec.target == "/mnt/weights"
+def test_the_job_fills_the_disk_and_both_buckets_from_the_hub(deployed: Deployment) -> None:
+    selector = f"?labelSelector=job-name%3D{JOB}"
+    (pod,) = deployed.kube.list(f"/api/v1/namespaces/{NAMESPACE}/pods{selector}")
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    (disk,) = deployed.paths.volumes.glob("disks/*weights-llama-fill")
+    manifest = Manifest.parse((disk / MANIFEST_NAME).read_text())
+    assert check_folder(disk, manifest) == []
     buckets = Buckets("acme", endpoint=gcs.url(deployed.paths))
-    version = run(replace(spec, target=str(tmp_path)), buckets, None, LogLines())
-    manifest = Manifest.parse((tmp_path / MANIFEST_NAME).read_text())
-    assert check_folder(tmp_path, manifest) == []
     for bucket in BUCKETS:
         home = Home(bucket, "llama")
-        assert read_current(buckets, home) == version
-        assert verify(buckets, home, version, Crew(2), Silent(), is_deep=True) == []
+        assert read_current(buckets, home) == manifest.version
+        assert verify(buckets, home, manifest.version, Crew(2), Silent(), is_deep=True) == []
 
 
 def test_the_engine_finds_nothing_to_change_and_keeps_the_snapshot(deployed: Deployment) -> None:

@@ -1,0 +1,94 @@
+"""Artifact Registry: Google's checks for repositories (rule cloud.registry)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from twin.wire.property_values import CloudError, Json, as_object, get_path, is_unknown
+from twin.world.store import Record, Store
+
+REPOSITORY: Final = "gcp:artifactregistry/repository:Repository"
+REMOTE: Final = "REMOTE_REPOSITORY"
+CREDENTIAL_PATH: Final = (
+    "remoteRepositoryConfig.upstreamCredentials.usernamePasswordCredentials.passwordSecretVersion"
+)
+_GRANT: Final = "gcp:secretmanager/secretIamMember:SecretIamMember"
+_ACCESSOR: Final = "roles/secretmanager.secretAccessor"
+_ID: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+_UPSTREAM: Final = re.compile(r"https://([a-z0-9-]+\.)+[a-z]{2,}")
+_SECRET_VERSION: Final = re.compile(
+    r"projects/[^/]+/secrets/(?P<secret>[^/]+)/versions/([1-9]\d*|latest)"
+)
+_AGENT: Final = re.compile(
+    r"serviceAccount:service-\d+@gcp-sa-artifactregistry\.iam\.gserviceaccount\.com"
+)
+_HUB: Final = "docker.io"
+
+
+def check_repository(values: Json, store: Store) -> None:
+    """Reject a repository that Google would reject.
+
+    Raises:
+        CloudError: the first error.
+    """
+    name = str(values.get("repositoryId"))
+    if not _ID.fullmatch(name):
+        raise _refused(f"repository_id must be 1 to 63 of a-z, 0-9 and -, got {name!r}")
+    remote = as_object(values.get("remoteRepositoryConfig"))
+    if (values.get("mode") == REMOTE) != (remote is not None):
+        raise _refused(f"remote_repository_config must be set if and only if mode is {REMOTE}")
+    if remote is not None:
+        for problem in _remote_problems(values, remote):
+            raise _refused(problem)
+        _check_secret(values, store)
+
+
+def upstream(repository: Record) -> str:
+    """Return the registry that a remote repository pulls from; empty for other repositories."""
+    remote = as_object(repository.inputs.get("remoteRepositoryConfig")) or {}
+    if get_path(remote, "dockerRepository.publicRepository") == "DOCKER_HUB":
+        return _HUB
+    return _custom(remote).removeprefix("https://")
+
+
+def _remote_problems(values: Json, remote: Json) -> Iterator[str]:
+    if values.get("format") != "DOCKER":
+        return
+    custom = _custom(remote)
+    is_hub = get_path(remote, "dockerRepository.publicRepository") == "DOCKER_HUB"
+    if not custom and not is_hub:
+        yield "a Docker remote repository must have an upstream"
+    if custom and not _UPSTREAM.fullmatch(custom):
+        yield f"the upstream must be https:// and a host, got {custom!r}"
+    if get_path(values, "dockerConfig.immutableTags"):
+        yield "immutable_tags must not be set for a remote repository"
+
+
+def _custom(remote: Json) -> str:
+    paths = ("dockerRepository.customRepository.uri", "commonRepository.uri")
+    return next((str(found) for path in paths if (found := get_path(remote, path))), "")
+
+
+def _check_secret(values: Json, store: Store) -> None:
+    version = get_path(values, CREDENTIAL_PATH)
+    if not version or is_unknown(version):
+        return
+    found = _SECRET_VERSION.fullmatch(str(version))
+    if found is None:
+        raise _refused(f"password_secret_version must be a secret version, got {version!r}")
+    readable = any(
+        str(each.inputs.get("secretId")).rpartition("/")[2] == found["secret"]
+        and each.inputs.get("role") == _ACCESSOR
+        and _AGENT.fullmatch(str(each.inputs.get("member")))
+        for each in store.find(_GRANT)
+    )
+    if not readable:
+        raise CloudError(
+            400,
+            f"The Artifact Registry service agent must have {_ACCESSOR} on {version}.",
+            "failedPrecondition",
+        )
+
+
+def _refused(message: str) -> CloudError:
+    return CloudError(400, f"Invalid value: {message}.", "invalid")
