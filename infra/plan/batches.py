@@ -66,11 +66,12 @@ def _endpoints(model: Model) -> tuple[str, ...]:
 
     The picker of prefill and decode replicas cannot read `/v1/responses`.
     """
-    engines = {model.engine} | ({model.canary.engine} if model.canary is not None else set())
+    second = None if model.canary is None else model.canary.engine
+    engines = [each for each in (model.engine, second) if each is not None]
     found = _ENDPOINTS[model.task]
     if model.task is not Task.GENERATE or model.disaggregated is not None:
         return found
-    answers = all(engine(each.value).responses for each in engines if each is not None)
+    answers = all(engine(each.value).responses for each in engines)
     return (*found, _RESPONSES) if answers else found
 
 
