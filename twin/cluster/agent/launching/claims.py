@@ -15,15 +15,19 @@ _GUARD = r"(^|/)guardrails([:@][^/]*)?$"
 _UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
-_OWN = r"(^|/)(batch|stream)([:@][^/]*)?$"
+_OWN = r"(^|/)(batch|personal|stream)([:@][^/]*)?$"
 _BATCH_OWNER = "Job"
+_TRAIN = "train"
+_IS_BATCH = f'[.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}")'
 JQ = (
-    f'select([.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}") | not) | '
+    f"(select({_IS_BATCH}) | .spec.containers[] | "
+    f'select((.image | test("{_IMAGES}")) and ((.command // []) | index("{_TRAIN}"))) | .name), '
+    f"(select({_IS_BATCH} | not) | "
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
     '((.name == "cluster-kinds" or .name == "weights-gate") and '
-    '(.image | test("python")))) | .name'
+    '(.image | test("python")))) | .name)'
 )
 """Yield the names of the containers that the agent runs, as KWOK's stages ask for them."""
 
@@ -65,6 +69,10 @@ class Kind(enum.StrEnum):
     """The platform's worker for a stream."""
     BATCH = "batch"
     """The platform's batch service, or one of its workers."""
+    PERSONAL = "personal"
+    """A worker of personalized images."""
+    TRAINER = "trainer"
+    """A training run of the image server's image, which ends."""
     IDLE = "idle"
     """No process; the container counts as running and ready."""
 
@@ -86,7 +94,8 @@ def kind_of(container: JsonObject) -> Kind:
     }
     for pattern, kind in others.items():
         if re.search(pattern, image):
-            return kind
+            is_run = kind is Kind.IMAGES and _TRAIN in (container.get("command") or [])
+            return Kind.TRAINER if is_run else kind
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
     if container["name"] in (Kind.GATE, Kind.KINDS) and "python" in image:
@@ -107,9 +116,11 @@ def sidecars(pod: JsonObject) -> list[JsonObject]:
 def is_claimed(pod: JsonObject) -> bool:
     """Return whether the agent runs a pod, because one of its containers becomes a process.
 
-    The agent does not run pods of Jobs, because they have to end and servers do not.
+    Of the pods of Jobs, the agent runs only training runs, because they have to end and servers do
+    not.
     """
     owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
+    kinds = [kind_of(container) for container in pod["spec"]["containers"]]
     if any(owner["kind"] == _BATCH_OWNER for owner in owners):
-        return False
-    return any(kind_of(container) is not Kind.IDLE for container in pod["spec"]["containers"])
+        return Kind.TRAINER in kinds
+    return any(kind is not Kind.IDLE for kind in kinds)
