@@ -14,12 +14,12 @@ from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.identity import write_kubeconfig
 from twin.cluster.agent.images import Images
+from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
 from twin.cluster.agent.launching.file_shares import share_folder
 from twin.cluster.agent.launching.fuse_profiles import check_profile
-from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.agent.launching.volumes import MountError, Volumes, is_refreshed

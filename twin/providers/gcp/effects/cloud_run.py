@@ -1,10 +1,11 @@
 """Cloud Run services whose image is ours: one process each, on an address of its own."""
 
+import importlib
 import re
 import socket
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from twin.engines.stream_worker import personal_environment
 from twin.host import processes
@@ -12,7 +13,6 @@ from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp.effects import clients
 from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.base import Effect, World
-from twin.providers.gcp.signed import server as signed
 from twin.toolchain.python_environments import PythonEnvironment
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path
 from twin.world.image_names import missing_in
@@ -130,7 +130,7 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
     given = [as_object(each) or {} for each in _variables(container)]
     variables = {
         **clients.environment(paths),
-        **signed.environment(paths),
+        **_signing(paths),
         **{str(each["name"]): str(each.get("value") or "") for each in given},
         "K_CONFIGURATION": record.name,
         "K_REVISION": _revision(record.name, place),
@@ -148,6 +148,11 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
         ready=lambda: _answers(place),
         timeout=_START_SECONDS,
     )
+
+
+def _signing(paths: TwinPaths) -> dict[str, str]:
+    server: Any = importlib.import_module("twin.providers.gcp.signed.server")  # it imports effects
+    return server.environment(paths)
 
 
 def _revision(name: str, place: Place) -> str:

@@ -32,8 +32,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     environment = SimpleNamespace(install=lambda _: tmp_path)
     program = (lambda: environment, "twin.tests.unit.gcp.instance")
     monkeypatch.setattr(cloud_run, "_PROGRAMS", {"personal": program})
-    for module in (cloud_run.clients, cloud_run.signed):
-        monkeypatch.setattr(module, "environment", lambda _: {})
+    monkeypatch.setattr(cloud_run.clients, "environment", lambda _: {})
+    monkeypatch.setattr(cloud_run, "_signing", lambda _: {})
     paths = TwinPaths(tmp_path / "twin")
     paths.create()
     yield world_of(paths)
