@@ -1,6 +1,5 @@
 """The app of personalized images: its backend, which calls the service, and its receiver."""
 
-import io
 import json
 import ssl
 import threading
@@ -9,29 +8,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import requests
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from PIL import Image
 
+from tests.running.personal.pictures import pictures
 from twin.host.paths import TwinPaths
 from twin.model_providers import server as model_providers
 from twin.model_providers.dialects import id_token
-
-
-def pictures() -> list[bytes]:
-    """Return three pictures of a user."""
-    found: list[bytes] = []
-    for number in range(3):
-        pixels = np.full((48, 48, 3), (220 - 10 * number, 40, 40), np.uint8)
-        pixels[10 : 20 + 5 * number, 5:30] = (20, 20, 200)
-        file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "PNG")
-        found.append(file.getvalue())
-    return found
 
 
 class Backend:

@@ -14,8 +14,9 @@ from PIL import Image
 
 from scripts.shared.model_client import generate_images
 from scripts.terminal.console import CommandError
-from tests.platform.faults.app import Backend, Receiver, pictures
+from tests.platform.faults.app import Backend, Receiver
 from tests.platform.faults.rig import Platform, together, wait_for
+from tests.running.personal.pictures import pictures
 from twin.engines.image_pipeline import DIFFUSION
 from twin.host.paths import REPOSITORY
 from twin.providers.gcp.effects import gcs
