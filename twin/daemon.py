@@ -24,7 +24,7 @@ from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
 from twin.model_providers import server as model_providers
 from twin.providers.gcp.armor import server as armor
-from twin.providers.gcp.effects import gcs, pubsub, secret_manager, valkey
+from twin.providers.gcp.effects import cloud_run, gcs, pubsub, secret_manager, valkey
 from twin.providers.gcp.signed import server as signed_urls
 from twin.pulumi.environment import process_environment
 from twin.pulumi.speedups import speed_up_imports
@@ -119,6 +119,7 @@ def repair(paths: TwinPaths) -> list[str]:
     armor.repair(paths)
     model_providers.repair(paths)
     valkey.repair(paths)
+    cloud_run.repair(paths)
     down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
     for folder in down:
         clusters.ensure_running(folder, paths)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from gke_inference.catalogue.engines import engine
 from infra.plan.names import Names, object_name
 from infra.stack import Batches, Model, Platform, Task
 
@@ -14,7 +15,7 @@ _ENDPOINTS: Final = {
     Task.EMBED: ("/v1/embeddings",),
     Task.GENERATE: ("/v1/chat/completions", "/v1/completions"),
 }
-"""Endpoints that batches support. `/v1/responses` is not offered."""
+_RESPONSES: Final = "/v1/responses"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def batches(platform: Platform) -> BatchPlan | None:
         models=tuple(
             BatchModel(
                 name=name,
-                endpoints=_ENDPOINTS[model.task],
+                endpoints=_endpoints(model),
                 pool=object_name(served) if model.task is Task.GENERATE else None,
             )
             for served, model in answering(platform, settings).items()
@@ -58,6 +59,20 @@ def batches(platform: Platform) -> BatchPlan | None:
         ),
         bucket=settings.bucket or Names(platform).batches(region),
     )
+
+
+def _endpoints(model: Model) -> tuple[str, ...]:
+    """Return the endpoints of OpenAI's Batch API that all replicas of a model answer.
+
+    The picker of prefill and decode replicas cannot read `/v1/responses`.
+    """
+    second = None if model.canary is None else model.canary.engine
+    engines = [each for each in (model.engine, second) if each is not None]
+    found = _ENDPOINTS[model.task]
+    if model.task is not Task.GENERATE or model.disaggregated is not None:
+        return found
+    answers = all(engine(each.value).responses for each in engines)
+    return (*found, _RESPONSES) if answers else found
 
 
 def batches_in(platform: Platform, region: str) -> BatchPlan | None:

@@ -157,12 +157,17 @@ def _vertex(host: str, path: str, token: str, model: str, grants: Grants) -> Ref
 
 
 def _cloud_run(host: str, path: str, token: str, grants: Grants) -> Refusal | None:
+    return run_refusal(host, token, grants) or _http(path)
+
+
+def run_refusal(host: str, token: str, grants: Grants) -> Refusal | None:
+    """Return the error of Cloud Run for a caller that is not authenticated or not an invoker."""
     account, _, audience = token.removeprefix(_ID_TOKEN).partition(".for.")
     if not token.startswith(_ID_TOKEN) or audience != f"https://{host}":
         return Refusal(401, "<html><title>401 Unauthorized</title></html>", "text/html")
     if not grants.may_invoke(host, account):
         return Refusal(403, "<html><title>403 Forbidden</title></html>", "text/html")
-    return _http(path)
+    return None
 
 
 def _http(path: str) -> Refusal | None:

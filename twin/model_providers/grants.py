@@ -1,5 +1,6 @@
 """IAM permissions of relays on a twin, from the resources of its cloud."""
 
+import re
 from typing import Final
 
 from twin.model_providers.dialects import Grants
@@ -9,6 +10,7 @@ _OF_PROJECT: Final = "gcp:projects/iAMMember:IAMMember"
 _OF_ACCOUNT: Final = "gcp:serviceaccount/iAMMember:IAMMember"
 _OF_SERVICE: Final = "gcp:cloudrunv2/serviceIamMember:ServiceIamMember"
 _RELAY: Final = "/sa/relay"
+_HOST: Final = r"-(?:[0-9]+\.[a-z]+-[a-z]+[0-9]+|[a-z0-9]{10}-[a-z]{2}\.a)\.run\.app"
 
 
 def grants_of(store: Store) -> Grants:
@@ -31,12 +33,16 @@ def grants_of(store: Store) -> Grants:
         )
 
     def may_invoke(host: str, account: str) -> bool:
-        # a Cloud Run host starts with the name of its service
         return any(
             each.inputs.get("role") == "roles/run.invoker"
-            and host.startswith(f"{each.inputs.get('name')}-")
+            and is_of_service(host, str(each.inputs.get("name")))
             and each.inputs.get("member") == f"serviceAccount:{account}"
             for each in store.find(_OF_SERVICE)
         )
 
     return Grants(may_use_vertex, may_make_tokens, may_invoke)
+
+
+def is_of_service(host: str, name: str) -> bool:
+    """Return whether a host name is one of the two that Cloud Run gives a service."""
+    return re.fullmatch(re.escape(name) + _HOST, host) is not None

@@ -2,6 +2,7 @@
 
 `python -m twin.model_providers.server ROOT PORT` serves a twin, whose cloud has the IAM grants. The
 server is also GKE's metadata server and the API for ID tokens, which relays call for credentials.
+It passes requests to the Cloud Run services of the twin that run as processes.
 """
 
 import http.server
@@ -9,7 +10,8 @@ import json
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +19,17 @@ from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
-from twin.model_providers.dialects import ACCESS_TOKEN, Grants, error_of, id_token, refusal_of
+from twin.model_providers import cloud_run
+from twin.model_providers.dialects import (
+    ACCESS_TOKEN,
+    Grants,
+    error_of,
+    id_token,
+    refusal_of,
+    run_refusal,
+)
 from twin.model_providers.grants import grants_of
+from twin.world.run_services import Place, place_at
 from twin.world.store import Store
 
 NAME: Final = "model-providers"
@@ -31,8 +42,12 @@ _TOKEN_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/toke
 class Providers:
     """Shared state of all requests; tests read the requests and inject failures."""
 
-    def __init__(self, grants: Grants) -> None:
+    def __init__(
+        self, grants: Grants, place_at: Callable[[str], Place | None] = lambda _: None
+    ) -> None:
         self.grants = grants
+        self.place_at = place_at
+        """Returns where the Cloud Run service of a host runs."""
         self.requests: list[tuple[str, str, dict[str, str], dict[str, Any]]] = []
         """Host, path, headers and body of each request for tokens."""
         self.faults: dict[str, list[int]] = {}
@@ -47,7 +62,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     providers: Providers
 
     def do_GET(self) -> None:
-        """Answer as the metadata server."""
+        """Answer as a service on Cloud Run, or as the metadata server."""
+        if self._passed(b""):
+            return
         if self.path.partition("?")[0] == _TOKEN_PATH and self.headers.get("Metadata-Flavor"):
             found = {"access_token": ACCESS_TOKEN, "expires_in": 3599, "token_type": "Bearer"}
             self._send(200, json.dumps(found).encode(), flavor=True)
@@ -56,9 +73,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer as a provider, or as the API of tokens."""
-        body = self.rfile.read(min(int(self.headers.get("Content-Length") or 0), _MOST_BYTES))
-        host = (self.headers.get("Host") or "").partition(":")[0]
-        token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        body = self._body()
+        if self._passed(body):
+            return
+        host, token = self._host(), self._token()
         try:
             asked: dict[str, Any] = json.loads(body)
         except ValueError:
@@ -80,6 +98,36 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._stream(host, asked, used)
             return
         self._send(200, json.dumps(_whole(host, asked, used)).encode())
+
+    def do_PUT(self) -> None:
+        """Answer as a service on Cloud Run."""
+        if not self._passed(self._body()):
+            self._send(404, b"")
+
+    do_DELETE = do_PUT
+
+    def _body(self) -> bytes:
+        return self.rfile.read(min(int(self.headers.get("Content-Length") or 0), _MOST_BYTES))
+
+    def _host(self) -> str:
+        return (self.headers.get("Host") or "").partition(":")[0]
+
+    def _token(self) -> str:
+        return (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+
+    def _passed(self, body: bytes) -> bool:
+        """Let a service on Cloud Run answer; False if the host is none of the twin."""
+        place = self.providers.place_at(self._host())
+        if place is None:
+            return False
+        refusal = run_refusal(self._host(), self._token(), self.providers.grants)
+        if refusal is not None:
+            self._send(refusal.status, refusal.content, refusal.content_type)
+            return True
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        answer = cloud_run.answer(place, self.command, self.path, headers, body)
+        self._send(answer.status, answer.content, answer.kind)
+        return True
 
     def _make_token(self, token: str, asked: dict[str, Any]) -> None:
         account = self.path.rpartition("/")[2].removesuffix(":generateIdToken")
@@ -200,5 +248,6 @@ def _answers(port: int) -> bool:
 
 
 if __name__ == "__main__":
-    root = TwinPaths(Path(sys.argv[1]))
-    serve(Providers(grants_of(Store(root.cloud_db))), int(sys.argv[2])).serve_forever()
+    _store = Store(TwinPaths(Path(sys.argv[1])).cloud_db)
+    _providers = Providers(grants_of(_store), partial(place_at, _store))
+    serve(_providers, int(sys.argv[2])).serve_forever()

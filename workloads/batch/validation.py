@@ -181,6 +181,21 @@ def _wrong_body(body: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | N
         return "model_not_supported", message, "model"
     if body.get("stream"):
         return "invalid_request", "Requests of a batch cannot be streamed.", "stream"
+    if bounds.endpoint == "/v1/responses":
+        return _wrong_response(body)
+    return None
+
+
+def _wrong_response(body: dict[str, Any]) -> tuple[str, str, str | None] | None:
+    """Reject what needs stored responses: engines keep none."""
+    if body.get("background"):
+        return "invalid_request", "Requests of a batch cannot run in the background.", "background"
+    for name in ("conversation", "previous_response_id"):
+        if body.get(name) is not None:
+            message = f"Responses are not stored, so '{name}' refers to nothing."
+            return "invalid_request", message, name
+    if body.get("input") is None:
+        return "missing_required_parameter", "Missing required parameter: 'body.input'.", "input"
     return None
 
 

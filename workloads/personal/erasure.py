@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+from .adopting import adopt
 from .jobs import KINDS, ClusterError, Jobs
 from .logs import say
 from .sets import Set, folder_of, from_bytes, set_of, tombstone_of
@@ -78,6 +79,8 @@ class Eraser:
             await self._objects.write(tombstone_of(user), content, generation=there[1])
         except Changed:
             return False  # of another worker, which may have completed it
+        # before the archive of the adapters is deleted, which alone says whose they are
+        await adopt(self._settings, self._objects, user)
         deleted = await self._sweep(user)
         while self._now() <= until:
             await self._sleep(min(_LOOK_SECONDS, until - self._now() + 0.001))
@@ -93,6 +96,7 @@ class Eraser:
             "finished": self._now(),
             "left": _counts(left),
             "since": begun["since"],
+            "unmarked": await adopt(self._settings, self._objects, user),
         }
         with contextlib.suppress(Changed):  # of an attempt that died before the next line
             name = f"erasures/{begun['id']}.json"

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from ..batch.bucket import Bucket
 from ..stream.source import Delivery
+from .adopting import adopt
 from .erasure import Eraser
 from .front import Front
 from .jobs import Cluster
@@ -22,7 +23,7 @@ from .logs import say
 from .sets import Refused, checked_name
 from .settings import FrontSettings, SettingsError, WorkSettings, read
 from .share import Sweeper
-from .store import BucketError
+from .store import BucketError, Objects
 from .worker import Retry, Worker
 
 _ROLES: Final = ("front", "work")
@@ -131,7 +132,7 @@ async def _work(settings: WorkSettings) -> None:
         say("INFO", "working")
         ends: list[asyncio.Task[Any]] = [asyncio.create_task(source.ended()) for source in sources]
         ends.append(asyncio.create_task(stop.wait()))
-        sweeps = asyncio.create_task(_sweep(Sweeper(settings, objects)))
+        sweeps = asyncio.create_task(_sweep(settings, objects))
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         sweeps.cancel()
         for source in sources:
@@ -145,10 +146,12 @@ async def _work(settings: WorkSettings) -> None:
             end.cancel()
 
 
-async def _sweep(sweeper: Sweeper) -> None:
+async def _sweep(settings: WorkSettings, objects: Objects) -> None:
     """Remove what is too old in the shared folder, now and every hour."""
+    sweeper = Sweeper(settings, objects)
     while True:
         try:
+            await adopt(settings, objects)
             removed = await sweeper.sweep()
             if removed:
                 say("INFO", "removed old folders of the shared folder", folders=removed)

@@ -19,6 +19,8 @@ from .sets import ENDED, from_bytes, set_of, state_of, tombstone_of
 from .settings import WorkSettings
 from .store import Objects
 
+ADAPTER_FILE: Final = "pytorch_lora_weights.safetensors"
+"""File of an adapter in its folder."""
 _DAY_SECONDS: Final = 86_400.0
 _LATE_SECONDS: Final = 3600.0
 """Time after which no pod of an ended set can still write a checkpoint."""
@@ -46,6 +48,17 @@ def marks(settings: WorkSettings) -> list[Path]:
     place = _marks(settings)
     there = list(place.iterdir()) if place.is_dir() else []
     return [each for each in there if set_of(each.name) is not None]
+
+
+def unmarked(settings: WorkSettings) -> list[tuple[str, Path]]:
+    """Return name and folder of the adapters without a mark whose names could be those of sets."""
+    place, _ = _places(settings)
+    there = sorted(place.iterdir()) if place.is_dir() else []
+    return [
+        (each.name, each)
+        for each in there
+        if set_of(each.name) is not None and not is_marked(settings, each.name)
+    ]
 
 
 def folders(settings: WorkSettings) -> Iterator[Path]:

@@ -15,10 +15,9 @@ from .jobs import KINDS, ClusterError, Jobs, ended, job_name, objects_of
 from .logs import say
 from .sets import ENDED, tombstone_of
 from .settings import WorkSettings
-from .share import is_marked, is_of_others, mark, remove
+from .share import ADAPTER_FILE, is_marked, is_of_others, mark, remove
 from .store import BucketError, Changed, Held, Lost, Objects, take
 
-ADAPTER_FILE: Final = "pytorch_lora_weights.safetensors"
 _LOOK_SECONDS: Final = 2.0
 _LONGEST_WAIT: Final = 60.0
 _MISSING: Final = "missing"

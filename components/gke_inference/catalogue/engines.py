@@ -99,6 +99,8 @@ class EngineFacts:
     health_path: str
     adapter_name: str
     """Pattern of adapter names in requests: `{adapter}`, and `{model}` if the name contains it."""
+    responses: bool
+    """Whether it answers `/v1/responses` here."""
     metrics: Metrics
     hardware: dict[str, Abilities]
     """Features by hardware kind: `tpu`, `gpu`."""
@@ -169,6 +171,7 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
         metrics=_metrics(entry["metrics"]),
         name=name,
         narrower=narrower,
+        responses=entry.get("responses", False),
         status=entry["status"],
         title=entry["title"],
     )

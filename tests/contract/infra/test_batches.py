@@ -3,12 +3,16 @@
 import json
 from typing import Any
 
+import pytest
+
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.batches import batches
 from infra.plan.gke_version import needed
 from infra.plan.image_names import needed as images_of
 from infra.reading.load import parse
+from infra.stack import Canary
+from infra.stack.engines import Engine
 from tests.contract.infra.broken_stacks import edited
 
 
@@ -35,15 +39,34 @@ def test_all_models_that_answer_texts_answer_batches_with_the_priority_of_the_ba
     deployed: Any,
 ) -> None:
     found = settings_of(deployed(platform_with({})))
-    chat = ["/v1/chat/completions", "/v1/completions"]
+    endpoints = ["/v1/chat/completions", "/v1/completions", "/v1/responses"]
     assert found["models"]["llama-3.1-8b"] == {
-        "endpoints": chat,
+        "endpoints": endpoints,
         "objective": "llama-3-1-8b-batch",
     }
     assert found["models"]["qwen3-embedding-0.6b"] == {"endpoints": ["/v1/embeddings"]}
     assert "http://llama-3-1-8b-picker.models.svc:9090/metrics" in found["metrics_of_pickers"]
     assert "teams" not in found
     assert found["endpoint"].startswith("http")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"engine": Engine.TGI},
+        {"canary": Canary(version="next", weights="llama-3.1-8b", engine=Engine.SGLANG)},
+        {"disaggregated": object()},
+    ],
+    ids=["engine", "canary", "roles"],
+)
+def test_responses_are_for_models_whose_replicas_all_answer_them(changes: Any) -> None:
+    platform = platform_with({})
+    name = "llama-3.1-8b"
+    model = platform.models[name].model_copy(update=changes)
+    found = batches(platform.model_copy(update={"models": {**platform.models, name: model}}))
+    assert found is not None
+    endpoints = {each.name: each.endpoints for each in found.models}[name]
+    assert endpoints == ("/v1/chat/completions", "/v1/completions")
 
 
 def test_a_bucket_is_made_whose_objects_go_by_themselves(deployed: Any) -> None:

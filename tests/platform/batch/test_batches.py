@@ -6,6 +6,7 @@ import time
 
 import openai
 import pytest
+from openai.types.responses import Response
 
 from tests.platform.batch.rig import CHAT, MODEL, chat, client, pids
 from tests.platform.faults.rig import NO_L4, NO_OTHER_TPU, TPU
@@ -32,7 +33,7 @@ def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_d
     with pytest.raises(openai.NotFoundError):
         api.files.retrieve("file-none")
     with pytest.raises(openai.BadRequestError, match="no model of this platform answers"):
-        submit(api, jsonl([chat(0)]), "/v1/responses")
+        submit(api, jsonl([chat(0)]), "/v1/embeddings")
     lines = [chat(number) for number in range(LINES)]
     lines[7] = chat(7, max_tokens=-1)
     people = People(api, MODEL)
@@ -57,6 +58,23 @@ def test_a_batch_is_answered_once_each_beside_people_while_service_and_workers_d
     assert (failure["custom_id"], failure["response"]["status_code"]) == ("r7", 400)
     assert people.failed == []
     assert people.answered >= 10
+
+
+def test_a_batch_of_responses_is_answered_as_openais_client_reads_them(platform):
+    api = client(platform.url)
+    asked = [{"model": MODEL, "input": f"Sum up {at}", "max_output_tokens": 16} for at in range(3)]
+    path = "/v1/responses"
+    lines = [
+        {"custom_id": f"r{at}", "method": "POST", "url": path, "body": body}
+        for at, body in enumerate(asked)
+    ]
+    done = over(api, submit(api, jsonl(lines), path), 120)
+    assert done.request_counts.to_dict() == {"total": 3, "completed": 3, "failed": 0}
+    for each in read(api, done.output_file_id):
+        found = Response.model_validate(each["response"]["body"])
+        assert found.output_text
+        assert found.usage is not None
+        assert found.usage.output_tokens <= 16
 
 
 def through_preemptions(platform, api, batch, lines, shares, on_spot):

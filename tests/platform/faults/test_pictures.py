@@ -5,16 +5,25 @@ import json
 import shutil
 import time
 import urllib.request
+from base64 import b64encode
 
 import pytest
+import requests
 import yaml
 from PIL import Image
 
 from scripts.shared.model_client import generate_images
 from scripts.terminal.console import CommandError
+from tests.platform.faults.app import Backend, Receiver
 from tests.platform.faults.rig import Platform, together, wait_for
+from tests.running.personal.pictures import pictures
+from twin.engines.image_pipeline import DIFFUSION
 from twin.host.paths import REPOSITORY
+from twin.providers.gcp.effects import gcs
 from twin.world.rules import DEFAULT_SPEED
+from twin.world.run_services import SERVICE
+from twin.world.store import list_resources
+from workloads.personal.callback import verify
 
 pytestmark = pytest.mark.needs_tools
 
@@ -49,9 +58,9 @@ def draws(platform):
         return False
 
 
-def image_of(platform, name):
+def image_of(platform, name, prompt="x", seed=7):
     """Return the image of an adapter or the model, or None if there is no such name."""
-    body = json.dumps({"model": name, "prompt": "x", "seed": 7}).encode()
+    body = json.dumps({"model": name, "prompt": prompt, "seed": seed}).encode()
     url = platform.url + "/v1/images/generations"
     request = urllib.request.Request(url, body, HEADERS)  # noqa: S310 - the gateway of this test
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -81,18 +90,85 @@ def test_an_adapter_is_served_through_the_gateway_until_its_owner_deletes_it(pla
     assert image_of(platform, MODEL) == base
 
 
-def test_the_training_job_of_the_example_gets_chips_of_the_queue_and_the_folder(platform):
-    settings, job = yaml.safe_load_all((EXAMPLE / "train.yaml").read_text())
+def test_the_training_job_of_the_example_writes_an_adapter_that_is_served(platform, folder):
+    gcs.create_bucket(platform.paths, "users", "acme")
+    for number, picture in enumerate(pictures()):
+        name = f"users/alice/images/{number}.png"
+        gcs.upload(platform.paths, "users", name, picture, "image/png")
+    text = (EXAMPLE / "train.yaml").read_text().replace("BUCKET-OF-IMAGES", "users")
+    settings, job = yaml.safe_load_all(text)
     platform.kube.post(f"/api/v1/namespaces/{NAMESPACE}/configmaps", settings)
     platform.kube.post(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", job)
     where = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs/train-alice"
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300
     while not (found := platform.kube.get(where)).get("status", {}).get("succeeded"):
         assert time.monotonic() < until, found
         time.sleep(0.2)
     assert found["spec"]["suspend"] is False
-    claims = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims/shared-folder"
-    assert platform.kube.get(claims)["status"]["phase"] == "Bound"
+    assert (folder / MODEL / "live-adapters" / "alice").is_dir()
+    assert image_of(platform, "alice") not in (None, image_of(platform, MODEL))
+
+
+@pytest.fixture
+def receiver(platform, tmp_path):
+    """The receiver of the app's callbacks."""
+    made = Receiver(platform.paths, "app.example.com", tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_users_pictures_become_images_and_a_callback_though_a_pod_is_deleted_in_training(
+    platform, folder, receiver, record_property
+):
+    secret = b"the secret of the app's callbacks"
+    held = {"metadata": {"name": "callbacks"}, "data": {"secret": b64encode(secret).decode()}}
+    platform.kube.post(f"/api/v1/namespaces/{NAMESPACE}/secrets", held)
+    (made,) = [each for each in list_resources(platform.paths) if each.type == SERVICE]
+    service = str(made.outputs["uri"])
+    one, prompts = "/v1/users/alice/sets/one", ["sks bicycle", "sks bicycle on the moon"]
+    assert Backend(platform.paths, service, None).call("GET", one).status_code == 401
+    other = Backend(platform.paths, service, "other@acme.iam.gserviceaccount.com")
+    assert other.call("GET", one).status_code == 403
+
+    backend = Backend(platform.paths, service, CALLER)
+    backend.upload(one, "https://app.example.com/done", prompts)
+    progress = folder / "work" / "alice-one" / "progress.json"
+    wait_for(progress.exists, 300, lambda: backend.call("GET", one).text)
+    pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+    of_job = [
+        pod["metadata"]["name"]
+        for pod in platform.kube.list(pods)
+        if pod["metadata"].get("labels", {}).get("job-name") == "train-alice-one"
+    ]
+    platform.kube.delete(f"{pods}/{of_job[0]}", {})
+    ended = {"done", "failed"}
+    wait_for(
+        lambda: backend.call("GET", one).json()["stage"] in ended,
+        600,
+        lambda: backend.call("GET", one).text,
+    )
+
+    shown = backend.call("GET", one).json()
+    assert (shown["stage"], shown["error"], shown["callback"]) == ("done", "", "delivered")
+    stages = ["uploading", "waiting", "training", "drawing", "archiving", "calling"]
+    assert list(shown["seconds"]) == stages
+    record_property("seconds", shown["seconds"])
+    (file,) = (folder / MODEL / "live-adapters" / "alice-one").iterdir()
+    assert requests.get(shown["adapter"], timeout=60).content == file.read_bytes()
+    for seed, (url, prompt) in enumerate(zip(shown["images"], prompts, strict=True)):
+        image = b64encode(requests.get(url, timeout=60).content).decode()
+        assert image == image_of(platform, "alice-one", prompt, seed)
+        assert image != image_of(platform, MODEL, prompt, seed)
+    ((headers, body),) = receiver.called
+    verify(secret, headers, body, time.time())
+    assert json.loads(body)["images"] == len(prompts)
+    logs = platform.cluster / "logs" / "pods"
+    lines = [file.read_text() for file in logs.glob(f"{NAMESPACE}_train-alice-one-*_train.log")]
+    assert len(lines) == 2
+    if DIFFUSION.is_installed:
+        assert any("a checkpoint is there" in each for each in lines)
+    jobs = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+    assert "train-alice-one" not in [each["metadata"]["name"] for each in platform.kube.list(jobs)]
 
 
 def sides(picture):

@@ -7,12 +7,12 @@ import sys
 import time
 from typing import Any
 
-import numpy as np
 import pytest
 import requests
 from PIL import Image
 
 from tests.diffusion.conftest import SIZE
+from tests.running.personal.pictures import pictures
 from tests.running.personal.world import SECRET, World
 from tests.running.stream.world import until
 from workloads.personal.callback import verify
@@ -32,18 +32,6 @@ TRAINING = {
     "text_tokens": 16,
 }
 STAGES = ["uploading", "waiting", "training", "drawing", "archiving", "calling"]
-
-
-def pictures() -> list[bytes]:
-    """Return three pictures of a user."""
-    found: list[bytes] = []
-    for number in range(3):
-        pixels = np.full((48, 48, 3), (220 - 10 * number, 40, 40), np.uint8)
-        pixels[10 : 20 + 5 * number, 5:30] = (20, 20, 200)
-        file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "PNG")
-        found.append(file.getvalue())
-    return found
 
 
 class User:

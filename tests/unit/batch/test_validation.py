@@ -49,6 +49,28 @@ def test_a_wrong_line_is_an_error_with_its_number(
     assert error["message"].endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("changes", "code", "param"),
+    [
+        ({"background": True}, "invalid_request", "background"),
+        ({"conversation": "conv_1"}, "invalid_request", "conversation"),
+        ({"previous_response_id": "resp_1"}, "invalid_request", "previous_response_id"),
+        ({"input": None}, "missing_required_parameter", "input"),
+    ],
+)
+def test_a_response_that_needs_a_store_is_an_error(
+    changes: dict[str, Any], code: str, param: str
+) -> None:
+    responses = bounds(endpoint="/v1/responses", models={"llama": Model(("/v1/responses",))})
+    good = {"model": "llama", "input": "Hi", "background": False}
+    lines = [
+        line(at, url="/v1/responses", body=body)
+        for at, body in enumerate((good, {**good, **changes}))
+    ]
+    (error,) = check(lines, responses).errors
+    assert (error["code"], error["param"], error["line"]) == (code, param, 2)
+
+
 DEEP = b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}\n"
 
 

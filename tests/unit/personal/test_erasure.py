@@ -11,6 +11,7 @@ import pytest
 from tests.unit.personal.world import Killed, World
 from workloads.personal.jobs import USER, objects_of
 from workloads.personal.main import handled
+from workloads.personal.share import ADAPTER_FILE
 
 NAME = "0123456789abcdef" * 2
 BEGUN = json.dumps({"id": NAME, "since": 1000.0}).encode()
@@ -123,6 +124,20 @@ def test_a_folder_that_is_written_until_the_pods_end_is_deleted(world: World) ->
     world.ending.clear()
     assert erase(world)
     assert traces(world) == []
+
+
+def test_an_adapter_from_before_marks_is_deleted_if_the_archive_has_it(world: World) -> None:
+    place = world.shared / "flux" / "live-adapters"
+    (world.shared / "marks" / "flux" / "live-adapters" / "alice-one").unlink()
+    (place / "alice-own").mkdir()
+    (place / "alice-own" / ADAPTER_FILE).write_bytes(b"the adapter")  # of no set
+    assert erase(world)
+    assert traces(world) == [
+        "flux/live-adapters/alice-own",
+        f"flux/live-adapters/alice-own/{ADAPTER_FILE}",
+    ]
+    assert json.loads(world.files[f"erasures/{NAME}.json"][0])["unmarked"] == 1
+    assert (place / "bob-one").is_dir()
 
 
 def test_a_link_is_deleted_and_what_it_leads_to_is_not(world: World) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.personal.world import World
-from workloads.personal.share import Sweeper
-from workloads.personal.worker import ADAPTER_FILE
+from workloads.personal.adopting import adopt
+from workloads.personal.share import ADAPTER_FILE, Sweeper
 
 DAY, HOUR = 86_400.0, 3600.0
 NOW = 100 * DAY
@@ -162,3 +162,28 @@ def test_folders_with_names_of_people_are_not_touched(world: World) -> None:
     kept = [adapter(world, name, 900 * DAY) for name in names]
     assert sweep(world) == [0]
     assert all(each.exists() for each in kept)
+
+
+@pytest.mark.parametrize(
+    ("archived", "state", "is_adopted"),
+    [
+        (b"weights", True, True),
+        (b"weighty", True, False),
+        (b"weights and more", True, False),
+        (None, True, False),
+        (b"weights", False, False),
+    ],
+)
+def test_an_adapter_without_a_mark_is_a_sets_if_the_archive_has_the_same_bytes(
+    world: World, archived: bytes | None, state: bool, is_adopted: bool
+) -> None:
+    folder = put_of_others(world, "flux/live-adapters", "alice-one", 8 * DAY)
+    put_of_others(world, "flux/live-adapters", "anime", 8 * DAY)  # no name of a set
+    if state:
+        end(world, "one")
+    if archived is not None:
+        world.files["users/alice/one/results/adapter.safetensors"] = (archived, 1)
+    assert asyncio.run(adopt(world.settings(), world)) == (0 if is_adopted else 1)
+    assert asyncio.run(adopt(world.settings(), world, "bob")) == 0
+    assert sweep(world) == [1 if is_adopted else 0]
+    assert folder.exists() is not is_adopted

@@ -15,8 +15,9 @@ from workloads.personal.front import Front
 from workloads.personal.jobs import USER
 from workloads.personal.sets import Set, from_bytes, state_of
 from workloads.personal.settings import FrontSettings, WorkSettings
+from workloads.personal.share import ADAPTER_FILE
 from workloads.personal.store import Changed
-from workloads.personal.worker import ADAPTER_FILE, Worker
+from workloads.personal.worker import Worker
 
 SECRET = b"of both"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)

@@ -220,6 +220,21 @@ class Container:
         if self._record is not None:
             records.signal_all([self._record], signal.SIGTERM)
 
+    def end(self) -> None:
+        """Record that the pod ended, and with it the container; it will not restart."""
+        if self.finished:
+            return
+        if self.running_since is not None:
+            self._exited()
+            return
+        self.state = {
+            "terminated": {
+                "exitCode": _LOST_EXIT_CODE,
+                "reason": "ContainerStatusUnknown",
+                "message": "The container was never started",
+            }
+        }
+
     def status(self) -> JsonObject:
         """Return the entry of `status.containerStatuses`."""
         out: JsonObject = {

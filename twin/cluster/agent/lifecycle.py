@@ -1,12 +1,14 @@
-"""The preStop hook of a container that is being terminated."""
+"""The preStop hooks of containers that are being terminated."""
 
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from twin.cluster.agent.container import Container
 from twin.cluster.agent.probes import Target, check
 from twin.wire.kube import JsonObject
 
@@ -17,6 +19,36 @@ _slept = _time.sleep
 _time.sleep = lambda seconds: _slept(min(seconds, max(0.1, seconds / {speed})))
 """
 _LOOPBACK = re.compile(r"\b(127\.0\.0\.1|localhost)\b")
+
+
+def pre_stop_all(
+    containers: Iterable[Container],
+    address: str,
+    speed: float,
+    limit: float,
+    known: Callable[[dict[str, str]], Mapping[str, str]],
+) -> None:
+    """Run the hooks of containers in parallel, for at most `limit` seconds.
+
+    Args:
+        containers: Running containers.
+        address: Address of the pod.
+        speed: Speed of the twin.
+        limit: Grace period of the pod, in seconds.
+        known: Returns those of a container's variables that name other pods, with their addresses.
+    """
+    threads: list[threading.Thread] = []
+    for container in containers:
+        hook = container.spec.get("lifecycle", {}).get("preStop")
+        if hook:
+            container.event("Normal", "Killing", f"Stopping container {container.name}")
+            others = known(container.launch.environment)
+            arguments = (hook, address, speed, limit, container.target, others)
+            threads.append(threading.Thread(target=pre_stop, args=arguments))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(limit)
 
 
 def pre_stop(

@@ -13,13 +13,13 @@ from twin.cluster.agent import lifecycle, names, records, status
 from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container
 from twin.cluster.agent.identity import write_kubeconfig
-from twin.cluster.agent.images import Images, missing_for
+from twin.cluster.agent.images import Images
+from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching import hardware
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
 from twin.cluster.agent.launching.file_shares import share_folder
 from twin.cluster.agent.launching.fuse_profiles import check_profile
-from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.agent.launching.volumes import MountError, Volumes, is_refreshed
@@ -30,6 +30,7 @@ from twin.cluster.base.traces import collector_address
 from twin.cluster.devices.preparing import PreparingError, prepared
 from twin.cluster.services import proxy as service_proxy
 from twin.wire.kube import JsonObject, KubeError
+from twin.world.image_names import missing_in
 
 _log = logging.getLogger("twin.cluster.agent")
 _RETRY_SECONDS = 1.0
@@ -241,7 +242,8 @@ class PodRunner:
     def _pull(self) -> bool:
         """Pull the images; return False if one does not exist and the pod was deleted."""
         for image in (container["image"] for container in self._pod["spec"]["containers"]):
-            while problem := missing_for(self._context, image):
+            where = self._context.paths, self._context.spec.project
+            while problem := missing_in(image, *where):
                 self._not_yet("ImagePullBackOff", problem)
                 if self._stop.is_set() or self._deleted.is_set():
                     return False
@@ -305,8 +307,7 @@ class PodRunner:
         self._announce()
 
     def _report(self) -> None:
-        new = status.pod_status(self._pod, self._containers, self._started)
-        self._patch(new)
+        self._patch(status.pod_status(self._pod, self._containers, self._started))
 
     def _patch(self, new: JsonObject) -> None:
         comparable = {**new, "conditions": [status.plain(c) for c in new.get("conditions", [])]}
@@ -343,7 +344,7 @@ class PodRunner:
     def _end(self) -> None:
         grace = float(self._pod["metadata"].get("deletionGracePeriodSeconds") or 0)
         running = [c.record for c in self._containers if c.record is not None and c.record.alive]
-        running = running or self._recorded()
+        running = running or records.in_folder(self.folder)
         if running and not self._gone:
             self._hooks(grace)
         last = {container["name"] for container in sidecars(self._pod)}
@@ -355,30 +356,24 @@ class PodRunner:
         if "engine.started" in self._announced:
             self._context.events.emit("engine.stopped", subject, f"{subject}: engine ended")
         podports.remove(self._context.dir, self.namespace, self.name)
+        if not self._gone and self._pod["spec"].get("restartPolicy") == "Never":
+            for container in self._containers:
+                container.end()
+            self._patch(status.last_status(self._pod, self._containers, self._started))
         shutil.rmtree(self.folder, ignore_errors=True)
         if status.is_deleted(self._pod):
             self._finalise()
 
-    def _recorded(self) -> list[records.Record]:
-        files = self.folder.glob("*.process.json")
-        return [record for file in files if (record := records.read(file)) is not None]
-
     def _hooks(self, grace: float) -> None:
         """Run preStop hooks in parallel, while the containers keep serving and being probed."""
-        threads: list[threading.Thread] = []
-        for container in self._containers:
-            hook = container.spec.get("lifecycle", {}).get("preStop")
-            if hook and container.record is not None:
-                self._event("Normal", "Killing", f"Stopping container {container.name}")
-                target = container.target
-                address: str = self._pod["status"]["podIP"]
-                known = names.addresses(self._context.dir, container.launch.environment)
-                arguments = (hook, address, self._context.rules.speed, grace, target, known)
-                threads.append(threading.Thread(target=lifecycle.pre_stop, args=arguments))
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(grace)
+        running = [container for container in self._containers if container.record is not None]
+        lifecycle.pre_stop_all(
+            running,
+            self._pod["status"]["podIP"],
+            self._context.rules.speed,
+            grace,
+            partial(names.addresses, self._context.dir),
+        )
 
     def _finalise(self) -> None:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}

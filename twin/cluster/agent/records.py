@@ -17,6 +17,7 @@ from twin.host.processes import started_at
 
 _exit_codes: dict[tuple[int, str], int] = {}
 _KEPT_CODES = 1000
+_EXIT_SECONDS = 10.0
 _OPEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
@@ -37,18 +38,28 @@ class Record:
         return started_at(self.pid) == self.started
 
     def exit_code(self) -> int | None:
-        """Return the exit code, negative for a signal; None if unknown."""
-        self._collect()  # it may have ended just after `alive` checked for its code
+        """Return the exit code of an ended process, negative for a signal; None if unknown.
+
+        A process with threads is a zombie before the last of them is gone, and has a code only
+        after that.
+        """
+        until = time.monotonic() + _EXIT_SECONDS
+        while self._collect() and time.monotonic() < until:
+            time.sleep(0.01)
         return _exit_codes.pop((self.pid, self.started), None)
 
-    def _collect(self) -> None:
-        """Store the exit code of the process once it has ended."""
-        with suppress(ChildProcessError):  # after a crash, it is not our child process
+    def _collect(self) -> bool:
+        """Store the exit code of the process once it has ended; True: it has none yet."""
+        try:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                while len(_exit_codes) >= _KEPT_CODES:  # of containers that were told to end
-                    _exit_codes.pop(next(iter(_exit_codes)), None)
-                _exit_codes[self.pid, self.started] = os.waitstatus_to_exitcode(status)
+        except ChildProcessError:  # after a crash, it is not our child process
+            return False
+        if not pid:
+            return True
+        while len(_exit_codes) >= _KEPT_CODES:  # of containers that were told to end
+            _exit_codes.pop(next(iter(_exit_codes)), None)
+        _exit_codes[self.pid, self.started] = os.waitstatus_to_exitcode(status)
+        return False
 
 
 def start(
@@ -86,6 +97,11 @@ def read(file: Path) -> Record | None:
         return Record(**json.loads(file.read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None
+
+
+def in_folder(folder: Path) -> list[Record]:
+    """Return the records in the folder of a pod."""
+    return [record for file in folder.glob("*.process.json") if (record := read(file)) is not None]
 
 
 def signal_all(records: list[Record], number: signal.Signals) -> None:

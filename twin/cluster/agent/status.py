@@ -86,6 +86,11 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
     return out
 
 
+def last_status(pod: JsonObject, containers: list[Container], started: float) -> JsonObject:
+    """Return the status of a pod that has ended: a Job needs its phase before the pod is gone."""
+    return pod_status(pod, containers, started) if containers else {"phase": "Failed"}
+
+
 def _initial_state(container: JsonObject, began: str) -> JsonObject:
     """Return the state of an init container: ended, or running if `restartPolicy` is `Always`."""
     if container.get("restartPolicy") == "Always":

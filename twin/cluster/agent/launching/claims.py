@@ -15,13 +15,15 @@ _GUARD = r"(^|/)guardrails([:@][^/]*)?$"
 _UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
-_OWN = r"(^|/)(batch|stream)([:@][^/]*)?$"
+_OWN = r"(^|/)(batch|personal|stream)([:@][^/]*)?$"
 _BATCH_OWNER = "Job"
-_IS_BATCH = f'[.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}")'
+_TRAIN = "train"
 _WEIGHTS = "loader"
+_IS_BATCH = f'[.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}")'
 JQ = (
-    f'(select({_IS_BATCH}) | .spec.containers[] | select(.name == "{_WEIGHTS}" and '
-    '(.image | test("python"))) | .name), '
+    f"(select({_IS_BATCH}) | .spec.containers[] | "
+    f'select(((.image | test("{_IMAGES}")) and ((.command // []) | index("{_TRAIN}"))) or '
+    f'(.name == "{_WEIGHTS}" and (.image | test("python")))) | .name), '
     f"(select({_IS_BATCH} | not) | "
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
@@ -71,8 +73,16 @@ class Kind(enum.StrEnum):
     """The platform's job that transfers weights; it ends."""
     BATCH = "batch"
     """The platform's batch service, or one of its workers."""
+    PERSONAL = "personal"
+    """A worker of personalized images."""
+    TRAINER = "trainer"
+    """A training run of the image server's image, which ends."""
     IDLE = "idle"
     """No process; the container counts as running and ready."""
+
+
+_ENDING = {Kind.TRAINER, Kind.WEIGHTS}
+"""Kinds of the pods of Jobs that the agent runs."""
 
 
 def kind_of(container: JsonObject) -> Kind:
@@ -92,7 +102,8 @@ def kind_of(container: JsonObject) -> Kind:
     }
     for pattern, kind in others.items():
         if re.search(pattern, image):
-            return kind
+            is_run = kind is Kind.IMAGES and _TRAIN in (container.get("command") or [])
+            return Kind.TRAINER if is_run else kind
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
     if container["name"] in (Kind.GATE, Kind.KINDS, Kind.WEIGHTS) and "python" in image:
@@ -113,11 +124,11 @@ def sidecars(pod: JsonObject) -> list[JsonObject]:
 def is_claimed(pod: JsonObject) -> bool:
     """Return whether the agent runs a pod, because one of its containers becomes a process.
 
-    Of the pods of Jobs, the agent runs only those that transfer weights: the others have to end,
-    and servers do not.
+    Of the pods of Jobs, the agent runs only training runs and those that transfer weights, because
+    they have to end and servers do not.
     """
     owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
     kinds = {kind_of(container) for container in pod["spec"]["containers"]}
     if any(owner["kind"] == _BATCH_OWNER for owner in owners):
-        return Kind.WEIGHTS in kinds
+        return bool(kinds & _ENDING)
     return bool(kinds - {Kind.IDLE, Kind.WEIGHTS})

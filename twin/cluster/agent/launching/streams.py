@@ -4,7 +4,7 @@ from pathlib import Path
 
 from twin.engines.stream_worker import stream_environment
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.effects import gcs, pubsub
+from twin.providers.gcp.effects import clients
 
 
 def command(arguments: list[str]) -> list[str]:
@@ -19,9 +19,4 @@ def command(arguments: list[str]) -> list[str]:
 
 def environment(root: Path | None) -> dict[str, str]:
     """Return the variables that point Google's client libraries to the twin's servers."""
-    if root is None:
-        return {}
-    paths = TwinPaths(root)
-    bus = pubsub.address(paths)
-    found = {"STORAGE_EMULATOR_HOST": gcs.url(paths)}
-    return found if bus is None else {**found, "PUBSUB_EMULATOR_HOST": bus}
+    return {} if root is None else clients.environment(TwinPaths(root))

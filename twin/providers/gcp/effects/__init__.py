@@ -3,6 +3,7 @@
 from twin.providers.gcp.effects.address import AddressEffect
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.effects.bucket import BucketEffect, BucketObjectEffect
+from twin.providers.gcp.effects.cloud_run import RunServiceEffect
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.effects.filestore import FilestoreEffect
 from twin.providers.gcp.effects.lustre import LustreEffect, PeeringEffect
@@ -15,6 +16,7 @@ __all__ = ["Effect", "World", "effect_of"]
 
 _NONE = Effect()
 _EFFECTS: dict[str, Effect] = {
+    "cloudrunv2/service": RunServiceEffect(),
     "compute/address": AddressEffect(),
     "compute/globalAddress": AddressEffect(),
     "container/cluster": ClusterEffect(),

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from twin.wire.property_values import CloudError, Json, as_object, get_path, is_unknown
-from twin.world.store import Record, Store
+from twin.world.image_names import REMOTE, custom_upstream
+from twin.world.store import Store
 
-REPOSITORY: Final = "gcp:artifactregistry/repository:Repository"
-REMOTE: Final = "REMOTE_REPOSITORY"
 CREDENTIAL_PATH: Final = (
     "remoteRepositoryConfig.upstreamCredentials.usernamePasswordCredentials.passwordSecretVersion"
 )
@@ -22,7 +21,6 @@ _SECRET_VERSION: Final = re.compile(
 _AGENT: Final = re.compile(
     r"serviceAccount:service-\d+@gcp-sa-artifactregistry\.iam\.gserviceaccount\.com"
 )
-_HUB: Final = "docker.io"
 
 
 def check_repository(values: Json, store: Store) -> None:
@@ -43,18 +41,10 @@ def check_repository(values: Json, store: Store) -> None:
         _check_secret(values, store)
 
 
-def upstream(repository: Record) -> str:
-    """Return the registry that a remote repository pulls from; empty for other repositories."""
-    remote = as_object(repository.inputs.get("remoteRepositoryConfig")) or {}
-    if get_path(remote, "dockerRepository.publicRepository") == "DOCKER_HUB":
-        return _HUB
-    return _custom(remote).removeprefix("https://")
-
-
 def _remote_problems(values: Json, remote: Json) -> Iterator[str]:
     if values.get("format") != "DOCKER":
         return
-    custom = _custom(remote)
+    custom = custom_upstream(remote)
     is_hub = get_path(remote, "dockerRepository.publicRepository") == "DOCKER_HUB"
     if not custom and not is_hub:
         yield "a Docker remote repository must have an upstream"
@@ -62,11 +52,6 @@ def _remote_problems(values: Json, remote: Json) -> Iterator[str]:
         yield f"the upstream must be https:// and a host, got {custom!r}"
     if get_path(values, "dockerConfig.immutableTags"):
         yield "immutable_tags must not be set for a remote repository"
-
-
-def _custom(remote: Json) -> str:
-    paths = ("dockerRepository.customRepository.uri", "commonRepository.uri")
-    return next((str(found) for path in paths if (found := get_path(remote, path))), "")
 
 
 def _check_secret(values: Json, store: Store) -> None:

@@ -15,9 +15,9 @@ from gke_inference.catalogue import engines
 from gke_inference.catalogue.rungs import RungArgs, check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
+from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.hardware import NodeHardware
-from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.tests.eventually import eventually

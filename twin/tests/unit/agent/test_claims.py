@@ -9,6 +9,8 @@ import yaml
 from twin.cluster.agent.launching.claims import JQ, Kind, is_claimed, kind_of, sidecars
 from twin.cluster.base.stages import STAGES, kwok_args
 
+TRAIN = ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.json"]
+
 
 @pytest.mark.parametrize(
     ("image", "kind"),
@@ -24,6 +26,7 @@ from twin.cluster.base.stages import STAGES, kwok_args
         ("registry.k8s.io/gateway-api-inference-extension/bbr@sha256:abc", Kind.ROUTER),
         ("us-docker.pkg.dev/p/platform/callout@sha256:abc", Kind.CALLOUT),
         ("us-docker.pkg.dev/p/platform/batch@sha256:abc", Kind.BATCH),
+        ("us-docker.pkg.dev/p/platform/personal@sha256:abc", Kind.PERSONAL),
         ("us-docker.pkg.dev/p/platform/stream@sha256:abc", Kind.STREAM),
         ("example/callouts:1", Kind.IDLE),
         ("us-docker.pkg.dev/p/platform/guardrails@sha256:abc", Kind.GUARD),
@@ -60,13 +63,23 @@ def test_a_pod_with_one_such_container_is_the_agents():
     assert not is_claimed({"spec": {"containers": [idle]}})
 
 
-def test_a_pod_of_a_job_is_not_the_agents_whatever_its_image():
+def test_of_the_pods_of_jobs_only_training_runs_are_the_agents():
     engine = {"name": "work", "image": "vllm/vllm-openai:1"}
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [engine]}}
     assert is_claimed(pod)
+    run = {"name": "train", "image": "a/diffusion-tpu@sha256:b", "command": TRAIN}
+    training = {"metadata": {"name": "p"}, "spec": {"containers": [run]}}
     for kind, claimed in (("ReplicaSet", True), ("Job", False)):
         owned = {"name": "p", "ownerReferences": [{"kind": kind, "name": "o"}]}
         assert is_claimed({**pod, "metadata": owned}) is claimed
+        assert is_claimed({**training, "metadata": owned})
+
+
+def test_the_command_tells_a_training_run_from_the_server():
+    image = "us-docker.pkg.dev/p/platform/diffusion-tpu@sha256:abc"
+    assert kind_of({"name": "c", "image": image, "command": TRAIN}) is Kind.TRAINER
+    assert kind_of({"name": "c", "image": image, "command": ["python3"]}) is Kind.IMAGES
+    assert kind_of({"name": "c", "image": image}) is Kind.IMAGES
 
 
 def test_of_the_pods_of_jobs_only_those_that_transfer_weights_are_the_agents():

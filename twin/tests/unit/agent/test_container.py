@@ -20,6 +20,14 @@ from twin.world.rules import Rules
 
 SLEEPS = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
 FAILS = [sys.executable, "-S", "-c", "import sys; print('out of luck'); sys.exit(3)"]
+LINGERS = [
+    sys.executable,
+    "-S",
+    "-c",
+    "import ctypes, os, threading, time\n"
+    "threading.Thread(target=lambda: (time.sleep(0.5), os._exit(7))).start()\n"
+    "ctypes.CDLL(None).pthread_exit(None)",
+]
 ENDS = [sys.executable, "-S", "-c", "pass"]
 
 
@@ -221,3 +229,28 @@ def test_a_container_sees_only_devices_whose_driver_was_there_at_its_start(
     records.end([container.record], grace=0.1)
     until(container, lambda: container.restarts == 1 and container.running_since is not None)
     assert device.exists()
+
+
+def test_a_container_of_a_pod_that_ended_is_terminated_with_its_code(
+    make: Callable[..., Container],
+):
+    container = make(FAILS, policy="Never")
+    container.tick()
+    while container.record is None or container.record.alive:
+        time.sleep(0.01)
+    container.end()
+    assert container.state["terminated"]["exitCode"] == 3
+    assert status.phase([container]) == "Failed"
+    never = make(SLEEPS, policy="Never")
+    never.end()
+    never.tick()
+    assert never.record is None
+    assert never.state["terminated"]["exitCode"] == 137
+
+
+def test_a_process_whose_threads_outlive_its_first_one_has_its_own_code(
+    make: Callable[..., Container],
+):
+    container = make(LINGERS, policy="Never")
+    until(container, lambda: container.finished)
+    assert container.state["terminated"]["exitCode"] == 7

@@ -4,9 +4,9 @@ import pytest
 from pydantic import ValidationError
 
 from gke_inference.catalogue.versions import images
-from twin.cluster.agent.images import missing, repositories, upstream_of
 from twin.host.paths import TwinPaths
 from twin.world.capacity import World, initial
+from twin.world.image_names import missing, repositories, upstream_of
 from twin.world.store import Record, Store
 
 LOCKED = images()["vllm_gpu"].reference

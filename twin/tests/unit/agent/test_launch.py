@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from twin.cluster.agent.launch import plan, split_flags
 from twin.cluster.agent.launching.engines import arguments
 from twin.cluster.agent.launching.environment import ConfigError, expand, field
 from twin.cluster.agent.launching.hardware import NodeHardware, made_for, of_node
-from twin.cluster.agent.launching.launch import plan, split_flags
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.providers.gcp.effects import secret_manager

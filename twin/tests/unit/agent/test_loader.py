@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching.claims import Kind, kind_of
 from twin.cluster.agent.launching.environment import ConfigError
 from twin.cluster.agent.launching.hardware import NodeHardware
-from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount, MountError, Volumes
 from twin.world.rules import Rules

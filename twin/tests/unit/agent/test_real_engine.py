@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching import real_engine
 from twin.cluster.agent.launching.hardware import NodeHardware
-from twin.cluster.agent.launching.launch import plan
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.engines.real import arguments, install

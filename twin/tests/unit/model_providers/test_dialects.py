@@ -3,7 +3,7 @@
 import pytest
 
 from twin.model_providers.dialects import ACCESS_TOKEN, Grants, error_of, id_token, refusal_of
-from twin.model_providers.grants import grants_of
+from twin.model_providers.grants import grants_of, is_of_service
 from twin.world.store import Store, new_record
 
 ALL = Grants(lambda _: True, lambda _: True, lambda _host, _account: True)
@@ -125,3 +125,17 @@ def test_grants_are_those_of_the_cloud(tmp_path):
     assert found.may_invoke(RUN, ACCOUNT)
     assert not found.may_invoke("llama-1.us-central1.run.app", ACCOUNT)
     assert not found.may_invoke(RUN, "other@p.iam.gserviceaccount.com")
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("app-161803398874.us-east5.run.app", True),
+        ("app-k3j2h1g0ab-uc.a.run.app", True),
+        ("app-two-161803398874.us-east5.run.app", False),
+        ("app-161803398874.us-east5.run.app.example.com", False),
+        ("app.run.app", False),
+    ],
+)
+def test_a_grant_is_for_the_hosts_of_its_service_alone(host: str, found: bool):
+    assert is_of_service(host, "app") is found

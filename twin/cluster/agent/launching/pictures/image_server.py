@@ -8,8 +8,14 @@ import os
 import sys
 from pathlib import Path
 
+from twin.cluster.agent.launching import hardware, launcher, real_engine
+from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.environment import ConfigError
+from twin.cluster.agent.launching.place import Launch, Place
+from twin.cluster.agent.launching.volumes import rewrite
 from twin.engines import image_pipeline as install
+from twin.host.paths import REPOSITORY
+from twin.wire.kube import JsonObject
 
 _PIPELINE = "simulator.diffusion.simulated:load"
 _TINY_TOKENS = 16
@@ -63,3 +69,47 @@ def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str
         "PATH": os.environ["PATH"],
     }
     return [python, "-m", "diffusion", "serve", *kept, *forced], install.environment(variables)
+
+
+def launched(container: JsonObject, place: Place, base: dict[str, str]) -> Launch:
+    """Return how the server runs: its own program behind the launcher, with another pipeline.
+
+    Args:
+        container: Container of the server.
+        place: Place of the container.
+        base: Variables of every program.
+
+    Raises:
+        ConfigError: The container has another command.
+    """
+    said = launcher.words(container, place.variables)
+    if "--" not in said:
+        raise ConfigError("no launcher in the command of the image server")
+    behind = [rewrite(word, place.mounts) for word in said[said.index("--") + 1 :]]
+    given = arguments(behind)
+    address: str = place.pod["status"]["podIP"]
+    is_real = place.root is not None and real_engine.is_chosen(place.root, place.pod, given)
+    if is_real:
+        argv, variables = real(given, place.kubeconfig.parent, address)
+    else:
+        argv = simulated(given, address)
+        variables = {
+            "GKE_INFERENCE_SIM_ACCELERATOR": place.node.accelerator,
+            "GKE_INFERENCE_SIM_SPEED": str(place.rules.speed),
+            "PYTHONPATH": str(REPOSITORY),
+        }
+    root = launcher.make_root(
+        place.kubeconfig.parent / "roots" / container["name"],
+        place.mounts,
+        place.node,
+        hardware.made_for(container),
+        launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
+    )
+    environment = launcher.environment(base, root, place.root)
+    return Launch(
+        Kind.IMAGES,
+        launcher.command(said, root, place.rules.speed),
+        environment,
+        is_real=is_real,
+        devices=launcher.devices(root, place.node, hardware.made_for(container)),
+    )

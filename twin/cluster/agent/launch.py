@@ -12,7 +12,6 @@ from twin.cluster.agent.launching import (
     groups,
     guards,
     hardware,
-    image_server,
     launcher,
     operators,
     real_engine,
@@ -21,6 +20,7 @@ from twin.cluster.agent.launching import (
 )
 from twin.cluster.agent.launching.claims import Kind, kind_of
 from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expand
+from twin.cluster.agent.launching.pictures import image_server, personal, trainer
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host.paths import REPOSITORY, TwinPaths
@@ -60,10 +60,12 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.KINDS: _kinds,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
+        Kind.PERSONAL: _personal,
         Kind.QUEUES: _operator,
         Kind.RELAY: _relay,
         Kind.SIDECAR: _sidecar,
         Kind.STREAM: _stream,
+        Kind.TRAINER: _trainer,
         Kind.WEIGHTS: _weights,
     }
     return others[kind](container, place) if kind in others else Launch(Kind.IDLE)
@@ -267,37 +269,20 @@ def _images(container: JsonObject, place: Place) -> Launch:
     Raises:
         ConfigError: The container has another command.
     """
-    said = launcher.words(container, place.variables)
-    if "--" not in said:
-        raise ConfigError("no launcher in the command of the image server")
-    behind = [rewrite(word, place.mounts) for word in said[said.index("--") + 1 :]]
-    arguments = image_server.arguments(behind)
-    address: str = place.pod["status"]["podIP"]
-    is_real = place.root is not None and real_engine.is_chosen(place.root, place.pod, arguments)
-    if is_real:
-        argv, variables = image_server.real(arguments, place.kubeconfig.parent, address)
-    else:
-        argv = image_server.simulated(arguments, address)
-        variables = {
-            "GKE_INFERENCE_SIM_ACCELERATOR": place.node.accelerator,
-            "GKE_INFERENCE_SIM_SPEED": str(place.rules.speed),
-            "PYTHONPATH": str(REPOSITORY),
-        }
-    root = launcher.make_root(
-        place.kubeconfig.parent / "roots" / container["name"],
-        place.mounts,
-        place.node,
-        hardware.made_for(container),
-        launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
-    )
-    environment = launcher.environment(_base(place), root, place.root)
-    return Launch(
-        Kind.IMAGES,
-        launcher.command(said, root, place.rules.speed),
-        environment,
-        is_real=is_real,
-        devices=launcher.devices(root, place.node, hardware.made_for(container)),
-    )
+    return image_server.launched(container, place, _base(place))
+
+
+def _personal(container: JsonObject, place: Place) -> Launch:
+    given = _arguments(container, place)
+    variables = {**_base(place), **personal.environment(place.root), **place.services}
+    argv = personal.command(given, place)
+    return Launch(Kind.PERSONAL, argv, variables, needs_kubeconfig=True)
+
+
+def _trainer(container: JsonObject, place: Place) -> Launch:
+    argv, variables, is_real = trainer.command(container, place)
+    environment = variables if is_real else {**_base(place), **variables}
+    return Launch(Kind.TRAINER, argv, environment, is_real=is_real)
 
 
 def _gate(container: JsonObject, place: Place) -> Launch:

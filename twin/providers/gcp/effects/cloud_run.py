@@ -1,0 +1,165 @@
+"""Cloud Run services whose image is ours: one process each, on an address of its own."""
+
+import importlib
+import re
+import socket
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any, Final
+
+from twin.engines.stream_worker import personal_environment
+from twin.host import processes
+from twin.host.paths import REPOSITORY, TwinPaths
+from twin.providers.gcp.effects import clients
+from twin.providers.gcp.effects.address import address
+from twin.providers.gcp.effects.base import Effect, World
+from twin.toolchain.python_environments import PythonEnvironment
+from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path
+from twin.world.image_names import missing_in
+from twin.world.run_services import SERVICE, Place, note_place, place_of
+from twin.world.store import Record, Store
+
+_SECOND_OCTET: Final = 37
+_DEFAULT_PORT: Final = 8080
+_START_SECONDS: Final = 240.0
+"""Maximum time of a startup probe, whichever its settings are."""
+_RESERVED: Final = re.compile(r"PORT|K_SERVICE|K_REVISION|K_CONFIGURATION")
+_PROGRAMS: Final[dict[str, tuple[Callable[[], PythonEnvironment], str]]] = {
+    "personal": (personal_environment, "workloads.personal")
+}
+_IMAGE: Final = re.compile(rf"(?:^|/)({'|'.join(_PROGRAMS)})(?:[:@][^/]*)?$")
+
+
+def process_of(resource_id: str, name: str) -> str:
+    """Return the name of a service's process."""
+    return f"run-{name}-{sha256(resource_id.encode()).hexdigest()[:8]}"
+
+
+class RunServiceEffect(Effect):
+    """One instance of a service, which runs while the service exists (rule cloud.run)."""
+
+    def create(self, world: World, record: Record) -> Json:
+        """Start the first revision."""
+        return _deploy(world, record, {**record.outputs, **record.inputs})
+
+    def update(self, world: World, record: Record, outputs: Json) -> Json:
+        """Replace the instance by one of the next revision, if its template changed."""
+        if outputs.get("template") == record.outputs.get("template"):
+            return {}
+        return _deploy(world, record, outputs)
+
+    def check_delete(self, world: World, record: Record) -> None:
+        """Reject the deletion while the service is protected, which is the default."""
+        del world
+        if record.outputs.get("deletionProtection") is not False:
+            text = "cannot destroy service without setting deletion_protection=false"
+            raise CloudError(400, f"{text}: {record.id}", "failedPrecondition")
+
+    def delete(self, world: World, record: Record) -> None:
+        """Stop the instance."""
+        processes.stop(world.paths, process_of(record.id, record.name))
+
+
+def repair(paths: TwinPaths) -> None:
+    """Restart ended instances on their addresses."""
+    if not paths.cloud_db.exists():
+        return
+    store = Store(paths.cloud_db)
+    for record in store.find(SERVICE):
+        place = place_of(store, record.id)
+        if record.status == "ready" and place is not None:
+            _start(paths, record, record.outputs, place)
+
+
+def _deploy(world: World, record: Record, values: Json) -> Json:
+    container = _container(values)
+    _check(world, record, container)
+    if _IMAGE.search(str(container.get("image"))) is None:
+        return {}
+    before = place_of(world.store, record.id)
+    if before is None:
+        number = world.store.next_number("cloud run addresses")
+        host, revision = address(world, number, _SECOND_OCTET), 1
+    else:
+        host, revision = before.host, before.revision + 1
+    port = int(get_path(container, "ports.containerPort") or _DEFAULT_PORT)
+    seconds = float(str(get_path(values, "template.timeout") or "300s").removesuffix("s"))
+    place = Place(host, port, revision, seconds)
+    note_place(world.store, record.id, place)
+    processes.stop(world.paths, process_of(record.id, record.name))
+    try:
+        _start(world.paths, record, values, place)
+    except processes.ProcessError as error:
+        processes.stop(world.paths, process_of(record.id, record.name))
+        text = (
+            f"Revision '{_revision(record.name, place)}' is not ready and cannot serve traffic. "
+            "The user-provided container failed to start and listen on the port defined provided "
+            f"by the PORT={port} environment variable within the allocated timeout. {error}"
+        )
+        raise CloudError(400, text, "failedPrecondition") from error
+    return {}
+
+
+def _container(values: Json) -> Json:
+    found = as_list(get_path(values, "template.containers")) or [{}]
+    return as_object(found[0]) or {}
+
+
+def _check(world: World, record: Record, container: Json) -> None:
+    names = [str((as_object(each) or {}).get("name")) for each in _variables(container)]
+    if reserved := sorted(name for name in names if _RESERVED.fullmatch(name)):
+        text = f"The following reserved env names were provided: {', '.join(reserved)}."
+        raise CloudError(400, f"template.containers[0].env: {text}", "invalid")
+    image = str(container.get("image"))
+    if missing_in(image, world.paths, record.project):
+        raise CloudError(400, f"Image '{image}' not found.", "failedPrecondition")
+
+
+def _variables(container: Json) -> list[object]:
+    return list(as_list(container.get("envs")) or [])
+
+
+def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None:
+    container = _container(values)
+    found = _IMAGE.search(str(container.get("image")))
+    if found is None:
+        return
+    environment, module = _PROGRAMS[found[1]]
+    python = environment().install(lambda _: None) / "bin" / "python"
+    words = [str(word) for word in as_list(container.get("args")) or []]
+    given = [as_object(each) or {} for each in _variables(container)]
+    variables = {
+        **clients.environment(paths),
+        **_signing(paths),
+        **{str(each["name"]): str(each.get("value") or "") for each in given},
+        "K_CONFIGURATION": record.name,
+        "K_REVISION": _revision(record.name, place),
+        "K_SERVICE": record.name,
+        "POD_IP": place.host,  # this machine has other addresses, on which it must not listen
+        "PORT": str(place.port),
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    argv = [str(python), "-W", "ignore", "-m", module, *words]
+    processes.ensure(
+        paths,
+        process_of(record.id, record.name),
+        argv,
+        variables,
+        ready=lambda: _answers(place),
+        timeout=_START_SECONDS,
+    )
+
+
+def _signing(paths: TwinPaths) -> dict[str, str]:
+    server: Any = importlib.import_module("twin.providers.gcp.signed.server")  # it imports effects
+    return server.environment(paths)
+
+
+def _revision(name: str, place: Place) -> str:
+    return f"{name}-{place.revision:05d}-twn"
+
+
+def _answers(place: Place) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((place.host, place.port)) == 0

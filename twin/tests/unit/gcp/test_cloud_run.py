@@ -1,0 +1,118 @@
+"""Cloud Run services: what is refused, and the instance of a service."""
+
+import json
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from twin.host import processes
+from twin.host.paths import TwinPaths
+from twin.providers.gcp.effects import cloud_run
+from twin.providers.gcp.effects.base import World
+from twin.providers.gcp.effects.cloud_run import RunServiceEffect, process_of
+from twin.providers.gcp.server import world_of
+from twin.wire.property_values import CloudError
+from twin.world.run_services import SERVICE, place_of
+from twin.world.store import Record, new_record
+
+ID = "projects/acme/locations/us-east5/services/app"
+OWN = "us-docker.pkg.dev/images/platform/personal@sha256:abc"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Return a twin whose image of ours is a small program of the tests."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    environment = SimpleNamespace(install=lambda _: tmp_path)
+    program = (lambda: environment, "twin.tests.unit.gcp.instance")
+    monkeypatch.setattr(cloud_run, "_PROGRAMS", {"personal": program})
+    monkeypatch.setattr(cloud_run.clients, "environment", lambda _: {})
+    monkeypatch.setattr(cloud_run, "_signing", lambda _: {})
+    paths = TwinPaths(tmp_path / "twin")
+    paths.create()
+    yield world_of(paths)
+    processes.stop(paths, *processes.running(paths))
+
+
+def service(image: str = OWN, **container: Any) -> dict[str, Any]:
+    made = {"image": image, "envs": [{"name": "COLOR", "value": "red"}], **container}
+    return {"template": {"containers": [made], "timeout": "60s"}, "deletionProtection": False}
+
+
+def record_of(world: World, values: dict[str, Any]) -> Record:
+    record = new_record(SERVICE, ID, "app", "acme", "urn", values, values)
+    world.store.add(record, [])
+    return record
+
+
+def seen(world: World) -> dict[str, str]:
+    """Return the variables of the instance."""
+    place = place_of(world.store, ID)
+    assert place is not None
+    with urllib.request.urlopen(f"http://{place.host}:{place.port}/", timeout=5) as answer:
+        return json.load(answer)
+
+
+def test_an_instance_has_the_variables_of_cloud_run_and_a_change_is_the_next_revision(
+    world: World,
+) -> None:
+    record = record_of(world, service())
+    RunServiceEffect().create(world, record)
+    own = {"K_CONFIGURATION": "app", "K_SERVICE": "app", "PORT": "8080"}
+    assert seen(world) == {**own, "COLOR": "red", "K_REVISION": "app-00001-twn"}
+    blue = service(envs=[{"name": "COLOR", "value": "blue"}], ports={"containerPort": 9000})
+    RunServiceEffect().update(world, record, blue)
+    changed = {"COLOR": "blue", "K_REVISION": "app-00002-twn", "PORT": "9000"}
+    assert seen(world) == {**own, **changed}
+    RunServiceEffect().delete(world, record)
+    with pytest.raises(OSError, match="refused"):
+        seen(world)
+
+
+def test_an_instance_that_died_is_back(world: World) -> None:
+    record = record_of(world, service())
+    RunServiceEffect().create(world, record)
+    world.store.set(SERVICE, ID, status="ready")
+    processes.stop(world.paths, process_of(ID, "app"))
+    cloud_run.repair(world.paths)
+    assert seen(world)["K_REVISION"] == "app-00001-twn"
+
+
+def test_a_container_that_does_not_listen_fails_its_revision(world: World) -> None:
+    record = record_of(world, service(args=["fail"]))
+    told = r"Revision 'app-00001-twn' is not ready .* PORT=8080 .* no settings"
+    with pytest.raises(CloudError, match=told):
+        RunServiceEffect().create(world, record)
+    assert processes.pid_of(world.paths, process_of(ID, "app")) is None
+
+
+def test_an_image_of_others_is_no_process(world: World) -> None:
+    record = record_of(world, service("us-docker.pkg.dev/cloudrun/container/hello"))
+    RunServiceEffect().create(world, record)
+    assert place_of(world.store, ID) is None
+
+
+def test_reserved_variables_are_refused(world: World) -> None:
+    record = record_of(world, service(envs=[{"name": "PORT", "value": "1"}]))
+    with pytest.raises(CloudError, match="reserved env names were provided: PORT"):
+        RunServiceEffect().create(world, record)
+
+
+def test_an_image_that_nobody_built_is_not_found(world: World) -> None:
+    repository = "gcp:artifactregistry/repository:Repository"
+    world.store.add(new_record(repository, "r", "r", "acme", "urn", {}, {}), [])
+    image = "gke-inference.invalid/personal:1"
+    with pytest.raises(CloudError, match=f"Image '{image}' not found"):
+        RunServiceEffect().create(world, record_of(world, service(image)))
+
+
+def test_a_protected_service_is_not_deleted(world: World) -> None:
+    record = record_of(world, {**service(), "deletionProtection": True})
+    with pytest.raises(CloudError, match="deletion_protection=false"):
+        RunServiceEffect().check_delete(world, record)
