@@ -167,7 +167,7 @@ def gate_args(
         region=region.name,
         replicas=gate_replicas(platform, clients),
         service_account=GATE,
-        teams={name: _team(team, region.name) for name, team in clients.teams.items()},
+        teams={name: _team(platform, team, region.name) for name, team in clients.teams.items()},
     )
     if store is not None:
         args["store"] = store.address
@@ -213,8 +213,8 @@ def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
     }
 
 
-def _team(team: ClientTeam, region: str) -> ClientTeamArgs:
-    limits = limits_in(team, region)
+def _team(platform: Platform, team: ClientTeam, region: str) -> ClientTeamArgs:
+    limits = limits_in(platform, team, region)
     args = ClientTeamArgs(priority=team.priority.value)
     if team.cached_answers:
         args["cached_answers"] = True

@@ -1,10 +1,13 @@
 """Rules about clients: open endpoints must be intentional, and limits must refer to known names."""
 
+import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.settings import ANONYMOUS
-from infra.stack import Clients, Counters, Exposure, Layer, Platform, StoreNodes, Task
+from infra.plan.clients import limits_in
+from infra.plan.front import with_gateway
+from infra.stack import Clients, ClientTeam, Counters, Exposure, Layer, Platform, StoreNodes, Task
 from infra.stack.problems import join, one_of
 
 
@@ -31,6 +34,8 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
     yield from _check_models(platform, clients)
     yield from _check_prices(platform, clients)
     yield from _check_regional(platform, clients)
+    yield from _check_shares(platform, clients)
+    yield from _check_priorities(platform, clients)
     yield from _check_proofs(platform, clients)
     yield from _check_cache(platform, clients)
 
@@ -60,8 +65,7 @@ def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
 def _check_prices(platform: Platform, clients: Clients) -> Iterator[InputError]:
     known = _names(platform)
     for team, settings in clients.teams.items():
-        budgets = [settings, *settings.regional.values()]
-        usd = next((each.monthly_usd for each in budgets if each.monthly_usd is not None), None)
+        usd = settings.monthly_usd
         if usd is None:
             continue
         asked = settings.models or sorted(known or ())
@@ -82,6 +86,55 @@ def _check_regional(platform: Platform, clients: Clients) -> Iterator[InputError
                 yield one_of(where, region, platform.regions)
             elif not limits.model_fields_set:
                 yield InputError(where, "must have a limit", Bare("none"))
+
+
+def _check_shares(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    """Shares replace equal parts, so each region has one, and a limit of at least one unit."""
+    regions = with_gateway(platform)
+    for team, settings in clients.teams.items():
+        where = join("clients", "teams", team, "monthly_shares")
+        shares = settings.monthly_shares
+        unknown = [region for region in shares if region not in regions]
+        total = sum(shares.values())
+        if shares and settings.monthly_usd is None and settings.tokens_per_month is None:
+            yield InputError(where, "needs 'monthly_usd' or 'tokens_per_month'")
+        elif unknown:
+            yield one_of(join(where, unknown[0]), unknown[0], regions)
+        elif shares and len(shares) < len(regions):
+            missing = ", ".join(region for region in regions if region not in shares)
+            rule = "must have a share for every region with a gateway"
+            yield InputError(where, rule, Bare(f"none for {missing}"))
+        elif zero := [region for region, share in shares.items() if share <= 0]:
+            yield InputError(join(where, zero[0]), "must be more than 0", shares[zero[0]])
+        elif shares and not math.isclose(total, 1, abs_tol=1e-6):
+            yield InputError(where, "must add up to 1", round(total, 6))
+        else:
+            yield from _check_parts(platform, team, settings)
+
+
+def _check_parts(platform: Platform, team: str, settings: ClientTeam) -> Iterator[InputError]:
+    """A limit of 0 would be none."""
+    for field in ("monthly_usd", "tokens_per_month"):
+        parts = {
+            region: getattr(limits_in(platform, settings, region), field)
+            for region in with_gateway(platform)
+        }
+        if (none := [region for region, part in parts.items() if part == 0]) != []:
+            rule = f"must be large enough for a share of {none[0]}, one cent or token"
+            where = join("clients", "teams", team, field)
+            yield InputError(where, rule, getattr(settings, field))
+
+
+def _check_priorities(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    """A priority is an InferenceObjective of a pool, and only its serving stack knows the pool."""
+    if platform.layer is not Layer.PLATFORM:
+        return
+    for team, settings in clients.teams.items():
+        if "priority" in settings.model_fields_set:
+            where = join("clients", "teams", team, "priority")
+            rule = "must not be set when layer is platform: models and their priorities are in"
+            rule += " other stacks"
+            yield InputError(where, rule, settings.priority.value)
 
 
 def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:

@@ -35,18 +35,15 @@ class StoreNodes(StrEnum):
 class TeamLimits(StackModel):
     """Limits of a team in one region. An omitted limit means unlimited."""
 
-    monthly_usd: float | None = Field(default=None, gt=0, le=1e9)
-    """Maximum cost of its tokens in a calendar month (UTC), at `clients.prices`."""
     requests_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
     """Requests per minute."""
     tokens_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
     """Tokens per minute, prompts and answers combined."""
-    tokens_per_month: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Tokens per calendar month (UTC), prompts and answers combined."""
 
 
 class ClientTeam(TeamLimits):
-    """One team of clients. Its limits apply in each region; an omitted one means unlimited."""
+    """One team of clients. Limits per minute apply in each region, those of a month to the sum of
+    the regions. An omitted limit means unlimited."""
 
     cached_answers: bool = False
     """Whether members may receive cached answers to requests of any member, through
@@ -56,12 +53,19 @@ class ClientTeam(TeamLimits):
     model."""
     models: tuple[ModelName, ...] | None = Field(default=None, min_length=1)
     """Models and adapters that it may request. All by default."""
+    monthly_shares: dict[RegionName, float] = Field(default_factory=dict[str, float])
+    """Share of each region in the limits of a month, more than 0. All regions together have 1. By
+    default, all have the same. A region does not use what is left in another one."""
+    monthly_usd: float | None = Field(default=None, gt=0, le=1e9)
+    """Maximum cost of its tokens in a calendar month (UTC) in all regions, at `clients.prices`."""
     priority: Priority = Priority.INTERACTIVE
     """Priority of its requests to every model. `batch` requests are rejected first when a model is
     at capacity."""
     regional: dict[RegionName, TeamLimits] = Field(default_factory=dict[str, TeamLimits])
-    """Limits in single regions. Each replaces the team's limit of the same name there; with
-    `null`, the team has no such limit in that region."""
+    """Limits per minute in single regions. Each replaces the team's limit of the same name there;
+    with `null`, the team has no such limit in that region."""
+    tokens_per_month: int | None = Field(default=None, ge=1, le=_LARGEST)
+    """Tokens per calendar month (UTC) in all regions, prompts and answers combined."""
 
 
 class TokenPrice(StackModel):

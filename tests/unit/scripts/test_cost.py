@@ -31,23 +31,6 @@ def test_the_totals_are_plain_and_what_has_no_price_is_a_line(capsys):
     assert row.split()[-4:] == ["10.80", "10.80", "21.60", "43.20"]
 
 
-def with_teams(monkeypatch, **teams):
-    """Let `cost` read prod with client teams."""
-    prod = read("prod")
-    clients = Clients(teams={name: ClientTeam(**team) for name, team in teams.items()})
-    plan = resolve(prod.model_copy(update={"clients": clients}))
-    monkeypatch.setattr("scripts.plan.cost.plan_of", lambda _stack: plan)
-
-
-def test_limits_of_a_month_are_shown_over_all_regions(capsys, monkeypatch):
-    with_teams(monkeypatch, shop={"monthly_usd": 2000, "tokens_per_month": 10_000_000})
-    text = " ".join(printed(capsys, "prod").split())
-    assert "clients.teams.shop.monthly_usd applies in each of 3 regions: $6,000 together" in text
-    assert "shop.tokens_per_month applies in each of 3 regions: 30,000,000 tokens together" in text
-    first = json.loads(printed(capsys, "prod", as_json=True))["client_limits"][0]
-    assert (first["team"], first["field"], first["total"]) == ("shop", "monthly_usd", 6000)
-
-
 def test_each_group_has_its_sum_above_its_parts(capsys):
     lines = [line.split() for line in printed(capsys, "local").splitlines()]
     sums = {line[0]: line[-3:] for line in lines if line[1:2] == ["all"]}
