@@ -42,8 +42,10 @@ class TeamLimits(StackModel):
 
 
 class ClientTeam(TeamLimits):
-    """One team of clients. Limits per minute apply in each region, those of a month to the sum of
-    the regions. An omitted limit means unlimited."""
+    """One team of clients. An omitted limit means unlimited.
+
+    Limits per minute apply in each region, those of a month to all regions together.
+    """
 
     cached_answers: bool = False
     """Whether members may receive cached answers to requests of any member, through

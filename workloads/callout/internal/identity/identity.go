@@ -26,8 +26,11 @@ const (
 	Missing
 	// Invalid means that the credential is wrong, expired or revoked.
 	Invalid
-	// Unknown means that a key cannot be checked, because the document of keys was never read.
+	// Unknown means that a credential cannot be checked: the document of keys was never read, or the
+	// keys of an issuer cannot be read, and the last ones do not have that of the token.
 	Unknown
+	// Unpublished means that a token names a key that its issuer has not published, perhaps not yet.
+	Unpublished
 )
 
 // Verifier checks credentials against the newest configuration.
@@ -63,7 +66,7 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 	if has && strings.HasPrefix(credential, KeyPrefix) {
 		return v.verifyKey(c, credential, now)
 	}
-	sent := has
+	sent, verdict := has, Invalid
 	for _, one := range *v.issuers.Load() {
 		token := credential
 		if one.Header != "authorization" {
@@ -74,13 +77,17 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 		} else if !has {
 			continue
 		}
-		if team, ok := one.verify(token, now); ok {
+		switch team, found := one.verify(token, now); found {
+		case Valid:
 			return Caller{Team: team, KeyID: "jwt"}, Valid
+		case Invalid:
+		default:
+			verdict = found
 		}
 	}
 	switch {
 	case sent:
-		return Caller{}, Invalid
+		return Caller{}, verdict
 	case c.Anonymous:
 		return Caller{Team: config.Anonymous}, Valid
 	default:
