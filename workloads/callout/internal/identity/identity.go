@@ -12,7 +12,8 @@ import (
 // Caller is the sender of a request.
 type Caller struct {
 	Team string
-	// KeyID is the ID of an API key, `jwt` for a token, and empty without a credential.
+	// KeyID is the ID of an API key, `jwt` for a token, `certificate` for a client certificate, and empty
+	// without a credential.
 	KeyID string
 }
 
@@ -54,9 +55,9 @@ func (v *Verifier) Use(ctx context.Context, c *config.Config) {
 }
 
 // Verify returns the caller of a request, from its headers with lowercase names. An invalid credential
-// is never treated as a missing one.
+// is never treated as a missing one. A key or a token in a header counts before a client certificate.
 func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now time.Time) (Caller, Verdict) {
-	if c.Anonymous && c.Keys.Secret == "" && len(c.JWT) == 0 {
+	if c.Anonymous && c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil {
 		return Caller{Team: config.Anonymous}, Valid
 	}
 	credential, has, isOne := keyOrToken(headers)
@@ -85,9 +86,13 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 			verdict = found
 		}
 	}
-	switch {
-	case sent:
+	if sent {
 		return Caller{}, verdict
+	}
+	caller, verdict := verifyCertificate(c.Certificates, headers)
+	switch {
+	case verdict != Missing:
+		return caller, verdict
 	case c.Anonymous:
 		return Caller{Team: config.Anonymous}, Valid
 	default:
