@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .capacity.pool_settings import AcceleratorPoolArgs
     from .catalogue.input_error import InputError
     from .catalogue.rungs import Rung, RungArgs, check_rung
+    from .clients.certificates import ClientCertificatesArgs
     from .clients.client_gate import ClientGate
     from .clients.client_keys import ClientKeys, ClientKeysArgs
     from .clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
@@ -126,6 +127,7 @@ __all__ = [
     "BucketAccessArgs",
     "Budget",
     "BudgetArgs",
+    "ClientCertificatesArgs",
     "ClientGate",
     "ClientGateArgs",
     "ClientGuardArgs",
@@ -291,6 +293,7 @@ _HOMES = {
     "BatchServiceArgs": "batches.settings",
     "Budget": "observability.budget",
     "ClientGate": "clients.client_gate",
+    "ClientCertificatesArgs": "clients.certificates",
     "ClientGateArgs": "clients.settings",
     "ClientGuardArgs": "clients.settings",
     "ClientKeys": "clients.client_keys",

@@ -4,6 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
+from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
 from gke_inference.clients.settings import (
@@ -177,6 +178,11 @@ def gate_args(
         args["cache"] = _cache_args(platform, cache, region, answers)
     if batches_in(platform, region.name) is not None:
         args["batches"] = True
+    certificates, published = clients.certificates, platform.regions[region.name].published
+    if certificates is not None and published is not None:
+        args["certificates"] = ClientCertificatesArgs(
+            networks=[published], teams=dict(certificates.teams)
+        )
     if calls := armor_calls(platform, region):
         args["armor"] = calls
     if asked := guards(platform):

@@ -7,6 +7,7 @@ from typing import Final
 from infra.plan.front import with_gateway
 from infra.stack import (
     AnswerCache,
+    ClientCertificates,
     Clients,
     ClientTeam,
     Counters,
@@ -67,6 +68,12 @@ def monthly_shares(platform: Platform, team: ClientTeam) -> dict[str, float]:
     """Return the share of each region in the monthly limits of a team, in stack order."""
     regions = with_gateway(platform)
     return {region: team.monthly_shares.get(region, 1 / len(regions)) for region in regions}
+
+
+def certificates_of(platform: Platform) -> ClientCertificates | None:
+    """Return the client certificates of a platform, if it has client teams."""
+    clients = gated(platform)
+    return None if clients is None else clients.certificates
 
 
 def has_counters(platform: Platform) -> bool:

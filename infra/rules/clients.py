@@ -7,6 +7,7 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.settings import ANONYMOUS
 from infra.plan.clients import limits_in
 from infra.plan.front import with_gateway
+from infra.rules.edge.certificates import check_certificates
 from infra.stack import Clients, ClientTeam, Counters, Exposure, Layer, Platform, StoreNodes, Task
 from infra.stack.problems import join, one_of
 
@@ -37,6 +38,7 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
     yield from _check_shares(platform, clients)
     yield from _check_priorities(platform, clients)
     yield from _check_proofs(platform, clients)
+    yield from check_certificates(platform, clients)
     yield from _check_cache(platform, clients)
 
 

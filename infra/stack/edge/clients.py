@@ -96,6 +96,17 @@ class TokenIssuer(StackModel):
     """Team for each value of the claim. By default, the value is the name of the team."""
 
 
+class ClientCertificates(StackModel):
+    """Client certificates, which the load balancer of `gateway.front: global` validates."""
+
+    authorities: tuple[str, ...] = Field(min_length=1, max_length=100)
+    """Certificates of the trusted authorities, each in PEM format. Requests without a valid
+    certificate can authenticate otherwise."""
+    teams: dict[str, Name] = Field(min_length=1)
+    """Team for each identity of a certificate: a SPIFFE ID, `dns:NAME` or `sha256:` with the
+    hexadecimal fingerprint. Certificates without a team are rejected."""
+
+
 class CounterStore(StackModel):
     """Memorystore for Valkey in each region, where `counters` is `valkey`."""
 
@@ -145,6 +156,8 @@ class Clients(StackModel):
     anonymous: str | None = Field(default=None, min_length=10, max_length=300)
     """Reason why requests without a credential are allowed. Without a reason, they are rejected
     with 401. Their limits are those of a team named `anonymous`."""
+    certificates: ClientCertificates | None = None
+    """Client certificates that are accepted in addition to keys. None by default."""
     cache: AnswerCache | None = None
     """Answer cache for teams with `cached_answers`. None by default."""
     counters: Counters = Counters.VALKEY

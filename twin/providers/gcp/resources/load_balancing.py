@@ -164,9 +164,7 @@ def check_headers(inputs: Json, _project: str, store: Store, found: list[Link]) 
             raise _invalid(f"{where}[{at}]", f"'{name}' is there already.")
 
 
-def check_client_validation(
-    inputs: Json, _project: str, store: Store, found: list[Link]
-) -> None:
+def check_client_validation(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
     """Reject a policy that cannot validate clients (rule cloud.client-validation)."""
     del inputs, store
     for link in found:
