@@ -1,15 +1,37 @@
 """Rules about clients: open endpoints must be intentional, and limits must refer to known names."""
 
 import math
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.settings import ANONYMOUS
 from infra.plan.clients import limits_in
 from infra.plan.front import with_gateway
 from infra.rules.edge.certificates import check_certificates
-from infra.stack import Clients, ClientTeam, Counters, Exposure, Layer, Platform, StoreNodes, Task
+from infra.stack import (
+    Clients,
+    ClientTeam,
+    Counters,
+    Exposure,
+    Front,
+    Layer,
+    Platform,
+    StoreNodes,
+    Task,
+    TokenIssuer,
+)
 from infra.stack.problems import join, one_of
+
+IAP_HEADER: Final = "x-goog-iap-jwt-assertion"
+"""Header with the signed identity from Identity-Aware Proxy
+(docs.cloud.google.com/iap/docs/signed-headers-howto)."""
+IAP: Final = {
+    "issuer": "https://cloud.google.com/iap",
+    "jwks_uri": "https://www.gstatic.com/iap/verify/public_key-jwk",
+}
+_IAP_AUDIENCE: Final = re.compile(r"/projects/[0-9]+/global/backendServices/[0-9]+")
 
 
 def check_clients(platform: Platform) -> Iterator[InputError]:
@@ -189,6 +211,8 @@ def _generating(platform: Platform) -> Iterator[tuple[str, str]]:
 
 def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:
     for at, issuer in enumerate(clients.issuers):
+        if issuer.header == IAP_HEADER:
+            yield from _check_iap(platform, join("clients", "issuers", at), issuer)
         for value, team in issuer.teams.items():
             if team not in clients.teams:
                 where = join("clients", "issuers", at, "teams", value)
@@ -199,3 +223,20 @@ def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:
         if location not in platform.regions:
             path = join("clients", "key_locations", at)
             yield one_of(path, location, sorted(platform.regions))
+
+
+def _check_iap(platform: Platform, where: str, issuer: TokenIssuer) -> Iterator[InputError]:
+    """Its tokens have one issuer, whose keys have one address."""
+    if platform.gateway.front is not Front.GLOBAL:
+        rule = (
+            f"must not be {IAP_HEADER} unless gateway.front is global: Identity-Aware Proxy in"
+            " front of an InferencePool is not documented"
+        )
+        yield InputError(join(where, "header"), rule)
+    for field, wanted in IAP.items():
+        if (found := getattr(issuer, field)) != wanted:
+            yield InputError(join(where, field), f"must be {wanted} with {IAP_HEADER}", found)
+    for at, audience in enumerate(issuer.audiences):
+        if not _IAP_AUDIENCE.fullmatch(audience):
+            rule = f"must be /projects/NUMBER/global/backendServices/ID with {IAP_HEADER}"
+            yield InputError(join(where, "audiences", at), rule, audience)

@@ -1,4 +1,4 @@
-"""Client certificates of a stack: who validates them, and what a gate believes."""
+"""Proofs that a load balancer checks: client certificates, and Identity-Aware Proxy."""
 
 import json
 from typing import Any
@@ -99,3 +99,37 @@ def test_client_certificates_are_refused_where_nothing_validates_them():
 )
 def test_settings_of_client_certificates_are_checked(change, message):
     assert message in refused(with_certificates(**change))
+
+
+def with_iap(**changes: Any) -> dict[str, Any]:
+    """A stack that accepts tokens of Identity-Aware Proxy, and changes of their issuer."""
+    issuer = {
+        "audiences": ["/projects/314159265358/global/backendServices/42"],
+        "header": "x-goog-iap-jwt-assertion",
+        "issuer": "https://cloud.google.com/iap",
+        "jwks_uri": "https://www.gstatic.com/iap/verify/public_key-jwk",
+    }
+    found = document()
+    found["clients"] = {"teams": {"search": {}}, "issuers": [issuer | changes]}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"audiences": ["models"]}, "audiences[0] must be /projects/NUMBER/global/backendServices"),
+        ({"issuer": "https://example.com"}, "issuer must be https://cloud.google.com/iap with"),
+        ({"jwks_uri": "https://example.com"}, "jwks_uri must be https://www.gstatic.com/iap/"),
+    ],
+)
+def test_tokens_of_identity_aware_proxy_have_its_issuer_and_an_audience(change, message):
+    assert parse(json.dumps(with_iap()))
+    assert message in refused(with_iap(**change))
+
+
+def test_tokens_of_identity_aware_proxy_are_refused_where_nothing_adds_them():
+    found = with_iap()
+    found["gateway"] = document("nearest-region")["gateway"]
+    for region in found["regions"].values():
+        del region["ranges"]["published"]
+    assert "issuers[0].header must not be x-goog-iap-jwt-assertion unless" in refused(found)
