@@ -54,14 +54,13 @@ def client_validation(
     opts: pulumi.ResourceOptions,
 ) -> pulumi.Output[str]:
     """Build the policy that validates client certificates; return its ID."""
-    anchors = [{"pem_certificate": text} for text in authorities]
     trust = certificatemanager.TrustConfig(
         f"{name}-clients",
         labels=labels,
         location="global",
         name=cloud_name,
         project=project,
-        trust_stores=[{"trust_anchors": anchors}],
+        trust_stores=[{"trust_anchors": [{"pem_certificate": text} for text in authorities]}],
         opts=opts,
     )
     policy = networksecurity.ServerTlsPolicy(
