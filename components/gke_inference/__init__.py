@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .catalogue.input_error import InputError
     from .catalogue.rungs import Rung, RungArgs, check_rung
     from .clients.apigee_gate import ApigeeGate, ApigeeGateArgs, ApigeeProductArgs
+    from .clients.certificates import ClientCertificatesArgs
     from .clients.client_gate import ClientGate
     from .clients.client_keys import ClientKeys, ClientKeysArgs
     from .clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
@@ -131,6 +132,7 @@ __all__ = [
     "BucketAccessArgs",
     "Budget",
     "BudgetArgs",
+    "ClientCertificatesArgs",
     "ClientGate",
     "ClientGateArgs",
     "ClientGuardArgs",
@@ -301,6 +303,7 @@ _HOMES = {
     "BatchServiceArgs": "batches.settings",
     "Budget": "observability.budget",
     "ClientGate": "clients.client_gate",
+    "ClientCertificatesArgs": "clients.certificates",
     "ClientGateArgs": "clients.settings",
     "ClientGuardArgs": "clients.settings",
     "ClientKeys": "clients.client_keys",

@@ -5,6 +5,7 @@ from typing import Final, TypedDict
 import pulumi
 
 from gke_inference.clients.apigee_gate import ApigeeGateArgs, ApigeeProductArgs
+from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
 from gke_inference.clients.settings import (
@@ -211,7 +212,7 @@ def gate_args(
         region=region.name,
         replicas=gate_replicas(platform, clients),
         service_account=GATE,
-        teams={name: _team(team, region.name) for name, team in clients.teams.items()},
+        teams={name: _team(platform, team, region.name) for name, team in clients.teams.items()},
     )
     if store is not None:
         args["store"] = store.address
@@ -221,6 +222,11 @@ def gate_args(
         args["cache"] = _cache_args(platform, cache, region, answers)
     if batches_in(platform, region.name) is not None:
         args["batches"] = True
+    certificates, published = clients.certificates, platform.regions[region.name].published
+    if certificates is not None and published is not None:
+        args["certificates"] = ClientCertificatesArgs(
+            networks=[published], teams=dict(certificates.teams)
+        )
     if calls := armor_calls(platform, region):
         args["armor"] = calls
     if asked := guards(platform):
@@ -257,8 +263,8 @@ def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
     }
 
 
-def _team(team: ClientTeam, region: str) -> ClientTeamArgs:
-    limits = limits_in(team, region)
+def _team(platform: Platform, team: ClientTeam, region: str) -> ClientTeamArgs:
+    limits = limits_in(platform, team, region)
     args = ClientTeamArgs(priority=team.priority.value)
     if team.cached_answers:
         args["cached_answers"] = True

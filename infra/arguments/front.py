@@ -7,6 +7,7 @@ import pulumi
 from gke_inference.front.dns_front import DnsFrontArgs
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFrontArgs
 from gke_inference.front.published_gateway import PublishedGatewayArgs
+from infra.plan.clients import certificates_of
 from infra.plan.endpoint import port_of
 from infra.plan.front import (
     answering,
@@ -72,6 +73,9 @@ def global_front_args(
         project=platform.project,
         regions=dict(regions),
     )
+    certificates = certificates_of(platform)
+    if certificates is not None:
+        args["client_authorities"] = list(certificates.authorities)
     if paths := paths_of_models(platform):
         args["models"] = {name: list(found) for name, found in paths.items()}
     if gateway.requests_per_minute is not None:

@@ -1,12 +1,13 @@
 """Client settings of a platform, resolved: gate, counters and cache."""
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 from typing import Final
 
 from infra.plan.front import with_gateway
 from infra.stack import (
     AnswerCache,
+    ClientCertificates,
     Clients,
     ClientTeam,
     Counters,
@@ -18,6 +19,7 @@ from infra.stack import (
 
 GATE: Final = "client-gate"
 """Name of the gate's objects and service account, the same in every cluster."""
+_CENTS: Final = 100
 
 
 def gated(platform: Platform) -> Clients | None:
@@ -31,42 +33,52 @@ def has_apigee(platform: Platform) -> bool:
     return platform.clients is not None and platform.clients.apigee is not None
 
 
-def limits_in(team: ClientTeam, region: str) -> TeamLimits:
-    """Return the limits of a team in a region."""
-    found = {name: getattr(team, name) for name in TeamLimits.model_fields}
-    own = team.regional.get(region)
-    if own is not None:
-        found |= {name: getattr(own, name) for name in own.model_fields_set}
-    return TeamLimits(**found)
-
-
 @dataclass(frozen=True)
-class MonthlyLimit:
-    """A limit of a team for a month, which applies in each region separately."""
+class RegionLimits:
+    """Limits of a team in one region; None means unlimited."""
 
-    team: str
-    field: str
-    """`monthly_usd` or `tokens_per_month`."""
-    by_region: dict[str, float | None]
-    """The limit of each region; None if the team has none there."""
-
-    @property
-    def total(self) -> float | None:
-        """What all regions allow together; None if it is unlimited."""
-        limits = [limit for limit in self.by_region.values() if limit is not None]
-        return sum(limits) if len(limits) == len(self.by_region) else None
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    monthly_usd: float | None
+    """Its share of the team's budget."""
+    tokens_per_month: int | None
+    """Its share of the team's tokens."""
 
 
-def monthly_limits(platform: Platform) -> Iterator[MonthlyLimit]:
-    """Yield the limits of a month that apply in several regions, whose counters are not shared."""
-    clients, regions = gated(platform), with_gateway(platform)
-    if clients is None or len(regions) == 1:
-        return
-    for name, team in clients.teams.items():
-        for field in ("monthly_usd", "tokens_per_month"):
-            found = {region: getattr(limits_in(team, region), field) for region in regions}
-            if any(limit is not None for limit in found.values()):
-                yield MonthlyLimit(name, field, found)
+def limits_in(platform: Platform, team: ClientTeam, region: str) -> RegionLimits:
+    """Return the limits of a team in a region.
+
+    Regions do not share counters, so each has a part of the limits of a month. The parts are
+    rounded down, and their sum is never more than the limit.
+    """
+    own = team.regional.get(region, TeamLimits())
+    minute = {
+        name: getattr(own if name in own.model_fields_set else team, name)
+        for name in TeamLimits.model_fields
+    }
+    share = monthly_shares(platform, team)[region]
+    usd, tokens = team.monthly_usd, team.tokens_per_month
+    return RegionLimits(
+        **minute,
+        monthly_usd=None if usd is None else _part(usd * _CENTS, share) / _CENTS,
+        tokens_per_month=None if tokens is None else _part(tokens, share),
+    )
+
+
+def _part(limit: float, share: float) -> int:
+    return math.floor(round(limit * share, 6))  # 0.29 of 100 is 28.999999999999996
+
+
+def monthly_shares(platform: Platform, team: ClientTeam) -> dict[str, float]:
+    """Return the share of each region in the monthly limits of a team, in stack order."""
+    regions = with_gateway(platform)
+    return {region: team.monthly_shares.get(region, 1 / len(regions)) for region in regions}
+
+
+def certificates_of(platform: Platform) -> ClientCertificates | None:
+    """Return the client certificates of a platform, if it has client teams."""
+    clients = gated(platform)
+    return None if clients is None else clients.certificates
 
 
 def has_counters(platform: Platform) -> bool:

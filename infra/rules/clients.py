@@ -1,12 +1,38 @@
 """Rules about clients: open endpoints must be intentional, and limits must refer to known names."""
 
+import math
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.settings import ANONYMOUS
+from infra.plan.clients import limits_in
+from infra.plan.front import with_gateway
 from infra.rules.edge.apigee import check_apigee
-from infra.stack import Clients, Counters, Exposure, Layer, Platform, StoreNodes, Task
+from infra.rules.edge.certificates import check_certificates
+from infra.stack import (
+    Clients,
+    ClientTeam,
+    Counters,
+    Exposure,
+    Front,
+    Layer,
+    Platform,
+    StoreNodes,
+    Task,
+    TokenIssuer,
+)
 from infra.stack.problems import join, one_of
+
+IAP_HEADER: Final = "x-goog-iap-jwt-assertion"
+"""Header with the signed identity from Identity-Aware Proxy
+(docs.cloud.google.com/iap/docs/signed-headers-howto)."""
+IAP: Final = {
+    "issuer": "https://cloud.google.com/iap",
+    "jwks_uri": "https://www.gstatic.com/iap/verify/public_key-jwk",
+}
+_IAP_AUDIENCE: Final = re.compile(r"/projects/[0-9]+/global/backendServices/[0-9]+")
 
 
 def check_clients(platform: Platform) -> Iterator[InputError]:
@@ -35,7 +61,10 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
     yield from _check_models(platform, clients)
     yield from _check_prices(platform, clients)
     yield from _check_regional(platform, clients)
+    yield from _check_shares(platform, clients)
+    yield from _check_priorities(platform, clients)
     yield from _check_proofs(platform, clients)
+    yield from check_certificates(platform, clients)
     yield from _check_cache(platform, clients)
 
 
@@ -64,8 +93,7 @@ def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
 def _check_prices(platform: Platform, clients: Clients) -> Iterator[InputError]:
     known = _names(platform)
     for team, settings in clients.teams.items():
-        budgets = [settings, *settings.regional.values()]
-        usd = next((each.monthly_usd for each in budgets if each.monthly_usd is not None), None)
+        usd = settings.monthly_usd
         if usd is None:
             continue
         asked = settings.models or sorted(known or ())
@@ -86,6 +114,55 @@ def _check_regional(platform: Platform, clients: Clients) -> Iterator[InputError
                 yield one_of(where, region, platform.regions)
             elif not limits.model_fields_set:
                 yield InputError(where, "must have a limit", Bare("none"))
+
+
+def _check_shares(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    """Shares replace equal parts, so each region has one, and a limit of at least one unit."""
+    regions = with_gateway(platform)
+    for team, settings in clients.teams.items():
+        where = join("clients", "teams", team, "monthly_shares")
+        shares = settings.monthly_shares
+        unknown = [region for region in shares if region not in regions]
+        total = sum(shares.values())
+        if shares and settings.monthly_usd is None and settings.tokens_per_month is None:
+            yield InputError(where, "needs 'monthly_usd' or 'tokens_per_month'")
+        elif unknown:
+            yield one_of(join(where, unknown[0]), unknown[0], regions)
+        elif shares and len(shares) < len(regions):
+            missing = ", ".join(region for region in regions if region not in shares)
+            rule = "must have a share for every region with a gateway"
+            yield InputError(where, rule, Bare(f"none for {missing}"))
+        elif zero := [region for region, share in shares.items() if share <= 0]:
+            yield InputError(join(where, zero[0]), "must be more than 0", shares[zero[0]])
+        elif shares and not math.isclose(total, 1, abs_tol=1e-6):
+            yield InputError(where, "must add up to 1", round(total, 6))
+        else:
+            yield from _check_parts(platform, team, settings)
+
+
+def _check_parts(platform: Platform, team: str, settings: ClientTeam) -> Iterator[InputError]:
+    """A limit of 0 would be none."""
+    for field in ("monthly_usd", "tokens_per_month"):
+        parts = {
+            region: getattr(limits_in(platform, settings, region), field)
+            for region in with_gateway(platform)
+        }
+        if (none := [region for region, part in parts.items() if part == 0]) != []:
+            rule = f"must be large enough for a share of {none[0]}, one cent or token"
+            where = join("clients", "teams", team, field)
+            yield InputError(where, rule, getattr(settings, field))
+
+
+def _check_priorities(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    """A priority is an InferenceObjective of a pool, and only its serving stack knows the pool."""
+    if platform.layer is not Layer.PLATFORM:
+        return
+    for team, settings in clients.teams.items():
+        if "priority" in settings.model_fields_set:
+            where = join("clients", "teams", team, "priority")
+            rule = "must not be set when layer is platform: models and their priorities are in"
+            rule += " other stacks"
+            yield InputError(where, rule, settings.priority.value)
 
 
 def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:
@@ -138,6 +215,8 @@ def _generating(platform: Platform) -> Iterator[tuple[str, str]]:
 
 def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:
     for at, issuer in enumerate(clients.issuers):
+        if issuer.header == IAP_HEADER:
+            yield from _check_iap(platform, join("clients", "issuers", at), issuer)
         for value, team in issuer.teams.items():
             if team not in clients.teams:
                 where = join("clients", "issuers", at, "teams", value)
@@ -148,3 +227,20 @@ def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:
         if location not in platform.regions:
             path = join("clients", "key_locations", at)
             yield one_of(path, location, sorted(platform.regions))
+
+
+def _check_iap(platform: Platform, where: str, issuer: TokenIssuer) -> Iterator[InputError]:
+    """Its tokens have one issuer, whose keys have one address."""
+    if platform.gateway.front is not Front.GLOBAL:
+        rule = (
+            f"must not be {IAP_HEADER} unless gateway.front is global: Identity-Aware Proxy in"
+            " front of an InferencePool is not documented"
+        )
+        yield InputError(join(where, "header"), rule)
+    for field, wanted in IAP.items():
+        if (found := getattr(issuer, field)) != wanted:
+            yield InputError(join(where, field), f"must be {wanted} with {IAP_HEADER}", found)
+    for at, audience in enumerate(issuer.audiences):
+        if not _IAP_AUDIENCE.fullmatch(audience):
+            rule = f"must be /projects/NUMBER/global/backendServices/ID with {IAP_HEADER}"
+            yield InputError(join(where, "audiences", at), rule, audience)

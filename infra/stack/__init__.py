@@ -14,6 +14,7 @@ from infra.stack.edge.backends import Backend, BackendKind, BackendTarget, Fallb
 from infra.stack.edge.batches import Batches, BatchWorkers, CompletionWindow
 from infra.stack.edge.clients import (
     AnswerCache,
+    ClientCertificates,
     Clients,
     ClientTeam,
     Counters,
@@ -110,6 +111,7 @@ __all__ = [
     "Canary",
     "Capacity",
     "Chips",
+    "ClientCertificates",
     "ClientTeam",
     "Clients",
     "ClusterMode",

@@ -1,8 +1,6 @@
 """`gke-inference cost`: the cost of a stack, estimated before deployment."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
 from datetime import date
 from typing import Annotated
 
@@ -12,8 +10,7 @@ from gke_inference.catalogue.input_error import InputError
 from infra.cost.stack_cost import StackCost, stack_cost
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.cost.usage import DEFAULT_USAGE, NOT_DEDUCTED, Usage
-from infra.plan.clients import monthly_limits
-from infra.stack import Budget, Platform
+from infra.stack import Budget
 from planner.amount import missing_lines
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
@@ -74,22 +71,6 @@ def _print_notes(cost: StackCost, today: date) -> None:
         console.print(f"[dim]{age} prices: {'; '.join(sources)}[/dim]")
 
 
-def of_clients(platform: Platform) -> Iterator[str]:
-    """Yield a line about each monthly limit of a team that applies in several regions."""
-    for limit in monthly_limits(platform):
-        open_regions = [name for name, value in limit.by_region.items() if value is None]
-        if limit.total is None:
-            allowed = f"unlimited, because {', '.join(open_regions)} has no limit"
-        elif limit.field == "monthly_usd":
-            allowed = f"${limit.total:,.0f} together"
-        else:
-            allowed = f"{limit.total:,.0f} tokens together"
-        yield (
-            f"clients.teams.{limit.team}.{limit.field} applies in each of "
-            f"{len(limit.by_region)} regions: {allowed}"
-        )
-
-
 def cost(
     stack: StackOption,
     mean_share: Annotated[
@@ -139,9 +120,7 @@ def cost(
     if as_json:
         budget = None if platform.budget is None else platform.budget.monthly_usd
         report = cost_as_json(found, costs, at_work, today)
-        limits = [{**asdict(limit), "total": limit.total} for limit in monthly_limits(platform)]
-        given_limits = {"budget_usd_per_month": budget, "client_limits": limits}
-        print(json.dumps({**report, **given_limits}, indent=1))
+        print(json.dumps({**report, "budget_usd_per_month": budget}, indent=1))
         return
     _print_tables(found, platform.budget)
     print_unit_costs(costs, traffic)
@@ -149,6 +128,4 @@ def cost(
         console.print(
             "now on the twin: " + ("not running" if at_work is None else f"${at_work:,.2f} an hour")
         )
-    for text in of_clients(platform):
-        console.print(text)
     _print_notes(found, today)

@@ -6,7 +6,15 @@ one Envoy cluster per client region, in which nearer regions have a higher prior
 
 from typing import Any, Final
 
-from twin.cluster.gateway.envoy.messages import EnvoyJson, append_own_address, extension, typed
+from twin.cluster.gateway.envoy.messages import (
+    FRONT_SOURCE,
+    PUBLISHED_HEADER,
+    EnvoyJson,
+    append_own_address,
+    extension,
+    typed,
+)
+from twin.front.client_certificates import describe, header_changes, tls_settings
 from twin.front.model import Front, Outliers, Path, Region, Service
 from twin.world.nearness import CLIENT_REGION, by_nearness
 
@@ -47,6 +55,7 @@ def _cluster(service: Service, client: str) -> EnvoyJson:
         "name": name,
         "type": "STATIC",
         "connect_timeout": "2s",
+        "upstream_bind_config": {"source_address": {"address": FRONT_SOURCE, "port_value": 0}},
         "load_assignment": {
             "cluster_name": name,
             "endpoints": [_endpoint(regions[each], at) for at, each in enumerate(ordered)],
@@ -108,9 +117,11 @@ def listener(front: Front, access_log: str) -> EnvoyJson:
         ]
     }
     if front.certificate is not None:
+        settings, common = tls_settings(front.validation)
         chain["transport_socket"] = extension(
             "envoy.transport_sockets.tls",
             "downstream_tls",
+            **settings,
             common_tls_context={
                 "alpn_protocols": ["h2", "http/1.1"],
                 "tls_certificates": [
@@ -119,6 +130,7 @@ def listener(front: Front, access_log: str) -> EnvoyJson:
                         "private_key": {"inline_string": front.certificate.key},
                     }
                 ],
+                **common,
             },
         )
     return {
@@ -146,6 +158,7 @@ def _connection_manager(front: Front, access_log: str) -> EnvoyJson:
         stat_prefix=front.name,
         route_config={"name": front.name, "virtual_hosts": [_host(front)]},
         http_filters=[
+            describe(),
             append_own_address(front.address),
             extension("envoy.filters.http.router", "router"),
         ],
@@ -177,10 +190,23 @@ def _host(front: Front) -> EnvoyJson:
         "name": "front",
         "domains": ["*"],
         "routes": routes,
+        "request_headers_to_add": [
+            {
+                "header": {"key": PUBLISHED_HEADER, "value": _published(front)},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+            }
+        ],
         "response_headers_to_add": [
             {"header": {"key": SERVED_BY, "value": "%UPSTREAM_REMOTE_ADDRESS%"}}
         ],
     }
+
+
+def _published(front: Front) -> str:
+    """Return the source that each gateway sees instead of the front's own."""
+    regions = [region for service in front.services for region in service.regions]
+    seen = {each.address: each.source for each in regions if each.source is not None}
+    return ",".join(f"{address}={source}" for address, source in seen.items())
 
 
 def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
@@ -205,9 +231,11 @@ def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
             }
         return found
 
+    changes = header_changes(service.headers)
     match: EnvoyJson = {"prefix": path.prefix}
     routes: list[EnvoyJson] = []
     for client in _clients(front):
         header = {"name": CLIENT_REGION, "string_match": {"exact": client}}
-        routes.append({"match": {**match, "headers": [header]}, "route": action(client)})
-    return [*routes, {"match": match, "route": action(_ELSEWHERE)}]
+        found = {"match": {**match, "headers": [header]}, "route": action(client)}
+        routes.append({**found, **changes})
+    return [*routes, {"match": match, "route": action(_ELSEWHERE), **changes}]

@@ -12,6 +12,8 @@ class Region:
     name: str
     address: str
     port: int
+    source: str | None = None
+    """Address that the gateway sees: the first one of the published range."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,19 @@ class Service:
     is_tls: bool = True
     outliers: Outliers | None = None
     """None if a failing region stays in use."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Custom request headers: names and values, with variables in braces."""
     timeout_seconds: float = 30
+
+
+@dataclass(frozen=True)
+class ClientValidation:
+    """Validation of client certificates."""
+
+    anchors: str
+    """Certificates of the trusted authorities, in PEM format."""
+    is_required: bool
+    """Whether connections without a valid certificate are refused."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,8 @@ class Front:
     is_tls: bool = True
     certificate: Certificate | None = None
     """Its certificate, for HTTPS."""
+    validation: ClientValidation | None = None
+    """None if it does not request client certificates."""
     problems: tuple[str, ...] = field(default=())
     """Errors of its parts."""
 

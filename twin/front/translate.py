@@ -4,13 +4,14 @@ Forwarding rule → proxy → URL map → backend services → groups for Privat
 attachments → forwarding rules of regional gateways, whose addresses the twin binds.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from ipaddress import ip_network
 from typing import Final
 
 from twin.cluster.gateway.translation.model import Certificate
+from twin.front.client_certificates import unknown_variables, validation
+from twin.front.cloud import Cloud, objects
 from twin.front.model import Front, Outliers, Path, Region, Service
-from twin.providers.gcp.checks.suppress import relative_path
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
 from twin.world.store import Record
 
@@ -23,34 +24,13 @@ _MAP: Final = {"gcp:compute/uRLMap:URLMap"}
 _SERVICE: Final = {"gcp:compute/backendService:BackendService"}
 _GROUP: Final = {"gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup"}
 _ATTACHMENT: Final = {"gcp:compute/serviceAttachment:ServiceAttachment"}
+_SUBNETWORK: Final = {"gcp:compute/subnetwork:Subnetwork"}
 _GATEWAY_RULE: Final = {"gcp:compute/forwardingRule:ForwardingRule"}
 _CERTIFICATE_MAP: Final = {"gcp:certificatemanager/certificateMap:CertificateMap"}
 _ENTRY: Final = "gcp:certificatemanager/certificateMapEntry:CertificateMapEntry"
 
 CertificateNamed = Callable[[str, str], Certificate | None]
 """Returns the ACTIVE global certificate with a name, for an address; None if there is none."""
-
-
-@dataclass(frozen=True)
-class Cloud:
-    """Lookup of a cloud's resources by their references."""
-
-    records: tuple[Record, ...]
-
-    @classmethod
-    def of(cls, records: Iterable[Record]) -> "Cloud":
-        """Return the existing resources, without those that are being created or deleted."""
-        gone = ("creating", "deleting")
-        return cls(tuple(each for each in records if each.status not in gone))
-
-    def named(self, value: object, types: set[str]) -> Record | None:
-        """Return a resource by link, ID or name."""
-        path = relative_path(str(value or ""))
-        found = [each for each in self.records if each.type in types]
-        for each in found:
-            if each.id == path or each.id.endswith(f"/{path}"):
-                return each
-        return None
 
 
 def fronts(records: Iterable[Record], certificate_named: CertificateNamed) -> Iterator[Front]:
@@ -89,6 +69,7 @@ def _front(cloud: Cloud, rule: Record, certificate_named: CertificateNamed) -> F
         paths=paths,
         is_tls=is_tls,
         certificate=certificate,
+        validation=validation(cloud, proxy) if is_tls else None,
         problems=tuple(problems),
     )
 
@@ -111,12 +92,12 @@ def _certificate(
 
 def _routes(cloud: Cloud, url_map: Record) -> tuple[str | None, int, tuple[Path, ...]]:
     """Return default service, retries and paths of the matcher for every host."""
-    matchers = {str(each.get("name")): each for each in _objects(url_map.inputs, "pathMatchers")}
-    for rule in _objects(url_map.inputs, "hostRules"):
+    matchers = {str(each.get("name")): each for each in objects(url_map.inputs, "pathMatchers")}
+    for rule in objects(url_map.inputs, "hostRules"):
         matcher = matchers.get(str(rule.get("pathMatcher")))
         if matcher is None or "*" not in (as_list(rule.get("hosts")) or []):
             continue
-        rules = sorted(_objects(matcher, "routeRules"), key=_priority)
+        rules = sorted(objects(matcher, "routeRules"), key=_priority)
         paths = tuple(path for each in rules for path in _paths(cloud, each))
         default = _id(cloud, matcher.get("defaultService"))
         return default, _retries(matcher, "defaultRouteAction"), paths
@@ -125,7 +106,7 @@ def _routes(cloud: Cloud, url_map: Record) -> tuple[str | None, int, tuple[Path,
 
 def _paths(cloud: Cloud, rule: Json) -> Iterator[Path]:
     service = _id(cloud, rule.get("service"))
-    for match in _objects(rule, "matchRules"):
+    for match in objects(rule, "matchRules"):
         if service is not None and match.get("prefixMatch"):
             rewrite = get_path(rule, "routeAction.urlRewrite.pathPrefixRewrite")
             yield Path(
@@ -157,7 +138,7 @@ def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | No
     if record is None:
         return None
     regions: list[Region] = []
-    for backend in _objects(record.inputs, "backends"):
+    for backend in objects(record.inputs, "backends"):
         if backend.get("capacityScaler") == 0:
             continue  # drained
         found = _region(cloud, backend)
@@ -166,10 +147,16 @@ def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | No
         else:
             problems.append(found)
     detection = as_object(record.inputs.get("outlierDetection"))
+    headers = tuple(_headers(record))
+    problems.extend(
+        f"{record.name}: the twin does not replace {{{name}}} in custom headers"
+        for name in unknown_variables(headers)
+    )
     return Service(
         name=identifier,
         regions=tuple(regions),
         is_tls=record.inputs.get("protocol") == "HTTPS",
+        headers=headers,
         outliers=None if detection is None else _outliers(detection),
         timeout_seconds=float(record.inputs.get("timeoutSec") or 30),
     )
@@ -192,13 +179,29 @@ def _region(cloud: Cloud, backend: Json) -> Region | str:
         return f"{group.name}: {rule.name} has no global access"
     port = get_path(group.inputs, "pscData.producerPort") or 443
     region = last_segment(str(group.inputs.get("region")))
-    return Region(region, str(rule.outputs["ipAddress"]), int(port))
+    address = str(rule.outputs["ipAddress"])
+    return Region(region, address, int(port), _source(cloud, attachment))
+
+
+def _source(cloud: Cloud, attachment: Record) -> str | None:
+    """Return the first usable address of a published range; Google reserves two at its start."""
+    for name in as_list(attachment.inputs.get("natSubnets")) or []:
+        subnet = cloud.named(name, _SUBNETWORK)
+        if subnet is not None:
+            return str(ip_network(str(subnet.inputs["ipCidrRange"]))[2])
+    return None
+
+
+def _headers(service: Record) -> Iterator[tuple[str, str]]:
+    for header in as_list(service.inputs.get("customRequestHeaders")) or []:
+        name, _, value = str(header).partition(":")
+        yield name.strip().lower(), value.strip()
 
 
 def _accepts(attachment: Record, project: str) -> bool:
     if attachment.inputs.get("connectionPreference") == "ACCEPT_AUTOMATIC":
         return True
-    listed = _objects(attachment.inputs, "consumerAcceptLists")
+    listed = objects(attachment.inputs, "consumerAcceptLists")
     return any(each.get("projectIdOrNum") == project for each in listed)
 
 
@@ -213,8 +216,3 @@ def _outliers(detection: Json) -> Outliers:
         ejection_seconds=float(ejection or usual.ejection_seconds),
         most_percent=int(detection.get("maxEjectionPercent", usual.most_percent)),
     )
-
-
-def _objects(value: Mapping[str, object], key: str) -> list[Json]:
-    found = [as_object(each) for each in as_list(value.get(key)) or []]
-    return [each for each in found if each is not None]

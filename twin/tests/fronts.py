@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gke_inference.front.client_certificates import CERTIFICATE_HEADERS
 from gke_inference.front.routes import OUTLIER_DETECTION
 from twin.providers.gcp.resources.references import FORWARDING_RULE
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud, Made
@@ -81,7 +82,15 @@ def service(cloud: Cloud, name: str, groups: list[Made], **inputs: Any) -> Made:
     )
 
 
-def make_front(cloud: Cloud, gateways: dict[str, str], port: int, *, listens: int = 80) -> None:
+def make_front(
+    cloud: Cloud,
+    gateways: dict[str, str],
+    port: int,
+    *,
+    listens: int = 80,
+    validating: dict[int, str] | None = None,
+    authority: str = "",
+) -> None:
     """Make a load balancer over gateways, and one for a model that only the first region serves.
 
     Args:
@@ -89,13 +98,18 @@ def make_front(cloud: Cloud, gateways: dict[str, str], port: int, *, listens: in
         gateways: Address of each region's gateway.
         port: Of the gateways.
         listens: Port of the load balancer.
+        validating: Ports on which it also serves HTTPS and validates client certificates, with the
+            validation mode of each.
+        authority: Trusted authority of client certificates, in PEM format.
     """
     create(cloud, "compute/network:Network", "net", autoCreateSubnetworks=False)
     groups = [
         publish(cloud, region, at, gateway_rule(cloud, region, address), port)
         for at, (region, address) in enumerate(gateways.items())
     ]
-    every, some = service(cloud, "front", groups), service(cloud, "front-small", groups[:1])
+    headers = list(CERTIFICATE_HEADERS) if validating else []
+    every = service(cloud, "front", groups, customRequestHeaders=headers)
+    some = service(cloud, "front-small", groups[:1])
     again = {"retryPolicy": {"numRetries": 2, "retryConditions": ["connect-failure"]}}
     url_map = create(
         cloud,
@@ -129,6 +143,58 @@ def make_front(cloud: Cloud, gateways: dict[str, str], port: int, *, listens: in
         portRange=str(listens),
         target="front",
     )
+
+    if validating:
+        _validate(cloud, validating, authority)
+
+
+def _validate(cloud: Cloud, validating: dict[int, str], authority: str) -> None:
+    """Make the proxies that validate client certificates."""
+    certificates = create(cloud, "certificatemanager/certificateMap:CertificateMap", "front")
+    create(
+        cloud,
+        "certificatemanager/certificateMapEntry:CertificateMapEntry",
+        "front",
+        certificates=[f"projects/{PROJECT}/locations/global/certificates/models"],
+        map="front",
+        matcher="PRIMARY",
+    )
+    trust = create(
+        cloud,
+        "certificatemanager/trustConfig:TrustConfig",
+        "clients",
+        location="global",
+        trustStores=[{"trustAnchors": [{"pemCertificate": authority}]}],
+    )
+    for port, mode in validating.items():
+        name = f"front-{port}"
+        policy = create(
+            cloud,
+            "networksecurity/serverTlsPolicy:ServerTlsPolicy",
+            name,
+            location="global",
+            mtlsPolicy={
+                "clientValidationMode": mode,
+                "clientValidationTrustConfig": trust.id,
+            },
+        )
+        create(
+            cloud,
+            "compute/targetHttpsProxy:TargetHttpsProxy",
+            name,
+            certificateMap=f"//certificatemanager.googleapis.com/{certificates.id}",
+            serverTlsPolicy=policy.id,
+            urlMap="front",
+        )
+        create(
+            cloud,
+            "compute/globalForwardingRule:GlobalForwardingRule",
+            name,
+            ipAddress=ADDRESS,
+            loadBalancingScheme="EXTERNAL_MANAGED",
+            portRange=str(port),
+            target=name,
+        )
 
 
 def camel(value: Any) -> Any:

@@ -32,6 +32,9 @@ FILE = "callout.yaml"
 _FOLDER = "/etc/callout"
 _DISTROLESS_NONROOT_USER = 65532
 _TIMEOUT = "1s"
+_MEMORY_MIB = 512
+_HEAP_MIB = 400
+"""Heap at which it collects garbage regardless of the growth that it allows otherwise."""
 
 
 def callout_objects(
@@ -149,6 +152,7 @@ def _pod(name: str, account: str, hops: int) -> Manifest:
                     f"--health-port={HEALTH_PORT}",
                     f"--metrics-port={METRICS_PORT}",
                 ],
+                "env": [{"name": "GOMEMLIMIT", "value": f"{_HEAP_MIB}MiB"}],
                 "image": image("callout").reference,
                 "livenessProbe": {
                     "grpc": {"port": HEALTH_PORT, "service": "liveness"},
@@ -163,7 +167,7 @@ def _pod(name: str, account: str, hops: int) -> Manifest:
                 ],
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
-                    "limits": {"memory": "512Mi"},
+                    "limits": {"memory": f"{_MEMORY_MIB}Mi"},
                     "requests": {"cpu": "250m", "memory": "128Mi"},
                 },
                 "securityContext": HARDENED_CONTAINER,

@@ -7,13 +7,15 @@ JSON, which is valid YAML.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict, cast
 
 import pulumi
 
 from gke_inference.base.inputs import camel, one_of, whole
 from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
+
+from .certificates import ClientCertificatesArgs, check_certificates, described
+from .store import Store
 
 PRIORITIES = ("interactive", "batch")
 """Priorities of a team's requests, which select the objective `POOL-interactive` or
@@ -22,9 +24,6 @@ _A_DAY = 24 * 60 * 60
 _THRESHOLD = 0.95
 LARGEST = 10**12
 """Largest limit. Anything higher is effectively unlimited."""
-IAP_HEADER = "x-goog-iap-jwt-assertion"
-"""Header with the signed identity from Identity-Aware Proxy
-(docs.cloud.google.com/iap/docs/signed-headers-howto)."""
 
 
 class AnswerCacheArgs(TypedDict):
@@ -141,6 +140,8 @@ class ClientGateArgs(TypedDict):
     batches: NotRequired[bool]
     """Whether `/v1/files` and `/v1/batches` are behind the Gateway (`BatchService`). Default:
     false."""
+    certificates: NotRequired[ClientCertificatesArgs]
+    """Client certificates of teams, behind a `GlobalFront`. Default: none."""
     cache: NotRequired[AnswerCacheArgs]
     """Answer cache, for teams with `cached_answers`. Default: none."""
     anonymous: NotRequired[bool]
@@ -196,6 +197,8 @@ def checked(args: ClientGateArgs) -> None:
                 raise pulumi.InputPropertyError(path, f"must be 0 or more, got {value!r}")
     for at, issuer in enumerate(args.get("issuers", [])):
         _check_issuer(f"issuers[{at}]", issuer, args)
+    if "certificates" in args:
+        check_certificates(args["certificates"], args["teams"])
     _check_guards(args)
 
 
@@ -278,21 +281,6 @@ def _check_guards(args: ClientGateArgs) -> None:
                 raise pulumi.InputPropertyError(where, rule)
 
 
-@dataclass(frozen=True)
-class Store:
-    """A store, and how the gate connects to it."""
-
-    address: str
-    certificates: str | None = None
-    """CA certificates of the store, or None if it has no TLS."""
-
-    def settings(self) -> dict[str, Any]:
-        """Return the store in the program's format."""
-        if self.certificates is None:
-            return {"address": self.address}
-        return {"address": self.address, "ca": self.certificates, "tls": True}
-
-
 def document(
     args: ClientGateArgs, secret: str, store: Store | None, answers: Store | None = None
 ) -> str:
@@ -325,6 +313,8 @@ def document(
         found["store"] = store.settings()
     if args.get("batches", False):
         found["batches"] = True
+    if "certificates" in args:
+        found["certificates"] = described(args["certificates"])
     cache = args.get("cache")
     if cache is not None and answers is not None:
         found["cache"] = {**_cache(cache, answers), "epoch": _epoch(args)}

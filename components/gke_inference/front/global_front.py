@@ -8,6 +8,7 @@ from pulumi_gcp import certificatemanager, compute
 from gke_inference.base.inputs import name_of, under, user_labels, whole
 from gke_inference.gateway.edge import REQUESTS_PER_MINUTE
 
+from .client_certificates import CERTIFICATE_HEADERS, check_authorities, client_validation
 from .edge import security_policy, ssl_policy
 from .routes import OUTLIER_DETECTION, path_matcher
 
@@ -41,6 +42,10 @@ class GlobalFrontArgs(TypedDict):
     """Project of the load balancer."""
     regions: dict[str, FrontRegionArgs]
     """All regions with a gateway. A region in no list is drained."""
+    client_authorities: NotRequired[list[str]]
+    """Certificates of the authorities of client certificates, each in PEM format. Requests without
+    a valid certificate still pass: the gates of the regions decide (`ClientGate`). Default: no
+    client certificates are requested."""
     labels: NotRequired[dict[str, str]]
     """Additional labels."""
     log_percent: NotRequired[float]
@@ -81,6 +86,8 @@ class GlobalFront(pulumi.ComponentResource):
         )
         self._port = whole(args, "port", _HTTPS_PORT, least=1, most=65_535)
         _check_regions(args)
+        if "client_authorities" in args:
+            check_authorities(args["client_authorities"])
         address = compute.GlobalAddress(
             f"{name}-address", name=self._front, project=self._project, opts=under(self)
         )
@@ -103,12 +110,15 @@ class GlobalFront(pulumi.ComponentResource):
             region: self._build_group(name, region, args) for region in sorted(args["regions"])
         }
 
+        headers = list(CERTIFICATE_HEADERS) if "client_authorities" in args else None
+
         def service(suffix: str, regions: list[str]) -> "compute.BackendService":
             percent = args.get("log_percent", 100)
             return compute.BackendService(
                 f"{name}{suffix}",
                 # Neither a balancing mode nor a capacity scaler: these backends have none.
                 backends=[{"group": groups[region].id} for region in regions],
+                custom_request_headers=headers,
                 load_balancing_scheme="EXTERNAL_MANAGED",
                 log_config={"enable": percent > 0, "sample_rate": percent / 100},
                 name=f"{self._front}{suffix}",
@@ -180,11 +190,24 @@ class GlobalFront(pulumi.ComponentResource):
             certificate_map=certificates.id.apply("//certificatemanager.googleapis.com/{}".format),
             name=self._front,
             project=self._project,
+            server_tls_policy=self._build_validation(name, args),
             ssl_policy=tls.id,
             url_map=url_map.id,
             opts=under(self, depends_on=[entry]),
         )
         self._build_rule(name, "", address, proxy.id, self._port)
+
+    def _build_validation(self, name: str, args: GlobalFrontArgs) -> pulumi.Output[str] | None:
+        if "client_authorities" not in args:
+            return None
+        return client_validation(
+            name,
+            self._front,
+            args["client_authorities"],
+            labels=user_labels(args, "front"),
+            project=self._project,
+            opts=under(self),
+        )
 
     def _build_redirect(self, name: str, address: "compute.GlobalAddress") -> None:
         """Build the redirect from HTTP to HTTPS, for the default port only."""

@@ -35,18 +35,17 @@ class StoreNodes(StrEnum):
 class TeamLimits(StackModel):
     """Limits of a team in one region. An omitted limit means unlimited."""
 
-    monthly_usd: float | None = Field(default=None, gt=0, le=1e9)
-    """Maximum cost of its tokens in a calendar month (UTC), at `clients.prices`."""
     requests_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
     """Requests per minute."""
     tokens_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
     """Tokens per minute, prompts and answers combined."""
-    tokens_per_month: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Tokens per calendar month (UTC), prompts and answers combined."""
 
 
 class ClientTeam(TeamLimits):
-    """One team of clients. Its limits apply in each region; an omitted one means unlimited."""
+    """One team of clients. An omitted limit means unlimited.
+
+    Limits per minute apply in each region, those of a month to all regions together.
+    """
 
     cached_answers: bool = False
     """Whether members may receive cached answers to requests of any member, through
@@ -56,12 +55,19 @@ class ClientTeam(TeamLimits):
     model."""
     models: tuple[ModelName, ...] | None = Field(default=None, min_length=1)
     """Models and adapters that it may request. All by default."""
+    monthly_shares: dict[RegionName, float] = Field(default_factory=dict[str, float])
+    """Share of each region in the limits of a month, more than 0. All regions together have 1. By
+    default, all have the same. A region does not use what is left in another one."""
+    monthly_usd: float | None = Field(default=None, gt=0, le=1e9)
+    """Maximum cost of its tokens in a calendar month (UTC) in all regions, at `clients.prices`."""
     priority: Priority = Priority.INTERACTIVE
     """Priority of its requests to every model. `batch` requests are rejected first when a model is
     at capacity."""
     regional: dict[RegionName, TeamLimits] = Field(default_factory=dict[str, TeamLimits])
-    """Limits in single regions. Each replaces the team's limit of the same name there; with
-    `null`, the team has no such limit in that region."""
+    """Limits per minute in single regions. Each replaces the team's limit of the same name there;
+    with `null`, the team has no such limit in that region."""
+    tokens_per_month: int | None = Field(default=None, ge=1, le=_LARGEST)
+    """Tokens per calendar month (UTC) in all regions, prompts and answers combined."""
 
 
 class TokenPrice(StackModel):
@@ -88,6 +94,17 @@ class TokenIssuer(StackModel):
     """Header that carries the token. `x-goog-iap-jwt-assertion` for Identity-Aware Proxy."""
     teams: dict[str, Name] = Field(default_factory=dict[str, str])
     """Team for each value of the claim. By default, the value is the name of the team."""
+
+
+class ClientCertificates(StackModel):
+    """Client certificates, which the load balancer of `gateway.front: global` validates."""
+
+    authorities: tuple[str, ...] = Field(min_length=1, max_length=100)
+    """Certificates of the trusted authorities, each in PEM format. Requests without a valid
+    certificate can authenticate otherwise."""
+    teams: dict[str, Name] = Field(min_length=1)
+    """Team for each identity of a certificate: a SPIFFE ID, `dns:NAME` or `sha256:` with the
+    hexadecimal fingerprint. Certificates without a team are rejected."""
 
 
 class CounterStore(StackModel):
@@ -181,6 +198,8 @@ class Clients(StackModel):
     anonymous: str | None = Field(default=None, min_length=10, max_length=300)
     """Reason why requests without a credential are allowed. Without a reason, they are rejected
     with 401. Their limits are those of a team named `anonymous`."""
+    certificates: ClientCertificates | None = None
+    """Client certificates that are accepted in addition to keys. None by default."""
     cache: AnswerCache | None = None
     """Answer cache for teams with `cached_answers`. None by default."""
     counters: Counters = Counters.VALKEY

@@ -50,6 +50,31 @@ def configured(recorder, **changes: Any) -> dict[str, Any]:
     return json.loads(found["callout.yaml"])
 
 
+CERTIFICATES: dict[str, Any] = {
+    "networks": ["10.3.0.0/24"],
+    "teams": {"spiffe://example.org/lab": "assistant", f"sha256:{'a' * 64}": "nightly"},
+}
+
+
+def test_the_gate_believes_certificates_from_the_load_balancer_in_front_only(recorder):
+    found = configured(recorder, certificates=CERTIFICATES)["certificates"]
+    assert found == {"from": CERTIFICATES["networks"], "teams": CERTIFICATES["teams"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"networks": []}, "certificates.networks.*must have one entry or more"),
+        ({"networks": ["10.3.0.1/24"]}, r"certificates.networks\[0\].*must be a CIDR"),
+        ({"teams": {"CN=lab": "assistant"}}, "certificates.teams.*must be a SPIFFE ID"),
+        ({"teams": {"dns:a.example.org": "other"}}, "must be one of assistant, nightly"),
+    ],
+)
+def test_certificates_name_networks_identities_and_teams(recorder, change, message):
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        built(recorder, certificates=CERTIFICATES | change)
+
+
 def test_the_load_balancer_asks_the_gate_about_whole_requests_and_fails_closed(recorder):
     built(recorder)
     extension = recorder.one(EXTENSION).inputs

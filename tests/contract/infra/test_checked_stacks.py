@@ -34,6 +34,7 @@ def example(folder: str) -> Platform:
 
 STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
     "backends": (lambda: example("backends"), "HTTPRoute"),
+    "client-certificates": (lambda: example("client-certificates"), "GCPTrafficExtension"),
     "device-claims": (lambda: example("device-claims"), "ResourceClaimTemplate"),
     "existing-network": (lambda: example("existing-network"), "InferencePool"),
     "guardrails": (lambda: example("guardrails"), "GCPTrafficExtension"),

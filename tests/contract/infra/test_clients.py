@@ -8,7 +8,7 @@ import pytest
 
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.plan.clients import limits_in, monthly_limits
+from infra.plan.clients import RegionLimits, limits_in
 from infra.project import services_of
 from infra.reading.load import parse
 from infra.stack import ClientTeam, TeamLimits
@@ -60,39 +60,63 @@ def test_each_region_has_a_gate_with_its_own_counters_and_all_share_the_keys(dep
     assert grant.inputs["member"].endswith("/subject/ns/models/sa/client-gate")
 
 
-def test_limits_of_a_month_add_up_over_the_regions_that_count_them_separately() -> None:
-    teams = {
-        "assistant": {
-            "tokens_per_month": 100,
-            "regional": {"europe-west4": {"tokens_per_month": 7}},
-        },
-        "search": {"requests_per_minute": 60},
-        "shop": {"tokens_per_month": 5, "regional": {"europe-west4": {"tokens_per_month": None}}},
-    }
-    assistant, shop = monthly_limits(platform_with("prod", {"teams": teams}))
-    assert (assistant.team, assistant.field, assistant.total) == (
-        "assistant",
-        "tokens_per_month",
-        207,
-    )
-    assert (shop.team, shop.total) == ("shop", None)
-    assert (
-        list(
-            monthly_limits(
-                platform_with(
-                    "local", {"teams": teams | {"shop": {}, "assistant": {"tokens_per_month": 1}}}
-                )
-            )
-        )
-        == []
-    )
+def test_a_region_has_its_part_of_the_limits_of_a_month() -> None:
+    team = {"monthly_usd": 100.0, "tokens_per_month": 100}
+    shares = {"us-central1": 0.5, "europe-west4": 0.29, "asia-northeast1": 0.21}
+    price = {"llama-3.1-8b": {"input_usd_per_million": 1, "output_usd_per_million": 1}}
+
+    def parts(**more: Any) -> dict[str, tuple[float | None, int | None]]:
+        made = {"models": ["llama-3.1-8b"], **team, **more}
+        platform = platform_with("prod", {"teams": {"shop": made}, "prices": price})
+        shop = platform.clients.teams["shop"]
+        found = {region: limits_in(platform, shop, region) for region in shares}
+        return {name: (each.monthly_usd, each.tokens_per_month) for name, each in found.items()}
+
+    assert set(parts().values()) == {(33.33, 33)}
+    assert list(parts(monthly_shares=shares).values()) == [(50, 50), (29, 29), (21, 21)]
 
 
 def test_a_limit_of_a_region_replaces_that_of_the_team() -> None:
-    own = TeamLimits(monthly_usd=None, tokens_per_minute=10)
-    team = ClientTeam(monthly_usd=5, requests_per_minute=6, regional={"us-central1": own})
-    assert limits_in(team, "europe-west4") == TeamLimits(monthly_usd=5, requests_per_minute=6)
-    assert limits_in(team, "us-central1") == TeamLimits(requests_per_minute=6, tokens_per_minute=10)
+    platform = with_teams()
+    own = TeamLimits(requests_per_minute=None, tokens_per_minute=10)
+    team = ClientTeam(requests_per_minute=6, regional={"us-central1": own})
+    assert limits_in(platform, team, "europe-west4") == RegionLimits(6, None, None, None)
+    assert limits_in(platform, team, "us-central1") == RegionLimits(None, 10, None, None)
+
+
+@pytest.mark.parametrize(
+    ("team", "message"),
+    [
+        ({"monthly_shares": {"us-central1": 1.0}}, "needs 'monthly_usd' or 'tokens_per_month'"),
+        ({"monthly_shares": {"us-west1": 1.0}}, "monthly_shares.us-west1 must be one of"),
+        (
+            {"monthly_shares": {"us-central1": 1.0}},
+            "region with a gateway, got none for europe-west4, asia-northeast1",
+        ),
+        (
+            {
+                "monthly_shares": {
+                    "us-central1": 0.5,
+                    "europe-west4": 0.5,
+                    "asia-northeast1": 0.1,
+                }
+            },
+            "monthly_shares must add up to 1, got 1.1",
+        ),
+        (
+            {"monthly_shares": {"us-central1": 1.0, "europe-west4": 0, "asia-northeast1": 0}},
+            "monthly_shares.europe-west4 must be more than 0, got 0",
+        ),
+        (
+            {"tokens_per_month": 2},
+            "tokens_per_month must be large enough for a share of us-central1",
+        ),
+    ],
+)
+def test_shares_of_regions_are_checked(team: dict[str, Any], message: str) -> None:
+    limit = {} if message.startswith("needs") else {"tokens_per_month": 1000}
+    with pytest.raises(StackError, match=re.escape(message)):
+        platform_with("prod", {"teams": {"assistant": {**limit, **team}}})
 
 
 @pytest.mark.parametrize(
@@ -100,7 +124,7 @@ def test_a_limit_of_a_region_replaces_that_of_the_team() -> None:
     [
         ({"us-west1": {"tokens_per_minute": 1}}, "regional.us-west1 must be one of"),
         ({"us-central1": {}}, "regional.us-central1 must have a limit, got none"),
-        ({"us-central1": {"monthly_usd": 5}}, "monthly_usd needs 'clients.prices' of every model"),
+        ({"us-central1": {"monthly_usd": 5}}, "regional.us-central1.monthly_usd"),
     ],
 )
 def test_limits_of_a_region_are_checked(regional: dict[str, Any], message: str) -> None:

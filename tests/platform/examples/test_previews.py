@@ -70,6 +70,7 @@ DNS = {
         ("teams/shared", {"Namespace": 3, "ResourceQuota": 3}),
         ("three-regions", GLOBAL),
         ("nearest-region", DNS),
+        ("client-certificates", {"TrustConfig": 1, "ServerTlsPolicy": 1, "TargetHttpsProxy": 1}),
         ("internal-front", FLEET),
         ("shared-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("kv-offload", {"Instance": 1, "PersistentVolumeClaim": 1, "CapacityBuffer": 1}),

@@ -9,7 +9,6 @@ from infra.cost.costing import served
 from infra.cost.unit_costs import unit_costs
 from infra.plan import resolve
 from infra.reading.load import read
-from infra.stack import Clients, ClientTeam
 from planner.choice.cost import bill
 from planner.unit_cost.unit_cost import MILLION_INPUT, Traffic
 from scripts.plan.cost import cost
@@ -29,23 +28,6 @@ def test_the_totals_are_plain_and_what_has_no_price_is_a_line(capsys):
     assert "no published price here for Cloud Armor policy in us-central1: not in these" in text
     (row,) = (line for line in text.splitlines() if "1/2/4" in line)
     assert row.split()[-4:] == ["10.80", "10.80", "21.60", "43.20"]
-
-
-def with_teams(monkeypatch, **teams):
-    """Let `cost` read prod with client teams."""
-    prod = read("prod")
-    clients = Clients(teams={name: ClientTeam(**team) for name, team in teams.items()})
-    plan = resolve(prod.model_copy(update={"clients": clients}))
-    monkeypatch.setattr("scripts.plan.cost.plan_of", lambda _stack: plan)
-
-
-def test_limits_of_a_month_are_shown_over_all_regions(capsys, monkeypatch):
-    with_teams(monkeypatch, shop={"monthly_usd": 2000, "tokens_per_month": 10_000_000})
-    text = " ".join(printed(capsys, "prod").split())
-    assert "clients.teams.shop.monthly_usd applies in each of 3 regions: $6,000 together" in text
-    assert "shop.tokens_per_month applies in each of 3 regions: 30,000,000 tokens together" in text
-    first = json.loads(printed(capsys, "prod", as_json=True))["client_limits"][0]
-    assert (first["team"], first["field"], first["total"]) == ("shop", "monthly_usd", 6000)
 
 
 def test_each_group_has_its_sum_above_its_parts(capsys):

@@ -10,6 +10,7 @@ from twin.cluster.gateway.envoy.messages import (
     append_own_address,
     extension,
     file_name,
+    translate_source,
     typed,
 )
 from twin.cluster.gateway.envoy.routes import listener_groups, table_name
@@ -123,6 +124,7 @@ def _connection_manager(
             "config_source": {"resource_api_version": "V3", "path_config_source": {"path": path}},
         },
         http_filters=[
+            translate_source(model.address),
             append_own_address(model.address),
             *filters_of(model),
             extension("envoy.filters.http.router", "router"),

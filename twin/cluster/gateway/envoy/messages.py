@@ -11,6 +11,11 @@ ENDPOINT_HEADER = "x-gateway-destination-endpoint"
 MODEL_HEADER = "x-gateway-model-name"
 """Header with a request's model, from the body-based router."""
 PICKER_FILTER = "gke.endpoint_picker"
+FRONT_SOURCE = "127.255.254.1"
+"""Source of connections from global load balancers to regional gateways."""
+PUBLISHED_HEADER = "x-twin-published"
+"""Header of those connections: for the address of each gateway, that of its published range which
+Private Service Connect translates the source to (rule gateway.forwarded)."""
 
 _EARLY = "envoy.extensions.http.early_header_mutation"
 _HTTP = "envoy.extensions.filters.http"
@@ -31,6 +36,7 @@ TYPES = {
     "router": f"{_HTTP}.router.v3.Router",
     "access_log": "envoy.extensions.access_loggers.file.v3.FileAccessLog",
     "cel_filter": "envoy.extensions.access_loggers.filters.cel.v3.ExpressionFilter",
+    "lua": f"{_HTTP}.lua.v3.Lua",
     "header_mutation": f"{_HTTP}.header_mutation.v3.HeaderMutation",
     "early_headers": f"{_EARLY}.header_mutation.v3.HeaderMutation",
     "raw_buffer": "envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer",
@@ -52,6 +58,11 @@ def extension(name: str, kind: str, **fields: Any) -> EnvoyJson:
     return {"name": name, "typed_config": typed(kind, **fields)}
 
 
+def script(name: str, code: str) -> EnvoyJson:
+    """Return a filter that runs a script for each request."""
+    return extension(name, "lua", default_source_code={"inline_string": code})
+
+
 def append_own_address(address: str) -> EnvoyJson:
     """Return the filter that appends a load balancer's address to X-Forwarded-For.
 
@@ -61,6 +72,35 @@ def append_own_address(address: str) -> EnvoyJson:
     append = {"header": header, "append_action": "APPEND_IF_EXISTS_OR_ADD"}
     mutations = {"request_mutations": [{"append": append}]}
     return extension("gke.forwarded", "header_mutation", mutations=mutations)
+
+
+_TRANSLATE = """
+function envoy_on_request(handle)
+  local headers = handle:headers()
+  local published, forwarded = headers:get("PUBLISHED"), headers:get("x-forwarded-for")
+  headers:remove("PUBLISHED")
+  local last = (forwarded or ""):match("([^,%s]+)%s*$")
+  if published == nil or last ~= "SOURCE" then return end
+  for gateway, address in published:gmatch("([^=,]+)=([^=,]+)") do
+    if gateway == "OWN" then
+      headers:replace("x-forwarded-for", forwarded:sub(1, #forwarded - #last) .. address)
+    end
+  end
+end
+"""
+
+
+def translate_source(address: str) -> EnvoyJson:
+    """Return the filter that gives connections of a global load balancer their published source.
+
+    Args:
+        address: Address of the gateway.
+    """
+    words = {"PUBLISHED": PUBLISHED_HEADER, "SOURCE": FRONT_SOURCE, "OWN": address}
+    code = _TRANSLATE
+    for word, value in words.items():
+        code = code.replace(word, value)
+    return script("gke.published", code)
 
 
 def response(kind: str, version: str, resources: list[EnvoyJson]) -> EnvoyJson:

@@ -30,6 +30,7 @@ _TEMPLATES: dict[str, str] = {
     "certificatemanager/certificateMapEntry": _P
     + "locations/global/certificateMaps/{map}/certificateMapEntries/{name}",
     "certificatemanager/dnsAuthorization": _L + "dnsAuthorizations/{name}",
+    "certificatemanager/trustConfig": _L + "trustConfigs/{name}",
     "cloudbuild/trigger": _L + "triggers/{uuid}",
     "cloudrunv2/job": _L + "jobs/{name}",
     "cloudrunv2/service": _L + "services/{name}",
@@ -89,6 +90,7 @@ _TEMPLATES: dict[str, str] = {
     "monitoring/notificationChannel": _P + "notificationChannels/{digits}",
     "monitoring/slo": "projects/{projectNumber}/services/{service}/serviceLevelObjectives/{sloId}",
     "networkconnectivity/serviceConnectionPolicy": _L + "serviceConnectionPolicies/{name}",
+    "networksecurity/serverTlsPolicy": _L + "serverTlsPolicies/{name}",
     "networkservices/serviceLbPolicies": _L + "serviceLbPolicies/{name}",
     "orgpolicy/policy": "{parent}/policies/{name}",
     "projects/iAMCustomRole": _P + "roles/{roleId}",

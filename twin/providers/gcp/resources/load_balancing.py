@@ -7,6 +7,7 @@ from twin.providers.gcp.resources.references import (
     ATTACHMENT,
     FORWARDING_RULE,
     NETWORK,
+    SERVER_TLS_POLICY,
     SUBNETWORK,
     Link,
 )
@@ -20,6 +21,10 @@ _PROXY_PURPOSES = ("REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY")
 _LEAST_SECONDS = 30
 _CROSS_REGION = "globalL7ilb"
 _BALANCERS = (_CROSS_REGION, "regionalL4ilb", "regionalL7ilb")
+_MOST_HEADERS = 16
+_MOST_HEADER_BYTES = 8 * 1024
+_RESERVED_HEADERS = ("x-google", "x-goog-", "x-gfe", "x-amz-", "x-user-ip", "cdn-loop")
+_MODES = ("REJECT_INVALID", "ALLOW_INVALID_OR_MISSING_CLIENT_CERT")
 
 
 def check_purpose(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
@@ -143,6 +148,41 @@ def check_reached(inputs: Json, _project: str, store: Store, found: list[Link]) 
             raise _invalid(
                 "resource.backends", f"The producer's '{rule.name}' must have global access."
             )
+
+
+def check_headers(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Reject custom request headers that Google rejects (rule cloud.custom-headers)."""
+    del store, found
+    headers = [str(each) for each in as_list(inputs.get("customRequestHeaders")) or []]
+    names = [header.partition(":")[0].strip().lower() for header in headers]
+    size = sum(len(header.encode()) for header in headers)
+    where = "resource.customRequestHeaders"
+    if len(headers) > _MOST_HEADERS or size > _MOST_HEADER_BYTES:
+        raise _invalid(where, f"At most {_MOST_HEADERS} headers and {_MOST_HEADER_BYTES} bytes.")
+    for at, name in enumerate(names):
+        if name.startswith(_RESERVED_HEADERS):
+            raise _invalid(f"{where}[{at}]", f"'{name}' is reserved.")
+        if name in names[:at]:
+            raise _invalid(f"{where}[{at}]", f"'{name}' is there already.")
+
+
+def check_client_validation(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Reject a policy that cannot validate clients (rule cloud.client-validation)."""
+    del inputs, store
+    for link in found:
+        policy = link.target
+        if policy is None or policy.type != SERVER_TLS_POLICY:
+            continue
+        mtls = as_object(policy.inputs.get("mtlsPolicy")) or {}
+        mode = mtls.get("clientValidationMode")
+        if mode not in _MODES or not mtls.get("clientValidationTrustConfig"):
+            text = f"'{policy.name}' must have a client validation mode and a trust config."
+            raise _invalid("resource.serverTlsPolicy", text)
+        if mtls.get("clientValidationCas") or policy.inputs.get("serverCertificate"):
+            text = f"'{policy.name}' has settings for Traffic Director."
+            raise _invalid("resource.serverTlsPolicy", text)
+        if "/locations/global/" not in policy.id:
+            raise _invalid("resource.serverTlsPolicy", f"'{policy.id}' must be global.")
 
 
 def check_global_rule(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:

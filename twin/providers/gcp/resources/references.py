@@ -30,6 +30,8 @@ FORWARDING_RULE = "gcp:compute/forwardingRule:ForwardingRule"
 ATTACHMENT = "gcp:compute/serviceAttachment:ServiceAttachment"
 HEALTH_CHECK = "gcp:compute/healthCheck:HealthCheck"
 ZONE = "gcp:dns/managedZone:ManagedZone"
+SERVER_TLS_POLICY = "gcp:networksecurity/serverTlsPolicy:ServerTlsPolicy"
+_TRUST_CONFIG = "gcp:certificatemanager/trustConfig:TrustConfig"
 _GROUPS = (
     "gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup",
     "gcp:compute/networkEndpointGroup:NetworkEndpointGroup",
@@ -159,6 +161,7 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     "compute/targetHttpsProxy": (
         _to("urlMap", *_URL_MAPS),
         _to("certificateMap", _CERTIFICATE_MAP),
+        _to("serverTlsPolicy", SERVER_TLS_POLICY),
         _to("sslPolicy", "gcp:compute/sSLPolicy:SSLPolicy"),
     ),
     "compute/uRLMap": (
@@ -209,6 +212,9 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     "networkconnectivity/serviceConnectionPolicy": (
         _NET,
         _to("pscConfig.subnetworks[]", SUBNETWORK),
+    ),
+    "networksecurity/serverTlsPolicy": (
+        _to("mtlsPolicy.clientValidationTrustConfig", _TRUST_CONFIG),
     ),
     "pubsub/subscription": (
         _to("topic", _TOPIC, blocks=False),

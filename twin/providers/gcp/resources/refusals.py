@@ -10,8 +10,10 @@ from twin.providers.gcp.resources.buckets import check_bucket
 from twin.providers.gcp.resources.load_balancing import (
     check_attachment,
     check_backends,
+    check_client_validation,
     check_global_rule,
     check_group,
+    check_headers,
     check_policy,
     check_probes,
     check_purpose,
@@ -339,7 +341,8 @@ def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -
 
 _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] = {
     "artifactregistry/repository": (lambda v, _p, store, _l: check_repository(v, store),),
-    "compute/backendService": (check_backends, check_reached),
+    "compute/backendService": (check_backends, check_reached, check_headers),
+    "compute/targetHttpsProxy": (check_client_validation,),
     "compute/globalForwardingRule": (check_global_rule,),
     "compute/healthCheck": (check_probes,),
     "compute/regionNetworkEndpointGroup": (check_group,),

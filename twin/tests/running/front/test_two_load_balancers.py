@@ -66,6 +66,7 @@ def ask(port: int, source: str, forged: str) -> int:
 def test_an_extension_of_the_gateway_has_the_client_in_the_fourth_last_place(gateway, port):
     assert eventually(lambda: ask(port, "127.0.0.9", "198.51.100.1, 198.51.100.2") == 200, 20)
     seen = headers_of(gateway.guard.first("request_headers"))["x-forwarded-for"]
-    written, (client, front, _between, regional) = seen.split(",")[:-4], seen.split(",")[-4:]
+    written, (client, front, between, regional) = seen.split(",")[:-4], seen.split(",")[-4:]
     assert ",".join(written) == "198.51.100.1, 198.51.100.2"
     assert (client, front, regional) == ("127.0.0.9", ADDRESS, house.ADDRESS)
+    assert between.startswith("10.3.")  # of the published range

@@ -35,7 +35,10 @@ def test_a_front_leads_to_the_address_that_each_gateway_binds(cloud: Cloud) -> N
     front = seen(cloud)
     assert (front.address, front.port, front.problems) == (ADDRESS, 80, ())
     every, small = front.services
-    assert every.regions == tuple(Region(name, at, 8080) for name, at in GATEWAYS.items())
+    assert every.regions == tuple(
+        Region(name, address, 8080, f"10.3.{at}.2")
+        for at, (name, address) in enumerate(GATEWAYS.items())
+    )
     assert every.outliers == Outliers(5, 1, 30, 50)
     assert [region.name for region in small.regions] == ["us-central1"]
     assert (front.default, front.retries) == (every.name, 2)

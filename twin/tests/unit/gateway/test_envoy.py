@@ -244,12 +244,13 @@ def test_filters_are_own_address_then_body_router_then_picker_then_router(tmp_pa
     found = listeners_of(model_of(gateway(), *body_router()), tmp_path, tmp_path / "log")
     manager = found["port-8080"]["filter_chains"][0]["filters"][0]["typed_config"]
     assert [f["name"] for f in manager["http_filters"]] == [
+        "gke.published",
         "gke.forwarded",
         "gke.routing_extension.0",
         "gke.endpoint_picker",
         "envoy.filters.http.router",
     ]
-    body = manager["http_filters"][1]["typed_config"]["processing_mode"]
+    body = manager["http_filters"][2]["typed_config"]["processing_mode"]
     assert body["request_body_mode"] == "FULL_DUPLEX_STREAMED"
     assert body["response_header_mode"] == "SKIP"
     assert manager["early_header_mutation_extensions"][0]["typed_config"]["mutations"] == [
@@ -267,6 +268,7 @@ def filters_with(*extensions, tmp_path):
 def test_traffic_extensions_come_between_the_body_router_and_the_picker(tmp_path):
     found = filters_with(*traffic_extension(), tmp_path=tmp_path)
     assert list(found) == [
+        "gke.published",
         "gke.forwarded",
         "gke.routing_extension.0",
         "gke.traffic_extension.0",
@@ -298,7 +300,7 @@ def test_a_condition_is_evaluated_once_in_front_of_its_chains(tmp_path):
         *traffic_extension(condition="request.headers['x'] == 'y'", metadata={"a": "b"}),
         tmp_path=tmp_path,
     )
-    assert list(found)[2:5] == [
+    assert list(found)[3:6] == [
         "gke.traffic_extension.metadata",
         "gke.traffic_extension.chain",
         "gke.traffic_extension.0",

@@ -295,3 +295,49 @@ def test_a_proxy_takes_a_certificate_map_by_its_full_name(place: Place) -> None:
     assert place.create(token, "front", urlMap="front", certificateMap=named).name == "front"
     with pytest.raises(Refused, match="was not found"):
         place.create(token, "other", urlMap="front", certificateMap=named + "-gone")
+
+
+def test_a_proxy_validates_clients_with_a_global_policy_and_its_authorities(place: Place) -> None:
+    group = place.group(place.published().id)
+    place.create("compute/uRLMap:URLMap", "front", defaultService=place.service(group.id).id)
+    trust = place.create(
+        "certificatemanager/trustConfig:TrustConfig",
+        "clients",
+        location="global",
+        trustStores=[{"trustAnchors": [{"pemCertificate": "PEM"}]}],
+    )
+
+    def proxy(name: str, location: str = "global", **policy: Any) -> Any:
+        made = place.create(
+            "networksecurity/serverTlsPolicy:ServerTlsPolicy",
+            name,
+            location=location,
+            mtlsPolicy=policy,
+        )
+        token = "compute/targetHttpsProxy:TargetHttpsProxy"
+        return place.create(token, name, urlMap="front", serverTlsPolicy=made.id)
+
+    valid = {"clientValidationMode": "REJECT_INVALID", "clientValidationTrustConfig": trust.id}
+    assert proxy("clients", **valid).name == "clients"
+    with pytest.raises(Refused, match="must have a client validation mode"):
+        proxy("without-mode", clientValidationTrustConfig=trust.id)
+    with pytest.raises(Refused, match="must be global"):
+        proxy("regional", "us-central1", **valid)
+    with pytest.raises(Refused, match="was not found"):
+        proxy("gone", **(valid | {"clientValidationTrustConfig": f"{trust.id}-gone"}))
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        (["X-A: 1", "x-a: 2"], "'x-a' is there already"),
+        (["X-Goog-A: 1"], "'x-goog-a' is reserved"),
+        ([f"X-{at}: 1" for at in range(17)], "At most 16 headers"),
+    ],
+)
+def test_custom_headers_of_a_backend_service_are_checked(
+    place: Place, headers: list[str], message: str
+) -> None:
+    group = place.group(place.published().id)
+    with pytest.raises(Refused, match=message):
+        place.service(group.id, customRequestHeaders=headers)

@@ -27,8 +27,8 @@ func (c *Config) check() error {
 	if c.Replicas < 1 {
 		return fmt.Errorf("replicas: must be at least 1, got %d", c.Replicas)
 	}
-	if c.Keys.Secret == "" && len(c.JWT) == 0 && !c.Anonymous {
-		return fmt.Errorf("keys, jwt, anonymous: one of them is required, otherwise no client is admitted")
+	if c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil && !c.Anonymous {
+		return fmt.Errorf("keys, jwt, certificates, anonymous: one of them is required, otherwise no client is admitted")
 	}
 	if c.Keys.Secret != "" && !secret.MatchString(c.Keys.Secret) {
 		return fmt.Errorf("keys.secret: must be projects/PROJECT/secrets/NAME, got %q", c.Keys.Secret)
@@ -36,7 +36,9 @@ func (c *Config) check() error {
 	if c.Anonymous && c.Teams[Anonymous] == nil {
 		return fmt.Errorf("teams.%s: is required with anonymous: true", Anonymous)
 	}
-	checks := []func() error{c.checkPrices, c.checkTeams, c.checkGuards, c.checkJWT, c.checkStore, c.checkCache}
+	checks := []func() error{
+		c.checkPrices, c.checkTeams, c.checkGuards, c.checkJWT, c.checkCertificates, c.checkStore, c.checkCache,
+	}
 	for _, check := range checks {
 		if err := check(); err != nil {
 			return err

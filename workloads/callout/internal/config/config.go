@@ -31,6 +31,8 @@ type Config struct {
 	JWT     []JWT
 	Store   *Store
 	Cache   *Cache
+	// Certificates is nil if clients have none.
+	Certificates *Certificates
 }
 
 // Team has the models and limits of a team. A limit of 0 means no limit.
@@ -84,6 +86,8 @@ type document struct {
 	JWT       []json.RawMessage          `json:"jwt"`
 	Store     json.RawMessage            `json:"store"`
 	Cache     json.RawMessage            `json:"cache"`
+
+	Certificates json.RawMessage `json:"certificates"`
 }
 
 // Parse reads and validates the content of a file. An error is one line: field, rule and value.
@@ -137,6 +141,12 @@ func (c *Config) decodeParts(found *document) error {
 	if len(found.Store) > 0 {
 		c.Store = &Store{}
 		if err := decode("store", found.Store, c.Store); err != nil {
+			return err
+		}
+	}
+	if len(found.Certificates) > 0 {
+		c.Certificates = &Certificates{}
+		if err := decode("certificates", found.Certificates, c.Certificates); err != nil {
 			return err
 		}
 	}

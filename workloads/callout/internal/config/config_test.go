@@ -111,6 +111,13 @@ func TestABadFileIsRefusedInOneLine(t *testing.T) {
 		{"{r: research}", "{r: nobody}", `jwt[0].teams.r: must be a team of the file, got "nobody"`},
 		{`"127.0.0.1:6379"`, "valkey", `store.address: must be HOST:PORT, got "valkey"`},
 		{"replicas: 3", "replicas: 3\nanonymous: true", "teams.anonymous: is required with anonymous: true"},
+		{"replicas: 3", "replicas: 3\ncertificates: {from: [here], teams: {dns:a: everyone}}",
+			`certificates.from[0]: must be a network such as 10.3.0.0/24, got "here"`},
+		{"replicas: 3", "replicas: 3\ncertificates: {teams: {dns:a: everyone}}", "certificates: needs from"},
+		{"replicas: 3", "replicas: 3\ncertificates: {from: [10.3.0.0/24], teams: {cn=a: everyone}}",
+			`certificates.teams: must have identities spiffe://..., dns:NAME or sha256:HEX, got "cn=a"`},
+		{"replicas: 3", "replicas: 3\ncertificates: {from: [10.3.0.0/24], teams: {dns:a: nobody}}",
+			`certificates.teams.dns:a: must be a team of the file, got "nobody"`},
 		{"replicas: 3", "replicas: 3\n\tx", "found a tab character"},
 		{"batch", "Not Kubernetes", `teams.research.objective: must be the name of an InferenceObjective`},
 	} {

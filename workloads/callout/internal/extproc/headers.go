@@ -1,7 +1,6 @@
 package extproc
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	"gke-inference/callout/internal/config"
+	"gke-inference/callout/internal/identity"
 )
 
 // modelHeader is the model that the body router routed by. It comes from the body, so it is kept.
@@ -24,6 +24,7 @@ var (
 // and priorities by them.
 var internalPrefixes = []string{
 	"x-gateway-", "x-llm-d-", "x-gki-", "x-prefiller-", "x-encoder-", "x-data-parallel-",
+	identity.CertificatePrefix,
 }
 
 var internalNames = []string{"target-pod", "test-epp-endpoint-selection"}
@@ -102,13 +103,10 @@ func options(set map[string]string) []*core.HeaderValueOption {
 // fourth to last behind two (Google Cloud, "External Application Load Balancer overview", X-Forwarded-For
 // header). It is assumed that a callout sees the header with all of them.
 func clientAddress(headers map[string][]string, hops int) string {
-	addresses := strings.Split(strings.Join(headers["x-forwarded-for"], ","), ",")
-	text := strings.TrimSpace(addresses[max(0, len(addresses)-hops)])
-	address, err := netip.ParseAddr(text)
+	address, err := identity.Forwarded(headers, hops)
 	if err != nil {
 		return "unknown"
 	}
-	address = address.Unmap()
 	if address.Is4() {
 		return address.String()
 	}

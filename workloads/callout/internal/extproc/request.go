@@ -132,14 +132,14 @@ func (e *exchange) identify(now time.Time) *openai.Error {
 	case identity.Valid:
 		e.caller = caller
 	case identity.Unknown:
-		return openai.Unavailable("API keys cannot be checked at the moment.")
+		return openai.Unavailable("Keys and tokens cannot be checked at the moment.")
 	case identity.Invalid:
 		address := clientAddress(e.headers, e.ForwardedHops)
 		if e.Limiter.Guess(e.stream.Context(), address, now) {
 			return openai.TooManyGuesses(time.Minute)
 		}
 		return openai.Unauthorized()
-	case identity.Missing:
+	case identity.Missing, identity.Unpublished:
 		return openai.Unauthorized()
 	}
 	if e.team = e.config.Teams[caller.Team]; e.team == nil {

@@ -12,7 +12,8 @@ import (
 // Caller is the sender of a request.
 type Caller struct {
 	Team string
-	// KeyID is the ID of an API key, `jwt` for a token, and empty without a credential.
+	// KeyID is the ID of an API key, `jwt` for a token, `certificate` for a client certificate, and empty
+	// without a credential.
 	KeyID string
 }
 
@@ -26,8 +27,11 @@ const (
 	Missing
 	// Invalid means that the credential is wrong, expired or revoked.
 	Invalid
-	// Unknown means that a key cannot be checked, because the document of keys was never read.
+	// Unknown means that a credential cannot be checked: the document of keys was never read, or the
+	// keys of an issuer cannot be read, and the last ones do not have that of the token.
 	Unknown
+	// Unpublished means that a token names a key that its issuer has not published, perhaps not yet.
+	Unpublished
 )
 
 // Verifier checks credentials against the newest configuration.
@@ -51,9 +55,9 @@ func (v *Verifier) Use(ctx context.Context, c *config.Config) {
 }
 
 // Verify returns the caller of a request, from its headers with lowercase names. An invalid credential
-// is never treated as a missing one.
+// is never treated as a missing one. A key or a token in a header counts before a client certificate.
 func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now time.Time) (Caller, Verdict) {
-	if c.Anonymous && c.Keys.Secret == "" && len(c.JWT) == 0 {
+	if c.Anonymous && c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil {
 		return Caller{Team: config.Anonymous}, Valid
 	}
 	credential, has, isOne := keyOrToken(headers)
@@ -63,7 +67,7 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 	if has && strings.HasPrefix(credential, KeyPrefix) {
 		return v.verifyKey(c, credential, now)
 	}
-	sent := has
+	sent, verdict := has, Invalid
 	for _, one := range *v.issuers.Load() {
 		token := credential
 		if one.Header != "authorization" {
@@ -74,13 +78,21 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 		} else if !has {
 			continue
 		}
-		if team, ok := one.verify(token, now); ok {
+		switch team, found := one.verify(token, now); found {
+		case Valid:
 			return Caller{Team: team, KeyID: "jwt"}, Valid
+		case Invalid:
+		default:
+			verdict = found
 		}
 	}
+	if sent {
+		return Caller{}, verdict
+	}
+	caller, verdict := verifyCertificate(c.Certificates, headers)
 	switch {
-	case sent:
-		return Caller{}, Invalid
+	case verdict != Missing:
+		return caller, verdict
 	case c.Anonymous:
 		return Caller{Team: config.Anonymous}, Valid
 	default:

@@ -193,24 +193,27 @@ func TestTheTokenOfTheMetadataServerIsSentAndKept(t *testing.T) {
 }
 
 type signer struct {
-	key    *ecdsa.PrivateKey
-	server *httptest.Server
-	reads  atomic.Int32
+	key      *ecdsa.PrivateKey
+	document []byte
+	server   *httptest.Server
+	reads    atomic.Int32
 }
 
-func newSigner(t *testing.T) *signer {
+func newSigner(t *testing.T) *signer { return newSignerOf(t, "k1") }
+
+func newSignerOf(t *testing.T, id string) *signer {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	number := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.FillBytes(make([]byte, 32))) }
 	answer, err := json.Marshal(map[string]any{"keys": []any{map[string]string{
-		"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": "k1", "x": number(key.X), "y": number(key.Y),
+		"kty": "EC", "crv": "P-256", "alg": "ES256", "use": "sig", "kid": id, "x": number(key.X), "y": number(key.Y),
 	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := &signer{key: key}
+	made := &signer{key: key, document: answer}
 	made.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		made.reads.Add(1)
 		_, _ = w.Write(answer)

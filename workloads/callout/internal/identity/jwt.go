@@ -2,29 +2,21 @@ package identity
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/MicahParks/jwkset"
 	"github.com/MicahParks/keyfunc/v3"
 	"github.com/golang-jwt/jwt/v5"
-	"golang.org/x/time/rate"
 
 	"gke-inference/callout/internal/config"
 )
 
-const (
-	clockLeeway  = 30 * time.Second
-	refreshEvery = 10 * time.Minute
-	jwksTimeout  = 5 * time.Second
-
-	unknownKeyEvery = 10 * time.Second
-	// unknownKeyWait limits the wait for the rate limit and the refresh together. The load balancer
-	// waits for one second.
-	unknownKeyWait = 800 * time.Millisecond
-)
+const clockLeeway = 30 * time.Second
 
 // Signature algorithms with public keys. `none` and shared secrets are not accepted.
 var signatures = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
@@ -56,19 +48,7 @@ func issuersOf(ctx context.Context, wanted []config.JWT, old []*issuer) []*issue
 
 func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 	ctx, cancel := context.WithCancel(ctx)
-	keys, err := keyfunc.NewDefaultOverrideCtx(ctx, []string{wanted.JWKSURI}, keyfunc.Override{
-		HTTPTimeout:     jwksTimeout,
-		RefreshInterval: refreshEvery,
-		// a token with an unknown key refreshes the keys and waits for them; while the rate limit
-		// does not allow another refresh, it is refused at once
-		RefreshUnknownKID: rate.NewLimiter(rate.Every(unknownKeyEvery), 1),
-		RateLimitWaitMax:  unknownKeyWait,
-		RefreshErrorHandlerFunc: func(uri string) func(context.Context, error) {
-			return func(_ context.Context, err error) {
-				slog.Error("keys of an issuer not read, the last ones stay valid", "jwks_uri", uri, "error", err.Error())
-			}
-		},
-	})
+	keys, err := keyfunc.New(keyfunc.Options{Ctx: ctx, Storage: newIssuerKeys(ctx, wanted.JWKSURI)})
 	if err != nil {
 		slog.Error("keys of an issuer not usable", "jwks_uri", wanted.JWKSURI, "error", err.Error())
 	}
@@ -76,9 +56,9 @@ func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 }
 
 // verify returns the team of a token.
-func (i *issuer) verify(token string, now time.Time) (string, bool) {
+func (i *issuer) verify(token string, now time.Time) (string, Verdict) {
 	if i.keys == nil || !isFrom(token, i.Issuer) {
-		return "", false
+		return "", Invalid
 	}
 	claims := jwt.MapClaims{}
 	_, err := jwt.ParseWithClaims(token, claims, i.keys.Keyfunc,
@@ -89,15 +69,20 @@ func (i *issuer) verify(token string, now time.Time) (string, bool) {
 		jwt.WithLeeway(clockLeeway),
 		jwt.WithTimeFunc(func() time.Time { return now }),
 	)
-	if err != nil {
-		return "", false
+	switch {
+	case errors.Is(err, errUnread):
+		return "", Unknown
+	case errors.Is(err, jwkset.ErrKeyNotFound):
+		return "", Unpublished
+	case err != nil:
+		return "", Invalid
 	}
 	for _, value := range values(claims[i.Claim]) {
 		if team, has := i.Teams[value]; has {
-			return team, true
+			return team, Valid
 		}
 	}
-	return "", false
+	return "", Invalid
 }
 
 // isFrom returns whether a token names an issuer, without a look at its signature. The key of another

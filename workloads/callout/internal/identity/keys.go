@@ -1,4 +1,4 @@
-// Package identity identifies callers by API key or JSON Web Token, or as anonymous.
+// Package identity identifies callers by API key, JSON Web Token or client certificate, or as anonymous.
 package identity
 
 import (

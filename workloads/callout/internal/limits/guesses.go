@@ -43,7 +43,7 @@ func (l *Limiter) Guess(ctx context.Context, address string, now time.Time) (too
 	if local > GuessesPerMinute || store == nil {
 		return local > GuessesPerMinute
 	}
-	answer, err := store.run(ctx, guessScript, []string{"callout:guess:" + address}, GuessesPerMinute)
+	answer, err := store.run(ctx, guessScript, []string{"callout:window:guesses:" + address}, GuessesPerMinute)
 	if err != nil {
 		return false
 	}

@@ -133,7 +133,7 @@ func NextMonth(now time.Time) time.Duration {
 // keys are in one slot, so that a script can use them together in a cluster.
 func keysOf(team, month string) (requests, tokens, spent string) {
 	prefix := "callout:{" + team + "}:"
-	return prefix + "requests", prefix + "tokens", prefix + "month:" + month
+	return prefix + "window:requests", prefix + "window:tokens", prefix + "month:" + month
 }
 
 // Admit counts a request with its estimated cost, or refuses it and counts nothing. Settle needs the

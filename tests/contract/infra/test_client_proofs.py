@@ -1,0 +1,135 @@
+"""Proofs that a load balancer checks: client certificates, and Identity-Aware Proxy."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.reading.load import parse, platform_of
+from infra.stack.problems import StackError
+from tests.contract.infra.broken_stacks import EXAMPLES
+from tests.contract.infra.cloud import Deployed
+
+PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+SPIFFE = "spiffe://example.org/lab"
+
+
+def document(name: str = "three-regions") -> dict[str, Any]:
+    return platform_of(EXAMPLES / name / f"Pulumi.{name}.yaml")
+
+
+def refused(found: dict[str, Any]) -> str:
+    with pytest.raises(StackError) as error:
+        parse(json.dumps(found))
+    return str(error.value)
+
+
+@pytest.fixture
+def made(deployed: Deployed):
+    """Return what a stack registers, by type."""
+
+    def by_type(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        registered: dict[str, list[dict[str, Any]]] = {}
+        for seen in deployed(parse(json.dumps(found))).registrations:
+            registered.setdefault(seen.type.rpartition(":")[2], []).append(seen.inputs)
+        return registered
+
+    return by_type
+
+
+def with_certificates(**changes: Any) -> dict[str, Any]:
+    """A stack with client certificates, and changes of their settings."""
+    found = document()
+    found["gateway"].pop("publish")
+    certificates = {"authorities": [PEM], "teams": {SPIFFE: "search"}}
+    found["clients"] = {"teams": {"search": {}}, "certificates": certificates | changes}
+    return found
+
+
+def test_a_global_front_validates_client_certificates_and_describes_them_to_the_gates(made):
+    found = made(with_certificates())
+    (trust,) = found["TrustConfig"]
+    assert trust["trustStores"] == [{"trustAnchors": [{"pemCertificate": PEM}]}]
+    (policy,) = found["ServerTlsPolicy"]
+    assert policy["mtlsPolicy"] == {
+        "clientValidationMode": "ALLOW_INVALID_OR_MISSING_CLIENT_CERT",
+        "clientValidationTrustConfig": "front-clients-id",
+    }
+    (proxy,) = found["TargetHttpsProxy"]
+    assert proxy["serverTlsPolicy"] == "front-clients-id"
+    (backend,) = found["BackendService"]
+    assert "X-Client-Cert-SPIFFE: {client_cert_spiffe_id}" in backend["customRequestHeaders"]
+    gates = [
+        json.loads(each["data"]["callout.yaml"])
+        for each in found["ConfigMap"]
+        if "callout.yaml" in each["data"]
+    ]
+    ranges = {name: region["ranges"]["published"] for name, region in document()["regions"].items()}
+    networks = {gate["region"]: gate["certificates"]["from"] for gate in gates}
+    assert networks == {name: [published] for name, published in ranges.items()}
+
+
+def test_a_front_without_client_certificates_requests_none(made):
+    found = made(document())
+    assert "ServerTlsPolicy" not in found
+    assert "serverTlsPolicy" not in found["TargetHttpsProxy"][0]
+    assert "customRequestHeaders" not in found["BackendService"][0]
+
+
+def test_client_certificates_are_refused_where_nothing_validates_them():
+    regional = with_certificates()
+    regional["gateway"] = document("nearest-region")["gateway"]
+    for region in regional["regions"].values():
+        del region["ranges"]["published"]
+    where = "clients.certificates must not be set"
+    assert f"{where} unless gateway.front is global" in refused(regional)
+    shared = with_certificates()
+    shared["gateway"]["publish"] = document()["gateway"]["publish"]
+    assert f"{where} when gateway.publish is set" in refused(shared)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"authorities": ["file.pem"]}, "authorities[0] must be one certificate in PEM format"),
+        ({"authorities": [PEM + PEM]}, "authorities[0] must be one certificate in PEM format"),
+        ({"teams": {"CN=lab": "search"}}, "certificates.teams must be a SPIFFE ID, dns:NAME or"),
+        ({"teams": {SPIFFE: "lab"}}, "must be one of search, got 'lab'"),
+    ],
+)
+def test_settings_of_client_certificates_are_checked(change, message):
+    assert message in refused(with_certificates(**change))
+
+
+def with_iap(**changes: Any) -> dict[str, Any]:
+    """A stack that accepts tokens of Identity-Aware Proxy, and changes of their issuer."""
+    issuer = {
+        "audiences": ["/projects/314159265358/global/backendServices/42"],
+        "header": "x-goog-iap-jwt-assertion",
+        "issuer": "https://cloud.google.com/iap",
+        "jwks_uri": "https://www.gstatic.com/iap/verify/public_key-jwk",
+    }
+    found = document()
+    found["clients"] = {"teams": {"search": {}}, "issuers": [issuer | changes]}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"audiences": ["models"]}, "audiences[0] must be /projects/NUMBER/global/backendServices"),
+        ({"issuer": "https://example.com"}, "issuer must be https://cloud.google.com/iap with"),
+        ({"jwks_uri": "https://example.com"}, "jwks_uri must be https://www.gstatic.com/iap/"),
+    ],
+)
+def test_tokens_of_identity_aware_proxy_have_its_issuer_and_an_audience(change, message):
+    assert parse(json.dumps(with_iap()))
+    assert message in refused(with_iap(**change))
+
+
+def test_tokens_of_identity_aware_proxy_are_refused_where_nothing_adds_them():
+    found = with_iap()
+    found["gateway"] = document("nearest-region")["gateway"]
+    for region in found["regions"].values():
+        del region["ranges"]["published"]
+    assert "issuers[0].header must not be x-goog-iap-jwt-assertion unless" in refused(found)

@@ -1,0 +1,118 @@
+"""Client certificates at a global load balancer, and the headers that describe them."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from twin.cluster.gateway.envoy.messages import EnvoyJson, script
+from twin.front.cloud import Cloud, objects
+from twin.front.model import ClientValidation
+from twin.wire.property_values import get_path
+from twin.world.store import Record
+
+_POLICY: Final = {"gcp:networksecurity/serverTlsPolicy:ServerTlsPolicy"}
+_TRUST: Final = {"gcp:certificatemanager/trustConfig:TrustConfig"}
+_METADATA: Final = "twin.client_certificate"
+_VARIABLE: Final = re.compile(r"\{(\w+)\}")
+VARIABLES: Final = (
+    "client_cert_present",
+    "client_cert_chain_verified",
+    "client_cert_spiffe_id",
+    "client_cert_dnsname_sans",
+    "client_cert_sha256_fingerprint",
+)
+"""Variables of custom headers that the twin knows (rule front.client-certificates)."""
+_DESCRIBE: Final = """
+function envoy_on_request(handle)
+  local found = {
+    client_cert_present = "false", client_cert_chain_verified = "false", client_cert_spiffe_id = "",
+    client_cert_dnsname_sans = "", client_cert_sha256_fingerprint = "",
+  }
+  local ssl = handle:connection():ssl()
+  if ssl ~= nil and ssl:peerCertificatePresented() then
+    found.client_cert_present = "true"
+    found.client_cert_chain_verified = tostring(ssl:peerCertificateValidated())
+    for _, uri in ipairs(ssl:uriSanPeerCertificate()) do
+      if uri:sub(1, 9) == "spiffe://" then found.client_cert_spiffe_id = uri end
+    end
+    local names = {}
+    for at, name in ipairs(ssl:dnsSansPeerCertificate()) do
+      names[at] = handle:base64Escape(name)
+    end
+    found.client_cert_dnsname_sans = table.concat(names, ",")
+    local digest = ssl:sha256PeerCertificateDigest():gsub("..", function(two)
+      return string.char(tonumber(two, 16))
+    end)
+    found.client_cert_sha256_fingerprint = handle:base64Escape(digest)
+  end
+  local metadata = handle:streamInfo():dynamicMetadata()
+  for name, value in pairs(found) do metadata:set("METADATA", name, value) end
+end
+""".replace("METADATA", _METADATA)
+
+
+def validation(cloud: Cloud, proxy: Record) -> ClientValidation | None:
+    """Return how a proxy validates client certificates, if it has a policy for that."""
+    policy = cloud.named(proxy.inputs.get("serverTlsPolicy"), _POLICY)
+    if policy is None:
+        return None
+    wanted = get_path(policy.inputs, "mtlsPolicy.clientValidationTrustConfig")
+    trust = cloud.named(wanted, _TRUST)
+    stores = [] if trust is None else objects(trust.inputs, "trustStores")
+    anchors = [each for store in stores for each in objects(store, "trustAnchors")]
+    mode = get_path(policy.inputs, "mtlsPolicy.clientValidationMode")
+    return ClientValidation(
+        "\n".join(str(each.get("pemCertificate")).strip() for each in anchors),
+        is_required=mode != "ALLOW_INVALID_OR_MISSING_CLIENT_CERT",
+    )
+
+
+def unknown_variables(headers: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the variables of custom headers that the twin does not replace."""
+    named = [name for _, value in headers for name in _VARIABLE.findall(value)]
+    return sorted(set(named) - set(VARIABLES))
+
+
+def describe() -> EnvoyJson:
+    """Return the filter that reads the certificate of a client."""
+    return script("twin.client_certificate", _DESCRIBE)
+
+
+def header_changes(headers: tuple[tuple[str, str], ...]) -> EnvoyJson:
+    """Return the changes of a route that set custom headers in place of those of the client."""
+    if not headers:
+        return {}
+
+    def value(text: str) -> str:
+        escaped = text.replace("%", "%%")
+        return _VARIABLE.sub(rf"%DYNAMIC_METADATA({_METADATA}:\1)%", escaped)
+
+    return {
+        "request_headers_to_remove": [name for name, _ in headers],
+        "request_headers_to_add": [
+            {
+                "header": {"key": name, "value": value(text)},
+                "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
+                "keep_empty_value": True,
+            }
+            for name, text in headers
+        ],
+    }
+
+
+def tls_settings(found: ClientValidation | None) -> tuple[EnvoyJson, EnvoyJson]:
+    """Return the settings of a TLS context, and of its common part."""
+    if found is None:
+        return {}, {}
+    verification = "VERIFY_TRUST_CHAIN" if found.is_required else "ACCEPT_UNTRUSTED"
+    context = {
+        "trusted_ca": {"inline_string": found.anchors},
+        "trust_chain_verification": verification,
+    }
+    # a resumed session would not be validated again
+    resumption = {
+        "disable_stateful_session_resumption": True,
+        "disable_stateless_session_resumption": True,
+    }
+    required = {"require_client_certificate": found.is_required}
+    return {**required, **resumption}, {"validation_context": context}

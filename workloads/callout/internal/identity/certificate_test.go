@@ -1,0 +1,93 @@
+package identity
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"maps"
+	"strings"
+	"testing"
+
+	"gke-inference/callout/internal/config"
+)
+
+const certificates = `
+region: r
+replicas: 1
+teams: {research: {models: ["*"]}, web: {models: ["*"]}}
+certificates:
+  from: [10.3.0.0/24]
+  teams:
+    spiffe://example.org/lab: research
+    dns:lab.example.org: research
+    dns:shop.example.org: web
+    sha256:` + "aa00000000000000000000000000000000000000000000000000000000000000" + `: web
+`
+
+// described returns the headers of a verified certificate, with changes. A nil value removes a header.
+func described(changes map[string][]string) map[string][]string {
+	found := map[string][]string{
+		"x-forwarded-for":              {"198.51.100.7, 34.0.0.1", "10.3.0.9, 10.0.0.2"},
+		"x-client-cert-present":        {"true"},
+		"x-client-cert-chain-verified": {"true"},
+	}
+	maps.Copy(found, changes)
+	maps.DeleteFunc(found, func(_ string, values []string) bool { return values == nil })
+	return found
+}
+
+func encoded(names ...string) string {
+	for at, name := range names {
+		names[at] = base64.StdEncoding.EncodeToString([]byte(name))
+	}
+	return strings.Join(names, ",")
+}
+
+func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
+	digest, err := hex.DecodeString("aa" + strings.Repeat("00", 31))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lab := []string{"spiffe://example.org/lab"}
+	for name, one := range map[string]struct {
+		changes map[string][]string
+		team    string
+		want    Verdict
+	}{
+		"SPIFFE ID":   {map[string][]string{certSPIFFE: lab}, "research", Valid},
+		"DNS name":    {map[string][]string{certDNSNames: {encoded("other", "Lab.example.org")}}, "research", Valid},
+		"fingerprint": {map[string][]string{certFingerprint: {encoded(string(digest))}}, "web", Valid},
+		"two of a team": {map[string][]string{certSPIFFE: lab, certDNSNames: {encoded("lab.example.org")}},
+			"research", Valid},
+		"two teams":         {map[string][]string{certDNSNames: {encoded("lab.example.org", "shop.example.org")}}, "", Invalid},
+		"unknown identity":  {map[string][]string{certSPIFFE: {"spiffe://example.org/other"}}, "", Invalid},
+		"no identity":       {nil, "", Invalid},
+		"not verified":      {map[string][]string{certSPIFFE: lab, certVerified: {"false"}}, "", Invalid},
+		"verdict twice":     {map[string][]string{certSPIFFE: lab, certVerified: {"true", "false"}}, "", Invalid},
+		"identity twice":    {map[string][]string{certSPIFFE: {lab[0], lab[0]}}, "", Invalid},
+		"no verdict":        {map[string][]string{certSPIFFE: lab, certVerified: nil}, "", Invalid},
+		"no certificate":    {map[string][]string{certSPIFFE: lab, certPresent: {"false"}}, "", Missing},
+		"another network":   {map[string][]string{certSPIFFE: lab, "x-forwarded-for": {"10.3.0.9, 10.0.0.7, 10.0.0.2"}}, "", Missing},
+		"unknown network":   {map[string][]string{certSPIFFE: lab, "x-forwarded-for": nil}, "", Missing},
+		"and a wrong token": {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer x"}}, "", Invalid},
+	} {
+		c, err := config.Parse([]byte(certificates))
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller, verdict := verifierOf(t, c).Verify(c, described(one.changes), now)
+		if caller.Team != one.team || verdict != one.want {
+			t.Errorf("%s: got %+v, %v", name, caller, verdict)
+		}
+	}
+}
+
+func TestCertificateHeadersProveNothingWithoutCertificates(t *testing.T) {
+	c, err := config.Parse([]byte(strings.Split(certificates, "certificates:")[0] + "keys: {secret: projects/p/secrets/s}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := described(map[string][]string{certSPIFFE: {"spiffe://example.org/lab"}})
+	if _, verdict := verifierOf(t, c).Verify(c, headers, now); verdict != Missing {
+		t.Errorf("got %v", verdict)
+	}
+}
