@@ -6,6 +6,7 @@ from typing import Final
 import pulumi
 
 from gke_inference.capacity.accelerator_pool import AcceleratorPool
+from gke_inference.capacity.compact_placement import CompactPlacement
 from gke_inference.capacity.compute_class import ComputeClass
 from gke_inference.cluster.cluster import InferenceCluster
 from gke_inference.cluster.existing_cluster import ExistingCluster
@@ -105,7 +106,11 @@ def build_region(
         after: Dependencies, deleted later.
     """
     opts = pulumi.ResourceOptions(depends_on=after)
-    cluster = _build_cluster(platform, region, network, opts)
+    placements = {
+        name: CompactPlacement(f"{region.name}-{name}-placement", args, opts)
+        for name, args in assemble.placement_args(platform, region).items()
+    }
+    cluster = _build_cluster(platform, region, network, _before(placements, opts))
     buckets: dict[str, pulumi.Input[str]] = {
         role: ModelBucket(f"{region.name}-{role}", args, opts).bucket_name
         for role, args in assemble.bucket_args(platform, region).items()
@@ -115,6 +120,7 @@ def build_region(
     site = Site(
         cluster_name=cluster.cluster_name,
         image_cache=image_cache,
+        placements={name: each.policy_name for name, each in placements.items()},
         node_service_account=cluster.node_service_account,
         platform=platform,
         region=region,
@@ -147,6 +153,14 @@ def build_region(
         gateway=serving,
         published=_publish(platform, region, network, serving, inside),
     )
+
+
+def _before(
+    placements: dict[str, CompactPlacement], opts: pulumi.ResourceOptions
+) -> pulumi.ResourceOptions:
+    """Return options of a cluster, whose nodes must be gone before their policies are deleted."""
+    behind = pulumi.ResourceOptions(depends_on=[*placements.values()])
+    return pulumi.ResourceOptions.merge(opts, behind)
 
 
 def _build_cluster(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .batches.batch_service import BatchService
     from .batches.settings import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
     from .capacity.accelerator_pool import AcceleratorPool
+    from .capacity.compact_placement import CompactPlacement, CompactPlacementArgs
     from .capacity.compute_class import ComputeClass, ComputeClassArgs
     from .capacity.node_image_cache import NodeImageCache, NodeImageCacheArgs
     from .capacity.pool_settings import AcceleratorPoolArgs
@@ -142,6 +143,8 @@ __all__ = [
     "ClientTeamArgs",
     "ClusterKinds",
     "ClusterKindsArgs",
+    "CompactPlacement",
+    "CompactPlacementArgs",
     "ComputeClass",
     "ComputeClassArgs",
     "ConfigSync",
@@ -310,6 +313,8 @@ _HOMES = {
     "ClientModelArgs": "clients.settings",
     "ClientTeamArgs": "clients.settings",
     "ClusterKinds": "operators.cluster_kinds",
+    "CompactPlacement": "capacity.compact_placement",
+    "CompactPlacementArgs": "capacity.compact_placement",
     "ComputeClass": "capacity.compute_class",
     "ConfigSync": "delivery.config_sync",
     "ConnectedModels": "namespace.connected_models",

@@ -8,6 +8,7 @@ from .backends.pool_fallback import PoolFallback
 from .batches.batch_bucket import BatchBucket
 from .batches.batch_service import BatchService
 from .capacity.accelerator_pool import AcceleratorPool
+from .capacity.compact_placement import CompactPlacement
 from .capacity.compute_class import ComputeClass
 from .capacity.node_image_cache import NodeImageCache
 from .clients.apigee_gate import ApigeeGate
@@ -85,6 +86,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ClientGate,
     ClientKeys,
     ClusterKinds,
+    CompactPlacement,
     ComputeClass,
     ConfigSync,
     ConnectedModels,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pulumi
 
+from gke_inference.capacity.compact_placement import CompactPlacementArgs
 from gke_inference.capacity.compute_class import ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
 from gke_inference.capacity.pool_settings import AcceleratorPoolArgs
@@ -39,6 +40,8 @@ class Site:
     cluster_name: pulumi.Input[str]
     node_service_account: pulumi.Input[str]
     image_cache: pulumi.Input[str] | None
+    placements: Mapping[str, pulumi.Input[str]]
+    """Placement policies by capacity, of those with compact nodes."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,20 @@ def cluster_args(
     return args
 
 
+def placement_args(platform: Platform, region: RegionPlan) -> dict[str, CompactPlacementArgs]:
+    """Return the arguments of a region's placement policies, by capacity."""
+    names = Names(platform)
+    return {
+        capacity.name: CompactPlacementArgs(
+            policy_name=names.placement(capacity.name),
+            project=platform.project,
+            region=region.name,
+        )
+        for capacity in region.used_capacity
+        if capacity.is_compact
+    }
+
+
 def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassArgs]:
     """Return the arguments of a capacity's compute classes, by class name."""
     settings = capacity.settings
@@ -162,6 +179,8 @@ def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassAr
             args["image_cache"] = site.image_cache
         if site.region.settings.data_key is not None:
             args["boot_disk_key"] = site.region.settings.data_key
+        if capacity.name in site.placements:
+            args["placement_policy"] = site.placements[capacity.name]
         made[name] = args
     return made
 
@@ -197,6 +216,8 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             args["image_cache"] = site.image_cache
         if site.region.settings.data_key is not None:
             args["boot_disk_key"] = site.region.settings.data_key
+        if capacity.name in site.placements:
+            args["placement_policy"] = site.placements[capacity.name]
         made[pool_name(capacity.name, at)] = args
     return made
 

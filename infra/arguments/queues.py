@@ -45,6 +45,8 @@ def _flavor(flavor: QueueFlavorPlan) -> QueueFlavorArgs:
         hours = next(iter(flavor.capacity.rungs.values())).max_run_hours
         if hours is not None:
             args["max_run_seconds"] = hours * 3600
+    if flavor.topology:
+        args["topology"] = True
     return args
 
 

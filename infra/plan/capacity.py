@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.accelerators import rdma_accelerators, zones_of
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.node_placement import can_be_compact
 from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
 from infra import stack
 from infra.plan.queue_places import capacity_of_queues
@@ -57,6 +58,11 @@ class RegionCapacity:
     def has_rdma(self) -> bool:
         """Whether pods on one of its rungs claim RDMA interfaces."""
         return bool(self.rdma_rungs)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether nodes of one of its rungs are placed close to each other."""
+        return any(rung.placement == "compact" for rung in self.rungs.values())
 
     def of_kind(self, kind: str) -> dict[int, Rung]:
         """Return the rungs of `tpu` or `gpu`, by index in the stack."""
@@ -131,6 +137,9 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
     if name in _between_roles(platform):
         _connect(arguments)
     rungs, problems = checked_rungs(name, region, arguments)
+    for at in _close(rungs, own):
+        arguments[at]["placement"] = "compact"
+        rungs[at] = replace(rungs[at], placement="compact")
     cluster = platform.regions[region].zones
     listed = {at: _listed_zones(rung, region, cluster) for at, rung in rungs.items()}
     for at, rung in rungs.items():
@@ -174,16 +183,14 @@ def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
     A reservation belongs to the platform's project unless the rung names another project.
     """
     args = RungArgs(accelerator=rung.accelerator.value, provisioning=rung.provisioning.value)
-    if rung.topology is not None:
-        args["topology"] = rung.topology
-    if rung.count is not None:
-        args["count"] = rung.count
-    if rung.hosts is not None:
-        args["hosts"] = rung.hosts
+    for field in ("topology", "count", "hosts", "machine_type", "max_run_hours"):
+        value = getattr(rung, field)
+        if value is not None:
+            args[field] = value
     if rung.network is not None:
         args["network"] = rung.network.value
-    if rung.machine_type is not None:
-        args["machine_type"] = rung.machine_type
+    if rung.placement is not None:
+        args["placement"] = rung.placement.value
     if rung.reservation is not None:
         args["reservation"] = rung.reservation
     if rung.reservation_project is not None and rung.reservation_project != project:
@@ -196,9 +203,18 @@ def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
         args["allow_unlisted_zones"] = True
     if rung.boot_disk_type is not None:
         args["boot_disk_type"] = rung.boot_disk_type.value
-    if rung.max_run_hours is not None:
-        args["max_run_hours"] = rung.max_run_hours
     return args
+
+
+def _close(rungs: Mapping[int, Rung], own: Mapping[int, stack.Rung]) -> list[int]:
+    """Return the rungs whose nodes exchange data by RDMA, where the stack names no placement."""
+    return [
+        at
+        for at, rung in rungs.items()
+        if rung.network == "rdma"
+        and own[at].placement is None
+        and can_be_compact(rung.accelerator, rung.provisioning)
+    ]
 
 
 def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:

@@ -113,6 +113,10 @@ class Names:
         """Return the name of a model's disks in a region."""
         return self._name("compute", f"{object_name(model)}-{region}")
 
+    def placement(self, capacity: str) -> str:
+        """Return the name of the placement policy of a capacity's nodes."""
+        return self._name("compute", f"{capacity}-placement")
+
     def filestore(self, region: str) -> str:
         """Return the name of a region's Filestore instance."""
         return self._name("compute", f"shared-{region}")

@@ -17,6 +17,8 @@ class QueueFlavorPlan:
     chips: int
     queued: bool = False
     """Whether GKE provisions all nodes of a job together, in a separate node pool."""
+    topology: bool = False
+    """Whether Kueue places pods by the location of their nodes."""
 
     @property
     def kind(self) -> str:
@@ -73,7 +75,7 @@ def queues_in(
             settings=queue,
             region=region,
             flavors=tuple(
-                QueueFlavorPlan(capacity[each.capacity], each.chips, each.queued)
+                QueueFlavorPlan(capacity[each.capacity], each.chips, each.queued, each.topology)
                 for each in queue.flavors
             ),
         )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.sizing.architectures import find_model, known
 from infra.stack import Engine, Platform, Task
 from infra.stack.problems import join
 
@@ -18,6 +19,11 @@ def check_pictures(platform: Platform) -> Iterator[InputError]:
         if model.engine is not Engine.DIFFUSION:
             message = "must be diffusion when task is image"
             yield InputError(join("models", name, "engine"), message, model.engine.value)
+        found = find_model(model.weights, name)
+        if found is not None and not found.pipeline:
+            able = " or ".join(each.name for each in known() if each.pipeline)
+            rule = f"must be of a model that engine diffusion can run ({able})"
+            yield InputError(join("models", name, "weights"), rule, model.weights)
         if model.canary is not None:
             where = join("models", name, "canary")
             yield InputError(where, "must not be set when task is image")

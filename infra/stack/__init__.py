@@ -2,7 +2,7 @@
 
 from infra.stack.base.fields import BootDisk
 from infra.stack.budget import Budget, Covers
-from infra.stack.capacity import Accelerator, Capacity, NodePools, Provisioning, Rung
+from infra.stack.capacity import Accelerator, Capacity, NodePools, Placement, Provisioning, Rung
 from infra.stack.delivery import (
     Delivery,
     DeliveryKind,
@@ -162,6 +162,7 @@ __all__ = [
     "PersonalImages",
     "Phase",
     "Pictures",
+    "Placement",
     "Platform",
     "Priority",
     "Provisioning",

@@ -58,6 +58,13 @@ class NodeNetwork(StrEnum):
     TCP = "tcp"
 
 
+class Placement(StrEnum):
+    """Where in a zone the nodes of a rung are."""
+
+    COMPACT = "compact"
+    ANY = "any"
+
+
 class Rung(StackModel):
     """One machine type with one provisioning model."""
 
@@ -77,6 +84,10 @@ class Rung(StackModel):
     interfaces of A3 Ultra and A4 machines and is the default where models need it; tcp uses the
     interface of the node and is required when a model needs RDMA that the machine does not
     have."""
+    placement: Placement | None = None
+    """Placement of GPU nodes in their zone: compact places the nodes of the capacity close to each
+    other and is the default with network rdma, unless the rung is reserved; any is the default
+    otherwise. Not allowed for TPUs, whose slices are placed as a whole."""
     machine_type: MachineType | None = None
     """Machine type, if the accelerator and count allow more than one."""
     reservation: Name | None = None

@@ -16,6 +16,9 @@ class QueueFlavor(StackModel):
     """Whether GKE provisions all nodes of a job together or none (queued provisioning), as jobs
     with several pods need. The capacity must have `node_pools` and one flex-start GPU rung. All
     flavors of a queue must have the same value."""
+    topology: bool = False
+    """Whether jobs can ask Kueue for nodes in one block or sub-block (topology-aware scheduling).
+    Requires `queued` and machines with eight GPUs whose location Google publishes: A3 and A4."""
 
 
 class QueueTeam(StackModel):

@@ -145,9 +145,13 @@ class CostModel:
 
         The longer of compute and memory time, plus the rest. A mixture-of-experts model reads more
         of its weights as the batch grows. With speculative decoding, a step generates several
-        tokens: the duration is then its share of one token. What prompts add is not divided.
+        tokens: the duration is then its share of one token. What prompts add is not divided, and
+        hides only behind that share of the reads: no step computes more than the chips can.
         """
-        return self._of_one_token(load, self._whole_seconds, self._draft_seconds)
+        compute = self._of_one_token(load, self._reached_compute, None)
+        memory = self._of_one_token(load, self._reached_memory, None)
+        rest = self._of_one_token(load, self._other_seconds, self._draft_seconds)
+        return max(compute, memory) * adapter_factor(load.adapters) + rest
 
     def step_flops(self, load: StepLoad) -> float:
         """Return the operations of a step that generates one token for each sequence."""
@@ -205,15 +209,28 @@ class CostModel:
 
     def _whole_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step without speculation."""
+        longer = max(self._reached_compute(load), self._reached_memory(load))
+        return longer * adapter_factor(load.adapters) + self._other_seconds(load)
+
+    def _reached_compute(self, load: StepLoad) -> float:
+        """Return the duration of a step's operations at the compute that engines reach."""
+        reached = self.efficiency or efficiency_of(self.accelerator)
+        slower = reached.mixture if self.model.is_mixture else 1.0
+        return self.compute_seconds(load) / reached.prefill * slower
+
+    def _reached_memory(self, load: StepLoad) -> float:
+        """Return the duration of a step's reads at the bandwidth that engines reach."""
         if load.prefill_tokens + load.decode_tokens == 0:
             return 0.0
         reached = self.efficiency or efficiency_of(self.accelerator)
-        compute = self.compute_seconds(load) / reached.prefill
-        if self.model.is_mixture:
-            compute *= reached.mixture
-        memory = self.memory_seconds(load) / reached.decode
-        adapters = adapter_factor(load.adapters)
-        return max(compute, memory) * adapters + self.link_seconds(load) + reached.overhead_seconds
+        return self.memory_seconds(load) / reached.decode
+
+    def _other_seconds(self, load: StepLoad) -> float:
+        """Return the time of a step's messages, and the time that no hardware explains."""
+        if load.prefill_tokens + load.decode_tokens == 0:
+            return 0.0
+        reached = self.efficiency or efficiency_of(self.accelerator)
+        return self.link_seconds(load) + reached.overhead_seconds
 
     def compute_seconds(self, load: StepLoad) -> float:
         """Return the duration of a step's operations at peak compute, over all stages in series."""

@@ -116,6 +116,8 @@ class Step:
     """Time of one token in a step without prompts."""
     with_prompt: Array
     """Duration of a step that also computes prompts."""
+    decode_with_prompt: Array
+    """Time of one token in such a step."""
     batches: Array
     """Micro-batches in flight: 1 without pipeline stages."""
     chunk: Array
@@ -298,8 +300,21 @@ def step(one: Work, sequences: Array) -> Step:
         drafts,
     )
     decode = alone.seconds / one.accepted
-    seconds = (1 - part) * decode + part * (mixed.seconds - alone.seconds + decode)
-    return Step(seconds, decode, mixed.seconds, batches, chunk, part, alone, mixed)
+    both = _of_one_token(alone, mixed, one.accepted)
+    seconds = (1 - part) * decode + part * both
+    return Step(seconds, decode, mixed.seconds, both, batches, chunk, part, alone, mixed)
+
+
+def _of_one_token(alone: Parts, mixed: Parts, accepted: Array) -> Array:
+    """Return the time of one token in a step with prompts, as `CostModel.step_seconds` does.
+
+    What prompts add is not divided by the generated tokens, and hides only behind the reads of one.
+    """
+    saved = 1 - 1 / accepted
+    compute = mixed.compute - saved * alone.compute
+    memory = mixed.memory - saved * alone.memory
+    rest = mixed.links + mixed.fixed + mixed.drafts
+    return np.maximum(compute, memory) + rest - saved * (alone.links + alone.fixed + alone.drafts)
 
 
 def _draft_seconds(one: Work, count: Array, context: Array, slower: Array) -> Array:

@@ -47,8 +47,12 @@ class AcceleratorPool(pulumi.ComponentResource):
     def _build_placement(
         self, name: str, args: AcceleratorPoolArgs, settings: PoolSettings
     ) -> "container.NodePoolPlacementPolicyArgsDict | None":
-        """Return the placement policy of a slice's hosts, or nothing for a single host."""
+        """Return the placement policy of a slice's hosts or of compact nodes, or nothing."""
         rung = settings.rung
+        if rung.placement == "compact":
+            if "placement_policy" not in args:
+                return {"type": "COMPACT"}
+            return {"policy_name": args["placement_policy"], "type": "COMPACT"}
         if not rung.is_slice or rung.topology is None:
             return None
         if settings.slice_placement == "compact":

@@ -42,6 +42,9 @@ class ComputeClassArgs(TypedDict):
     move_back: NotRequired[bool]
     """Whether pods move back to an earlier rung when it has capacity again. A move is a restart,
     and multi-host slices cannot be moved. Default: false."""
+    placement_policy: NotRequired[pulumi.Input[str]]
+    """Placement policy for nodes of rungs with `placement` compact: `CompactPlacement.policy_name`.
+    Required for such rungs without `node_pools`."""
     when_unsatisfiable: NotRequired[str]
     """Behavior when no rung has capacity: `do-not-scale-up` (default) leaves pods Pending;
     `scale-up-anyway` lets Standard clusters add nodes without accelerators."""
@@ -70,6 +73,7 @@ class ComputeClass(pulumi.ComponentResource):
             is_moving_back=bool(args.get("move_back", False)),
             max_pods_per_node=_max_pods(args),
             node_service_account=args["node_service_account"],
+            placement_policy=args.get("placement_policy"),
             when_unsatisfiable=_UNSATISFIABLE[args.get("when_unsatisfiable", "do-not-scale-up")],
         )
         register(name, obj, under(self))
@@ -104,6 +108,7 @@ def _checked(args: ComputeClassArgs) -> list[Rung]:
             )
     _check_kinds(rungs)
     _check_zone(rungs)
+    _check_placement(args, rungs)
     if args.get("move_back", False) and any(rung.is_slice for rung in rungs):
         raise pulumi.InputPropertyError(
             "moveBack", "must be false when a rung is a multi-host slice, got true"
@@ -121,6 +126,19 @@ def _check_zone(rungs: list[Rung]) -> None:
         raise pulumi.InputPropertyError(
             "rungs", f"must name one zone for all rungs with RDMA, got {listed}"
         )
+
+
+def _check_placement(args: ComputeClassArgs, rungs: list[Rung]) -> None:
+    """Compact nodes are in one zone, and a class needs a policy of its user's for them."""
+    for at, rung in enumerate(rungs):
+        if rung.placement != "compact" or rung.node_pools:
+            continue
+        if args.get("placement_policy") is None:
+            rule = f"must be set for the compact nodes of rungs[{at}], got none"
+            raise pulumi.InputPropertyError("placementPolicy", rule)
+        if len(rung.zones) != 1:
+            rule = f"must be one zone for compact nodes, got {len(rung.zones)}"
+            raise pulumi.InputPropertyError(f"rungs[{at}].zones", rule)
 
 
 def _max_pods(args: ComputeClassArgs) -> int:

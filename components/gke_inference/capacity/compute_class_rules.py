@@ -32,6 +32,7 @@ def class_object(
     node_service_account: Any,
     when_unsatisfiable: str,
     boot_disk_key: Any = None,
+    placement_policy: Any = None,
 ) -> Manifest:
     """Return the ComputeClass.
 
@@ -43,7 +44,8 @@ def class_object(
         "activeMigration": {"optimizeRulePriority": is_moving_back},
         "nodePoolAutoCreation": {"enabled": not by_hand},
         "priorities": [
-            priority(rung, max_pods_per_node, image_disk, boot_disk_key) for rung in rungs
+            priority(rung, max_pods_per_node, image_disk, boot_disk_key, placement_policy)
+            for rung in rungs
         ],
         "whenUnsatisfiable": when_unsatisfiable,
     }
@@ -71,7 +73,11 @@ def is_made_by_hand(rungs: list[Rung]) -> bool:
 
 
 def priority(
-    rung: Rung, max_pods_per_node: int, image_disk: Any, boot_disk_key: Any = None
+    rung: Rung,
+    max_pods_per_node: int,
+    image_disk: Any,
+    boot_disk_key: Any = None,
+    placement_policy: Any = None,
 ) -> Manifest:
     """Return one entry of `priorities`."""
     if rung.node_pools:
@@ -91,6 +97,8 @@ def priority(
     rule["storage"] = storage
     if rung.network == "rdma":
         rule["acceleratorNetworkProfile"] = NETWORK_PROFILE
+    if rung.placement == "compact":
+        rule["placement"] = {"policyName": placement_policy}
     return rule
 
 

@@ -67,6 +67,9 @@ class AcceleratorPoolArgs(TypedDict):
     """Nodes that an upgrade may remove at a time, 0 to 20. 0 requires `maxSurge`. Default: 1."""
     min_nodes: NotRequired[int]
     """Minimum number of nodes. Flex-start requires 0. Default: 0."""
+    placement_policy: NotRequired[pulumi.Input[str]]
+    """Placement policy for a rung with `placement` compact: `CompactPlacement.policy_name`.
+    Default: a policy that GKE creates for this pool alone."""
     public_nodes: NotRequired[bool]
     """Whether nodes have external IP addresses. Default: false."""
     queued: NotRequired[bool]
@@ -168,6 +171,11 @@ def _node_range(args: AcceleratorPoolArgs, rung: Rung) -> tuple[int, int]:
         most = whole(args, "max_nodes", 1, least=1, most=1000)
     if rung.provisioning == "flex-start" and least:
         raise pulumi.InputPropertyError("minNodes", f"must be 0 with flex-start, got {least}")
+    limit = accelerator(rung.accelerator).compact
+    if rung.placement == "compact" and limit is not None and most > limit.most_nodes:
+        raise pulumi.InputPropertyError(
+            "maxNodes", f"must be at most {limit.most_nodes} for compact nodes, got {most}"
+        )
     if least > most:
         raise pulumi.InputPropertyError(
             "minNodes", f"must be at most maxNodes ({most}), got {least}"
@@ -204,6 +212,10 @@ def _zones(rung: Rung, location: str, is_zonal: bool) -> tuple[str, ...]:
     if rung.network == "rdma" and len(zones) != 1:
         raise pulumi.InputPropertyError(
             field, f"must be one zone: RDMA does not cross zones, got {len(zones)}"
+        )
+    if rung.placement == "compact" and len(zones) != 1:
+        raise pulumi.InputPropertyError(
+            field, f"must be one zone for compact nodes, got {len(zones)}"
         )
     return tuple(sorted(zones))
 
@@ -251,5 +263,9 @@ def _queued(args: AcceleratorPoolArgs, rung: Rung) -> bool:
     if queued and rung.provisioning != "flex-start":
         raise pulumi.InputPropertyError(
             "queued", f"must be false with {rung.provisioning}: only flex-start nodes are queued"
+        )
+    if queued and rung.placement == "compact":
+        raise pulumi.InputPropertyError(
+            "rung.placement", "must be 'any' or unset for a queued pool, got 'compact'"
         )
     return queued

@@ -40,6 +40,16 @@ class AcceleratorNetwork:
 
 
 @dataclass(frozen=True)
+class CompactPlacement:
+    """Nodes that Compute Engine places close to each other on request."""
+
+    most_nodes: int
+    """Maximum number of nodes of one placement policy."""
+    flex_start: bool = False
+    """Whether flex-start VMs can have it."""
+
+
+@dataclass(frozen=True)
 class Machine:
     """One machine type with the accelerator."""
 
@@ -117,6 +127,8 @@ class Accelerator:
     """TPU only. A topology that two machine types offer is listed twice, the default first."""
     slice_placement: str | None
     """How to request a multi-host slice: `compact` or `workload-policy`; `None` for a GPU."""
+    compact: CompactPlacement | None
+    """Compact placement of its machines. `None` for a TPU, whose slices are placed as a whole."""
     gke_minimum: dict[str, str]
     """Minimum GKE version by mode (`standard`, `autopilot`), empty if all supported versions do."""
     quota: Quota
@@ -315,6 +327,7 @@ def _parse(name: str, entry: dict[str, Any]) -> Accelerator:
         machines=tuple(_machine(key, body) for key, body in entry["machine_types"].items()),
         slices=_slices(entry.get("topologies", {})),
         slice_placement=entry.get("slice_placement"),
+        compact=CompactPlacement(**entry["compact"]) if "compact" in entry else None,
         gke_minimum=entry.get("gke_minimum", {}),
         quota=Quota(**{key: value for key, value in entry["quota"].items() if key != "confidence"}),
         zones={

@@ -28,6 +28,7 @@ from .accelerators import (
 from .boot_disks import boot_disks
 from .input_error import UNSAID, Bare, InputError
 from .node_networks import node_network
+from .node_placement import node_placement
 
 MAX_RUN_HOURS = 168
 """Seven days, the maximum life of a flex-start node."""
@@ -69,6 +70,9 @@ class RungArgs(TypedDict):
     RDMA; several hosts of other machines require `tcp`."""
     node_pools: NotRequired[list[str]]
     """Names of manually created node pools for this rung, instead of pools that GKE creates."""
+    placement: NotRequired[str]
+    """GPU only: `compact` places nodes close to each other, `any` anywhere in their zone. Not
+    allowed with a reservation, which has its own placement. Default: `any`."""
     reservation: NotRequired[str]
     """Name of the reservation. Required for `reservation` and `calendar`, otherwise not allowed."""
     reservation_project: NotRequired[str]
@@ -110,6 +114,8 @@ class Rung:
     """None for GKE's default for the machine type."""
     network: str | None = None
     """`rdma` or `tcp`, or None if replicas need no other node."""
+    placement: str | None = None
+    """`compact`, or None for any place in the zone."""
 
     @property
     def chips(self) -> int:
@@ -191,6 +197,7 @@ def check_rung(rung: RungArgs, where: str = "", *, region: str | None = None) ->
         node_pools=_checked_names(values, "node_pools", where),
         boot_disk_type=_checked_boot_disk(values, node.name, where),
         network=node_network(values.get("network"), chip.name, node, hosts, where),
+        placement=node_placement(values.get("placement"), chip.name, provisioning, where),
     )
 
 

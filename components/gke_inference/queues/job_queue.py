@@ -17,6 +17,7 @@ from gke_inference.catalogue.versions import api
 from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
 
 _COMPONENT: Final = "job-queue"
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _MOST_CHIPS: Final = 100_000
 _MOST_SECONDS: Final = 604_800
 _QUEUED_CLASS: Final = "queued-provisioning.gke.io"
@@ -39,6 +40,9 @@ class QueueFlavorArgs(TypedDict):
     """Node pool with queued provisioning that provides the nodes instead of the compute class: all
     nodes of a job are provisioned together or none. `compute_class` is then only the name of the
     flavor."""
+    topology: NotRequired[bool]
+    """With `node_pool`: whether Kueue places the pods of a job by the block, sub-block and host of
+    their nodes, as far as the annotations of the job ask for it. Default: false."""
 
 
 class QueueTeamArgs(TypedDict):
@@ -87,8 +91,15 @@ class JobQueue(pulumi.ComponentResource):
         queue = name_of(args, "queue_name", "namespace")
         flavors = _checked_flavors(args["flavors"])
         teams = _checked_teams(args["teams"], flavors)
-        made = [
-            register(f"{name}-flavor-{each['compute_class']}", flavor_object(each), under(self))
+        made: list[pulumi.Resource] = []
+        if any(each.get("topology") for each in flavors):
+            made.append(register(f"{name}-topology", topology_object(queue), under(self)))
+        made += [
+            register(
+                f"{name}-flavor-{each['compute_class']}",
+                flavor_object(each, queue),
+                under(self, depends_on=[*made]),
+            )
             for each in flavors
         ]
         for each in flavors:
@@ -117,6 +128,9 @@ def _checked_flavors(given: Sequence[QueueFlavorArgs]) -> list[QueueFlavorArgs]:
         if any(name == other["compute_class"] for other in found):
             rule = f"must be in only one flavor, got {name!r} twice"
             raise pulumi.InputPropertyError(f"{where}.computeClass", rule)
+        if each.get("topology") and each.get("node_pool") is None:
+            rule = "must be false without nodePool: Kueue admits such jobs only to existing nodes"
+            raise pulumi.InputPropertyError(f"{where}.topology", rule)
         flavor: QueueFlavorArgs = {
             **each,
             "chips": whole(each, "chips", 0, least=1, most=_MOST_CHIPS, where=where),
@@ -176,7 +190,22 @@ def team_queue_name(queue: str, team: str) -> str:
     return f"{queue}-{team}"
 
 
-def flavor_object(flavor: QueueFlavorArgs) -> Manifest:
+def topology_object(queue: str) -> Manifest:
+    """Return the Topology: how a node's labels tell its place, from the outermost level.
+
+    Levels: docs.cloud.google.com/ai-hypercomputer/docs/workloads/schedule-gke-workloads-tas.
+    """
+    labels = catalogue_labels()
+    keys = [labels[f"topology_{level}"] for level in ("block", "subblock", "host")]
+    return manifest(
+        "queue_topology",
+        queue,
+        labels=labels_for(queue, _COMPONENT),
+        spec={"levels": [{"nodeLabel": key} for key in (*keys, _HOSTNAME)]},
+    )
+
+
+def flavor_object(flavor: QueueFlavorArgs, queue: str) -> Manifest:
     """Return the ResourceFlavor: node labels and tolerations of its pods."""
     labels, taints = catalogue_labels(), catalogue_taints()
     name, pool = flavor["compute_class"], flavor.get("node_pool")
@@ -194,7 +223,11 @@ def flavor_object(flavor: QueueFlavorArgs) -> Manifest:
         "resource_flavor",
         name,
         labels=labels_for(name, _COMPONENT),
-        spec={"nodeLabels": node_labels, "tolerations": accepted},
+        spec={
+            "nodeLabels": node_labels,
+            "tolerations": accepted,
+            **({"topologyName": queue} if flavor.get("topology") else {}),
+        },
     )
 
 

@@ -29,16 +29,23 @@ from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT, command
 from gke_inference.serving.launcher.spec import PORT, Serving
-from gke_inference.serving.pod_spec import HARDWARE_LABEL, MODEL_LABEL, STARTUP_MINUTES, Pod
+from gke_inference.serving.pod_spec import (
+    HARDWARE_LABEL,
+    MODEL_LABEL,
+    STARTUP_MINUTES,
+    Pod,
+    model_pods_labels,
+)
+from gke_inference.serving.rdma import close_together
 
 WORKER_LABEL = "gke-inference/worker-of"
 GROUP_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/group-index"
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 _NODE_POOL = "cloud.google.com/gke-nodepool"
 _ZONE = "topology.kubernetes.io/zone"
-_BLOCKS = {"cloud.google.com/gce-topology-block": 2, "cloud.google.com/gce-topology-subblock": 1}
-"""Labels of nodes close to each other, with weights: experts exchange every token (llm-d
-guides/wide-ep-lws, overlay gke @2812018)."""
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_OWN_GROUP = 10
+"""Weight of nodes close to the own group; those close to the other role have 1."""
 _RAY_PORT = 6379
 _CHECK_SECONDS = 15
 
@@ -185,7 +192,8 @@ def leader_and_worker(
     leader = copy.deepcopy(server)
     _speak(leader["spec"]["containers"][0], serving, meeting)
     if node.kind == "gpu":
-        leader["spec"]["affinity"] = _near_its_group(pod, node, meeting)
+        others = leader["spec"].get("affinity", {}).get("podAffinity", {})
+        leader["spec"]["affinity"] = _near_its_group(pod, node, meeting, others.get(_PREFERRED, []))
     if serving.hybrid_load_balancing:
         return leader, copy.deepcopy(leader)
     return leader, _worker(pod, leader, serving, meeting)
@@ -194,11 +202,7 @@ def leader_and_worker(
 def group_pods_labels(pod: Pod) -> dict[str, str]:
     """Return the labels of all pods of a model or its role: leaders, workers, single servers."""
     role = {} if pod.role is None else {ROLE_LABEL: pod.role}
-    return {
-        "app.kubernetes.io/component": "model-server",
-        "app.kubernetes.io/name": pod.model,
-        **role,
-    }
+    return {**model_pods_labels(pod), **role}
 
 
 def _speak(container: Manifest, serving: Serving, meeting: Meeting) -> None:
@@ -253,11 +257,12 @@ def _asks(program: str) -> Manifest:
     return {"exec": {"command": ["python3", "-c", program]}, "timeoutSeconds": 10}
 
 
-def _near_its_group(pod: Pod, node: Hardware, meeting: Meeting) -> Manifest:
+def _near_its_group(pod: Pod, node: Hardware, meeting: Meeting, others: list[Manifest]) -> Manifest:
     """Return the affinity of a group to one zone, because stages communicate for every token.
 
     The groups of each role are numbered from 0, so the role is part of the selection.
     A preference, because a zone may be full; a requirement with RDMA, which reaches no other zone.
+    `others` are weaker preferences.
     """
     term = {
         "labelSelector": {"matchLabels": {**group_pods_labels(pod), HARDWARE_LABEL: node.kind}},
@@ -265,17 +270,9 @@ def _near_its_group(pod: Pod, node: Hardware, meeting: Meeting) -> Manifest:
         "topologyKey": _ZONE,
     }
     if node.has_rdma:
-        near: Manifest = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-        if pod.intent.experts is not None:
-            near["preferredDuringSchedulingIgnoredDuringExecution"] = [
-                {"podAffinityTerm": {**term, "topologyKey": key}, "weight": weight}
-                for key, weight in _BLOCKS.items()
-            ]
-        return {"podAffinity": near}
-    return {
-        "podAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"podAffinityTerm": term, "weight": 100}
-            ]
+        near: Manifest = {
+            "requiredDuringSchedulingIgnoredDuringExecution": [term],
+            _PREFERRED: [*close_together(term, _OWN_GROUP), *others],
         }
-    }
+        return {"podAffinity": near}
+    return {"podAffinity": {_PREFERRED: [{"podAffinityTerm": term, "weight": 100}]}}

@@ -67,7 +67,7 @@ def _engine_pod(plan: ModelPlan, kind: str) -> Manifest:
     template = engine_pod(plan.pod, node, plan.files[kind], plan.serving[kind])
     if not node.has_rdma:
         return template
-    template = with_rdma(template, plan.network_claims)
+    template = with_rdma(template, plan.network_claims, plan.pod)
     if needs_gpu_initiated_rdma(plan.pod.intent, node.hosts):
         return with_deep_ep(template, node)
     return template

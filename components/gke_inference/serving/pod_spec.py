@@ -237,9 +237,16 @@ def template_labels(pod: Pod, hardware: str) -> dict[str, str]:
     """Return the labels of a pod: those of the model, and its hardware kind."""
     return {
         **pod.own_labels,
+        **model_pods_labels(pod),
         HARDWARE_LABEL: hardware,
-        "app.kubernetes.io/component": "model-server",
         "app.kubernetes.io/managed-by": "gke-inference",
+    }
+
+
+def model_pods_labels(pod: Pod) -> dict[str, str]:
+    """Return the labels of all server pods of a model, in all roles."""
+    return {
+        "app.kubernetes.io/component": "model-server",
         "app.kubernetes.io/name": pod.model,
     }
 

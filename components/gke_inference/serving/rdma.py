@@ -12,6 +12,7 @@ volume, which the Pod Security Standard forbids. Not tested on real machines.
 from gke_inference.base.manifests import Manifest, labels_for, manifest
 from gke_inference.catalogue.accelerators import catalogue_labels, machine
 from gke_inference.serving.hardware import Hardware
+from gke_inference.serving.pod_spec import Pod, model_pods_labels
 
 DEVICE_CLASS = "mrdma.google.com"
 CLAIM = "rdma"
@@ -72,12 +73,34 @@ def network_claims(name: str, namespace: str, node: Hardware) -> Manifest:
     )
 
 
-def with_rdma(template: Manifest, claims: str) -> Manifest:
+def close_together(term: Manifest, weight: int = 1) -> list[Manifest]:
+    """Return preferences for nodes in the block and the sub-block of other pods.
+
+    Preferences only: the autoscaler cannot know where Compute Engine will place a new node, so it
+    would never create one for a pod that requires a block (llm-d guides/wide-ep-lws, overlay gke
+    @2812018, prefers them as well).
+
+    Args:
+        term: Affinity term without its topology.
+        weight: Weight of the sub-block, in addition to twice as much for the block.
+    """
+    keys = catalogue_labels()
+    levels = {keys["topology_block"]: 2 * weight, keys["topology_subblock"]: weight}
+    return [
+        {"podAffinityTerm": {**term, "topologyKey": key}, "weight": amount}
+        for key, amount in levels.items()
+    ]
+
+
+def with_rdma(template: Manifest, claims: str, pod: Pod) -> Manifest:
     """Return the pod template with the RDMA interfaces of the node added to its engine.
+
+    Prefill and decode replicas prefer nodes close to those of the other role.
 
     Args:
         template: Pod template whose first container is the engine.
         claims: Name of the ResourceClaimTemplate.
+        pod: Settings that all pods of the model share.
     """
     spec = template["spec"]
     spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": claims}]
@@ -86,6 +109,10 @@ def with_rdma(template: Manifest, claims: str) -> Manifest:
         "runAsUser": 0,
         "seccompProfile": spec["securityContext"]["seccompProfile"],
     }
+    if pod.role is not None:
+        others = {"labelSelector": {"matchLabels": model_pods_labels(pod)}}
+        near = {"preferredDuringSchedulingIgnoredDuringExecution": close_together(others)}
+        spec["affinity"] = {"podAffinity": near}
     engine = spec["containers"][0]
     engine["resources"]["claims"] = [{"name": CLAIM}]
     engine["securityContext"]["capabilities"] = {"add": ["IPC_LOCK"], "drop": ["ALL"]}

@@ -1,7 +1,8 @@
-"""Rules about networks between GPU nodes: nodes that communicate by RDMA are in one zone."""
+"""Rules about networks between GPU nodes and their placement: both are within one zone."""
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import Bare, InputError
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.stack import ClusterMode, Layer, Model, Platform
@@ -19,6 +20,8 @@ def check_networks(platform: Platform, by_region: CapacityByRegion) -> Iterator[
         for capacity in by_region[name].values():
             if capacity.is_used and capacity.has_rdma:
                 yield from _check_capacity(platform, capacity)
+            if capacity.is_used and capacity.is_compact:
+                yield from _check_placement(platform, capacity)
     for name, model in platform.models.items():
         if model.capacity in platform.capacity:
             yield from _check_model(platform, by_region, model, join("models", name))
@@ -39,6 +42,30 @@ def _check_capacity(platform: Platform, capacity: RegionCapacity) -> Iterator[In
         field = "reservation_zones" if capacity.rungs[at].reservation is not None else "zones"
         rule = f"must be one zone in {region} for all rungs: RDMA does not cross zones"
         yield InputError(join(where, at, field), rule, Bare(", ".join(zones)))
+
+
+def _check_placement(platform: Platform, capacity: RegionCapacity) -> Iterator[InputError]:
+    """Yield the problems of compact nodes: of Autopilot, several zones, and too many nodes."""
+    where, region = join("capacity", capacity.name), capacity.region
+    pools = capacity.settings.node_pools
+    for at, rung in capacity.rungs.items():
+        field = join(where, "rungs", at, "placement")
+        if rung.placement != "compact" or rung.network == "rdma":
+            continue  # nodes with RDMA are in one zone of a standard cluster
+        if platform.regions[region].mode is ClusterMode.AUTOPILOT:
+            yield InputError(field, f"must be 'any' in {region}, which is autopilot", "compact")
+        elif len(capacity.zones[at]) != 1:
+            zones = Bare(", ".join(capacity.zones[at]))
+            rule = f"must be one zone in {region} for compact nodes"
+            yield InputError(join(where, "rungs", at, "zones"), rule, zones)
+    for rung in capacity.rungs.values():
+        compact = accelerator(rung.accelerator).compact
+        if rung.placement != "compact" or pools is None or compact is None:
+            continue
+        if pools.max_nodes > compact.most_nodes:
+            rule = f"must be at most {compact.most_nodes} for compact nodes of {rung.accelerator}"
+            yield InputError(join(where, "node_pools", "max_nodes"), rule, pools.max_nodes)
+            return
 
 
 def _check_model(

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.input_error import Bare, InputError
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.plan.folders import has_folder
 from infra.plan.queue_places import queue_region
-from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
+from infra.stack import Capacity, Layer, Placement, Platform, Provisioning, Queue
 from infra.stack.problems import join, one_of
 
 _LONGEST_QUEUE = 20
@@ -49,6 +50,7 @@ def check_queues(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
         else:
             here = [by_region[each.capacity][region] for each in queue.flavors]
             yield from _check_places(where, region, here)
+            yield from _check_topology(where, queue, here)
             yield from _check_shares(where, queue, here)
             yield from _check_folders(platform, where, region, queue)
             yield from _check_writers(where, region, queue, writers)
@@ -99,6 +101,9 @@ def _check_flavors(
 
 def _check_queued(path: str, capacity: Capacity) -> Iterator[InputError]:
     rungs = capacity.rungs
+    if rungs[0].placement is Placement.COMPACT:
+        rule = "must be false for compact nodes: queued provisioning places nodes by itself"
+        yield InputError(path, rule, True)
     is_flex = rungs[0].provisioning is Provisioning.FLEX_START and not rungs[0].accelerator.is_tpu
     if len(rungs) != 1 or not is_flex or capacity.node_pools is None:
         rule = "must be false unless the capacity has node_pools and one flex-start GPU rung"
@@ -115,6 +120,23 @@ def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterat
         if capacity.spans_hosts:
             rule = "must have single-host rungs: the pods of a job are created one by one"
             yield InputError(path, rule, capacity.name)
+
+
+def _check_topology(where: str, queue: Queue, here: list[RegionCapacity]) -> Iterator[InputError]:
+    """Kueue knows the location of nodes that exist, and Google publishes it for some machines.
+
+    Without `queued`, Kueue would wait for nodes before it admits a job, and GKE for the job.
+    """
+    for at, (flavor, capacity) in enumerate(zip(queue.flavors, here, strict=True)):
+        path = join(where, "flavors", at, "topology")
+        if flavor.topology and not flavor.queued:
+            rule = "must be false without queued: Kueue places jobs on nodes that exist"
+            yield InputError(path, rule, True)
+            continue
+        for rung in capacity.rungs.values():
+            if flavor.topology and machine(rung.accelerator, rung.machine_type).network is None:
+                rule = f"must be false for {rung.machine_type}, whose location is not published"
+                yield InputError(path, rule, True)
 
 
 def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Iterator[InputError]:

@@ -371,3 +371,46 @@ def test_a_pool_with_rdma_is_in_one_zone(recorder):
     rung = {**RDMA, "zones": zones, "allow_unlisted_zones": True}
     with pytest.raises(pulumi.InputPropertyError, match="one zone: RDMA does not cross zones"):
         run(recorder, {**L4_ARGS, "rung": rung})
+
+
+COMPACT = {**RDMA, "placement": "compact"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "placement"),
+    [
+        ({}, {"type": "COMPACT"}),
+        ({"placement_policy": "near"}, {"policyName": "near", "type": "COMPACT"}),
+    ],
+)
+def test_compact_nodes_have_the_given_policy_or_one_that_gke_makes(recorder, policy, placement):
+    run(recorder, {**L4_ARGS, **policy, "rung": COMPACT})
+    assert recorder.one(POOL).inputs["placementPolicy"] == placement
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rung": {**L4, "placement": "compact"}}, "one zone for compact nodes, got 0"),
+        (
+            {
+                "max_nodes": 97,
+                "rung": {
+                    "accelerator": "nvidia-h200-141gb",
+                    "placement": "compact",
+                    "provisioning": "spot",
+                    "zones": ["us-central1-b"],
+                },
+            },
+            "at most 96 for compact nodes, got 97",
+        ),
+        (
+            {"queued": True, "rung": {**COMPACT, "provisioning": "flex-start"}},
+            "'any' or unset for a queued pool",
+        ),
+    ],
+)
+def test_a_pool_that_cannot_be_compact_is_refused(recorder, change, message):
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        run(recorder, {**L4_ARGS, **change})
+    assert recorder.all(POOL) == []

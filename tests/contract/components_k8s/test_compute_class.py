@@ -227,3 +227,33 @@ def test_nodes_that_need_no_others_have_no_networks_of_their_own(recorder):
     spec = spec_of(recorder, args({"accelerator": "nvidia-h200-141gb", "provisioning": "spot"}))
     assert "dra" not in spec["nodePoolConfig"]
     assert "acceleratorNetworkProfile" not in spec["priorities"][0]
+
+
+COMPACT: RungArgs = {
+    "accelerator": "nvidia-h200-141gb",
+    "placement": "compact",
+    "provisioning": "spot",
+    "zones": ["us-central1-b"],
+}
+
+
+def test_compact_nodes_have_the_placement_policy_of_the_class(recorder):
+    spec = spec_of(recorder, {**args(COMPACT, L4), "placement_policy": "acme-nodes"})
+    compact, other = spec["priorities"]
+    assert compact["placement"] == {"policyName": "acme-nodes"}
+    assert "placement" not in other
+
+
+def test_compact_nodes_without_a_policy_are_refused(recorder):
+    with pytest.raises(pulumi.InputPropertyError, match=r"for the compact nodes of rungs\[1\]"):
+        spec_of(recorder, args(L4, COMPACT))
+
+
+def test_compact_nodes_are_in_one_zone(recorder):
+    wide: RungArgs = {
+        **COMPACT,
+        "allow_unlisted_zones": True,
+        "zones": ["us-central1-a", "us-central1-b"],
+    }
+    with pytest.raises(pulumi.InputPropertyError, match="one zone for compact nodes, got 2"):
+        spec_of(recorder, {**args(wide), "placement_policy": "acme-nodes"})

@@ -11,12 +11,14 @@ from gke_inference.queues.job_namespace import (
 )
 from gke_inference.queues.job_queue import (
     JobQueue,
+    JobQueueArgs,
     QueueFlavorArgs,
     QueueTeamArgs,
     cohort_object,
     flavor_object,
     queued_objects,
     team_queue,
+    topology_object,
 )
 from tests.contract.components_k8s import crds
 
@@ -41,10 +43,12 @@ def resources(obj: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_the_objects_are_what_their_definitions_declare():
     for obj in (
-        *(flavor_object(each) for each in FLAVORS),
+        *(flavor_object(each, "q") for each in FLAVORS),
         cohort_object("q", FLAVORS, {"a": TEAM}),
         team_queue("q", "a", TEAM, FLAVORS, preempt=True),
-        flavor_object(GANG),
+        flavor_object(GANG, "q"),
+        topology_object("q"),
+        flavor_object({**GANG, "topology": True}, "q"),
         *queued_objects("q", GANG).values(),
         team_queue("q", "b", TEAM, [GANG], preempt=False),
         local_queue("q", "jobs-a", "q-a"),
@@ -92,9 +96,34 @@ def test_only_the_namespace_of_the_team_may_use_its_queue():
     assert wanted.items() <= labels.items()
 
 
+def test_a_flavor_of_nodes_that_come_together_can_place_jobs_by_block(recorder: Any):
+    team: QueueTeamArgs = {"chips": {"gang": 8}, "namespace": "jobs-a"}
+    flavors: list[QueueFlavorArgs] = [{**GANG, "topology": True}]
+    args: JobQueueArgs = {"flavors": flavors, "queue_name": "q", "teams": {"a": team}}
+    recorder.run(lambda: JobQueue("q", args).queue_name)
+    kind = "kubernetes:kueue.x-k8s.io/v1beta2:"
+    topology = recorder.one(f"{kind}Topology").inputs
+    assert topology["metadata"]["name"] == "q"
+    assert [level["nodeLabel"] for level in topology["spec"]["levels"]] == [
+        "cloud.google.com/gce-topology-block",
+        "cloud.google.com/gce-topology-subblock",
+        "cloud.google.com/gce-topology-host",
+        "kubernetes.io/hostname",
+    ]
+    flavor = recorder.one(f"{kind}ResourceFlavor").inputs["spec"]
+    assert flavor["topologyName"] == "q"
+    assert flavor["nodeLabels"] == {"cloud.google.com/gke-nodepool": "gang-0"}
+
+
 @pytest.mark.parametrize(
     ("flavor", "team", "rule"),
     [
+        (
+            {"topology": True},
+            {},
+            "flavors[0].topology must be false without nodePool: Kueue admits such jobs only to "
+            "existing nodes",
+        ),
         ({"chips": 0}, {}, "flavors[0].chips must be 1 to 100000, got 0"),
         ({"kind": "cpu"}, {}, "flavors[0].kind must be one of gpu, tpu, got 'cpu'"),
         (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.rungs import check_rung
 from infra.arguments.provisioning import namespace_args
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
@@ -104,3 +105,95 @@ def test_only_pods_with_rdma_need_a_privileged_namespace(network: str, level: st
     found = platform(stack(capacity={"nodes": {"rungs": [rung]}}))
     (region,) = resolve(found).regions.values()
     assert namespace_args(found, region, {"gpu": 8, "tpu": 0}).get("pod_security") == level
+
+
+def placements(found: dict[str, Any]) -> list[str | None]:
+    (capacity,) = resolve(platform(found)).regions[REGION].used_capacity
+    resolved = [rung.placement for rung in capacity.rungs.values()]
+    assert [check_rung(args).placement for args in capacity.arguments.values()] == resolved
+    return resolved
+
+
+RESERVED = {
+    "provisioning": "reservation",
+    "reservation": "h200",
+    "reservation_zones": ["us-central1-b"],
+}
+
+
+@pytest.mark.parametrize(
+    ("rung", "placement"),
+    [
+        ({}, "compact"),
+        ({"provisioning": "flex-start"}, "compact"),
+        ({"placement": "any"}, None),
+        ({"network": "tcp"}, None),
+        (RESERVED, None),
+    ],
+)
+def test_nodes_that_exchange_data_by_rdma_are_close_to_each_other(rung, placement):
+    whole = {**H200, "hosts": 2, **rung}
+    assert placements(stack(capacity={"nodes": {"rungs": [whole]}})) == [placement]
+
+
+@pytest.mark.parametrize(
+    ("rung", "refusal"),
+    [
+        (
+            {**RESERVED, "placement": "compact"},
+            "placement: must be 'any' or unset with reservation, which has its own placement, "
+            "got 'compact'",
+        ),
+        (
+            {
+                "accelerator": "nvidia-h100-80gb",
+                "network": "tcp",
+                "placement": "compact",
+                "provisioning": "flex-start",
+            },
+            "placement: must be 'any' or unset for nvidia-h100-80gb by flex-start, got 'compact'; "
+            "nvidia-b200 and nvidia-h200-141gb can be compact",
+        ),
+    ],
+)
+def test_a_placement_that_google_does_not_offer_is_refused(rung, refusal):
+    whole = {**H200, "hosts": 2, **rung}
+    found = stack(capacity={"nodes": {"rungs": [whole]}})
+    assert refusals(found) == [f"capacity.nodes.rungs[0].{refusal}"]
+
+
+def test_compact_nodes_on_tcp_are_in_one_zone():
+    rung = {
+        **H200,
+        "allow_unlisted_zones": True,
+        "hosts": 2,
+        "network": "tcp",
+        "placement": "compact",
+        "zones": ["us-central1-a", "us-central1-b"],
+    }
+    assert refusals(stack(capacity={"nodes": {"rungs": [rung]}})) == [
+        "capacity.nodes.rungs[0].zones: must be one zone in us-central1 for compact nodes, "
+        "got us-central1-a, us-central1-b"
+    ]
+
+
+def test_a_pool_of_more_nodes_than_a_policy_can_have_is_refused():
+    capacity = {"node_pools": {"max_nodes": 97}, "rungs": [{**H200, "hosts": 2}]}
+    assert refusals(stack(capacity={"nodes": capacity})) == [
+        "capacity.nodes.node_pools.max_nodes: must be at most 96 for compact nodes of "
+        "nvidia-h200-141gb, got 97"
+    ]
+
+
+def test_the_placement_policy_of_a_capacity_outlives_the_cluster_whose_nodes_use_it(deployed: Any):
+    seen = deployed(platform(stack()))
+    (policy,) = seen.all("gcp:compute/resourcePolicy:ResourcePolicy")
+    assert policy.inputs["groupPlacementPolicy"] == {"collocation": "COLLOCATED"}
+    (found,) = seen.all("kubernetes:cloud.google.com/v1:ComputeClass")
+    name = policy.inputs["name"]
+    assert name == "acme-rdma-nodes-placement"
+    assert [each["placement"] for each in found.inputs["spec"]["priorities"]] == [
+        {"policyName": name}
+    ] * 2
+    (cluster,) = seen.all("gcp:container/cluster:Cluster")
+    assert seen.registrations.index(policy) < seen.registrations.index(cluster)

@@ -133,3 +133,15 @@ def test_what_cannot_be_drawn_is_refused_when_the_stack_is_read(changed, words):
     with pytest.raises(StackError) as refused:
         stack(**changed)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "weights", ["sdxl-base-1.0", "gs://acme/stable-diffusion-xl", "flux.2-klein-4b"]
+)
+def test_weights_that_the_image_server_has_no_pipeline_for_are_refused(weights: str):
+    with pytest.raises(StackError) as caught:
+        stack(weights=weights)
+    assert str(caught.value.problems[0]) == (
+        f"models.{MODEL}.weights: must be of a model that engine diffusion can run "
+        f"(flux.1-dev or flux.1-schnell), got '{weights}'"
+    )

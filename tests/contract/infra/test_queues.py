@@ -178,3 +178,18 @@ def test_nodes_that_come_together_are_of_a_pool_with_queued_provisioning(deploye
     assert found["managedResources"] == ["nvidia.com/gpu"]
     assert found["parameters"] == {"maxRunDurationSeconds": "21600"}
     assert found["provisioningClassName"] == "queued-provisioning.gke.io"
+
+
+def test_jobs_can_ask_for_one_block_where_nodes_come_together(deployed: Any) -> None:
+    flex = {**FLEX, "accelerator": "nvidia-h200-141gb", "count": 8}
+    capacity = {"node_pools": {"max_nodes": 4}, "rungs": [flex]}
+    flavor = {"capacity": "jobs-gang", "chips": 32, "queued": True, "topology": True}
+    queue = {"flavors": [flavor], "teams": {"research": {"chips": {"jobs-gang": 32}}}}
+    edits = [
+        {"at": ["capacity", "jobs-gang"], "value": capacity},
+        {"at": ["queues"], "value": {"gang": queue}},
+    ]
+    seen = deployed(parse(json.dumps(edited("dev", edits))))
+    (found,) = seen.all(f"{KIND}ResourceFlavor")
+    assert found.inputs["spec"]["topologyName"] == "gang"
+    assert len(seen.all(f"{KIND}Topology")) == 1

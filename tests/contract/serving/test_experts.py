@@ -139,17 +139,6 @@ def test_a_backend_that_needs_no_gpu_initiated_rdma_has_no_privileged_engine(dee
         assert "privileged" not in engine_of(template)["securityContext"]
 
 
-def test_hosts_of_a_group_are_in_one_zone_and_in_near_blocks_if_there_is_room(deepseek):
-    near = templates(deepseek)[0]["spec"]["affinity"]["podAffinity"]
-    (zone,) = near["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert zone["topologyKey"] == "topology.kubernetes.io/zone"
-    blocks = near["preferredDuringSchedulingIgnoredDuringExecution"]
-    assert [(each["weight"], each["podAffinityTerm"]["topologyKey"]) for each in blocks] == [
-        (2, "cloud.google.com/gce-topology-block"),
-        (1, "cloud.google.com/gce-topology-subblock"),
-    ]
-
-
 @pytest.mark.parametrize("role", ["prefill", "decode"])
 def test_a_group_is_near_pods_of_its_own_role_and_number(deepseek, role):
     for template in templates({**deepseek, "role": role}):
@@ -159,6 +148,17 @@ def test_a_group_is_near_pods_of_its_own_role_and_number(deepseek, role):
         assert selected["llm-d.ai/role"] == role
         assert selected.items() <= template["metadata"]["labels"].items()
         assert zone["matchLabelKeys"] == ["leaderworkerset.sigs.k8s.io/group-index"]
+
+
+def test_a_group_prefers_nodes_close_to_its_own_to_those_close_to_the_other_role(deepseek):
+    for template in templates({**deepseek, "role": "decode"}):
+        near = template["spec"]["affinity"]["podAffinity"]
+        blocks = near["preferredDuringSchedulingIgnoredDuringExecution"]
+        own = "leaderworkerset.sigs.k8s.io/group-index"
+        assert [
+            (each["weight"], own in each["podAffinityTerm"].get("matchLabelKeys", []))
+            for each in blocks
+        ] == [(20, True), (10, True), (2, False), (1, False)]
 
 
 def test_the_budget_of_a_role_counts_the_pods_of_that_role_alone(deepseek):

@@ -94,6 +94,40 @@ def test_the_pods_of_a_group_with_rdma_are_in_one_zone(on_pairs):
         assert term["matchLabelKeys"] == ["leaderworkerset.sigs.k8s.io/group-index"]
 
 
+def near(pod: dict[str, Any]) -> list[tuple[int, str, dict[str, str]]]:
+    terms = pod["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    return [
+        (
+            each["weight"],
+            each["podAffinityTerm"]["topologyKey"],
+            each["podAffinityTerm"]["labelSelector"]["matchLabels"],
+        )
+        for each in terms
+    ]
+
+
+BLOCK = "cloud.google.com/gce-topology-block"
+SUBBLOCK = "cloud.google.com/gce-topology-subblock"
+
+
+def test_the_pods_of_a_group_with_rdma_prefer_nodes_close_to_each_other(on_pairs):
+    for pod in pods(on_pairs):
+        assert [(weight, key) for weight, key, _ in near(pod)] == [(20, BLOCK), (10, SUBBLOCK)]
+
+
+def test_roles_with_rdma_prefer_nodes_close_to_the_other_role(gpu_only):
+    rung = {key: value for key, value in PAIR.items() if key != "hosts"}
+    args = {**gpu_only, "rungs": [{**rung, "network": "rdma"}]}
+    model = {
+        "app.kubernetes.io/component": "model-server",
+        "app.kubernetes.io/name": "llama-8b",
+    }
+    for role in ("prefill", "decode"):
+        template = deployments(planned({**args, "role": role}))["gpu"]["spec"]["template"]
+        assert near(template["spec"]) == [(2, BLOCK, model), (1, SUBBLOCK, model)]
+        assert model.items() <= template["metadata"]["labels"].items()
+
+
 def test_the_pods_of_a_ray_cluster_claim_interfaces_too(on_pairs):
     (cluster,) = [
         obj

@@ -73,10 +73,8 @@ DNS = {
         ("client-certificates", {"TrustConfig": 1, "ServerTlsPolicy": 1, "TargetHttpsProxy": 1}),
         ("internal-front", FLEET),
         ("shared-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
-        ("kv-offload", {"Instance": 1, "PersistentVolumeClaim": 1, "CapacityBuffer": 1}),
         ("lustre-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("archive", {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2}),
-        ("wide-ep", {"LeaderWorkerSet": 2}),
         ("rdma", {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1}),
     ],
 )

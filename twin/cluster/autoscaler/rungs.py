@@ -24,6 +24,7 @@ from twin.world.machines import (
     slice_hosts,
 )
 from twin.world.node_networks import has_network_profile, network_labels
+from twin.world.node_placement import has_compact_placement
 
 ANYWAY = -1
 """Index of the rung for `whenUnsatisfiable: ScaleUpAnyway`."""
@@ -325,6 +326,7 @@ def _shape(rung: Rung, item: Machine, klass: Class | None) -> tuple[NodeShape, i
         auto_created=True,
         # always on for Autopilot nodes
         image_streaming=klass is None or bool(part(config, "imageStreaming").get("enabled")),
+        placement=_placement(rung, item),
     )
     return shape.in_pool(pool_name(shape, hosts)), hosts
 
@@ -336,6 +338,16 @@ def _networks(item: Machine, rule: JsonObject, config: JsonObject) -> dict[str, 
         raise UnknownMachineError(f"{item.name} supports no accelerator network profile")
     has_driver = bool(part(part(config, "dra"), "networking").get("enabled"))
     return network_labels(profile, has_driver=has_driver)
+
+
+def _placement(rung: Rung, item: Machine) -> str | None:
+    """Return the placement policy that a rule names (rule placement.compact)."""
+    policy = part(rung.rule, "placement").get("policyName")
+    if policy and not has_compact_placement(item):
+        raise UnknownMachineError(f"{item.name} supports no compact placement")
+    if policy and rung.provisioning == "flex-start" and not has_compact_placement(item, flex=True):
+        raise UnknownMachineError(f"{item.name} by flex-start supports no compact placement")
+    return None if policy is None else str(policy).rpartition("/")[2]
 
 
 def pool_name(shape: NodeShape, hosts: int) -> str:

@@ -16,8 +16,9 @@ from twin.cluster.base.informer import Informer
 from twin.cluster.controlplane.bootstrap import has_kind
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes import pool_spec
+from twin.cluster.nodes.policies import resource_policy
 from twin.cluster.nodes.pool_spec import PoolSpec
-from twin.cluster.nodes.pools import is_ready, workload_policy
+from twin.cluster.nodes.pools import is_ready
 from twin.cluster.nodes.provisioning import Group
 from twin.wire.kube import JsonObject
 
@@ -290,7 +291,7 @@ class ClusterState:
                 changed = file.stat().st_mtime
                 cached = self._pool_cache.get(file.name)
                 if cached is None or cached[0] != changed:
-                    spec = pool_spec.load(file, lambda name: workload_policy(self._ctx, name))
+                    spec = pool_spec.load(file, lambda name: resource_policy(self._ctx, name))
                     cached = (changed, spec)
                     self._pool_cache[file.name] = cached
             except (FileNotFoundError, ValueError, KeyError) as error:

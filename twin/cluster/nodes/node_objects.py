@@ -58,6 +58,8 @@ class NodeShape:
     """Whether spot nodes have a taint: only in compute classes; other spot pools have the label."""
     auto_created: bool = False
     image_streaming: bool = False
+    placement: str | None = None
+    """Placement policy of GPU nodes, by name; None if nothing places them close to each other."""
 
     def in_pool(self, pool: str) -> "NodeShape":
         """Return the same shape in another pool."""
@@ -194,6 +196,8 @@ def labels(shape: NodeShape, zone: str) -> dict[str, str]:
         found["cloud.google.com/reservation-affinity"] = "specific"
     if shape.compute_class is not None:
         found[CLASS_LABEL] = shape.compute_class
+    if shape.placement is not None:
+        found[catalogue_labels()["placement_policy"]] = shape.placement
     if shape.auto_created:
         found["cloud.google.com/gke-nodepool-autoprovisioned"] = "true"
     if shape.image_streaming:
@@ -261,11 +265,12 @@ def build(
     zone: str,
     project: str,
     annotations: dict[str, str] | None = None,
+    location: dict[str, str] | None = None,
     has_driver: bool = True,
 ) -> JsonObject:
     """Return the Node object; KWOK keeps it alive after its creation.
 
-    Without its driver, it reports no devices (`GpuDrivers`).
+    Without its driver, it reports no devices (`GpuDrivers`). `location` are `location_labels`.
     """
     later = {} if has_driver else _devices(shape)
     promised = {DRIVER_ANNOTATION: json.dumps(later)} if later else {}
@@ -285,7 +290,7 @@ def build(
                 **promised,
                 **(annotations or {}),
             },
-            "labels": {"kubernetes.io/hostname": name, **labels(shape, zone)},
+            "labels": {"kubernetes.io/hostname": name, **labels(shape, zone), **(location or {})},
         },
         "spec": {
             "providerID": f"gce://{project}/{zone}/{name}",

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,7 @@ def parse(data: JsonObject, policy: Callable[[str], JsonObject | None] = _no_pol
     """
     inputs: JsonObject = data["inputs"]
     shape, hosts = _shape(data["name"], inputs, _topology(inputs, policy))
+    shape = replace(shape, placement=_placement(data["name"], inputs, shape.topology))
     autoscaling: JsonObject = part(inputs, "autoscaling")
     zones: tuple[str, ...] = tuple(data["zones"])
     return PoolSpec(
@@ -191,6 +192,14 @@ def _topology(inputs: JsonObject, policy: Callable[[str], JsonObject | None]) ->
         if workload.get("acceleratorTopology"):
             return str(workload["acceleratorTopology"])
     return None
+
+
+def _placement(pool: str, inputs: JsonObject, topology: str | None) -> str | None:
+    """Return the placement policy of GPU nodes; GKE makes one for a pool that names none."""
+    placement: JsonObject = part(inputs, "placementPolicy")
+    if topology is not None or placement.get("type") != "COMPACT":
+        return None
+    return str(placement.get("policyName") or pool).rpartition("/")[2]
 
 
 def _provisioning(config: JsonObject, own: str | None) -> tuple[Provisioning, str | None]:

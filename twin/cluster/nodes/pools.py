@@ -11,6 +11,7 @@ from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.nodes import pool_spec
 from twin.cluster.nodes.node_objects import POOL_LABEL
+from twin.cluster.nodes.policies import resource_policy
 from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.cluster.nodes.provisioning import Provisioner
 from twin.wire.kube import JsonObject, KubeError
@@ -29,14 +30,6 @@ def is_ready(node: JsonObject) -> bool:
 
 def _zone_of(node: JsonObject) -> str:
     return node["metadata"]["labels"]["topology.kubernetes.io/zone"]
-
-
-def workload_policy(ctx: ClusterContext, name: str) -> JsonObject | None:
-    """Return a compute resource policy of the twin's cloud by name, or None."""
-    from twin.world import store  # noqa: PLC0415 - only a slice placed by a workload policy needs it
-
-    kind, short = "gcp:compute/resourcePolicy:ResourcePolicy", name.rpartition("/")[2]
-    return store.find_by_name(kind, short, ctx.paths)
 
 
 def _digest_of(file: Path) -> str | None:
@@ -110,7 +103,7 @@ class PoolController:
             name = file.name.removesuffix(".json")
             names.add(name)
             try:
-                spec = pool_spec.load(file, lambda policy: workload_policy(self._ctx, policy))
+                spec = pool_spec.load(file, lambda policy: resource_policy(self._ctx, policy))
             except FileNotFoundError:
                 continue
             except (ValueError, KeyError) as error:

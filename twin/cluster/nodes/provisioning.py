@@ -14,7 +14,9 @@ from typing import Any
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.nodes import node_objects as nodes
+from twin.cluster.nodes.locations import location_labels
 from twin.cluster.nodes.node_objects import NodeShape
+from twin.cluster.nodes.policies import refused_placement
 from twin.wire.kube import JsonObject, KubeError
 from twin.world.capacity import Answer, Claim, claim_for
 from twin.world.capacity_ledger import Ledger
@@ -113,7 +115,7 @@ class Provisioner:
         names = self.new_names(shape, hosts)
         ready_at = time.monotonic() + self.creation_seconds(shape)
         group = Group(names[0], shape, zone, names, rung, ready_at)
-        answer = self.ledger.acquire(group.claims)
+        answer = refused_placement(self._ctx, shape) or self.ledger.acquire(group.claims)
         if answer.granted:
             self._requested(group)
         return answer, group
@@ -180,7 +182,7 @@ class Provisioner:
         answer: Answer | None = None
         for shape, zone in group.places:
             group.shape, group.zone = shape, zone
-            answer = self.ledger.acquire(group.claims)
+            answer = refused_placement(self._ctx, shape) or self.ledger.acquire(group.claims)
             if answer.granted:
                 group.queued_until = None
                 group.ready_at = now + self.creation_seconds(group.shape)
@@ -207,6 +209,7 @@ class Provisioner:
                 zone=group.zone,
                 project=self._ctx.spec.project,
                 annotations=annotations,
+                location=location_labels(group.shape, name, group.zone, group.request),
                 has_driver=not nodes.installs_driver(group.shape),
             )
             try:

@@ -173,8 +173,10 @@ def test_an_engine_with_drafts_does_not_read_faster_than_its_chips(method: str, 
     core.metrics.step(load, core.cost)
     seconds = core.cost.step_seconds(load)
     chip = core.cost.accelerator
-    assert 0.5 < core.metrics.read_bytes.total() / seconds / (chip.bandwidth_gbps * 1e9) <= 1
-    assert 0 < core.metrics.flops.total() / seconds <= chip.bf16_tflops * 1e12
+    reads = core.metrics.read_bytes.total() / seconds / (chip.bandwidth_gbps * 1e9)
+    computes = core.metrics.flops.total() / seconds / (chip.bf16_tflops * 1e12)
+    assert min(reads, computes) > 0
+    assert 0.4 < max(reads, computes) <= 1
 
 
 def test_without_speculation_there_are_no_drafts():

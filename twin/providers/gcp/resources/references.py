@@ -29,6 +29,7 @@ _URL_MAPS = ("gcp:compute/uRLMap:URLMap", "gcp:compute/regionUrlMap:RegionUrlMap
 FORWARDING_RULE = "gcp:compute/forwardingRule:ForwardingRule"
 ATTACHMENT = "gcp:compute/serviceAttachment:ServiceAttachment"
 HEALTH_CHECK = "gcp:compute/healthCheck:HealthCheck"
+RESOURCE_POLICY = "gcp:compute/resourcePolicy:ResourcePolicy"
 ZONE = "gcp:dns/managedZone:ManagedZone"
 SERVER_TLS_POLICY = "gcp:networksecurity/serverTlsPolicy:ServerTlsPolicy"
 _TRUST_CONFIG = "gcp:certificatemanager/trustConfig:TrustConfig"
@@ -184,6 +185,7 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _to("cluster", CLUSTER, blocks=False),
         _to("nodeConfig.serviceAccount", ACCOUNT, blocks=False),
         _to("nodeConfig.secondaryBootDisks[].diskImage", _IMAGE, blocks=False),
+        _to("placementPolicy.policyName", RESOURCE_POLICY),
         _to("networkConfig.additionalNodeNetworkConfigs[].network", NETWORK),
         _to("networkConfig.additionalNodeNetworkConfigs[].subnetwork", SUBNETWORK),
     ),

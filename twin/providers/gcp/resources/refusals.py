@@ -23,6 +23,7 @@ from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
 from twin.providers.gcp.resources.model_armor import check_floor, check_template
 from twin.providers.gcp.resources.pool_networks import check_networks
+from twin.providers.gcp.resources.pool_placement import check_placement
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
 from twin.providers.gcp.resources.registries import check_repository
 from twin.providers.gcp.resources.shared_vpc import (
@@ -289,6 +290,7 @@ def _check_pool(inputs: Json, _project: str, _store: Store, found: list[Link]) -
         raise CloudError(400, f"Machine type {name} does not exist.", "badRequest")
     if isinstance(name, str) and name:
         check_networks(inputs, cluster.outputs)
+        check_placement(inputs, cluster.outputs)
         own = cluster.outputs.get("nodeLocations")
         check_offered(inputs, name, as_list(inputs.get("nodeLocations")) or as_list(own) or [])
 

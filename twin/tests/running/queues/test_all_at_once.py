@@ -58,7 +58,7 @@ def queue(kube: Kube, context: ClusterContext) -> Kube:
     asked = queued_objects("gang", FLAVOR)
     asked["request"]["spec"]["retryStrategy"]["backoffBaseSeconds"] = 1  # Kueue's clock is real
     made = [
-        flavor_object(FLAVOR),
+        flavor_object(FLAVOR, "gang"),
         *asked.values(),
         cohort_object("gang", [FLAVOR], {"train": TEAM}),
         team_queue("gang", "train", TEAM, [FLAVOR], preempt=True),

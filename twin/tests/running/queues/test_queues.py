@@ -52,7 +52,7 @@ def queue(kube: Kube) -> Kube:
             node_service_account="nodes@acme.iam.gserviceaccount.com",
             when_unsatisfiable="DoNotScaleUp",
         ),
-        *(flavor_object(each) for each in FLAVORS),
+        *(flavor_object(each, "gpus") for each in FLAVORS),
         cohort_object(QUEUE, FLAVORS, TEAMS),
     ]
     for team, share in TEAMS.items():

@@ -321,3 +321,28 @@ def test_a_rule_with_a_network_profile_for_a_machine_that_takes_none_is_passed_o
     [verdict] = decide(klass({**L4, "acceleratorNetworkProfile": "auto"}), pods(1))
     assert verdict.kind == "refused"
     assert "g2-standard-12 supports no accelerator network profile" in verdict.message
+
+
+def test_nodes_of_a_rule_with_a_placement_policy_carry_its_name():
+    found = klass({**L4, "placement": {"policyName": "near"}})
+    (verdict,) = decide(found, pods(1))
+    assert verdict.offer.shape.placement == "near"
+    room = room_of(verdict.offer.shape, verdict.offer.zone)
+    assert room.labels["cloud.google.com/placement-policy-name"] == "near"
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({"machineType": "e2-standard-8"}, "e2-standard-8 supports no compact placement"),
+        (
+            {**L4, "flexStart": {"enabled": True}},
+            "g2-standard-12 by flex-start supports no compact placement",
+        ),
+    ],
+)
+def test_a_rule_whose_machines_cannot_be_compact_is_skipped(rule, reason):
+    found = klass({**rule, "placement": {"policyName": "near"}})
+    (verdict,) = decide(found, pods(1))
+    assert verdict.kind == "refused"
+    assert reason in verdict.reasons

@@ -126,3 +126,16 @@ def test_a_reservation_of_a_pools_own_project_is_known_by_its_name():
     }
     config = {"machineType": "g2-standard-12", "reservationAffinity": affinity}
     assert pool(nodeConfig=config, project="p").shape.reservation == "res"
+
+
+@pytest.mark.parametrize(
+    ("placement", "policy"),
+    [
+        ({"type": "COMPACT"}, "p"),
+        ({"type": "COMPACT", "policyName": "projects/a/regions/r/resourcePolicies/near"}, "near"),
+        ({}, None),
+    ],
+)
+def test_compact_nodes_have_the_policy_of_their_pool(placement, policy):
+    spec = pool(nodeConfig={"machineType": "a3-ultragpu-8g"}, placementPolicy=placement)
+    assert spec.shape.placement == policy
