@@ -26,6 +26,7 @@ _OF_COMPUTE: Final = {
     + "networkEndpointGroups/{name}",
     "regionSecurityPolicy:RegionSecurityPolicy": _REGION + "securityPolicies/{name}",
     "regionSslPolicy:RegionSslPolicy": _REGION + "sslPolicies/{name}",
+    "resourcePolicy:ResourcePolicy": _REGION + "resourcePolicies/{name}",
     "router:Router": _REGION + "routers/{name}",
     "sSLPolicy:SSLPolicy": _GLOBAL + "sslPolicies/{name}",
     "securityPolicy:SecurityPolicy": _GLOBAL + "securityPolicies/{name}",
@@ -69,6 +70,10 @@ IDENTIFIERS: Final[Mapping[str, tuple[str, str]]] = {
         _CERTIFICATES,
         _PLACE + "dnsAuthorizations/{name}",
     ),
+    "gcp:certificatemanager/trustConfig:TrustConfig": (
+        _CERTIFICATES,
+        _PLACE + "trustConfigs/{name}",
+    ),
     "gcp:container/cluster:Cluster": ("container.googleapis.com/v1", _PLACE + "clusters/{name}"),
     "gcp:container/nodePool:NodePool": (
         "container.googleapis.com/v1",
@@ -102,6 +107,10 @@ IDENTIFIERS: Final[Mapping[str, tuple[str, str]]] = {
     "gcp:networkconnectivity/serviceConnectionPolicy:ServiceConnectionPolicy": (
         "networkconnectivity.googleapis.com/v1",
         _PLACE + "serviceConnectionPolicies/{name}",
+    ),
+    "gcp:networksecurity/serverTlsPolicy:ServerTlsPolicy": (
+        "networksecurity.googleapis.com/v1",
+        _PLACE + "serverTlsPolicies/{name}",
     ),
     "gcp:pubsub/subscription:Subscription": (_PUBSUB, _P + "subscriptions/{name}"),
     "gcp:pubsub/topic:Topic": (_PUBSUB, _P + "topics/{name}"),

@@ -22,8 +22,8 @@ from twin.providers.gcp.resources.load_balancing import (
 from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
 from twin.providers.gcp.resources.model_armor import check_floor, check_template
-from twin.providers.gcp.resources.pool_networks import check_networks
-from twin.providers.gcp.resources.pool_placement import check_placement
+from twin.providers.gcp.resources.pools.networks import check_networks
+from twin.providers.gcp.resources.pools.placement import check_placement
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
 from twin.providers.gcp.resources.registries import check_repository
 from twin.providers.gcp.resources.shared_vpc import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from twin.providers.gcp.resources.pool_networks import check_networks
+from twin.providers.gcp.resources.pools.networks import check_networks
 from twin.wire.property_values import CloudError
 
 CLUSTER: dict[str, Any] = {

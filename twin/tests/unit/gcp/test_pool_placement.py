@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from twin.providers.gcp.resources.pool_placement import check_placement
+from twin.providers.gcp.resources.pools.placement import check_placement
 from twin.wire.property_values import CloudError
 
 CLUSTER: dict[str, Any] = {"nodeLocations": ["us-central1-a", "us-central1-b"]}
