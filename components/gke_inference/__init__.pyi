@@ -2,256 +2,428 @@
 
 from .backends.backend_access import (
     BackendAccess as BackendAccess,
+)
+from .backends.backend_access import (
     BackendAccessArgs as BackendAccessArgs,
 )
 from .backends.model_backends import (
     ModelBackends as ModelBackends,
+)
+from .backends.model_backends import (
     ModelBackendsArgs as ModelBackendsArgs,
 )
 from .backends.pool_fallback import (
     PoolFallback as PoolFallback,
+)
+from .backends.pool_fallback import (
     PoolFallbackArgs as PoolFallbackArgs,
 )
 from .backends.settings import (
     BackendArgs as BackendArgs,
+)
+from .backends.settings import (
     BackendTargetArgs as BackendTargetArgs,
+)
+from .backends.settings import (
     RelayCallersArgs as RelayCallersArgs,
 )
-from .batches.batch_bucket import BatchBucket as BatchBucket, BatchBucketArgs as BatchBucketArgs
+from .batches.batch_bucket import BatchBucket as BatchBucket
+from .batches.batch_bucket import BatchBucketArgs as BatchBucketArgs
 from .batches.batch_service import BatchService as BatchService
 from .batches.settings import (
     BatchCallersArgs as BatchCallersArgs,
+)
+from .batches.settings import (
     BatchModelArgs as BatchModelArgs,
+)
+from .batches.settings import (
     BatchServiceArgs as BatchServiceArgs,
 )
 from .capacity.accelerator_pool import AcceleratorPool as AcceleratorPool
 from .capacity.compact_placement import (
     CompactPlacement as CompactPlacement,
+)
+from .capacity.compact_placement import (
     CompactPlacementArgs as CompactPlacementArgs,
 )
 from .capacity.compute_class import (
     ComputeClass as ComputeClass,
+)
+from .capacity.compute_class import (
     ComputeClassArgs as ComputeClassArgs,
 )
 from .capacity.node_image_cache import (
     NodeImageCache as NodeImageCache,
+)
+from .capacity.node_image_cache import (
     NodeImageCacheArgs as NodeImageCacheArgs,
 )
 from .capacity.pool_settings import AcceleratorPoolArgs as AcceleratorPoolArgs
 from .catalogue.input_error import InputError as InputError
-from .catalogue.rungs import Rung as Rung, RungArgs as RungArgs, check_rung as check_rung
+from .catalogue.rungs import Rung as Rung
+from .catalogue.rungs import RungArgs as RungArgs
+from .catalogue.rungs import check_rung as check_rung
 from .clients.apigee_gate import (
     ApigeeGate as ApigeeGate,
+)
+from .clients.apigee_gate import (
     ApigeeGateArgs as ApigeeGateArgs,
+)
+from .clients.apigee_gate import (
     ApigeeProductArgs as ApigeeProductArgs,
 )
 from .clients.certificates import ClientCertificatesArgs as ClientCertificatesArgs
 from .clients.client_gate import ClientGate as ClientGate
-from .clients.client_keys import ClientKeys as ClientKeys, ClientKeysArgs as ClientKeysArgs
+from .clients.client_keys import ClientKeys as ClientKeys
+from .clients.client_keys import ClientKeysArgs as ClientKeysArgs
 from .clients.counter_store import (
     AnswerStore as AnswerStore,
+)
+from .clients.counter_store import (
     CounterStore as CounterStore,
+)
+from .clients.counter_store import (
     CounterStoreArgs as CounterStoreArgs,
 )
 from .clients.settings import (
     AnswerCacheArgs as AnswerCacheArgs,
+)
+from .clients.settings import (
     ClientGateArgs as ClientGateArgs,
+)
+from .clients.settings import (
     ClientGuardArgs as ClientGuardArgs,
+)
+from .clients.settings import (
     ClientModelArgs as ClientModelArgs,
+)
+from .clients.settings import (
     ClientTeamArgs as ClientTeamArgs,
+)
+from .clients.settings import (
     TokenIssuerArgs as TokenIssuerArgs,
+)
+from .clients.settings import (
     TokenPriceArgs as TokenPriceArgs,
 )
 from .cluster.cluster import InferenceCluster as InferenceCluster
 from .cluster.existing_cluster import (
     ExistingCluster as ExistingCluster,
+)
+from .cluster.existing_cluster import (
     ExistingClusterArgs as ExistingClusterArgs,
 )
 from .cluster.network import (
     Network as Network,
+)
+from .cluster.network import (
     NetworkArgs as NetworkArgs,
+)
+from .cluster.network import (
     RegionRangesArgs as RegionRangesArgs,
 )
 from .cluster.private_services import (
     PrivateServices as PrivateServices,
+)
+from .cluster.private_services import (
     PrivateServicesArgs as PrivateServicesArgs,
 )
 from .cluster.settings import (
     InferenceClusterArgs as InferenceClusterArgs,
+)
+from .cluster.settings import (
     MaintenanceArgs as MaintenanceArgs,
+)
+from .cluster.settings import (
     SystemPoolArgs as SystemPoolArgs,
 )
 from .cluster.workload_identity import (
     BucketAccessArgs as BucketAccessArgs,
+)
+from .cluster.workload_identity import (
     WorkloadIdentity as WorkloadIdentity,
+)
+from .cluster.workload_identity import (
     WorkloadIdentityArgs as WorkloadIdentityArgs,
 )
 from .delivery.config_sync import (
     ConfigSync as ConfigSync,
+)
+from .delivery.config_sync import (
     ConfigSyncArgs as ConfigSyncArgs,
+)
+from .delivery.config_sync import (
     SyncedClusterArgs as SyncedClusterArgs,
 )
 from .delivery.model_delivery import (
     ModelDelivery as ModelDelivery,
+)
+from .delivery.model_delivery import (
     ModelDeliveryArgs as ModelDeliveryArgs,
 )
-from .front.dns_front import DnsFront as DnsFront, DnsFrontArgs as DnsFrontArgs
+from .front.dns_front import DnsFront as DnsFront
+from .front.dns_front import DnsFrontArgs as DnsFrontArgs
 from .front.exported_pools import (
     ExportedPools as ExportedPools,
+)
+from .front.exported_pools import (
     ExportedPoolsArgs as ExportedPoolsArgs,
 )
 from .front.fleet import (
     Fleet as Fleet,
+)
+from .front.fleet import (
     FleetArgs as FleetArgs,
+)
+from .front.fleet import (
     FleetClusterArgs as FleetClusterArgs,
 )
-from .front.fleet_gateway import FleetGateway as FleetGateway, FleetGatewayArgs as FleetGatewayArgs
+from .front.fleet_gateway import FleetGateway as FleetGateway
+from .front.fleet_gateway import FleetGatewayArgs as FleetGatewayArgs
 from .front.global_front import (
     FrontRegionArgs as FrontRegionArgs,
+)
+from .front.global_front import (
     GlobalFront as GlobalFront,
+)
+from .front.global_front import (
     GlobalFrontArgs as GlobalFrontArgs,
 )
 from .front.published_gateway import (
     PublishedGateway as PublishedGateway,
+)
+from .front.published_gateway import (
     PublishedGatewayArgs as PublishedGatewayArgs,
 )
 from .gateway.certificate import (
     GatewayCertificate as GatewayCertificate,
+)
+from .gateway.certificate import (
     GatewayCertificateArgs as GatewayCertificateArgs,
 )
 from .gateway.inference_gateway import (
     InferenceGateway as InferenceGateway,
+)
+from .gateway.inference_gateway import (
     InferenceGatewayArgs as InferenceGatewayArgs,
+)
+from .gateway.inference_gateway import (
     RoutedCanaryArgs as RoutedCanaryArgs,
+)
+from .gateway.inference_gateway import (
     RoutedModelArgs as RoutedModelArgs,
+)
+from .gateway.inference_gateway import (
     RouteSourceArgs as RouteSourceArgs,
 )
-from .gateway.model_routes import ModelRoutes as ModelRoutes, ModelRoutesArgs as ModelRoutesArgs
-from .gateway.record import GatewayRecord as GatewayRecord, GatewayRecordArgs as GatewayRecordArgs
+from .gateway.model_routes import ModelRoutes as ModelRoutes
+from .gateway.model_routes import ModelRoutesArgs as ModelRoutesArgs
+from .gateway.record import GatewayRecord as GatewayRecord
+from .gateway.record import GatewayRecordArgs as GatewayRecordArgs
 from .guardrails.armor_calls import ArmorCallArgs as ArmorCallArgs
 from .guardrails.model_armor import (
     ArmorFiltersArgs as ArmorFiltersArgs,
+)
+from .guardrails.model_armor import (
     ModelArmor as ModelArmor,
+)
+from .guardrails.model_armor import (
     ModelArmorArgs as ModelArmorArgs,
 )
 from .guardrails.model_armor_gate import (
     ModelArmorGate as ModelArmorGate,
+)
+from .guardrails.model_armor_gate import (
     ModelArmorGateArgs as ModelArmorGateArgs,
 )
 from .guardrails.model_armor_project import (
     ModelArmorProject as ModelArmorProject,
+)
+from .guardrails.model_armor_project import (
     ModelArmorProjectArgs as ModelArmorProjectArgs,
 )
 from .guardrails.nemo_guardrails import (
     NemoGuardrails as NemoGuardrails,
+)
+from .guardrails.nemo_guardrails import (
     NemoGuardrailsArgs as NemoGuardrailsArgs,
 )
 from .images.admission import (
     ImageAdmission as ImageAdmission,
+)
+from .images.admission import (
     ImageAdmissionArgs as ImageAdmissionArgs,
 )
-from .images.attestor import ImageAttestor as ImageAttestor, ImageAttestorArgs as ImageAttestorArgs
-from .images.build import ImageBuild as ImageBuild, ImageBuildArgs as ImageBuildArgs
-from .images.builder import ImageBuilder as ImageBuilder, ImageBuilderArgs as ImageBuilderArgs
+from .images.attestor import ImageAttestor as ImageAttestor
+from .images.attestor import ImageAttestorArgs as ImageAttestorArgs
+from .images.build import ImageBuild as ImageBuild
+from .images.build import ImageBuildArgs as ImageBuildArgs
+from .images.builder import ImageBuilder as ImageBuilder
+from .images.builder import ImageBuilderArgs as ImageBuilderArgs
 from .images.pull_through import (
     PullThrough as PullThrough,
+)
+from .images.pull_through import (
     PullThroughArgs as PullThroughArgs,
+)
+from .images.pull_through import (
     UpstreamCredentialsArgs as UpstreamCredentialsArgs,
 )
 from .images.repository import (
     EngineRepository as EngineRepository,
+)
+from .images.repository import (
     EngineRepositoryArgs as EngineRepositoryArgs,
 )
 from .intent.intent import (
     LiveAdaptersArgs as LiveAdaptersArgs,
+)
+from .intent.intent import (
     ModelServerArgs as ModelServerArgs,
+)
+from .intent.intent import (
     SpeculativeArgs as SpeculativeArgs,
 )
 from .namespace.connected_models import (
     ConnectedModels as ConnectedModels,
+)
+from .namespace.connected_models import (
     ConnectedModelsArgs as ConnectedModelsArgs,
 )
 from .namespace.network_policies import AllowedIngressArgs as AllowedIngressArgs
 from .namespace.serving_namespace import (
     ServingNamespace as ServingNamespace,
+)
+from .namespace.serving_namespace import (
     ServingNamespaceArgs as ServingNamespaceArgs,
 )
-from .namespace.team_share import TeamShare as TeamShare, TeamShareArgs as TeamShareArgs
+from .namespace.team_share import TeamShare as TeamShare
+from .namespace.team_share import TeamShareArgs as TeamShareArgs
 from .observability.alerts import (
     Alerts as Alerts,
+)
+from .observability.alerts import (
     AlertsArgs as AlertsArgs,
+)
+from .observability.alerts import (
     ReceiverArgs as ReceiverArgs,
 )
-from .observability.budget import Budget as Budget, BudgetArgs as BudgetArgs
+from .observability.budget import Budget as Budget
+from .observability.budget import BudgetArgs as BudgetArgs
 from .observability.dashboards import (
     Dashboards as Dashboards,
+)
+from .observability.dashboards import (
     DashboardsArgs as DashboardsArgs,
+)
+from .observability.dashboards import (
     ObservedModelArgs as ObservedModelArgs,
 )
-from .observability.monitoring import Monitoring as Monitoring, MonitoringArgs as MonitoringArgs
+from .observability.monitoring import Monitoring as Monitoring
+from .observability.monitoring import MonitoringArgs as MonitoringArgs
 from .operators.cluster_kinds import (
     ClusterKinds as ClusterKinds,
+)
+from .operators.cluster_kinds import (
     ClusterKindsArgs as ClusterKindsArgs,
 )
 from .operators.device_drivers import (
     DeviceDrivers as DeviceDrivers,
+)
+from .operators.device_drivers import (
     DeviceDriversArgs as DeviceDriversArgs,
 )
 from .operators.group_operator import (
     LeaderWorkerSetOperator as LeaderWorkerSetOperator,
+)
+from .operators.group_operator import (
     LeaderWorkerSetOperatorArgs as LeaderWorkerSetOperatorArgs,
 )
 from .operators.metrics_adapter import (
     MetricsAdapter as MetricsAdapter,
+)
+from .operators.metrics_adapter import (
     MetricsAdapterArgs as MetricsAdapterArgs,
 )
 from .operators.queue_operator import (
     QueueOperator as QueueOperator,
+)
+from .operators.queue_operator import (
     QueueOperatorArgs as QueueOperatorArgs,
 )
 from .personal.personal_front import (
     PersonalFront as PersonalFront,
+)
+from .personal.personal_front import (
     PersonalFrontArgs as PersonalFrontArgs,
 )
 from .personal.personal_worker import (
     PersonalWorker as PersonalWorker,
+)
+from .personal.personal_worker import (
     PersonalWorkerArgs as PersonalWorkerArgs,
 )
-from .queues.job_namespace import JobNamespace as JobNamespace, JobNamespaceArgs as JobNamespaceArgs
+from .queues.job_namespace import JobNamespace as JobNamespace
+from .queues.job_namespace import JobNamespaceArgs as JobNamespaceArgs
 from .queues.job_queue import (
     JobQueue as JobQueue,
+)
+from .queues.job_queue import (
     JobQueueArgs as JobQueueArgs,
+)
+from .queues.job_queue import (
     QueueFlavorArgs as QueueFlavorArgs,
+)
+from .queues.job_queue import (
     QueueTeamArgs as QueueTeamArgs,
 )
-from .serving.autoscaling import Autoscaling as Autoscaling, AutoscalingArgs as AutoscalingArgs
+from .serving.autoscaling import Autoscaling as Autoscaling
+from .serving.autoscaling import AutoscalingArgs as AutoscalingArgs
 from .serving.model_server import ModelServer as ModelServer
-from .serving.weights_gate import WeightsGate as WeightsGate, WeightsGateArgs as WeightsGateArgs
+from .serving.weights_gate import WeightsGate as WeightsGate
+from .serving.weights_gate import WeightsGateArgs as WeightsGateArgs
 from .storage.archive_bucket import (
     ArchiveBucket as ArchiveBucket,
+)
+from .storage.archive_bucket import (
     ArchiveBucketArgs as ArchiveBucketArgs,
 )
-from .storage.fuse_volume import FuseVolume as FuseVolume, FuseVolumeArgs as FuseVolumeArgs
+from .storage.fuse_volume import FuseVolume as FuseVolume
+from .storage.fuse_volume import FuseVolumeArgs as FuseVolumeArgs
 from .storage.lustre_folder import (
     LustreFolder as LustreFolder,
+)
+from .storage.lustre_folder import (
     LustreFolderArgs as LustreFolderArgs,
 )
-from .storage.model_bucket import ModelBucket as ModelBucket, ModelBucketArgs as ModelBucketArgs
-from .storage.model_disk import ModelDisk as ModelDisk, ModelDiskArgs as ModelDiskArgs
+from .storage.model_bucket import ModelBucket as ModelBucket
+from .storage.model_bucket import ModelBucketArgs as ModelBucketArgs
+from .storage.model_disk import ModelDisk as ModelDisk
+from .storage.model_disk import ModelDiskArgs as ModelDiskArgs
 from .storage.shared_folder import (
     SharedFolder as SharedFolder,
+)
+from .storage.shared_folder import (
     SharedFolderArgs as SharedFolderArgs,
 )
 from .storage.weights_job import (
     WeightsDiskArgs as WeightsDiskArgs,
+)
+from .storage.weights_job import (
     WeightsJob as WeightsJob,
+)
+from .storage.weights_job import (
     WeightsJobArgs as WeightsJobArgs,
 )
 from .streams.stream_topics import (
     StreamTopics as StreamTopics,
+)
+from .streams.stream_topics import (
     StreamTopicsArgs as StreamTopicsArgs,
 )
 from .streams.stream_worker import (
     StreamWorker as StreamWorker,
+)
+from .streams.stream_worker import (
     StreamWorkerArgs as StreamWorkerArgs,
 )
