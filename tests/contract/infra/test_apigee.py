@@ -54,6 +54,10 @@ def test_apigee_takes_the_place_of_the_gate_its_keys_and_its_counters(deployed: 
         ),
         ({"clients": {"anonymous": "a long reason"}}, "clients.anonymous must not be set with"),
         (
+            {"clients": {"certificates": {"authorities": ["ca"], "teams": {"spiffe://a/b": "a"}}}},
+            "clients.certificates must not be set with clients.apigee",
+        ),
+        (
             {"guardrails": {"armor": ARMOR}},
             "guardrails must not be set with clients.apigee: a Gateway has one traffic extension",
         ),
