@@ -12,13 +12,12 @@ from gke_inference.base.inputs import one_of, whole
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import api
-from gke_inference.gateway.routes import PROMPT_PATHS
+from gke_inference.gateway.routes import PATHS_BY_TASK
 
 COMPONENT: Final = "apigee"
 """Value of `app.kubernetes.io/component` on its objects."""
 TIME_UNITS: Final = ("minute", "hour", "day", "week", "month")
 """Units of a quota's interval."""
-EMBEDDINGS_PATH: Final = "/v1/embeddings"
 _EVENTS: Final = (
     "RequestHeaders",
     "RequestBody",
@@ -180,7 +179,7 @@ def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs)
     """Return the APIOperationSet of a product: its paths, and the requests of each app."""
     kind = api("api_product")
     paths = [
-        *((path, "POST") for path in (*PROMPT_PATHS, EMBEDDINGS_PATH)),
+        *((path, "POST") for paths in PATHS_BY_TASK.values() for path in paths),
         (CATALOGUE_PATH, "GET"),
     ]
     return manifest(

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from gke_inference.gateway.routes import PATHS_BY_TASK
 from infra.project import services_of
 from infra.reading.load import parse, platform_of
+from infra.stack import Task
 from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
@@ -43,6 +45,15 @@ def test_apigee_takes_the_place_of_the_gate_its_keys_and_its_counters(deployed: 
     assert not [image for image in images if "callout" in image]
     titles = [each["metadata"]["name"] for each in found["APIProduct"]]
     assert sorted(titles) == ["search", "trial"]
+
+
+def test_products_have_the_paths_of_every_task(deployed: Deployed):
+    seen = deployed(parse(json.dumps(document()))).registrations
+    sets = [each.inputs["spec"] for each in seen if each.type.endswith(":APIOperationSet")]
+    assert len(sets) == 2
+    for spec in sets:
+        paths = {each["path"] for each in spec["restOperations"]}
+        assert not [task for task in Task if not paths.issuperset(PATHS_BY_TASK[task.value])]
 
 
 @pytest.mark.parametrize(
