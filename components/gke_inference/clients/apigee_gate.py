@@ -47,7 +47,8 @@ class ApigeeGateArgs(TypedDict):
     environment: str
     """Apigee environment, attached to an instance in the region of the Gateway."""
     gate_name: str
-    """Name of the objects."""
+    """Name of the objects, and of the proxy that the operator creates. It must be unique in the
+    Apigee organization."""
     gateway_name: str
     """Gateway that calls Apigee, in the same namespace. It must have no other traffic extension."""
     location: str
@@ -57,7 +58,7 @@ class ApigeeGateArgs(TypedDict):
     network: pulumi.Input[str]
     """`projects/P/global/networks/NAME` of the Gateway."""
     products: dict[str, ApigeeProductArgs]
-    """API products by name, one or more."""
+    """API products by name, one or more. Their names must be unique in the Apigee organization."""
     subnetwork: pulumi.Input[str]
     """`projects/P/regions/R/subnetworks/NAME`, in which the connection to Apigee gets an
     address."""
@@ -171,6 +172,7 @@ def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) ->
             "description": f"Models of {args['gateway_name']}",
             "displayName": title,
             "enforcementRefs": [enforced],
+            "name": title,
         },
     )
 
