@@ -104,7 +104,7 @@ def records(project: Project) -> Iterator[Finding]:
         return
     if gateway.dns is not None:
         zone, proof = record_zone(project.plan.platform), certificate_zone(project.plan.platform)
-        is_public = gateway.exposure is Exposure.EXTERNAL
+        is_public = gateway.exposure is Exposure.EXTERNAL or zone == proof
         wanted = "private" if needs_private_zone(gateway) else "public" if is_public else ""
         if zone is not None:
             yield _zone(project, zone, gateway.hostname, wanted)

@@ -212,3 +212,19 @@ def test_the_zone_of_a_certificate_can_be_in_another_project(google, project):
     google.resources[zones.format("acme-web")] = ZONE
     found = {each.name: each.state for each in records(fleet)}
     assert found == {"same of acme-dns": State.MET, "same of acme-web": State.MET}
+
+
+def test_a_zone_that_proves_a_certificate_must_be_public(google, project):
+    internal = with_gateway(
+        project, exposure=Exposure.INTERNAL, issue_certificate=True, dns=Dns(zone="inner")
+    )
+    url = f"dns.googleapis.com/dns/v1/projects/{google.id}/managedZones/inner"
+    google.resources[url] = {**ZONE, "visibility": "private"}
+    (found,) = records(internal)
+    assert (found.state, found.says) == (
+        State.MISSING,
+        "is private; must be public, as Google's certificate authority looks its record up, or set"
+        " gateway.dns.certificate_zone",
+    )
+    own = with_gateway(internal, issue_certificate=False)
+    assert [each.state for each in records(own)] == [State.MET]
