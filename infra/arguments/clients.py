@@ -1,6 +1,6 @@
 """Arguments for clients: keys, counters, and the gate of each region."""
 
-from typing import Final, TypedDict
+from typing import TypedDict
 
 import pulumi
 
@@ -42,9 +42,6 @@ from infra.stack import (
     TokenIssuer,
 )
 
-_APIGEE: Final = "apigee"
-"""Name of the objects that call Apigee."""
-
 
 def keys_args(
     platform: Platform, clients: Clients, readers: list[pulumi.Input[str]]
@@ -73,13 +70,13 @@ def apigee_args(
         return None
     args = ApigeeGateArgs(
         environment=apigee.environment,
-        gate_name=_APIGEE,
+        gate_name=Names(platform).apigee(region),
         gateway_name=Names(platform).gateway(),
         location=region,
         namespace=Names(platform).gateway_namespace(),
         network=network,
         products={
-            name: ApigeeProductArgs(
+            Names(platform).apigee_product(name, region): ApigeeProductArgs(
                 interval=product.interval,
                 needs_approval=product.needs_approval,
                 requests=product.requests,

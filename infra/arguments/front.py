@@ -15,6 +15,7 @@ from infra.plan.front import (
     in_front,
     is_published,
     paths_of_models,
+    record_zone,
 )
 from infra.plan.names import Names
 from infra.stack import Front, Platform
@@ -98,7 +99,8 @@ def dns_front_args(
     gateway = platform.gateway
     is_fleet = has_fleet_gateway(gateway)
     has_record = gateway.front is Front.DNS or is_fleet
-    if not has_record or gateway.dns is None or gateway.hostname is None:
+    zone = record_zone(platform)
+    if not has_record or zone is None or gateway.dns is None or gateway.hostname is None:
         return None
     regions = in_front(platform) if is_fleet else answering(platform)
     args = DnsFrontArgs(
@@ -109,8 +111,8 @@ def dns_front_args(
         network=network,
         port=port_of(gateway),
         project=platform.project,
-        zone=gateway.dns.zone,
-        zone_project=gateway.dns.project or platform.project,
+        zone=zone.name,
+        zone_project=zone.project,
     )
     if is_fleet:
         args["is_cross_region"] = True

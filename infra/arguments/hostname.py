@@ -6,14 +6,15 @@ import pulumi
 
 from gke_inference.gateway.certificate import GatewayCertificateArgs
 from gke_inference.gateway.record import GatewayRecordArgs
-from infra.plan.front import has_fleet_gateway
+from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone
 from infra.stack import Platform
 
 
 def certificate_args(platform: Platform, location: str) -> GatewayCertificateArgs | None:
     """Return the arguments of a regional or `global` certificate, if the stack issues it."""
     gateway = platform.gateway
-    if not gateway.issue_certificate or gateway.dns is None:
+    zone = certificate_zone(platform)
+    if zone is None or gateway.dns is None:
         return None
     if gateway.certificate is None or gateway.hostname is None:
         return None
@@ -24,8 +25,8 @@ def certificate_args(platform: Platform, location: str) -> GatewayCertificateArg
         location=location,
         project=platform.project,
         ttl_seconds=gateway.dns.ttl_seconds,
-        zone=gateway.dns.certificate_zone or gateway.dns.zone,
-        zone_project=gateway.dns.project or platform.project,
+        zone=zone.name,
+        zone_project=zone.project,
     )
     if has_fleet_gateway(gateway):
         args["all_regions"] = True
@@ -41,13 +42,13 @@ def record_args(
         platform: The stack.
         addresses: Address of the gateway of each region that has one.
     """
-    gateway = platform.gateway
-    if gateway.dns is None or gateway.hostname is None or not addresses:
+    gateway, zone = platform.gateway, record_zone(platform)
+    if zone is None or gateway.dns is None or gateway.hostname is None or not addresses:
         return None
     return GatewayRecordArgs(
         addresses=dict(addresses),
         hostname=gateway.hostname,
-        project=gateway.dns.project or platform.project,
+        project=zone.project,
         ttl_seconds=gateway.dns.ttl_seconds,
-        zone=gateway.dns.zone,
+        zone=zone.name,
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gke_inference.catalogue.engines import engine
+from gke_inference.gateway.routes import EMBEDDINGS_PATH, PROMPT_PATHS, RESPONSES_PATH
 from infra.plan.names import Names, object_name
 from infra.stack import Batches, Model, Platform, Task
 
@@ -11,11 +12,7 @@ SERVICE: Final = "batch"
 """Name of the service's objects and service account."""
 WORKER: Final = "batch-worker"
 """Name of the objects of the workers."""
-_ENDPOINTS: Final = {
-    Task.EMBED: ("/v1/embeddings",),
-    Task.GENERATE: ("/v1/chat/completions", "/v1/completions"),
-}
-_RESPONSES: Final = "/v1/responses"
+_ENDPOINTS: Final = {Task.EMBED: (EMBEDDINGS_PATH,), Task.GENERATE: PROMPT_PATHS}
 
 
 @dataclass(frozen=True)
@@ -68,11 +65,8 @@ def _endpoints(model: Model) -> tuple[str, ...]:
     """
     second = None if model.canary is None else model.canary.engine
     engines = [each for each in (model.engine, second) if each is not None]
-    found = _ENDPOINTS[model.task]
-    if model.task is not Task.GENERATE or model.disaggregated is not None:
-        return found
-    answers = all(engine(each.value).responses for each in engines)
-    return (*found, _RESPONSES) if answers else found
+    answers = model.disaggregated is None and all(engine(e.value).responses for e in engines)
+    return tuple(path for path in _ENDPOINTS[model.task] if path != RESPONSES_PATH or answers)
 
 
 def batches_in(platform: Platform, region: str) -> BatchPlan | None:

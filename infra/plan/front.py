@@ -6,6 +6,7 @@ of its own, which every region that serves it answers.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from infra.stack import Exposure, Fleet, Front, Gateway, Layer, Platform
 
@@ -49,6 +50,30 @@ def needs_private_zone(gateway: Gateway) -> bool:
     """
     is_checked = gateway.front in (Front.DNS, Front.INTERNAL)
     return is_checked and gateway.exposure is Exposure.INTERNAL
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A zone of Cloud DNS."""
+
+    project: str
+    name: str
+
+
+def record_zone(platform: Platform) -> Zone | None:
+    """Return the zone of the hostname's records; None if the stack creates none."""
+    dns = platform.gateway.dns
+    return None if dns is None else Zone(dns.project or platform.project, dns.zone)
+
+
+def certificate_zone(platform: Platform) -> Zone | None:
+    """Return the zone of the record that authorizes the certificate; None if it is not issued."""
+    dns, of_records = platform.gateway.dns, record_zone(platform)
+    if dns is None or of_records is None or not platform.gateway.issue_certificate:
+        return None
+    if dns.certificate_zone is None:
+        return of_records
+    return Zone(dns.certificate_project or of_records.project, dns.certificate_zone)
 
 
 def has_fleet_gateway(gateway: Gateway) -> bool:

@@ -141,6 +141,14 @@ class Names:
         """Return the name of the secret with the hashes of client keys."""
         return self._name("compute", "client-keys")
 
+    def apigee(self, region: str) -> str:
+        """Return the name of a region's API proxy. Names of an Apigee organization are global."""
+        return self._name("compute", f"apigee-{region}")
+
+    def apigee_product(self, product: str, region: str) -> str:
+        """Return the name of an API product of a region's proxy, in the Apigee organization."""
+        return self._name("compute", f"{product}-{region}")
+
     def backend_secret(self, secret: str) -> str:
         """Return the name of the secret with an API key."""
         return self._name("compute", secret)

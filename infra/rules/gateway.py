@@ -46,6 +46,10 @@ def _check_zone(gateway: Gateway) -> Iterator[InputError]:
     where = "gateway.dns.certificate_zone"
     if zone is not None and not gateway.issue_certificate:
         yield InputError(where, "must not be set unless issue_certificate is true", zone)
+    owner = None if gateway.dns is None else gateway.dns.certificate_project
+    if owner is not None and zone is None:
+        rule = "needs 'certificate_zone'"
+        yield InputError("gateway.dns.certificate_project", rule, owner, " without one")
     is_hidden = gateway.dns is not None and needs_private_zone(gateway)
     if zone is None and gateway.issue_certificate and is_hidden:
         message = (

@@ -48,6 +48,12 @@ def check_names(platform: Platform) -> Iterator[InputError]:
     for name in platform.storage.archives:
         where = join("storage", "archives", name)
         yield from _problem(where, "gives its bucket a name that", partial(names.archive, name))
+    if platform.clients is not None and platform.clients.apigee is not None:
+        for name in platform.clients.apigee.products:
+            longest = max(platform.regions, key=len)
+            maker = partial(names.apigee_product, name, longest)
+            where = join("clients", "apigee", "products", name)
+            yield from _problem(where, f"has in {longest} a name that", maker)
     yield from _check_models(platform)
     if platform.gateway.front is Front.GLOBAL:
         for name in paths_of_models(platform):

@@ -27,8 +27,10 @@ class Dns(StackModel):
     project: ProjectId | None = None
     """Project of the zone. By default, the platform's project."""
     certificate_zone: Name | None = None
-    """Name of a public zone of the same project, for the record that authorizes an issued
-    certificate. Required if `zone` is private. By default, `zone`."""
+    """Name of a public zone for the record that authorizes an issued certificate. Required if
+    `zone` is private. By default, `zone`."""
+    certificate_project: ProjectId | None = None
+    """Project of `certificate_zone`. By default, `project`."""
     ttl_seconds: int = Field(default=300, ge=5, le=86_400)
     """TTL of the records."""
 

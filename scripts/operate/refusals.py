@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan
-from infra.plan.front import has_fleet_gateway, with_gateway
+from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone, with_gateway
 from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
 from infra.reading.built import unbuilt_problem
@@ -140,18 +140,11 @@ def _names(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
         if lacking:
             what = f"no ACTIVE certificate {name} in {', '.join(lacking)} (gateway.certificate)"
             yield _Absent(what, "certificates", entry)
-    dns = gateway.dns
-    if dns is None:
-        return
-    project = dns.project or platform.project
-    made = {
-        each.name
-        for each in list_resources(paths)
-        if each.type == _ZONE and each.project == project
-    }
-    for zone in (dns.zone, dns.certificate_zone):
-        if zone is not None and zone not in {*world.zones, *made}:
-            yield _Absent(f"no zone {zone} of Cloud DNS (gateway.dns)", "zones", zone)
+    made = {(each.project, each.name) for each in list_resources(paths) if each.type == _ZONE}
+    for zone in dict.fromkeys((record_zone(platform), certificate_zone(platform))):
+        if zone is None or zone.name in world.zones or (zone.project, zone.name) in made:
+            continue
+        yield _Absent(f"no zone {zone.name} of Cloud DNS (gateway.dns)", "zones", zone.name)
 
 
 def _sources(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:

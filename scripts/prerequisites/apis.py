@@ -6,8 +6,9 @@ from typing import Final
 
 from infra.plan.clients import gated
 from infra.plan.folders import has_filestore, lustre_regions, services_range
+from infra.plan.front import certificate_zone, record_zone
 from infra.project import services_of
-from infra.stack import Layer
+from infra.stack import Layer, Platform
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
 from scripts.shared.google_cloud import last
 
@@ -100,8 +101,7 @@ def permissions_of(project: Project) -> dict[str, str]:
     platform = project.plan.platform
     if platform.layer is Layer.SERVING:
         return _SERVING
-    images, dns = platform.images, platform.gateway.dns
-    is_own_zone = dns is not None and dns.project in {None, project.id}
+    images = platform.images
     is_repository = images is not None and images.repository is not None
     regions = platform.regions.values()
     exists = {
@@ -115,7 +115,7 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_BUILDS if images is not None and images.build is not None else {}),
         **(_ATTESTATION if images is not None and images.is_attested else {}),
         **(_CERTIFICATE if platform.gateway.issue_certificate else {}),
-        **(_RECORDS if is_own_zone else {}),
+        **(_RECORDS if project.id in _owners(platform) else {}),
         **(_FILESTORE if has_filestore(platform) else {}),
         **(_LUSTRE if lustre_regions(platform) else {}),
         **(_PEERING if services_range(platform) is not None else {}),
@@ -152,10 +152,9 @@ def _places(project: Project) -> Iterator[_Place]:
     yield in_project(project.id, "", permissions_of(project))
     if platform.layer is Layer.SERVING:
         return
-    dns = platform.gateway.dns
-    if dns is not None and dns.project not in {None, project.id}:
-        owner = str(dns.project)
-        yield in_project(owner, f" in {owner}", _RECORDS)
+    for owner in _owners(platform):
+        if owner != project.id:
+            yield in_project(owner, f" in {owner}", _RECORDS)
     if platform.budget is not None:
         account = platform.budget.billing_account
         yield _Place(
@@ -164,6 +163,12 @@ def _places(project: Project) -> Iterator[_Place]:
             f" on billing account {account}",
             _BUDGET,
         )
+
+
+def _owners(platform: Platform) -> list[str]:
+    """Return the projects of the zones in which `up` creates records."""
+    zones = (record_zone(platform), certificate_zone(platform))
+    return list(dict.fromkeys(zone.project for zone in zones if zone is not None))
 
 
 def _permissions(project: Project, place: _Place) -> Iterator[Finding]:

@@ -5,9 +5,15 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from infra.plan.front import has_fleet_gateway, needs_private_zone
+from infra.plan.front import (
+    Zone,
+    certificate_zone,
+    has_fleet_gateway,
+    needs_private_zone,
+    record_zone,
+)
 from infra.plan.names import Names
-from infra.stack import Dns, Exposure, Front
+from infra.stack import Exposure, Front
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import CloudError, NotFound
 
@@ -97,36 +103,36 @@ def records(project: Project) -> Iterator[Finding]:
     if gateway.hostname is None:
         return
     if gateway.dns is not None:
-        dns, needs_private = gateway.dns, needs_private_zone(gateway)
-        is_public = gateway.exposure is Exposure.EXTERNAL
-        wanted = "private" if needs_private else "public" if is_public else ""
-        yield _zone(project, dns, dns.zone, gateway.hostname, wanted)
-        if dns.certificate_zone is not None:
-            yield _zone(project, dns, dns.certificate_zone, gateway.hostname, "public")
+        zone, proof = record_zone(project.plan.platform), certificate_zone(project.plan.platform)
+        is_public = gateway.exposure is Exposure.EXTERNAL or zone == proof
+        wanted = "private" if needs_private_zone(gateway) else "public" if is_public else ""
+        if zone is not None:
+            yield _zone(project, zone, gateway.hostname, wanted)
+        if proof is not None and proof != zone:
+            yield _zone(project, proof, gateway.hostname, "public")
     else:
         yield _record(project, gateway.hostname)
 
 
-def _zone(project: Project, dns: Dns, zone: str, hostname: str, visibility: str) -> Finding:
+def _zone(project: Project, zone: Zone, hostname: str, visibility: str) -> Finding:
     """Return whether a zone exists and can hold the records that `up` writes.
 
     Args:
         project: The project.
-        dns: Settings of the records.
-        zone: Name of the zone.
+        zone: The zone.
         hostname: Hostname of the records.
         visibility: `public` or `private` if it must be; empty if both are usable.
     """
-    owner = dns.project or project.id
-    subject, name = "DNS zone", f"{zone} of {owner}"
+    owner = zone.project
+    subject, name = "DNS zone", f"{zone.name} of {owner}"
     parent = hostname.partition(".")[2]
 
     def look() -> Finding:
         try:
-            found = project.cloud.get(f"{_DNS}/{owner}/managedZones/{zone}")
+            found = project.cloud.get(f"{_DNS}/{owner}/managedZones/{zone.name}")
         except NotFound:
             command = (
-                f"gcloud dns managed-zones create {zone} --project={owner}"
+                f"gcloud dns managed-zones create {zone.name} --project={owner}"
                 f" --dns-name={parent}. --description=inference"
             )
             if visibility == "private":
@@ -138,18 +144,20 @@ def _zone(project: Project, dns: Dns, zone: str, hostname: str, visibility: str)
             return Finding(subject, name, State.MISSING, says)
         seen = found.get("visibility", "public")
         if visibility and seen != visibility:
-            says = f"is {seen}; must be {visibility}{_why(project, dns, zone)}"
+            says = f"is {seen}; must be {visibility}{_why(project, zone)}"
             return Finding(subject, name, State.MISSING, says)
         return Finding(subject, name, State.MET, f"is for {of}; `up` creates the records")
 
     return judged(project, subject, name, look)
 
 
-def _why(project: Project, dns: Dns, zone: str) -> str:
-    if project.plan.platform.gateway.exposure is Exposure.EXTERNAL:
+def _why(project: Project, zone: Zone) -> str:
+    platform = project.plan.platform
+    if platform.gateway.exposure is Exposure.EXTERNAL:
         return ", as the gateway is external"
-    if zone == dns.certificate_zone:
-        return ", as Google's certificate authority looks its record up"
+    if zone == certificate_zone(platform):
+        other = "" if zone != record_zone(platform) else ", or set gateway.dns.certificate_zone"
+        return f", as Google's certificate authority looks its record up{other}"
     return ", as Cloud DNS checks internal load balancers for private zones only"
 
 

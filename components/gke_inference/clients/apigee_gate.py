@@ -12,13 +12,12 @@ from gke_inference.base.inputs import one_of, whole
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import api
-from gke_inference.gateway.routes import PROMPT_PATHS
+from gke_inference.gateway.routes import PATHS_BY_TASK
 
 COMPONENT: Final = "apigee"
 """Value of `app.kubernetes.io/component` on its objects."""
 TIME_UNITS: Final = ("minute", "hour", "day", "week", "month")
 """Units of a quota's interval."""
-EMBEDDINGS_PATH: Final = "/v1/embeddings"
 _EVENTS: Final = (
     "RequestHeaders",
     "RequestBody",
@@ -48,7 +47,8 @@ class ApigeeGateArgs(TypedDict):
     environment: str
     """Apigee environment, attached to an instance in the region of the Gateway."""
     gate_name: str
-    """Name of the objects."""
+    """Name of the objects, and of the proxy that the operator creates. It must be unique in the
+    Apigee organization."""
     gateway_name: str
     """Gateway that calls Apigee, in the same namespace. It must have no other traffic extension."""
     location: str
@@ -58,7 +58,7 @@ class ApigeeGateArgs(TypedDict):
     network: pulumi.Input[str]
     """`projects/P/global/networks/NAME` of the Gateway."""
     products: dict[str, ApigeeProductArgs]
-    """API products by name, one or more."""
+    """API products by name, one or more. Their names must be unique in the Apigee organization."""
     subnetwork: pulumi.Input[str]
     """`projects/P/regions/R/subnetworks/NAME`, in which the connection to Apigee gets an
     address."""
@@ -172,6 +172,7 @@ def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) ->
             "description": f"Models of {args['gateway_name']}",
             "displayName": title,
             "enforcementRefs": [enforced],
+            "name": title,
         },
     )
 
@@ -180,7 +181,7 @@ def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs)
     """Return the APIOperationSet of a product: its paths, and the requests of each app."""
     kind = api("api_product")
     paths = [
-        *((path, "POST") for path in (*PROMPT_PATHS, EMBEDDINGS_PATH)),
+        *((path, "POST") for paths in PATHS_BY_TASK.values() for path in paths),
         (CATALOGUE_PATH, "GET"),
     ]
     return manifest(

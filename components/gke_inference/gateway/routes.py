@@ -24,6 +24,13 @@ RESPONSES_PATH = "/v1/responses"
 knows only `prompt` and `messages`). The catalog rejects it in OpenAI's error format."""
 PROMPT_PATHS = ("/v1/chat/completions", "/v1/completions", RESPONSES_PATH)
 """Paths that clients of a model with live adapters may call."""
+EMBEDDINGS_PATH = "/v1/embeddings"
+PATHS_BY_TASK = {
+    "embed": (EMBEDDINGS_PATH, "/v1/rerank", "/v1/score"),
+    "generate": PROMPT_PATHS,
+    "image": ("/v1/images/generations",),
+}
+"""Paths of the requests to a model, by its task."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
 """Header with the base model of an adapter that the routes do not know. Later body-based routers
 (v1.3.0) set the same header."""

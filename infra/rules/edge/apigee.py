@@ -4,21 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from gke_inference.catalogue.input_error import InputError
-from infra.stack import Platform
+from infra.stack import Clients, Platform
 
 _ALONE: Final = "must not be set with clients.apigee"
-_OWN: Final = (
-    "anonymous",
-    "cache",
-    "counters",
-    "issuers",
-    "key_locations",
-    "prices",
-    "replicas",
-    "store",
-    "teams",
-)
-"""Settings of the gate, which Apigee replaces."""
+_OF_THE_GATE: Final = sorted(set(Clients.model_fields) - {"apigee"})
+"""Settings of the gate, which Apigee replaces: all others, also those that will be added."""
 
 
 def check_apigee(platform: Platform) -> Iterator[InputError]:
@@ -26,7 +16,7 @@ def check_apigee(platform: Platform) -> Iterator[InputError]:
     clients = platform.clients
     if clients is None:
         return
-    for field in _OWN:
+    for field in _OF_THE_GATE:
         if field in clients.model_fields_set:
             message = f"{_ALONE}: Apigee checks requests in place of the gate"
             yield InputError(f"clients.{field}", message)

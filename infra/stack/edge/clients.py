@@ -178,8 +178,9 @@ class Apigee(StackModel):
     """Environment of the project's Apigee organization, attached to an instance in every region
     with a gateway."""
     products: dict[Name, ApigeeProduct] = Field(min_length=1)
-    """API products by name. A request with the key of an app that is subscribed to one may call
-    every model."""
+    """API products by name. In the Apigee organization, each region has its own, named
+    PREFIX-ENVIRONMENT-NAME-REGION. A request with the key of an app that is subscribed to one may
+    call every model of its region."""
     proxy: Name | None = None
     """API proxy of the environment with an extension processor and policies of your own, such as
     LLMTokenQuota or SemanticCacheLookup. By default, the proxy that the operator creates."""

@@ -81,6 +81,10 @@ def test_each_product_has_its_quota_on_the_paths_of_the_models(objects):
         "search": "auto",
         "trial": "manual",
     }
+    assert {name: spec["name"] for name, spec in approvals.items()} == {
+        "search": "search",
+        "trial": "trial",
+    }
     (enforced,) = approvals["search"]["enforcementRefs"]
     assert (enforced["name"], enforced["namespace"]) == ("apigee", "models")
     sets = {each["metadata"]["name"]: each["spec"] for each in found["APIOperationSet"]}
@@ -91,8 +95,11 @@ def test_each_product_has_its_quota_on_the_paths_of_the_models(objects):
         "/v1/chat/completions": ["POST"],
         "/v1/completions": ["POST"],
         "/v1/embeddings": ["POST"],
+        "/v1/images/generations": ["POST"],
         "/v1/models": ["GET"],
+        "/v1/rerank": ["POST"],
         "/v1/responses": ["POST"],
+        "/v1/score": ["POST"],
     }
 
 

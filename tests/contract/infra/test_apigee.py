@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from gke_inference.gateway.routes import PATHS_BY_TASK
 from infra.project import services_of
 from infra.reading.load import parse, platform_of
+from infra.stack import Task
 from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
@@ -41,8 +43,38 @@ def test_apigee_takes_the_place_of_the_gate_its_keys_and_its_counters(deployed: 
         for container in each["spec"]["template"]["spec"]["containers"]
     ]
     assert not [image for image in images if "callout" in image]
-    titles = [each["metadata"]["name"] for each in found["APIProduct"]]
-    assert sorted(titles) == ["search", "trial"]
+
+
+def test_two_stacks_and_two_regions_share_no_name_in_an_apigee_organization(deployed: Deployed):
+    found = document()
+    (settings,) = found["regions"].values()
+    ranges = {"nodes": "10.3.0.0/20", "pods": "10.24.0.0/14", "services": "10.4.0.0/20"}
+    ranges["proxies"] = "10.5.0.0/23"
+    second = {**settings, "zones": ["europe-west4-a"], "ranges": ranges}
+    found["regions"]["europe-west4"] = second
+    made: set[tuple[str, str]] = set()
+    for environment in ("dev", "local"):
+        found["environment"] = environment
+        for each in deployed(parse(json.dumps(found))).registrations:
+            kind = each.type.rpartition(":")[2]
+            if kind == "APIProduct":
+                assert each.inputs["spec"]["name"] == each.inputs["metadata"]["name"]
+            if kind in ("APIProduct", "ApigeeBackendService"):
+                pair = kind, each.inputs["metadata"]["name"]
+                assert pair not in made
+                made.add(pair)
+    assert len(made) == 2 * 2 * 3
+    assert ("APIProduct", "acme-dev-search-us-central1") in made
+    assert ("ApigeeBackendService", "acme-local-apigee-europe-west4") in made
+
+
+def test_products_have_the_paths_of_every_task(deployed: Deployed):
+    seen = deployed(parse(json.dumps(document()))).registrations
+    sets = [each.inputs["spec"] for each in seen if each.type.endswith(":APIOperationSet")]
+    assert len(sets) == 2
+    for spec in sets:
+        paths = {each["path"] for each in spec["restOperations"]}
+        assert not [task for task in Task if not paths.issuperset(PATHS_BY_TASK[task.value])]
 
 
 @pytest.mark.parametrize(
@@ -54,12 +86,25 @@ def test_apigee_takes_the_place_of_the_gate_its_keys_and_its_counters(deployed: 
         ),
         ({"clients": {"anonymous": "a long reason"}}, "clients.anonymous must not be set with"),
         (
+            {"clients": {"certificates": {"authorities": ["ca"], "teams": {"spiffe://a/b": "a"}}}},
+            "clients.certificates must not be set with clients.apigee",
+        ),
+        (
             {"guardrails": {"armor": ARMOR}},
             "guardrails must not be set with clients.apigee: a Gateway has one traffic extension",
         ),
         (
             {"clients": {"apigee": {"environment": "llm", "products": {}}}},
             "clients.apigee.products must have at least 1",
+        ),
+        (
+            {
+                "clients": {
+                    "apigee": {"environment": "llm", "products": {"a" * 40: {"requests": 1}}}
+                },
+                "environment": "acceptance",
+            },
+            f"clients.apigee.products.{'a' * 40} has in us-central1 a name that must be 1 to 63",
         ),
         (
             {"clients": {"apigee": {"environment": "llm", "products": {"a": {"requests": 0}}}}},
@@ -70,7 +115,7 @@ def test_apigee_takes_the_place_of_the_gate_its_keys_and_its_counters(deployed: 
 def test_what_apigee_excludes_is_refused(change: dict[str, Any], expected: str):
     found = document()
     for name, value in change.items():
-        found[name] = {**found.get(name, {}), **value}
+        found[name] = {**found.get(name, {}), **value} if isinstance(value, dict) else value
     with pytest.raises(StackError) as error:
         parse(json.dumps(found))
     assert expected in str(error.value)

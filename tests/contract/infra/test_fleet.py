@@ -141,6 +141,11 @@ def test_one_certificate_for_all_regions_is_authorized_in_the_public_zone(made):
     assert (certificate["location"], certificate["scope"]) == ("global", "ALL_REGIONS")
     (proof,) = [each for each in found["RecordSet"] if each["type"] == "CNAME"]
     assert (proof["managedZone"], proof["project"]) == ("outer", "acme-dns")
+    dns = {**NAMED["dns"], "certificate_project": "acme-web"}
+    owners = {
+        each["type"]: each["project"] for each in made(stack(**{**NAMED, "dns": dns}))["RecordSet"]
+    }
+    assert owners == {"A": "acme-dns", "CNAME": "acme-web"}
     (listener,) = found["Gateway"][0]["spec"]["listeners"]
     assert (listener["protocol"], listener["port"]) == ("HTTPS", 443)
     assert listener["hostname"] == "models.example.com"

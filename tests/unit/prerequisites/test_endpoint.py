@@ -173,7 +173,13 @@ def test_an_internal_front_has_its_addresses_in_a_private_zone_and_its_proof_in_
     google, project
 ):
     dns = Dns(zone="inner", certificate_zone="outer")
-    fleet = with_gateway(project, front=Front.INTERNAL, exposure=Exposure.INTERNAL, dns=dns)
+    fleet = with_gateway(
+        project,
+        front=Front.INTERNAL,
+        exposure=Exposure.INTERNAL,
+        issue_certificate=True,
+        dns=dns,
+    )
     inner, outer = records(fleet)
     assert inner.command.endswith(" --visibility=private --networks=NETWORK")
     assert outer.command.endswith(" --description=inference")
@@ -188,3 +194,37 @@ def test_an_internal_front_has_its_addresses_in_a_private_zone_and_its_proof_in_
     google.resources[f"{zones}/inner"] = {**ZONE, "visibility": "private"}
     google.resources[f"{zones}/outer"] = ZONE
     assert {each.state for each in records(fleet)} == {State.MET}
+
+
+def test_the_zone_of_a_certificate_can_be_in_another_project(google, project):
+    dns = Dns(
+        zone="same", project="acme-dns", certificate_zone="same", certificate_project="acme-web"
+    )
+    fleet = with_gateway(
+        project,
+        front=Front.INTERNAL,
+        exposure=Exposure.INTERNAL,
+        issue_certificate=True,
+        dns=dns,
+    )
+    zones = "dns.googleapis.com/dns/v1/projects/{}/managedZones/same"
+    google.resources[zones.format("acme-dns")] = {**ZONE, "visibility": "private"}
+    google.resources[zones.format("acme-web")] = ZONE
+    found = {each.name: each.state for each in records(fleet)}
+    assert found == {"same of acme-dns": State.MET, "same of acme-web": State.MET}
+
+
+def test_a_zone_that_proves_a_certificate_must_be_public(google, project):
+    internal = with_gateway(
+        project, exposure=Exposure.INTERNAL, issue_certificate=True, dns=Dns(zone="inner")
+    )
+    url = f"dns.googleapis.com/dns/v1/projects/{google.id}/managedZones/inner"
+    google.resources[url] = {**ZONE, "visibility": "private"}
+    (found,) = records(internal)
+    assert (found.state, found.says) == (
+        State.MISSING,
+        "is private; must be public, as Google's certificate authority looks its record up, or set"
+        " gateway.dns.certificate_zone",
+    )
+    own = with_gateway(internal, issue_certificate=False)
+    assert [each.state for each in records(own)] == [State.MET]

@@ -92,14 +92,20 @@ def test_credentials_of_registries_ask_for_a_permission_on_secrets(google, proje
 
 def test_a_zone_of_another_project_asks_for_permissions_there(google, project):
     platform = project.plan.platform
-    dns = Dns(zone="example-com", project="acme-dns")
-    gateway = platform.gateway.model_copy(update={"dns": dns})
+    dns = Dns(
+        zone="inner",
+        project="acme-dns",
+        certificate_zone="example-com",
+        certificate_project="acme-web",
+    )
+    gateway = platform.gateway.model_copy(update={"dns": dns, "issue_certificate": True})
     plan = replace(project.plan, platform=platform.model_copy(update={"gateway": gateway}))
     google.denied_permissions.add("dns.changes.create")
-    (missing,) = [
+    missing, second = [
         each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
     ]
     assert missing.name == "dns.changes.create in acme-dns"
+    assert second.name == "dns.changes.create in acme-web"
     assert missing.command.startswith("gcloud projects add-iam-policy-binding acme-dns ")
     assert any("projects/acme-dns:testIamPermissions" in path for _, path in google.calls)
 
