@@ -86,6 +86,11 @@ class Set:
         """Object of the adapter."""
         return f"{self.folder}results/adapter.safetensors"
 
+    @property
+    def was_trained(self) -> bool:
+        """Whether a worker has begun to train the set."""
+        return self.stage == "training" or "training" in self.seconds
+
     def enter(self, stage: str, now: float) -> None:
         """Begin a stage, and note how long the last one took."""
         if self.since:

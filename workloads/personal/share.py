@@ -50,14 +50,17 @@ def marks(settings: WorkSettings) -> list[Path]:
     return [each for each in there if set_of(each.name) is not None]
 
 
-def unmarked(settings: WorkSettings) -> list[tuple[str, Path]]:
-    """Return name and folder of the adapters without a mark whose names could be those of sets."""
-    place, _ = _places(settings)
-    there = sorted(place.iterdir()) if place.is_dir() else []
+def unmarked(settings: WorkSettings) -> list[tuple[str, Path | None]]:
+    """Return the names of folders without a mark that could be those of sets.
+
+    Each comes with its adapter's folder, or None if there is only a checkpoint.
+    """
+    adapters, _ = _places(settings)
+    there = {each.name for place in _places(settings) if place.is_dir() for each in place.iterdir()}
     return [
-        (each.name, each)
-        for each in there
-        if set_of(each.name) is not None and not is_marked(settings, each.name)
+        (name, folder if os.path.lexists(folder := adapters / name) else None)
+        for name in sorted(there)
+        if set_of(name) is not None and not is_marked(settings, name)
     ]
 
 

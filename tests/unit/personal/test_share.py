@@ -187,3 +187,31 @@ def test_an_adapter_without_a_mark_is_a_sets_if_the_archive_has_the_same_bytes(
     assert asyncio.run(adopt(world.settings(), world, "bob")) == 0
     assert sweep(world) == [1 if is_adopted else 0]
     assert folder.exists() is not is_adopted
+
+
+@pytest.mark.parametrize(
+    ("stage", "seconds", "is_adopted"),
+    [
+        ("training", {}, True),
+        ("waiting", {"training": 60.0}, True),  # its job was deleted
+        ("failed", {"waiting": 1.0}, False),  # refused: the folder was somebody else's
+        (None, {}, False),
+    ],
+)
+def test_a_checkpoint_without_a_mark_is_a_sets_if_the_set_was_in_training(
+    world: World, stage: str | None, seconds: dict[str, float], is_adopted: bool
+) -> None:
+    folder = put_of_others(world, "work", "alice-one", 8 * DAY, "checkpoint.npz")
+    if stage is not None:
+        world.set_stage("alice", "one", stage, seconds)
+    assert asyncio.run(adopt(world.settings(), world)) == (0 if is_adopted else 1)
+    world.files.pop("users/alice/one/state.json", None)  # after the bucket's retention
+    assert sweep(world) == [1 if is_adopted else 0]
+    assert folder.exists() is not is_adopted
+
+
+def test_a_checkpoint_beside_an_adapter_that_is_not_the_sets_is_not_adopted(world: World) -> None:
+    for place in ("flux/live-adapters", "work"):
+        put_of_others(world, place, "alice-one", 8 * DAY)
+    world.set_stage("alice", "one", "training", {})
+    assert asyncio.run(adopt(world.settings(), world)) == 1

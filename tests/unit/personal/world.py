@@ -235,3 +235,10 @@ class World:
         content = json.dumps({**state, "since": self.time, "uploads_until": self.time + 900})
         self.files[state_of(user, name)] = (content.encode(), self._generation)
         self.files[f"users/{user}/{name}/pictures/000.png"] = (PNG, 1)
+
+    def set_stage(self, user: str, name: str, stage: str, seconds: dict[str, float]) -> None:
+        """Add a set that is in a stage, after others with a duration."""
+        self.add(user, name)
+        found = self.state(user, name)
+        found.stage, found.seconds = stage, seconds
+        self.files[state_of(user, name)] = (found.to_bytes(), self._generation)
