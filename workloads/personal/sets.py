@@ -26,6 +26,10 @@ class Refused(Exception):
         self.status = status
 
 
+class Unreadable(ValueError):
+    """A state in the bucket is not one of a set."""
+
+
 @dataclass(frozen=True)
 class Picture:
     """A picture that the user announces."""
@@ -124,10 +128,17 @@ def tombstone_of(user: str) -> str:
 
 
 def from_bytes(content: bytes) -> Set:
-    """Return the set of an object."""
-    found = json.loads(content)
-    found["pictures"] = [Picture(**each) for each in found["pictures"]]
-    return Set(**found)
+    """Return the set of an object.
+
+    Raises:
+        Unreadable: The object has no set.
+    """
+    try:
+        found = json.loads(content)
+        found["pictures"] = [Picture(**each) for each in found["pictures"]]
+        return Set(**found)
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise Unreadable(type(error).__name__) from None  # its text may have a user's name
 
 
 def checked_name(what: str, value: str) -> str:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from .sets import ENDED, from_bytes, set_of, state_of, tombstone_of
+from .sets import ENDED, Unreadable, from_bytes, set_of, state_of, tombstone_of
 from .settings import WorkSettings
 from .store import Objects
 
@@ -24,6 +24,9 @@ ADAPTER_FILE: Final = "pytorch_lora_weights.safetensors"
 _DAY_SECONDS: Final = 86_400.0
 _LATE_SECONDS: Final = 3600.0
 """Time after which no pod of an ended set can still write a checkpoint."""
+
+_UNKNOWN: Final = "unknown"
+"""Stage of a set whose state cannot be read. Its folders stay until the state is gone."""
 
 
 def mark(settings: WorkSettings, adapter: str) -> None:
@@ -146,7 +149,10 @@ class Sweeper:
     async def _stage(self, name: str) -> str | None:
         found = set_of(name)
         there = None if found is None else await self._objects.read(state_of(*found))
-        return None if there is None else from_bytes(there[0]).stage
+        try:
+            return None if there is None else from_bytes(there[0]).stage
+        except Unreadable:
+            return _UNKNOWN
 
 
 def _places(settings: WorkSettings) -> tuple[Path, Path]:

@@ -153,6 +153,14 @@ def test_a_checkpoint_from_before_marks_is_deleted_or_counted(
     assert checkpoint.exists() is not has_state
 
 
+def test_a_state_that_nobody_can_read_is_deleted_after_its_last_url_expires(world: World) -> None:
+    world.files["users/alice/bad/state.json"] = (b"[]", 1)
+    world.time = begun = 9000.0  # the URLs of the other sets have expired
+    assert erase(world)
+    assert world.time > begun + 900
+    assert traces(world) == []
+
+
 def test_a_link_is_deleted_and_what_it_leads_to_is_not(world: World) -> None:
     others = world.shared / "flux" / "live-adapters" / "bob-one"
     (world.shared / "work" / "alice-three").symlink_to(others)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.personal.world import World
 from workloads.personal.adopting import adopt
+from workloads.personal.main import sweep_once
 from workloads.personal.share import ADAPTER_FILE, Sweeper
 
 DAY, HOUR = 86_400.0, 3600.0
@@ -215,3 +216,35 @@ def test_a_checkpoint_beside_an_adapter_that_is_not_the_sets_is_not_adopted(worl
         put_of_others(world, place, "alice-one", 8 * DAY)
     world.set_stage("alice", "one", "training", {})
     assert asyncio.run(adopt(world.settings(), world)) == 1
+
+
+STATES = [b"{", b"[]", b"null", b'{"pictures": []}', b'{"pictures": 1}', b"[" * 100_000]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_state_that_nobody_can_read_keeps_its_own_folders_and_no_others(
+    world: World, state: bytes
+) -> None:
+    kept, unknown = adapter(world, "alice-one", 8 * DAY), adapter(world, "alice-two", 8 * DAY)
+    left = put_of_others(world, "work", "alice-three", 8 * DAY)
+    end(world, "four")
+    world.mark_file("alice-four").unlink()
+    for name in ("one", "three"):
+        world.files[f"users/alice/{name}/state.json"] = (state, 1)
+    assert asyncio.run(adopt(world.settings(), world)) == 1
+    assert world.mark_file("alice-four").is_file()
+    assert sweep(world) == [1]
+    assert (kept.exists(), unknown.exists(), left.exists()) == (True, False, True)
+
+
+def test_old_folders_are_removed_though_nothing_can_be_marked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = adapter(world, "alice-one", 8 * DAY)
+
+    async def fail(*_: Any) -> int:
+        raise RuntimeError
+
+    monkeypatch.setattr("workloads.personal.main.adopt", fail)
+    asyncio.run(sweep_once(world.settings(retention_days=7), world, world.now))
+    assert not old.exists()

@@ -97,9 +97,12 @@ class World:
             raise Killed
         return result
 
+    def mark_file(self, adapter: str) -> Path:
+        return self.shared / "marks" / "flux" / "live-adapters" / adapter
+
     def mark(self, adapter: str, age: float = 0.0) -> Path:
         """Note that the folders of a name belong to a set."""
-        path = self.shared / "marks" / "flux" / "live-adapters" / adapter
+        path = self.mark_file(adapter)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         os.utime(path, (self.time - age, self.time - age))
