@@ -79,7 +79,7 @@ def test_an_instance_that_died_is_back(world: World) -> None:
     record = record_of(world, service())
     RunServiceEffect().create(world, record)
     world.store.set(SERVICE, ID, status="ready")
-    processes.stop(world.paths, process_of(ID, "app"))
+    processes.stop(world.paths, process_of(ID, "app", 1))
     cloud_run.repair(world.paths)
     assert seen(world)["K_REVISION"] == "app-00001-twn"
 
@@ -89,7 +89,20 @@ def test_a_container_that_does_not_listen_fails_its_revision(world: World) -> No
     told = r"Revision 'app-00001-twn' is not ready .* PORT=8080 .* no settings"
     with pytest.raises(CloudError, match=told):
         RunServiceEffect().create(world, record)
-    assert processes.pid_of(world.paths, process_of(ID, "app")) is None
+    assert processes.running(world.paths) == {}
+    assert place_of(world.store, ID) is None
+
+
+def test_the_last_ready_revision_answers_while_others_fail(world: World) -> None:
+    record = record_of(world, service())
+    RunServiceEffect().create(world, record)
+    for number in (2, 3):
+        with pytest.raises(CloudError, match=f"Revision 'app-0000{number}-twn' is not ready"):
+            RunServiceEffect().update(world, record, service(args=["fail"]))
+        assert seen(world)["K_REVISION"] == "app-00001-twn"
+    RunServiceEffect().update(world, record, service(args=["ready"]))
+    assert seen(world)["K_REVISION"] == "app-00004-twn"
+    assert list(processes.running(world.paths)) == [process_of(ID, "app", 4)]
 
 
 def test_an_image_of_others_is_no_process(world: World) -> None:
