@@ -4,6 +4,7 @@ A service has two addresses, so that a new revision starts beside the one that h
 """
 
 import importlib
+import logging
 import re
 import socket
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from twin.world.image_names import missing_in
 from twin.world.run_services import SERVICE, Place, note_place, place_of
 from twin.world.store import Record, Store
 
+_log = logging.getLogger(__name__)
 _SECOND_OCTET: Final = 37
 _DEFAULT_PORT: Final = 8080
 _START_SECONDS: Final = 240.0
@@ -73,14 +75,22 @@ class RunServiceEffect(Effect):
 
 
 def repair(paths: TwinPaths) -> None:
-    """Restart ended instances on their addresses."""
+    """Restart ended instances on their addresses; log those that do not start."""
     if not paths.cloud_db.exists():
         return
     store = Store(paths.cloud_db)
     for record in store.find(SERVICE):
         place = place_of(store, record.id)
-        if record.status == "ready" and place is not None:
+        if record.status != "ready" or place is None:
+            continue
+        if processes.pid_of(paths, process_of(record.id, record.name, place.revision)) is not None:
+            continue
+        _stop_all_but(paths, record, None)  # which may have its address
+        try:
             _start(paths, record, record.outputs, place)
+        except processes.ProcessError as error:
+            _log.warning("Cloud Run service %s does not start: %s", record.name, error)
+            _stop_all_but(paths, record, None)
 
 
 def _deploy(world: World, record: Record, values: Json) -> Json:
