@@ -110,7 +110,7 @@ def repair(paths: TwinPaths) -> list[str]:
         Names of the restarted clusters.
 
     Raises:
-        processes.ProcessError: a process did not start.
+        processes.ProcessError: a process did not start; one of Cloud Run is only logged.
     """
     gcs.repair(paths)  # before the pods that read from them
     pubsub.repair(paths)
@@ -119,10 +119,10 @@ def repair(paths: TwinPaths) -> list[str]:
     armor.repair(paths)
     model_providers.repair(paths)
     valkey.repair(paths)
-    cloud_run.repair(paths)
     down = [folder for folder in clusters.folders(paths) if not clusters.is_running(folder, paths)]
     for folder in down:
         clusters.ensure_running(folder, paths)
+    cloud_run.repair(paths)  # last, because each of them can take minutes
     return [folder.name for folder in down]
 
 

@@ -7,11 +7,13 @@ It passes requests to the Cloud Run services of the twin that run as processes.
 
 import http.server
 import json
+import re
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +36,9 @@ from twin.world.store import Store
 
 NAME: Final = "model-providers"
 _LOOPBACK: Final = "127.0.0.1"
+_LONGEST_LINE: Final = 65_536
+_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
+_WITHOUT_BODY: Final = (204, 304)
 _MOST_BYTES: Final = 64 << 20
 _BYTES_PER_TOKEN: Final = 7  # not a relay's guess, so that a guess cannot pass for a count
 _TOKEN_PATH: Final = "/computeMetadata/v1/instance/service-accounts/default/token"  # noqa: S105
@@ -63,7 +68,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer as a service on Cloud Run, or as the metadata server."""
-        if self._passed(b""):
+        body = self._body()
+        if body is None or self._passed(body):
             return
         if self.path.partition("?")[0] == _TOKEN_PATH and self.headers.get("Metadata-Flavor"):
             found = {"access_token": ACCESS_TOKEN, "expires_in": 3599, "token_type": "Bearer"}
@@ -74,7 +80,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer as a provider, or as the API of tokens."""
         body = self._body()
-        if self._passed(body):
+        if body is None or self._passed(body):
             return
         host, token = self._host(), self._token()
         try:
@@ -101,13 +107,28 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         """Answer as a service on Cloud Run."""
-        if not self._passed(self._body()):
+        body = self._body()
+        if body is not None and not self._passed(body):
             self._send(404, b"")
 
-    do_DELETE = do_PUT
+    do_DELETE = do_HEAD = do_OPTIONS = do_PATCH = do_PUT
 
-    def _body(self) -> bytes:
-        return self.rfile.read(min(int(self.headers.get("Content-Length") or 0), _MOST_BYTES))
+    def _body(self) -> bytes | None:
+        """Return a request's body, at most what no host takes; None if 400 was the answer."""
+        try:
+            if "chunked" in (self.headers.get("Transfer-Encoding") or "").lower():
+                body, is_whole = chunks(self.rfile, _MOST_BYTES)
+            else:
+                size = int(self.headers.get("Content-Length") or 0)
+                if size < 0:
+                    raise ValueError("Content-Length")
+                body, is_whole = self.rfile.read(min(size, _MOST_BYTES)), size <= _MOST_BYTES
+        except ValueError:
+            self.close_connection = True
+            self._send(400, b"Bad Request", "text/plain")
+            return None
+        self.close_connection = self.close_connection or not is_whole
+        return body
 
     def _host(self) -> str:
         return (self.headers.get("Host") or "").partition(":")[0]
@@ -124,9 +145,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if refusal is not None:
             self._send(refusal.status, refusal.content, refusal.content_type)
             return True
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        answer = cloud_run.answer(place, self.command, self.path, headers, body)
-        self._send(answer.status, answer.content, answer.kind)
+        answer = cloud_run.answer(place, self.command, self.path, self.headers.items(), body)
+        self.send_response(answer.status)
+        for name, value in answer.headers:
+            self.send_header(name, value)
+        self._end(answer.status, answer.content, answer.size)
         return True
 
     def _make_token(self, token: str, asked: dict[str, Any]) -> None:
@@ -158,15 +181,46 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     ) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
         if flavor:
             self.send_header("Metadata-Flavor", "Google")
+        self._end(status, content)
+
+    def _end(self, status: int, content: bytes, size: str | None = None) -> None:
+        has_body = self.command != "HEAD" and status not in _WITHOUT_BODY
+        if size is not None or has_body:
+            self.send_header("Content-Length", size or str(len(content)))
         self.end_headers()
-        self.wfile.write(content)
+        if has_body:
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
         """Log nothing, because requests contain credentials."""
         del format, args
+
+
+def chunks(file: BufferedIOBase, most: int) -> tuple[bytes, bool]:
+    """Return a chunked body (RFC 9112, section 7.1), and whether it ended within a size.
+
+    Raises:
+        ValueError: It is not one.
+    """
+    body = bytearray()
+    while True:
+        line = file.readline(_LONGEST_LINE)
+        if (found := _CHUNK.fullmatch(line)) is None:
+            raise ValueError("chunk")
+        size = int(found[1], 16)
+        if size == 0:
+            break
+        if len(body) + size > most:
+            return bytes(body) + file.read(most - len(body)), False
+        body += (piece := file.read(size))
+        if len(piece) < size or file.readline(_LONGEST_LINE) not in (b"\r\n", b"\n"):
+            raise ValueError("chunk")
+    while (line := file.readline(_LONGEST_LINE)) not in (b"\r\n", b"\n"):
+        if not line.endswith(b"\n"):
+            raise ValueError("trailer")
+    return bytes(body), True
 
 
 def _usage(body: bytes, asked: dict[str, Any]) -> dict[str, int]:

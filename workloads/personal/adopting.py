@@ -2,14 +2,15 @@
 
 A name alone proves nothing: other people have folders with names like those of sets. An adapter is
 a set's if the bucket has the same bytes as the adapter of the set with that name, which its worker
-archived. Its checkpoint is then the set's as well.
+archived. Its checkpoint is then the set's as well. A checkpoint without an adapter is a set's if
+the set has been in training: a worker does not train a set whose folder is somebody else's.
 """
 
 import asyncio
 from pathlib import Path
 from typing import Final
 
-from .sets import Set, from_bytes, set_of, state_of
+from .sets import Set, Unreadable, from_bytes, set_of, state_of
 from .settings import WorkSettings
 from .share import ADAPTER_FILE, mark, unmarked
 from .store import Objects
@@ -31,11 +32,22 @@ async def adopt(settings: WorkSettings, objects: Objects, user: str | None = Non
         if found is None or user not in (None, found[0]):
             continue
         there = await objects.read(state_of(*found))
-        if there is not None and await _is_archived(objects, from_bytes(there[0]), folder):
+        if there is not None and await _is_of(objects, there[0], folder):
             await asyncio.to_thread(mark, settings, name)
         else:
             left += 1
     return left
+
+
+async def _is_of(objects: Objects, state: bytes, folder: Path | None) -> bool:
+    """Return whether the folders of a name are those of the set with that name."""
+    try:
+        found = from_bytes(state)
+    except Unreadable:
+        return False
+    if folder is None:
+        return found.was_trained
+    return await _is_archived(objects, found, folder)
 
 
 async def _is_archived(objects: Objects, found: Set, folder: Path) -> bool:

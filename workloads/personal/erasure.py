@@ -12,8 +12,8 @@ from typing import Final
 from .adopting import adopt
 from .jobs import KINDS, ClusterError, Jobs
 from .logs import say
-from .sets import Set, folder_of, from_bytes, set_of, tombstone_of
-from .settings import WorkSettings
+from .sets import Unreadable, folder_of, from_bytes, set_of, tombstone_of
+from .settings import FrontSettings, WorkSettings
 from .share import folders, marks, remove
 from .store import BucketError, Changed, Lost, Objects, write
 
@@ -70,8 +70,8 @@ class Eraser:
             return True  # it is complete
         begun, settled = json.loads(there[0]), self._settings.lease_seconds + _WRITE_SECONDS
         until = begun.get("until", self._now() + settled)
-        for found in await self._sets(user):
-            until = max(until, self._now() + settled, found.uploads_until)
+        for uploads_until in await self._uploads(user):
+            until = max(until, self._now() + settled, uploads_until)
         # kept before the states go, which alone say when the last URL expires
         begun["until"] = until
         try:
@@ -104,18 +104,24 @@ class Eraser:
         await self._objects.delete(tombstone_of(user))
         return True
 
-    async def _sets(self, user: str) -> list[Set]:
-        found: list[Set] = []
+    async def _uploads(self, user: str) -> list[float]:
+        """Take a user's sets from their workers; return when the last URL of each expires."""
+        until: list[float] = []
         for entry in await self._objects.entries(folder_of(user)):
             if entry.name.endswith("/state.json"):
                 there = await self._objects.read(entry.name)
-                if there is not None:
+                if there is None:
+                    continue
+                try:
                     one = from_bytes(there[0])
-                    one.owner = "erasure"
-                    with contextlib.suppress(Lost):  # its worker wrote: it sees the tombstone
-                        await write(self._objects, one, there[1])
-                    found.append(one)
-        return found
+                except Unreadable:  # no worker can have it, but URLs may be signed
+                    until.append(self._now() + FrontSettings.upload_seconds)
+                    continue
+                one.owner = "erasure"
+                with contextlib.suppress(Lost):  # its worker wrote: it sees the tombstone
+                    await write(self._objects, one, there[1])
+                until.append(one.uploads_until)
+        return until
 
     async def _sweep(self, user: str) -> set[tuple[str, str]]:
         """Delete everything of a user that is found, jobs first, and return it."""

@@ -5,8 +5,10 @@ import json
 import os
 import signal
 import socket
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -148,19 +150,28 @@ async def _work(settings: WorkSettings) -> None:
 
 async def _sweep(settings: WorkSettings, objects: Objects) -> None:
     """Remove what is too old in the shared folder, now and every hour."""
-    sweeper = Sweeper(settings, objects)
     while True:
+        await sweep_once(settings, objects)
+        await asyncio.sleep(_SWEEP_SECONDS)
+
+
+async def sweep_once(
+    settings: WorkSettings, objects: Objects, now: Callable[[], float] = time.time
+) -> None:
+    """Mark what is of sets, and remove what is too old. Each is done even if the other fails."""
+
+    async def removed() -> None:
+        if number := await Sweeper(settings, objects, now).sweep():
+            say("INFO", "removed old folders of the shared folder", folders=number)
+
+    for step in (partial(adopt, settings, objects), removed):
         try:
-            await adopt(settings, objects)
-            removed = await sweeper.sweep()
-            if removed:
-                say("INFO", "removed old folders of the shared folder", folders=removed)
+            await step()
         except (BucketError, OSError) as error:
             reason = str(error) if isinstance(error, BucketError) else type(error).__name__
             say("WARNING", f"the shared folder waits: {reason}")
         except Exception as error:  # noqa: BLE001 - its text may have a user's name
             say("ERROR", f"the shared folder waits: {type(error).__name__}")
-        await asyncio.sleep(_SWEEP_SECONDS)
 
 
 async def _one(delivery: Delivery, worker: Worker, eraser: Eraser) -> None:

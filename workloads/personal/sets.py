@@ -26,6 +26,10 @@ class Refused(Exception):
         self.status = status
 
 
+class Unreadable(ValueError):
+    """A state in the bucket is not one of a set."""
+
+
 @dataclass(frozen=True)
 class Picture:
     """A picture that the user announces."""
@@ -86,6 +90,11 @@ class Set:
         """Object of the adapter."""
         return f"{self.folder}results/adapter.safetensors"
 
+    @property
+    def was_trained(self) -> bool:
+        """Whether a worker has begun to train the set."""
+        return self.stage == "training" or "training" in self.seconds
+
     def enter(self, stage: str, now: float) -> None:
         """Begin a stage, and note how long the last one took."""
         if self.since:
@@ -119,10 +128,17 @@ def tombstone_of(user: str) -> str:
 
 
 def from_bytes(content: bytes) -> Set:
-    """Return the set of an object."""
-    found = json.loads(content)
-    found["pictures"] = [Picture(**each) for each in found["pictures"]]
-    return Set(**found)
+    """Return the set of an object.
+
+    Raises:
+        Unreadable: The object has no set.
+    """
+    try:
+        found = json.loads(content)
+        found["pictures"] = [Picture(**each) for each in found["pictures"]]
+        return Set(**found)
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise Unreadable(type(error).__name__) from None  # its text may have a user's name
 
 
 def checked_name(what: str, value: str) -> str:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from .sets import ENDED, from_bytes, set_of, state_of, tombstone_of
+from .sets import ENDED, Unreadable, from_bytes, set_of, state_of, tombstone_of
 from .settings import WorkSettings
 from .store import Objects
 
@@ -24,6 +24,9 @@ ADAPTER_FILE: Final = "pytorch_lora_weights.safetensors"
 _DAY_SECONDS: Final = 86_400.0
 _LATE_SECONDS: Final = 3600.0
 """Time after which no pod of an ended set can still write a checkpoint."""
+
+_UNKNOWN: Final = "unknown"
+"""Stage of a set whose state cannot be read. Its folders stay until the state is gone."""
 
 
 def mark(settings: WorkSettings, adapter: str) -> None:
@@ -50,14 +53,17 @@ def marks(settings: WorkSettings) -> list[Path]:
     return [each for each in there if set_of(each.name) is not None]
 
 
-def unmarked(settings: WorkSettings) -> list[tuple[str, Path]]:
-    """Return name and folder of the adapters without a mark whose names could be those of sets."""
-    place, _ = _places(settings)
-    there = sorted(place.iterdir()) if place.is_dir() else []
+def unmarked(settings: WorkSettings) -> list[tuple[str, Path | None]]:
+    """Return the names of folders without a mark that could be those of sets.
+
+    Each comes with its adapter's folder, or None if there is only a checkpoint.
+    """
+    adapters, _ = _places(settings)
+    there = {each.name for place in _places(settings) if place.is_dir() for each in place.iterdir()}
     return [
-        (each.name, each)
-        for each in there
-        if set_of(each.name) is not None and not is_marked(settings, each.name)
+        (name, folder if os.path.lexists(folder := adapters / name) else None)
+        for name in sorted(there)
+        if set_of(name) is not None and not is_marked(settings, name)
     ]
 
 
@@ -143,7 +149,10 @@ class Sweeper:
     async def _stage(self, name: str) -> str | None:
         found = set_of(name)
         there = None if found is None else await self._objects.read(state_of(*found))
-        return None if there is None else from_bytes(there[0]).stage
+        try:
+            return None if there is None else from_bytes(there[0]).stage
+        except Unreadable:
+            return _UNKNOWN
 
 
 def _places(settings: WorkSettings) -> tuple[Path, Path]:

@@ -140,6 +140,27 @@ def test_an_adapter_from_before_marks_is_deleted_if_the_archive_has_it(world: Wo
     assert (place / "bob-one").is_dir()
 
 
+@pytest.mark.parametrize(("has_state", "left"), [(True, 0), (False, 1)])
+def test_a_checkpoint_from_before_marks_is_deleted_or_counted(
+    world: World, has_state: bool, left: int
+) -> None:
+    checkpoint = world.shared / "work" / "alice-three"
+    checkpoint.mkdir()
+    if has_state:
+        world.set_stage("alice", "three", "training", {})
+    assert erase(world)
+    assert json.loads(world.files[f"erasures/{NAME}.json"][0])["unmarked"] == left
+    assert checkpoint.exists() is not has_state
+
+
+def test_a_state_that_nobody_can_read_is_deleted_after_its_last_url_expires(world: World) -> None:
+    world.files["users/alice/bad/state.json"] = (b"[]", 1)
+    world.time = begun = 9000.0  # the URLs of the other sets have expired
+    assert erase(world)
+    assert world.time > begun + 900
+    assert traces(world) == []
+
+
 def test_a_link_is_deleted_and_what_it_leads_to_is_not(world: World) -> None:
     others = world.shared / "flux" / "live-adapters" / "bob-one"
     (world.shared / "work" / "alice-three").symlink_to(others)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.unit.personal.world import World
 from workloads.personal.adopting import adopt
+from workloads.personal.main import sweep_once
 from workloads.personal.share import ADAPTER_FILE, Sweeper
 
 DAY, HOUR = 86_400.0, 3600.0
@@ -187,3 +188,63 @@ def test_an_adapter_without_a_mark_is_a_sets_if_the_archive_has_the_same_bytes(
     assert asyncio.run(adopt(world.settings(), world, "bob")) == 0
     assert sweep(world) == [1 if is_adopted else 0]
     assert folder.exists() is not is_adopted
+
+
+@pytest.mark.parametrize(
+    ("stage", "seconds", "is_adopted"),
+    [
+        ("training", {}, True),
+        ("waiting", {"training": 60.0}, True),  # its job was deleted
+        ("failed", {"waiting": 1.0}, False),  # refused: the folder was somebody else's
+        (None, {}, False),
+    ],
+)
+def test_a_checkpoint_without_a_mark_is_a_sets_if_the_set_was_in_training(
+    world: World, stage: str | None, seconds: dict[str, float], is_adopted: bool
+) -> None:
+    folder = put_of_others(world, "work", "alice-one", 8 * DAY, "checkpoint.npz")
+    if stage is not None:
+        world.set_stage("alice", "one", stage, seconds)
+    assert asyncio.run(adopt(world.settings(), world)) == (0 if is_adopted else 1)
+    world.files.pop("users/alice/one/state.json", None)  # after the bucket's retention
+    assert sweep(world) == [1 if is_adopted else 0]
+    assert folder.exists() is not is_adopted
+
+
+def test_a_checkpoint_beside_an_adapter_that_is_not_the_sets_is_not_adopted(world: World) -> None:
+    for place in ("flux/live-adapters", "work"):
+        put_of_others(world, place, "alice-one", 8 * DAY)
+    world.set_stage("alice", "one", "training", {})
+    assert asyncio.run(adopt(world.settings(), world)) == 1
+
+
+STATES = [b"{", b"[]", b"null", b'{"pictures": []}', b'{"pictures": 1}', b"[" * 100_000]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_state_that_nobody_can_read_keeps_its_own_folders_and_no_others(
+    world: World, state: bytes
+) -> None:
+    kept, unknown = adapter(world, "alice-one", 8 * DAY), adapter(world, "alice-two", 8 * DAY)
+    left = put_of_others(world, "work", "alice-three", 8 * DAY)
+    end(world, "four")
+    world.mark_file("alice-four").unlink()
+    for name in ("one", "three"):
+        world.files[f"users/alice/{name}/state.json"] = (state, 1)
+    assert asyncio.run(adopt(world.settings(), world)) == 1
+    assert world.mark_file("alice-four").is_file()
+    assert sweep(world) == [1]
+    assert (kept.exists(), unknown.exists(), left.exists()) == (True, False, True)
+
+
+def test_old_folders_are_removed_though_nothing_can_be_marked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = adapter(world, "alice-one", 8 * DAY)
+
+    async def fail(*_: Any) -> int:
+        raise RuntimeError
+
+    monkeypatch.setattr("workloads.personal.main.adopt", fail)
+    asyncio.run(sweep_once(world.settings(retention_days=7), world, world.now))
+    assert not old.exists()

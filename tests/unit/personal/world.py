@@ -97,9 +97,12 @@ class World:
             raise Killed
         return result
 
+    def mark_file(self, adapter: str) -> Path:
+        return self.shared / "marks" / "flux" / "live-adapters" / adapter
+
     def mark(self, adapter: str, age: float = 0.0) -> Path:
         """Note that the folders of a name belong to a set."""
-        path = self.shared / "marks" / "flux" / "live-adapters" / adapter
+        path = self.mark_file(adapter)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         os.utime(path, (self.time - age, self.time - age))
@@ -235,3 +238,10 @@ class World:
         content = json.dumps({**state, "since": self.time, "uploads_until": self.time + 900})
         self.files[state_of(user, name)] = (content.encode(), self._generation)
         self.files[f"users/{user}/{name}/pictures/000.png"] = (PNG, 1)
+
+    def set_stage(self, user: str, name: str, stage: str, seconds: dict[str, float]) -> None:
+        """Add a set that is in a stage, after others with a duration."""
+        self.add(user, name)
+        found = self.state(user, name)
+        found.stage, found.seconds = stage, seconds
+        self.files[state_of(user, name)] = (found.to_bytes(), self._generation)

@@ -1,6 +1,10 @@
-"""Cloud Run services whose image is ours: one process each, on an address of its own."""
+"""Cloud Run services whose image is ours: one process each, on addresses of its own.
+
+A service has two addresses, so that a new revision starts beside the one that has the requests.
+"""
 
 import importlib
+import logging
 import re
 import socket
 from collections.abc import Callable
@@ -19,10 +23,13 @@ from twin.world.image_names import missing_in
 from twin.world.run_services import SERVICE, Place, note_place, place_of
 from twin.world.store import Record, Store
 
+_log = logging.getLogger(__name__)
 _SECOND_OCTET: Final = 37
 _DEFAULT_PORT: Final = 8080
 _START_SECONDS: Final = 240.0
 """Maximum time of a startup probe, whichever its settings are."""
+_END_SECONDS: Final = 10.0
+"""Time from SIGTERM to SIGKILL (docs.cloud.google.com/run/docs/container-contract)."""
 _RESERVED: Final = re.compile(r"PORT|K_SERVICE|K_REVISION|K_CONFIGURATION")
 _PROGRAMS: Final[dict[str, tuple[Callable[[], PythonEnvironment], str]]] = {
     "personal": (personal_environment, "workloads.personal")
@@ -30,8 +37,12 @@ _PROGRAMS: Final[dict[str, tuple[Callable[[], PythonEnvironment], str]]] = {
 _IMAGE: Final = re.compile(rf"(?:^|/)({'|'.join(_PROGRAMS)})(?:[:@][^/]*)?$")
 
 
-def process_of(resource_id: str, name: str) -> str:
-    """Return the name of a service's process."""
+def process_of(resource_id: str, name: str, revision: int) -> str:
+    """Return the name of the process of a service's revision."""
+    return f"{_processes_of(resource_id, name)}-{revision:05d}"
+
+
+def _processes_of(resource_id: str, name: str) -> str:
     return f"run-{name}-{sha256(resource_id.encode()).hexdigest()[:8]}"
 
 
@@ -43,7 +54,10 @@ class RunServiceEffect(Effect):
         return _deploy(world, record, {**record.outputs, **record.inputs})
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:
-        """Replace the instance by one of the next revision, if its template changed."""
+        """Replace the instance by one of the next revision, if its template changed.
+
+        If the next revision does not start, the previous one keeps the requests.
+        """
         if outputs.get("template") == record.outputs.get("template"):
             return {}
         return _deploy(world, record, outputs)
@@ -57,18 +71,26 @@ class RunServiceEffect(Effect):
 
     def delete(self, world: World, record: Record) -> None:
         """Stop the instance."""
-        processes.stop(world.paths, process_of(record.id, record.name))
+        _stop_all_but(world.paths, record, None)
 
 
 def repair(paths: TwinPaths) -> None:
-    """Restart ended instances on their addresses."""
+    """Restart ended instances on their addresses; log those that do not start."""
     if not paths.cloud_db.exists():
         return
     store = Store(paths.cloud_db)
     for record in store.find(SERVICE):
         place = place_of(store, record.id)
-        if record.status == "ready" and place is not None:
+        if record.status != "ready" or place is None:
+            continue
+        if processes.pid_of(paths, process_of(record.id, record.name, place.revision)) is not None:
+            continue
+        _stop_all_but(paths, record, None)  # which may have its address
+        try:
             _start(paths, record, record.outputs, place)
+        except processes.ProcessError as error:
+            _log.warning("Cloud Run service %s does not start: %s", record.name, error)
+            _stop_all_but(paths, record, None)
 
 
 def _deploy(world: World, record: Record, values: Json) -> Json:
@@ -77,27 +99,49 @@ def _deploy(world: World, record: Record, values: Json) -> Json:
     if _IMAGE.search(str(container.get("image"))) is None:
         return {}
     before = place_of(world.store, record.id)
-    if before is None:
-        number = world.store.next_number("cloud run addresses")
-        host, revision = address(world, number, _SECOND_OCTET), 1
-    else:
-        host, revision = before.host, before.revision + 1
+    host, revision = _host(world, record, before), _next_revision(world.store, record, before)
     port = int(get_path(container, "ports.containerPort") or _DEFAULT_PORT)
     seconds = float(str(get_path(values, "template.timeout") or "300s").removesuffix("s"))
     place = Place(host, port, revision, seconds)
-    note_place(world.store, record.id, place)
-    processes.stop(world.paths, process_of(record.id, record.name))
+    serving = None if before is None else before.revision
+    _stop_all_but(world.paths, record, serving)  # of a daemon that ended while it waited
     try:
         _start(world.paths, record, values, place)
     except processes.ProcessError as error:
-        processes.stop(world.paths, process_of(record.id, record.name))
+        _stop_all_but(world.paths, record, serving)
         text = (
             f"Revision '{_revision(record.name, place)}' is not ready and cannot serve traffic. "
             "The user-provided container failed to start and listen on the port defined provided "
             f"by the PORT={port} environment variable within the allocated timeout. {error}"
         )
         raise CloudError(400, text, "failedPrecondition") from error
+    note_place(world.store, record.id, place)
+    _stop_all_but(world.paths, record, revision)
     return {}
+
+
+def _host(world: World, record: Record, before: Place | None) -> str:
+    """Return the address of a service that its current instance does not have."""
+    name = f"addresses of {record.id}"
+    number = world.store.fact(name) or world.store.next_number("cloud run addresses")
+    world.store.note(name, number)
+    hosts = [address(world, each, _SECOND_OCTET) for each in (2 * number - 1, 2 * number)]
+    return next(host for host in hosts if before is None or host != before.host)
+
+
+def _next_revision(store: Store, record: Record, before: Place | None) -> int:
+    """Return the number of a new revision; those that failed keep theirs."""
+    name = f"last revision of {record.id}"
+    revision = (store.fact(name) or (before.revision if before else 0)) + 1
+    store.note(name, revision)
+    return revision
+
+
+def _stop_all_but(paths: TwinPaths, record: Record, revision: int | None) -> None:
+    kept = None if revision is None else process_of(record.id, record.name, revision)
+    prefix = _processes_of(record.id, record.name)
+    names = [name for name in processes.running(paths) if name.startswith(prefix) and name != kept]
+    processes.stop(paths, *names, grace=_END_SECONDS)
 
 
 def _container(values: Json) -> Json:
@@ -142,7 +186,7 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
     argv = [str(python), "-W", "ignore", "-m", module, *words]
     processes.ensure(
         paths,
-        process_of(record.id, record.name),
+        process_of(record.id, record.name, place.revision),
         argv,
         variables,
         ready=lambda: _answers(place),

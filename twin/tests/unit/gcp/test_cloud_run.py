@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import cloud_run
@@ -79,9 +80,36 @@ def test_an_instance_that_died_is_back(world: World) -> None:
     record = record_of(world, service())
     RunServiceEffect().create(world, record)
     world.store.set(SERVICE, ID, status="ready")
-    processes.stop(world.paths, process_of(ID, "app"))
+    processes.stop(world.paths, process_of(ID, "app", 1))
     cloud_run.repair(world.paths)
     assert seen(world)["K_REVISION"] == "app-00001-twn"
+
+
+def test_a_service_that_does_not_start_again_is_logged_and_others_are_back(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("aaa", "app"):
+        values = service()
+        record = new_record(SERVICE, ID.replace("app", name), name, "acme", "urn", values, values)
+        world.store.add(record, [])
+        RunServiceEffect().create(world, record)
+        world.store.set(SERVICE, record.id, status="ready")
+    processes.stop(world.paths, *processes.running(world.paths))
+    world.store.set(SERVICE, ID.replace("app", "aaa"), outputs=service(args=["fail"]))
+    cloud_run.repair(world.paths)
+    assert "Cloud Run service aaa does not start" in caplog.text
+    assert "no settings" in caplog.text
+    assert seen(world)["K_SERVICE"] == "app"
+
+
+def test_clusters_are_back_before_services(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(daemon.clusters, "folders", lambda _: [tmp_path / "prod"])
+    monkeypatch.setattr(daemon.clusters, "is_running", lambda *_: False)
+    monkeypatch.setattr(daemon.clusters, "ensure_running", lambda folder, _: seen.append("cluster"))
+    monkeypatch.setattr(daemon.cloud_run, "repair", lambda _: seen.append("services"))
+    assert daemon.repair(TwinPaths(tmp_path)) == ["prod"]
+    assert seen == ["cluster", "services"]
 
 
 def test_a_container_that_does_not_listen_fails_its_revision(world: World) -> None:
@@ -89,7 +117,20 @@ def test_a_container_that_does_not_listen_fails_its_revision(world: World) -> No
     told = r"Revision 'app-00001-twn' is not ready .* PORT=8080 .* no settings"
     with pytest.raises(CloudError, match=told):
         RunServiceEffect().create(world, record)
-    assert processes.pid_of(world.paths, process_of(ID, "app")) is None
+    assert processes.running(world.paths) == {}
+    assert place_of(world.store, ID) is None
+
+
+def test_the_last_ready_revision_answers_while_others_fail(world: World) -> None:
+    record = record_of(world, service())
+    RunServiceEffect().create(world, record)
+    for number in (2, 3):
+        with pytest.raises(CloudError, match=f"Revision 'app-0000{number}-twn' is not ready"):
+            RunServiceEffect().update(world, record, service(args=["fail"]))
+        assert seen(world)["K_REVISION"] == "app-00001-twn"
+    RunServiceEffect().update(world, record, service(args=["ready"]))
+    assert seen(world)["K_REVISION"] == "app-00004-twn"
+    assert list(processes.running(world.paths)) == [process_of(ID, "app", 4)]
 
 
 def test_an_image_of_others_is_no_process(world: World) -> None:

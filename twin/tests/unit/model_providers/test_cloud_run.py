@@ -27,10 +27,16 @@ class _Instance(http.server.BaseHTTPRequestHandler):
         self.send_response(201)
         self.send_header("Content-Type", "text/x-own")
         self.send_header("Content-Length", str(len(content)))
+        self.send_header("Retry-After", "7")
+        for color in self.headers.get_all("X-Color") or []:
+            self.send_header("Set-Cookie", color)
+        self.send_header("X-Hop", "of the instance")
+        self.send_header("Connection", "close, X-Hop")
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
-    do_GET = do_POST = do_DELETE = do_PUT
+    do_DELETE = do_GET = do_HEAD = do_OPTIONS = do_PATCH = do_POST = do_PUT
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name
         del format, args
@@ -64,6 +70,7 @@ def ask(instance: http.server.ThreadingHTTPServer) -> Iterator[Any]:
         connection.close()
         return found
 
+    call.port = front.server_address[1]  # pyright: ignore[reportFunctionMemberAccess]
     yield call
     front.shutdown()
     front.server_close()
@@ -75,6 +82,62 @@ def test_an_invoker_with_a_token_for_the_service_is_passed_on(ask: Any) -> None:
     assert ask(token, "DELETE", b"")[1] == f"DELETE /v1/users/a?b=c  {HOST}"
 
 
+@pytest.fixture
+def connection(ask: Any) -> Iterator[http.client.HTTPConnection]:
+    found = http.client.HTTPConnection("127.0.0.1", ask.port, timeout=10)
+    yield found
+    found.close()
+
+
+def own(**headers: str) -> dict[str, str]:
+    token = id_token(f"https://{HOST}", ACCOUNT)
+    return {"Host": HOST, "Authorization": f"Bearer {token}", **headers}
+
+
+def test_headers_pass_both_ways_except_those_of_a_connection(
+    connection: http.client.HTTPConnection,
+) -> None:
+    connection.putrequest("PATCH", "/", skip_host=True)
+    for name, value in (*own().items(), ("X-Color", "a=red"), ("X-Color", "b=blue")):
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert answer.read().startswith(b"PATCH / ")
+    assert (answer.headers["Content-Type"], answer.headers["Retry-After"]) == ("text/x-own", "7")
+    assert answer.headers.get_all("Set-Cookie") == ["a=red", "b=blue"]
+    assert len(answer.headers.get_all("Date") or []) == 1
+    assert (answer.headers["X-Hop"], answer.headers["Connection"]) == (None, None)
+
+
+def test_an_answer_to_head_has_a_length_and_no_body(
+    connection: http.client.HTTPConnection,
+) -> None:
+    for _ in range(2):  # a body would be taken for the next answer
+        connection.request("HEAD", "/", headers=own())
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (201, b"")
+        assert int(answer.headers["Content-Length"]) > 0
+
+
+def test_a_chunked_body_arrives_whole(connection: http.client.HTTPConnection) -> None:
+    for _ in range(2):
+        connection.request("POST", "/", body=iter([b"on the ", b"moon"]), headers=own())
+        assert connection.getresponse().read() == f"POST / on the moon {HOST}".encode()
+
+
+def test_an_overlong_and_a_malformed_chunked_body_are_refused(
+    connection: http.client.HTTPConnection,
+) -> None:
+    connection.request("POST", "/", body=iter([bytes(2**20)] * 33), headers=own())
+    answer = connection.getresponse()
+    assert (answer.status, answer.read()) == (413, b"Request Entity Too Large")
+    for body in (b"x\r\n", b"-1\r\n", b"2\r\nabc\r\n0\r\n\r\n"):
+        connection.request("POST", "/", body=body, headers=own(**{"Transfer-Encoding": "chunked"}))
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (400, b"Bad Request")
+        connection.close()
+
+
 @pytest.mark.parametrize(
     ("token", "status"),
     [
@@ -84,7 +147,7 @@ def test_an_invoker_with_a_token_for_the_service_is_passed_on(ask: Any) -> None:
     ],
 )
 def test_anybody_else_is_refused(ask: Any, token: str, status: int) -> None:
-    for method in ("DELETE", "GET", "POST", "PUT"):
+    for method in ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"):
         assert ask(token, method)[0] == status
 
 
