@@ -9,6 +9,7 @@ from infra.plan.folders import has_filestore, lustre_regions, services_range
 from infra.project import services_of
 from infra.stack import Layer
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
+from scripts.prerequisites.wanted import secret_versions
 from scripts.shared.google_cloud import last
 
 _SERVICES: Final = "serviceusage.googleapis.com/v1/projects"
@@ -119,9 +120,14 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_FILESTORE if has_filestore(platform) else {}),
         **(_LUSTRE if lustre_regions(platform) else {}),
         **(_PEERING if services_range(platform) is not None else {}),
-        **(_UPSTREAMS if images is not None and images.upstream_credentials else {}),
+        **(_UPSTREAMS if project.id in _owners(project) else {}),
         **(_KEYS if gated(platform) is not None else {}),
     }
+
+
+def _owners(project: Project) -> list[str]:
+    """Return the projects of the secrets with the credentials of registries."""
+    return sorted({each.split("/")[1] for each in secret_versions(project.plan)})
 
 
 @dataclass(frozen=True)
@@ -156,6 +162,9 @@ def _places(project: Project) -> Iterator[_Place]:
     if dns is not None and dns.project not in {None, project.id}:
         owner = str(dns.project)
         yield in_project(owner, f" in {owner}", _RECORDS)
+    for owner in _owners(project):
+        if owner != project.id:
+            yield in_project(owner, f" in {owner}", _UPSTREAMS)
     if platform.budget is not None:
         account = platform.budget.billing_account
         yield _Place(
