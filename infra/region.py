@@ -45,7 +45,7 @@ from infra.jobs.queues import build_queues
 from infra.options.inside import inside as options_inside
 from infra.plan import RegionPlan
 from infra.plan.names import Names
-from infra.quota.claims import chips
+from infra.quota.chip_limits import chip_limits
 from infra.serving import open_models, serve
 from infra.sharing import share
 from infra.stack import ClusterMode, Platform
@@ -285,9 +285,8 @@ def _build_serving(
     """
     if not region.has_gateway:
         return None
-    namespace = ServingNamespace(
-        f"{region.name}-namespace", assemble.namespace_args(platform, region, chips(region)), inside
-    )
+    limited = assemble.namespace_args(platform, region, chip_limits(region))
+    namespace = ServingNamespace(f"{region.name}-namespace", limited, inside)
     after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
     needed: list[pulumi.Resource] = [namespace, *capacity]
     after_teams = pulumi.ResourceOptions(depends_on=[namespace, *teams, *network.after])

@@ -289,7 +289,7 @@ def namespace_args(
     Args:
         platform: The stack.
         region: Region of the cluster.
-        chips: Maximum number of chips that the region's models request, by kind.
+        chips: Maximum number of chips that its pods may request, by kind; empty for no limit.
     """
     forms = {platform.form_of(served.settings) for served in region.served}
     args = ServingNamespaceArgs(namespace=Names(platform).namespace())
@@ -297,11 +297,11 @@ def namespace_args(
         is_privileged = Form.DUAL_CONTAINER in forms or region.has_rdma
         level = "privileged" if is_privileged else "baseline"
         args["pod_security"] = level
-        if not region.is_shared:  # otherwise, teams have quotas
+        if chips and not region.is_shared:  # otherwise, teams have quotas
             args["gpu_chips"], args["tpu_chips"] = chips["gpu"], chips["tpu"]
     else:
         args["existing"] = True
-    if region.settings.existing.cluster is None:
+    if region.settings.existing.cluster is None and region.settings.chip_limits.enabled:
         args["closes_default"] = True
     if platform.network_policies:
         args["ingress"] = ingress_args(platform, region)

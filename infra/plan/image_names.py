@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gke_inference.catalogue.versions import (
+    Image,
     builds,
     images,
     remote_repository,
@@ -137,17 +138,22 @@ def replacements(platform: Platform, region: str) -> dict[str, str]:
 
 def _pulled_through(platform: Platform, region: str) -> dict[str, str]:
     """Return the references to third-party images in the caches of a region."""
-    settings = None if platform.images is None else platform.images.pull_through
-    if settings is None:
-        return {}
-    host, cached = f"{region}-docker.pkg.dev/{platform.project}", third_party_registries()
-    return {
-        image.reference: image.reference.replace(
-            image.registry, f"{host}/{remote_repository(settings.name, image.registry)}", 1
-        )
+    found = {
+        image.reference: pulled_through(platform, region, image)
         for image in images().values()
-        if image.registry in cached and not image.is_placeholder
+        if not image.is_placeholder
     }
+    return {own: cached for own, cached in found.items() if own != cached}
+
+
+def pulled_through(platform: Platform, region: str, image: Image) -> str:
+    """Return the reference to a third-party image in the region's cache, or its own if uncached."""
+    settings = None if platform.images is None else platform.images.pull_through
+    if settings is None or image.registry not in third_party_registries():
+        return image.reference
+    host = f"{region}-docker.pkg.dev/{platform.project}"
+    cache = remote_repository(settings.name, image.registry)
+    return image.reference.replace(image.registry, f"{host}/{cache}", 1)
 
 
 def from_repository(platform: Platform, region: str) -> dict[str, str]:

@@ -63,23 +63,6 @@ def model_claims(region: RegionPlan, without: Collection[str] = ()) -> Iterator[
             yield from _claims(role, len(region.settings.zones))
 
 
-def chips(region: RegionPlan) -> dict[str, int]:
-    """Return the chips that the pods of a region's models can request, by kind: `gpu` and `tpu`.
-
-    Each replica counts twice, because a replaced pod keeps its chips while it drains.
-    """
-    found = {"gpu": 0, "tpu": 0}
-    for claim in model_claims(region):
-        for kind in found:
-            sizes = [
-                rung.hosts * rung.chips_per_node
-                for rung in claim.rungs.values()
-                if rung.kind == kind
-            ]
-            found[kind] += 2 * claim.replicas * max(sizes, default=0)
-    return found
-
-
 def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:
     capacity, kept = served.capacity, served.disk_zones
     added, _ = update_steps(served.minimum + served.standby)

@@ -26,7 +26,7 @@ from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
 from infra.rules.pictures import check_pictures
-from infra.rules.regions import check_regions
+from infra.rules.regions import check_chip_limits, check_regions
 from infra.rules.storage import check_storage
 from infra.rules.streams import check_streams
 from infra.rules.versions import check_shared_versions, check_versions
@@ -78,6 +78,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         yield from check_versions(plan)
         yield from check_shared_versions(plan)
         yield from check_share(plan)
+        yield from check_chip_limits(plan)
         if with_digests:
             yield from check_pinned(plan)
             yield from check_attested(platform)

@@ -41,7 +41,10 @@ def _check_pull_through(images: Images, settings: PullThrough) -> Iterator[Input
                 join("images", "pull_through", "credentials", registry), registry, registries
             )
     if images.repository in {remote_repository(settings.name, each) for each in registries}:
-        rule = f"must not make a repository named {images.repository}, as images.repository does"
+        rule = (
+            f"must not result in the repository name {images.repository}, which images.repository"
+            " uses"
+        )
         yield InputError("images.pull_through.name", rule, settings.name)
 
 

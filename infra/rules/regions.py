@@ -6,7 +6,9 @@ from itertools import combinations
 from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from infra.stack import ClusterMode, ClusterSpread, Platform, Region
+from infra.plan import Plan
+from infra.quota.chip_limits import chips
+from infra.stack import ClusterMode, ClusterSpread, Layer, Platform, Region
 from infra.stack.problems import join
 
 _MAINTENANCE_HOURS: Final = 48
@@ -29,6 +31,31 @@ def check_regions(platform: Platform) -> Iterator[InputError]:
         yield from _check_ranges(name, region)
     yield from _check_overlaps(platform)
     yield from _check_turns(platform)
+
+
+def check_chip_limits(plan: Plan) -> Iterator[InputError]:
+    """Yield limits that nothing would have, and those below what the models of a region request.
+
+    Args:
+        plan: A resolved stack without other problems.
+    """
+    platform = plan.platform
+    for name, region in plan.regions.items():
+        settings, least = region.settings.chip_limits, chips(region)
+        for kind, given in (("gpu", settings.gpu), ("tpu", settings.tpu)):
+            path = join("regions", name, "chip_limits", kind)
+            if given is None:
+                continue
+            if not settings.enabled:
+                yield InputError(path, "must not be set when enabled is false", given)
+            elif platform.layer is not Layer.ALL:
+                message = f"must not be set when layer is {platform.layer.value}"
+                yield InputError(path, message, given)
+            elif platform.existing.namespace is not None:
+                yield InputError(path, "must not be set when existing.namespace is set", given)
+            elif given < least[kind]:
+                note = ", the chips of all replicas at replicas.max and in an update"
+                yield InputError(path, f"must be at least {least[kind]}", given, note)
 
 
 def _check_turns(platform: Platform) -> Iterator[InputError]:

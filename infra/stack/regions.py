@@ -120,6 +120,19 @@ class SystemPool(StackModel):
     """Boot disk type. C4 and N4 machines support only hyperdisk-balanced."""
 
 
+class ChipLimits(StackModel):
+    """ResourceQuotas that limit the accelerators of stray pods in a region."""
+
+    enabled: bool = True
+    """Whether they exist: one in the namespace of the models, and one in `default`, which allows
+    no accelerators."""
+    gpu: int | None = Field(default=None, ge=0, le=100_000)
+    """Maximum GPUs that pods in the namespace of the models may request in total. By default, twice
+    all replicas (at least 16), each on the largest rung of the region's capacities."""
+    tpu: int | None = Field(default=None, ge=0, le=100_000)
+    """Maximum TPU chips in the namespace of the models, with the same default."""
+
+
 class Region(StackModel):
     """One region, with its cluster, network and buckets."""
 
@@ -151,6 +164,8 @@ class Region(StackModel):
     auto_provisioning_limits: dict[str, PositiveInt] | None = Field(default=None, min_length=1)
     """Turns on node auto-provisioning with these limits: `cpu` (cores), `memory` (GiB), and chips
     by GKE's accelerator type. Compute classes create node pools without it."""
+    chip_limits: ChipLimits = ChipLimits()
+    """Limits for accelerators that pods may request, apart from queues and teams."""
     kms_key: KeyName | None = None
     """Cloud KMS key in the region for Kubernetes Secrets. Google-managed keys by default."""
     data_key: KeyName | None = None

@@ -25,6 +25,12 @@ from scripts.shared.pulumi_cli import PulumiCli
 
 _COMPONENTS: Final = ("ImageAdmission", "ImageAttestor", "ImageBuild", "ImageBuilder")
 """Types of components that only `infra.images.build_images` creates."""
+_RESUMED: Final = tuple(
+    f"urn:pulumi:*::*::gke-inference:index:{name}{end}"
+    for name in ("ImageAttestor", "ImageBuild", "ImageBuilder")
+    for end in ("::", "$")
+)
+"""Starts of targets of which nothing outside the first step is a dependent."""
 _REPOSITORY: Final = "urn:pulumi:*::*::gke-inference:index:EngineRepository"
 TARGETS: Final = (
     "urn:pulumi:*::*::gcp:projects/service:Service::**",
@@ -71,7 +77,9 @@ def missing_targets(platform: Platform, known: Collection[str]) -> list[str]:
     """Return the targets of a first step for a stack that has resources.
 
     The engine refuses to target a resource if others depend on it and the program leaves those out.
-    Therefore, existing resources are no targets, except for triggers: nothing depends on them.
+    Therefore, existing resources are no targets, except for those of components that only the
+    first step itself depends on. So it resumes a component of several resources that is half made,
+    and adds the grants of a new builder to an attestor.
 
     Args:
         platform: The stack.
@@ -85,8 +93,7 @@ def missing_targets(platform: Platform, known: Collection[str]) -> list[str]:
     return [
         each
         for each in wanted
-        if ":ImageBuild::" in each
-        or ":ImageBuild$" in each
+        if each.startswith(_RESUMED)
         or not any(re.fullmatch(expression(each), urn) for urn in known)
     ]
 

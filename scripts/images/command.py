@@ -139,6 +139,9 @@ def bootstrap_images(
         if dry_run:
             for line in images_bootstrap.shown(stack, yes=yes):
                 _print_line(line)
+            _print_line(
+                "# For a new stack. On a deployed stack, leave out --dry-run: it has fewer targets."
+            )
             return
         images_bootstrap.create(_pulumi(stack, on_twin=twin), platform, stack, yes=yes)
         for line in images_bootstrap.next_steps(platform, stack, absent):

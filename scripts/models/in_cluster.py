@@ -10,9 +10,11 @@ import typer
 from pulumi import automation
 
 from gke_inference.base.kubeconfig import kubeconfig
+from gke_inference.catalogue.versions import base_image
 from gke_inference.storage.weights_job import WeightsDiskArgs, WeightsJob, WeightsJobArgs
 from infra.bootstrap.settings import Project
 from infra.plan import Plan, resolve
+from infra.plan.image_names import pulled_through
 from infra.plan.names import Names, object_name
 from infra.stack import Platform
 from scripts.bootstrap import changes, places
@@ -74,6 +76,7 @@ def job_args(plan: Plan, target: Target, options: PushOptions) -> WeightsJobArgs
     args = WeightsJobArgs(
         buckets=[home.bucket for home in target.homes],
         folder=target.folder,
+        image=pulled_through(platform, region, base_image("python")),
         job_name=name,
         labels={"env": platform.environment},
         makes_current=options.makes_current,

@@ -10,6 +10,7 @@ from infra.plan.front import certificate_zone, record_zone
 from infra.project import services_of
 from infra.stack import Layer, Platform
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
+from scripts.prerequisites.wanted import secret_versions
 from scripts.shared.google_cloud import last
 
 _SERVICES: Final = "serviceusage.googleapis.com/v1/projects"
@@ -115,13 +116,18 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_BUILDS if images is not None and images.build is not None else {}),
         **(_ATTESTATION if images is not None and images.is_attested else {}),
         **(_CERTIFICATE if platform.gateway.issue_certificate else {}),
-        **(_RECORDS if project.id in _owners(platform) else {}),
+        **(_RECORDS if project.id in _zone_projects(platform) else {}),
         **(_FILESTORE if has_filestore(platform) else {}),
         **(_LUSTRE if lustre_regions(platform) else {}),
         **(_PEERING if services_range(platform) is not None else {}),
-        **(_UPSTREAMS if images is not None and images.upstream_credentials else {}),
+        **(_UPSTREAMS if project.id in _secret_projects(project) else {}),
         **(_KEYS if gated(platform) is not None else {}),
     }
+
+
+def _secret_projects(project: Project) -> list[str]:
+    """Return the projects of the secrets with the credentials of registries."""
+    return sorted({each.split("/")[1] for each in secret_versions(project.plan)})
 
 
 @dataclass(frozen=True)
@@ -152,9 +158,12 @@ def _places(project: Project) -> Iterator[_Place]:
     yield in_project(project.id, "", permissions_of(project))
     if platform.layer is Layer.SERVING:
         return
-    for owner in _owners(platform):
+    for owner in _zone_projects(platform):
         if owner != project.id:
             yield in_project(owner, f" in {owner}", _RECORDS)
+    for owner in _secret_projects(project):
+        if owner != project.id:
+            yield in_project(owner, f" in {owner}", _UPSTREAMS)
     if platform.budget is not None:
         account = platform.budget.billing_account
         yield _Place(
@@ -165,7 +174,7 @@ def _places(project: Project) -> Iterator[_Place]:
         )
 
 
-def _owners(platform: Platform) -> list[str]:
+def _zone_projects(platform: Platform) -> list[str]:
     """Return the projects of the zones in which `up` creates records."""
     zones = (record_zone(platform), certificate_zone(platform))
     return list(dict.fromkeys(zone.project for zone in zones if zone is not None))

@@ -20,16 +20,33 @@ def _password(project: Project, version: str, registry: str) -> Finding:
     _, owner, _, secret, _, number = version.split("/")
     subject, which = "secret", f"{secret} version {number} of {owner}"
 
+    at = f"--project={owner}"
+    add = f"gcloud secrets versions add {secret} {at} --data-file=FILE"
+
+    def absent() -> str:
+        """Return the command for a version that does not exist, by whether its secret does."""
+        try:
+            project.cloud.get(f"{_SECRETS}/projects/{owner}/secrets/{secret}")
+        except NotFound:
+            return f"gcloud secrets create {secret} {at} --data-file=FILE"
+        return add
+
     def look() -> Finding:
         try:
             found = project.cloud.get(f"{_SECRETS}/{version}")
         except NotFound:
-            command = f"gcloud secrets create {secret} --project={owner} --data-file=FILE"
-            return Finding(subject, which, State.MISSING, f"there is none; {registry}", command)
+            says = f"not found (credentials for {registry})"
+            return Finding(subject, which, State.MISSING, says, absent())
         state = str(found.get("state"))
         if state != "ENABLED":
             says = f"is {state}; must be ENABLED"
-            command = f"gcloud secrets versions add {secret} --project={owner} --data-file=FILE"
+            command = add
+            if state == "DISABLED":
+                command = f"gcloud secrets versions enable {number} --secret={secret} {at}"
+            else:
+                says += (
+                    f"; add a version and change images.pull_through.credentials.{registry}.secret"
+                )
             return Finding(subject, which, State.MISSING, says, command)
         return Finding(subject, which, State.MET, f"ENABLED; {registry}")
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infra.plan import resolve
-from infra.quota.claims import chips
+from infra.plan import RegionPlan, resolve
+from infra.quota.chip_limits import KINDS, chip_limits, chips
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
@@ -24,21 +24,77 @@ def limits(deployed: Deployed, platform: Platform) -> dict[str, Any]:
     return {f"{where['namespace']}/{where['name']}": hard for where, hard in found}
 
 
-def test_pods_of_models_may_request_twice_the_chips_of_all_replicas_at_once(
+def limited(edits: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the limits of the only region of a changed `local`, by kind."""
+    (region,) = resolve(parse(json.dumps(edited("local", edits)))).regions.values()
+    return chip_limits(region)
+
+
+def test_pods_of_models_may_request_twice_the_largest_chips_of_16_replicas(
     deployed: Deployed,
 ) -> None:
-    # 4 replicas and a buffer of 1 on four chips, or 4 and 1 more in an update on one GPU
     assert limits(deployed, read("local")) == {
-        "models/accelerators": {TPU: str(2 * (4 + 1) * 4), GPU: str(2 * (4 + 1))},
+        "models/accelerators": {TPU: str(2 * 16 * 4), GPU: str(2 * 16)},
         "default/accelerators": CLOSED,
     }
 
 
-@pytest.mark.parametrize("most", [2, 7])
-def test_the_limit_follows_the_largest_number_of_replicas(most: int) -> None:
-    replicas = {"at": ["models", "llama-3.1-8b", "replicas", "max"], "value": most}
-    (region,) = resolve(parse(json.dumps(edited("local", [replicas])))).regions.values()
-    assert chips(region) == {"gpu": 2 * (most + 1), "tpu": 2 * (most + 1) * 4}
+def test_the_limit_follows_the_replicas_of_more_than_16() -> None:
+    replicas = {"at": ["models", "llama-3.1-8b", "replicas", "max"], "value": 20}
+    # a pair counts its replicas for both kinds, with one more in an update or a buffer
+    assert limited([replicas]) == {"gpu": 2 * 42, "tpu": 2 * 42 * 4}
+
+
+LARGE = {"rungs": [{"accelerator": "nvidia-h100-80gb", "count": 8, "provisioning": "spot"}]}
+MEDIUM = {"rungs": [{"accelerator": "nvidia-l4", "count": 2, "provisioning": "spot"}]}
+SMALL = {"rungs": [{"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}]}
+SLICE = {"rungs": [{"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "spot"}]}
+
+
+def region_on(capacity: str, most: int = 1) -> RegionPlan:
+    """Return the region of `local`, with one model on one of four unchanged capacities."""
+    document = edited("local", [])
+    model = document["models"]["llama-3.1-8b"]
+    model |= {"capacity": capacity, "replicas": {"min": 1, "max": most}}
+    for field in ("form", "fallback"):
+        model.pop(field, None)
+    document["capacity"] = {"large": LARGE, "medium": MEDIUM, "small": SMALL, "slice": SLICE}
+    (region,) = resolve(Platform.model_validate_json(json.dumps(document))).regions.values()
+    return region
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("large", 1), ("small", 1)),  # 8 chips to 1
+        (("large", 1), ("medium", 1)),  # 8 chips to 2
+        (("large", 15), ("small", 1)),  # also with fewer replicas
+        (("large", 1), ("slice", 1)),  # GPU to TPU
+        (("slice", 15), ("small", 1)),  # TPU to GPU
+    ],
+)
+def test_old_and_new_pods_fit_into_the_limit_of_the_new_settings(
+    before: tuple[str, int], after: tuple[str, int]
+) -> None:
+    old, new = region_on(*before), region_on(*after)
+    both = {kind: chips(old)[kind] + chips(new)[kind] for kind in KINDS}
+    assert max(chips(old).values()) > 0
+    assert all(both[kind] <= limit for kind, limit in chip_limits(new).items())
+
+
+def test_node_pools_that_can_have_more_raise_the_limit() -> None:
+    document = edited("local", [])
+    (name,) = document["capacity"]
+    pools = {"at": ["capacity", name, "node_pools"], "value": {"max_nodes": 100}}
+    assert limited([pools])["tpu"] >= 100 * 4
+
+
+def test_a_stack_sets_its_own_limit_or_turns_limits_off(deployed: Deployed) -> None:
+    (name,) = read("local").regions
+    at = ["regions", name, "chip_limits"]
+    assert limited([{"at": at, "value": {"gpu": 40}}]) == {"gpu": 40, "tpu": 128}
+    off = edited("local", [{"at": at, "value": {"enabled": False}}])
+    assert limits(deployed, parse(json.dumps(off))) == {}
 
 
 def test_nothing_is_limited_in_what_exists(deployed: Deployed) -> None:

@@ -162,7 +162,7 @@ def test_only_what_a_stack_uses_is_switched_on():
         ),
         (
             {"repository": "up-ghcr-io", "pull_through": {"name": "up"}},
-            "images.pull_through.name must not make a repository named up-ghcr-io",
+            "images.pull_through.name must not result in the repository name up-ghcr-io",
         ),
         ({"attestation": "always"}, "must be one of none, audit, enforce, got 'always'"),
         (

@@ -84,7 +84,7 @@ def test_an_unknown_model_is_an_openai_error(platform):
     assert "gpt-9" in refused.value.message
 
 
-@pytest.mark.parametrize(("namespace", "chips"), [("default", 1), ("models", 64)])
+@pytest.mark.parametrize(("namespace", "chips"), [("default", 1), ("models", 256)])
 def test_a_stray_pod_cannot_request_chips(platform, namespace: str, chips: int):
     (kubeconfig,) = platform.paths.root.glob("clusters/*/kubeconfig")
     limits = {"google.com/tpu": str(chips)}

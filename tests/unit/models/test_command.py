@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from gke_inference.catalogue.versions import base_image
 from infra.plan import resolve
-from infra.reading.load import read
+from infra.reading.load import STACKS, parse, platform_of, read
 from infra.stack import Canary, Task
 from scripts import main
 from scripts.models import in_cluster, session, uploads
@@ -271,6 +272,19 @@ def test_the_job_has_its_program_its_buckets_and_the_version_of_the_stack():
     assert "workloads/transfer/job.py" in program
     assert "huggingface-hub==" in program["requirements.lock"]
     assert sum(len(text) for text in program.values()) < 900_000  # a ConfigMap holds 1 MiB
+
+
+def test_the_image_of_the_job_is_pulled_through_the_cache_of_its_region():
+    document = platform_of(STACKS / "Pulumi.prod.yaml")
+    document["images"] |= {"pull_through": {"name": "up"}}
+    plan = resolve(parse(json.dumps(document)))
+    options = PushOptions(repository="acme/llama", version="v1")
+    target = targets(plan)["llama-3.1-8b"]
+    region = target.places[0].regions[0]
+    image = in_cluster.job_args(plan, target, options)["image"]
+    cache = f"{region}-docker.pkg.dev/{plan.platform.project}/up-docker-io/"
+    assert image == base_image("python").reference.replace("docker.io/", cache)
+    assert image.startswith(cache)
 
 
 def test_a_job_fills_a_disk_of_the_models_size_in_a_zone_of_the_region():

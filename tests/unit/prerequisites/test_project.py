@@ -76,8 +76,13 @@ def test_client_keys_ask_for_permissions_on_secrets(google, project):
     assert [each for each in permissions(without) if each.state is State.MISSING] == []
 
 
-def test_credentials_of_registries_ask_for_a_permission_on_secrets(google, project):
-    login = UpstreamCredentials(username="acme", secret="projects/acme/secrets/hub/versions/1")
+@pytest.mark.parametrize(
+    ("owner", "where"), [("acme-inference-prod", ""), ("acme-keys", " in acme-keys")]
+)
+def test_credentials_of_registries_ask_for_a_permission_in_the_project_of_the_secret(
+    google, project, owner, where
+):
+    login = UpstreamCredentials(username="acme", secret=f"projects/{owner}/secrets/hub/versions/1")
     platform = project.plan.platform
     through = PullThrough(name="upstream", credentials={"docker.io": login})
     images = platform.images.model_copy(update={"pull_through": through})
@@ -87,7 +92,8 @@ def test_credentials_of_registries_ask_for_a_permission_on_secrets(google, proje
     (missing,) = [
         each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
     ]
-    assert missing.name == "secretmanager.secrets.setIamPolicy"
+    assert missing.name == f"secretmanager.secrets.setIamPolicy{where}"
+    assert missing.command.startswith(f"gcloud projects add-iam-policy-binding {owner} ")
 
 
 def test_a_zone_of_another_project_asks_for_permissions_there(google, project):

@@ -348,8 +348,20 @@ def test_the_password_of_a_registry_must_be_enabled(google, cached):
     (absent,) = upstream_credentials(cached)
     assert (absent.name, absent.state) == ("hub version 2 of acme-inference-prod", State.MISSING)
     assert absent.command.startswith("gcloud secrets create hub --project=acme-inference-prod ")
+    secret = url.partition("/versions/")[0]
+    google.resources[secret] = {"name": PASSWORD.partition("/versions/")[0]}
+    (unfilled,) = upstream_credentials(cached)
+    add = "gcloud secrets versions add hub --project=acme-inference-prod --data-file=FILE"
+    assert unfilled.command == add
+    google.resources[url] = {"name": PASSWORD, "state": "DESTROYED"}
+    (destroyed,) = upstream_credentials(cached)
+    assert destroyed.command == add
+    assert destroyed.says.endswith("change images.pull_through.credentials.docker.io.secret")
     google.resources[url] = {"name": PASSWORD, "state": "DISABLED"}
     (disabled,) = upstream_credentials(cached)
+    assert disabled.command == (
+        "gcloud secrets versions enable 2 --secret=hub --project=acme-inference-prod"
+    )
     assert (disabled.state, disabled.says) == (State.MISSING, "is DISABLED; must be ENABLED")
     google.resources[url] = {"name": PASSWORD, "state": "ENABLED"}
     (met,) = upstream_credentials(cached)

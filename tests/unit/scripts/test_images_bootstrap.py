@@ -1,6 +1,7 @@
 """`gke-inference images bootstrap`, with a fake `pulumi`."""
 
 import json
+import re
 import shlex
 import subprocess
 from dataclasses import replace
@@ -96,6 +97,28 @@ def test_the_first_step_of_a_deployed_stack_targets_only_what_is_missing():
     assert [each for each in found if each.endswith("::europe-west4-images")]
     assert [each for each in found if each.endswith("::api-artifactregistry")]
     assert [each for each in found if ":ImageBuild::" in each]
+
+
+@pytest.mark.parametrize(
+    ("component", "made", "left"),
+    [
+        ("ImageBuilder", "serviceaccount/account:Account::images-builder", "images-builder-logs"),
+        ("ImageAttestor", "kms/cryptoKey:CryptoKey::images", "images-signer-0"),
+    ],
+)
+def test_a_first_step_resumes_in_the_middle_of_a_component(component, made, left):
+    start = f"urn:pulumi:prod::gke-inference::gke-inference:index:{component}"
+    there = [f"{start}::images", f"{start}$gcp:{made}"]
+    found = images_bootstrap.missing_targets(read("prod"), there)
+    absent = f"{start}$gcp:any/member:Member::{left}"
+    assert [each for each in found if re.fullmatch(images_bootstrap.expression(each), absent)]
+
+
+def test_a_policy_on_which_clusters_depend_is_no_target_again():
+    start = "urn:pulumi:prod::gke-inference::gke-inference:index:ImageAdmission"
+    policy = f"{start}$gcp:binaryauthorization/policy:Policy::images-admission"
+    found = images_bootstrap.missing_targets(read("prod"), [f"{start}::images-admission", policy])
+    assert not [each for each in found if ":ImageAdmission" in each]
 
 
 def test_a_first_step_that_fails_is_an_error():

@@ -16,7 +16,7 @@ _ACCESSOR: Final = "roles/secretmanager.secretAccessor"
 _ID: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _UPSTREAM: Final = re.compile(r"https://([a-z0-9-]+\.)+[a-z]{2,}")
 _SECRET_VERSION: Final = re.compile(
-    r"projects/[^/]+/secrets/(?P<secret>[^/]+)/versions/([1-9]\d*|latest)"
+    r"(?P<path>projects/[^/]+/secrets/[^/]+)/versions/([1-9]\d*|latest)"
 )
 _AGENT: Final = re.compile(
     r"serviceAccount:service-\d+@gcp-sa-artifactregistry\.iam\.gserviceaccount\.com"
@@ -62,7 +62,7 @@ def _check_secret(values: Json, store: Store) -> None:
     if found is None:
         raise _refused(f"password_secret_version must be a secret version, got {version!r}")
     readable = any(
-        str(each.inputs.get("secretId")).rpartition("/")[2] == found["secret"]
+        _secret_path(each.inputs) == found["path"]
         and each.inputs.get("role") == _ACCESSOR
         and _AGENT.fullmatch(str(each.inputs.get("member")))
         for each in store.find(_GRANT)
@@ -73,6 +73,12 @@ def _check_secret(values: Json, store: Store) -> None:
             f"The Artifact Registry service agent must have {_ACCESSOR} on {version}.",
             "failedPrecondition",
         )
+
+
+def _secret_path(grant: Json) -> str:
+    """Return the full name of a grant's secret, which may be given by its ID and project."""
+    secret = str(grant.get("secretId"))
+    return secret if "/" in secret else f"projects/{grant.get('project')}/secrets/{secret}"
 
 
 def _refused(message: str) -> CloudError:

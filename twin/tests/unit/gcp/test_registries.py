@@ -66,5 +66,10 @@ def test_a_password_must_exist_and_be_readable_by_the_agent(cloud: Cloud) -> Non
         cloud.create(GRANT, "read", {"secretId": SECRET, "project": "acme", **role})
     identity = {"project": "acme", "service": "artifactregistry.googleapis.com"}
     cloud.create(IDENTITY, "agent", identity)
+    other = "projects/acme-keys/secrets/hub"
+    World(secret_versions=(VERSION, f"{other}/versions/1")).save(cloud.paths.capacity_file)
+    cloud.create(GRANT, "other", {"secretId": other, "project": "acme-keys", **role})
+    with pytest.raises(Refused, match=r"agent must have roles/secretmanager\.secretAccessor"):
+        create(cloud, remote)
     cloud.create(GRANT, "read", {"secretId": SECRET, "project": "acme", **role})
     create(cloud, remote)
