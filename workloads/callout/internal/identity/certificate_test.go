@@ -14,6 +14,9 @@ const certificates = `
 region: r
 replicas: 1
 teams: {research: {models: ["*"]}, web: {models: ["*"]}}
+jwt:
+  - {issuer: "https://login.example.org", audiences: [us], jwks_uri: "http://127.0.0.1:1/keys", header: authorization,
+     claim: team, teams: {r: research}}
 certificates:
   from: [10.3.0.0/24]
   teams:
@@ -33,6 +36,12 @@ func described(changes map[string][]string) map[string][]string {
 	maps.Copy(found, changes)
 	maps.DeleteFunc(found, func(_ string, values []string) bool { return values == nil })
 	return found
+}
+
+// unsignedToken returns a token that names an issuer, without a signature.
+func unsignedToken(issuer string) string {
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	return part(`{"alg":"none"}`) + "." + part(`{"iss":"`+issuer+`"}`) + "."
 }
 
 func encoded(names ...string) string {
@@ -68,7 +77,15 @@ func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
 		"no certificate":    {map[string][]string{certSPIFFE: lab, certPresent: {"false"}}, "", Missing},
 		"another network":   {map[string][]string{certSPIFFE: lab, "x-forwarded-for": {"10.3.0.9, 10.0.0.7, 10.0.0.2"}}, "", Missing},
 		"unknown network":   {map[string][]string{certSPIFFE: lab, "x-forwarded-for": nil}, "", Missing},
-		"and a wrong token": {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer x"}}, "", Invalid},
+		"and a placeholder": {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer unused"}}, "research", Valid},
+		"and a placeholder in Anthropic's header": {map[string][]string{certSPIFFE: lab, "x-api-key": {"unused"}}, "research", Valid},
+		"and a wrong key":                         {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer " + keyOf("aaaaaaaa")}}, "", Invalid},
+		"and a wrong token": {map[string][]string{certSPIFFE: lab,
+			"authorization": {"Bearer " + unsignedToken("https://login.example.org")}}, "", Invalid},
+		"and two credentials": {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer a", "Bearer b"}}, "", Invalid},
+		"a placeholder alone": {map[string][]string{certPresent: nil, "authorization": {"Bearer unused"}}, "", Invalid},
+		"not verified, and a placeholder": {map[string][]string{certSPIFFE: lab, certVerified: {"false"},
+			"authorization": {"Bearer unused"}}, "", Invalid},
 	} {
 		c, err := config.Parse([]byte(certificates))
 		if err != nil {
@@ -82,7 +99,7 @@ func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
 }
 
 func TestCertificateHeadersProveNothingWithoutCertificates(t *testing.T) {
-	c, err := config.Parse([]byte(strings.Split(certificates, "certificates:")[0] + "keys: {secret: projects/p/secrets/s}"))
+	c, err := config.Parse([]byte(strings.Split(certificates, "jwt:")[0] + "keys: {secret: projects/p/secrets/s}"))
 	if err != nil {
 		t.Fatal(err)
 	}
