@@ -79,7 +79,10 @@ def describe() -> EnvoyJson:
 
 
 def header_changes(headers: tuple[tuple[str, str], ...]) -> EnvoyJson:
-    """Return the changes of a route that set custom headers in place of those of the client."""
+    """Return the changes of a route that set custom headers in place of those of the client.
+
+    An empty value leaves what the client sent (rule front.client-certificates).
+    """
     if not headers:
         return {}
 
@@ -88,12 +91,10 @@ def header_changes(headers: tuple[tuple[str, str], ...]) -> EnvoyJson:
         return _VARIABLE.sub(rf"%DYNAMIC_METADATA({_METADATA}:\1)%", escaped)
 
     return {
-        "request_headers_to_remove": [name for name, _ in headers],
         "request_headers_to_add": [
             {
                 "header": {"key": name, "value": value(text)},
                 "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-                "keep_empty_value": True,
             }
             for name, text in headers
         ],

@@ -120,9 +120,9 @@ def test_a_verified_certificate_is_described_and_others_are_marked(gateway, fron
     assert seen(gateway, port, client) == {
         "present": "true",
         "chain-verified": "true",
-        "spiffe": SPIFFE,
-        "dnsname-sans": ",".join(base64.b64encode(name.encode()).decode() for name in NAMES),
-        "hash": base64.b64encode(digest).decode(),
+        "spiffe": f"id={SPIFFE}",
+        "dnsname-sans": "names=" + ",".join(base64.b64encode(name.encode()).decode() for name in NAMES),
+        "hash": "sha256=" + base64.b64encode(digest).decode(),
         "from": "10.3.0.2",
     }
     stranger = seen(gateway, port, authority.stranger("lab", SPIFFE, NAMES))
@@ -134,9 +134,9 @@ def test_what_a_client_writes_about_its_certificate_is_replaced(gateway, front):
     assert seen(gateway, port, headers=FORGED) == {
         "present": "false",
         "chain-verified": "false",
-        "spiffe": "",
-        "dnsname-sans": "",
-        "hash": "",
+        "spiffe": "id=",
+        "dnsname-sans": "names=",
+        "hash": "sha256=",
         "from": "10.3.0.2",
     }
 

@@ -13,13 +13,19 @@ import (
 const CertificatePrefix = "x-client-cert-"
 
 // Headers of a client certificate. The load balancer that verified it sets them from its variables
-// (Google Cloud, "Create custom headers in backend services", mutual TLS custom headers).
+// (Google Cloud, "Create custom headers in backend services", mutual TLS custom headers). Variables can be
+// empty, so a fixed text is in front of them: an empty header might not replace that of the client. A value
+// without this text is not from the load balancer.
 const (
 	certPresent     = CertificatePrefix + "present"
 	certVerified    = CertificatePrefix + "chain-verified"
 	certSPIFFE      = CertificatePrefix + "spiffe"
 	certDNSNames    = CertificatePrefix + "dnsname-sans"
 	certFingerprint = CertificatePrefix + "hash"
+
+	beforeSPIFFE      = "id="
+	beforeDNSNames    = "names="
+	beforeFingerprint = "sha256="
 
 	// gatewayCaller is the position of the address that called the gateway in X-Forwarded-For, counted
 	// from the end: the gateway appends it and then its own.
@@ -64,14 +70,26 @@ func verifyCertificate(c *config.Certificates, headers map[string][]string) (Cal
 
 // identitiesOf returns the identities of a certificate, in the format of the configuration.
 func identitiesOf(headers map[string][]string) []string {
-	found := []string{only(headers, certSPIFFE)}
-	if digest, ok := decoded(only(headers, certFingerprint)); ok {
+	var found []string
+	if id := after(beforeSPIFFE, only(headers, certSPIFFE)); id != "" {
+		found = append(found, id)
+	}
+	if digest, ok := decoded(after(beforeFingerprint, only(headers, certFingerprint))); ok {
 		found = append(found, "sha256:"+hex.EncodeToString(digest))
 	}
-	for _, text := range strings.Split(only(headers, certDNSNames), ",") {
+	for _, text := range strings.Split(after(beforeDNSNames, only(headers, certDNSNames)), ",") {
 		if name, ok := decoded(strings.TrimSpace(text)); ok {
 			found = append(found, "dns:"+strings.ToLower(string(name)))
 		}
+	}
+	return found
+}
+
+// after returns the text after its beginning, and nothing if it begins differently.
+func after(beginning, text string) string {
+	found, has := strings.CutPrefix(text, beginning)
+	if !has {
+		return ""
 	}
 	return found
 }

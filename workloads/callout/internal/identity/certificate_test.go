@@ -56,19 +56,24 @@ func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab := []string{"spiffe://example.org/lab"}
+	lab := []string{"id=spiffe://example.org/lab"}
 	for name, one := range map[string]struct {
 		changes map[string][]string
 		team    string
 		want    Verdict
 	}{
 		"SPIFFE ID":   {map[string][]string{certSPIFFE: lab}, "research", Valid},
-		"DNS name":    {map[string][]string{certDNSNames: {encoded("other", "Lab.example.org")}}, "research", Valid},
-		"fingerprint": {map[string][]string{certFingerprint: {encoded(string(digest))}}, "web", Valid},
-		"two of a team": {map[string][]string{certSPIFFE: lab, certDNSNames: {encoded("lab.example.org")}},
+		"DNS name":    {map[string][]string{certDNSNames: {"names=" + encoded("other", "Lab.example.org")}}, "research", Valid},
+		"fingerprint": {map[string][]string{certFingerprint: {"sha256=" + encoded(string(digest))}}, "web", Valid},
+		"two of a team": {map[string][]string{certSPIFFE: lab, certDNSNames: {"names=" + encoded("lab.example.org")}},
 			"research", Valid},
-		"two teams":         {map[string][]string{certDNSNames: {encoded("lab.example.org", "shop.example.org")}}, "", Invalid},
-		"unknown identity":  {map[string][]string{certSPIFFE: {"spiffe://example.org/other"}}, "", Invalid},
+		"two teams":                 {map[string][]string{certDNSNames: {"names=" + encoded("lab.example.org", "shop.example.org")}}, "", Invalid},
+		"unknown identity":          {map[string][]string{certSPIFFE: {"id=spiffe://example.org/other"}}, "", Invalid},
+		"SPIFFE ID of the client":   {map[string][]string{certSPIFFE: {"spiffe://example.org/lab"}}, "", Invalid},
+		"DNS name of the client":    {map[string][]string{certDNSNames: {encoded("lab.example.org")}}, "", Invalid},
+		"fingerprint of the client": {map[string][]string{certFingerprint: {encoded(string(digest))}}, "", Invalid},
+		"empty variables": {map[string][]string{certSPIFFE: {"id="}, certDNSNames: {"names="},
+			certFingerprint: {"sha256="}}, "", Invalid},
 		"no identity":       {nil, "", Invalid},
 		"not verified":      {map[string][]string{certSPIFFE: lab, certVerified: {"false"}}, "", Invalid},
 		"verdict twice":     {map[string][]string{certSPIFFE: lab, certVerified: {"true", "false"}}, "", Invalid},
@@ -103,7 +108,7 @@ func TestCertificateHeadersProveNothingWithoutCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	headers := described(map[string][]string{certSPIFFE: {"spiffe://example.org/lab"}})
+	headers := described(map[string][]string{certSPIFFE: {"id=spiffe://example.org/lab"}})
 	if _, verdict := verifierOf(t, c).Verify(c, headers, now); verdict != Missing {
 		t.Errorf("got %v", verdict)
 	}
