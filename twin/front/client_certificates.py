@@ -17,33 +17,52 @@ _VARIABLE: Final = re.compile(r"\{(\w+)\}")
 VARIABLES: Final = (
     "client_cert_present",
     "client_cert_chain_verified",
+    "client_cert_error",
     "client_cert_spiffe_id",
     "client_cert_dnsname_sans",
     "client_cert_sha256_fingerprint",
 )
 """Variables of custom headers that the twin knows (rule front.client-certificates)."""
 _DESCRIBE: Final = """
+local function spiffe_id(uris)
+  local id = #uris == 1 and uris[1] or ""
+  local path = id:match("^spiffe://[a-z0-9._-]+(/[%w._/-]+)$")
+  local is_valid = path ~= nil and not (path .. "/"):find("/%.*/")
+  return is_valid and id or ""
+end
+
 function envoy_on_request(handle)
   local found = {
     client_cert_present = "false", client_cert_chain_verified = "false", client_cert_spiffe_id = "",
     client_cert_dnsname_sans = "", client_cert_sha256_fingerprint = "",
+    client_cert_error = "client_cert_not_provided",
   }
   local ssl = handle:connection():ssl()
   if ssl ~= nil and ssl:peerCertificatePresented() then
-    found.client_cert_present = "true"
-    found.client_cert_chain_verified = tostring(ssl:peerCertificateValidated())
-    for _, uri in ipairs(ssl:uriSanPeerCertificate()) do
-      if uri:sub(1, 9) == "spiffe://" then found.client_cert_spiffe_id = uri end
+    local problems = {}
+    local function within(limit, variable, text)
+      if #text <= limit then return text end
+      problems[#problems + 1] = variable .. "_exceeded_size_limit"
+      return ""
     end
+    local is_verified = ssl:peerCertificateValidated()
+    if not is_verified then problems[1] = "client_cert_validation_failed" end
     local names = {}
     for at, name in ipairs(ssl:dnsSansPeerCertificate()) do
       names[at] = handle:base64Escape(name)
     end
-    found.client_cert_dnsname_sans = table.concat(names, ",")
     local digest = ssl:sha256PeerCertificateDigest():gsub("..", function(two)
       return string.char(tonumber(two, 16))
     end)
-    found.client_cert_sha256_fingerprint = handle:base64Escape(digest)
+    local id = spiffe_id(ssl:uriSanPeerCertificate())
+    found = {
+      client_cert_present = "true",
+      client_cert_chain_verified = tostring(is_verified),
+      client_cert_spiffe_id = within(2048, "client_cert_spiffe_id", id),
+      client_cert_dnsname_sans = within(512, "client_cert_dnsname_sans", table.concat(names, ",")),
+      client_cert_sha256_fingerprint = handle:base64Escape(digest),
+    }
+    found.client_cert_error = table.concat(problems, ",")
   end
   local metadata = handle:streamInfo():dynamicMetadata()
   for name, value in pairs(found) do metadata:set("METADATA", name, value) end

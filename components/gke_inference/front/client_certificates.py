@@ -16,6 +16,7 @@ _PEM: Final = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----")
 CERTIFICATE_HEADERS: Final = (
     "X-Client-Cert-Present: {client_cert_present}",
     "X-Client-Cert-Chain-Verified: {client_cert_chain_verified}",
+    "X-Client-Cert-Error: error={client_cert_error}",
     "X-Client-Cert-SPIFFE: id={client_cert_spiffe_id}",
     "X-Client-Cert-DNSName-SANs: names={client_cert_dnsname_sans}",
     "X-Client-Cert-Hash: sha256={client_cert_sha256_fingerprint}",

@@ -120,13 +120,36 @@ def test_a_verified_certificate_is_described_and_others_are_marked(gateway, fron
     assert seen(gateway, port, client) == {
         "present": "true",
         "chain-verified": "true",
+        "error": "error=",
         "spiffe": f"id={SPIFFE}",
-        "dnsname-sans": "names=" + ",".join(base64.b64encode(name.encode()).decode() for name in NAMES),
+        "dnsname-sans": "names="
+        + ",".join(base64.b64encode(name.encode()).decode() for name in NAMES),
         "hash": "sha256=" + base64.b64encode(digest).decode(),
         "from": "10.3.0.2",
     }
     stranger = seen(gateway, port, authority.stranger("lab", SPIFFE, NAMES))
     assert (stranger["present"], stranger["chain-verified"]) == ("true", "false")
+    assert stranger["error"] == "error=client_cert_validation_failed"
+
+
+def test_identities_of_a_certificate_that_are_too_long_or_wrong_are_left_out(
+    gateway, front, authority
+):
+    port = front["ALLOW_INVALID_OR_MISSING_CLIENT_CERT"]
+    many = tuple(f"{at}.{'x' * 40}.example.org" for at in range(9))
+    long = seen(gateway, port, authority.issue("long", f"{SPIFFE}/{'x' * 2048}", many))
+    assert (long["chain-verified"], long["spiffe"], long["dnsname-sans"]) == (
+        "true",
+        "id=",
+        "names=",
+    )
+    assert long["error"] == (
+        "error=client_cert_spiffe_id_exceeded_size_limit,"
+        "client_cert_dnsname_sans_exceeded_size_limit"
+    )
+    for at, wrong in enumerate(("spiffe://Example.org/lab", "spiffe://example.org", f"{SPIFFE}/")):
+        found = seen(gateway, port, authority.issue(f"wrong-{at}", wrong, NAMES))
+        assert (found["spiffe"], found["error"]) == ("id=", "error=")
 
 
 def test_what_a_client_writes_about_its_certificate_is_replaced(gateway, front):
@@ -134,6 +157,7 @@ def test_what_a_client_writes_about_its_certificate_is_replaced(gateway, front):
     assert seen(gateway, port, headers=FORGED) == {
         "present": "false",
         "chain-verified": "false",
+        "error": "error=client_cert_not_provided",
         "spiffe": "id=",
         "dnsname-sans": "names=",
         "hash": "sha256=",

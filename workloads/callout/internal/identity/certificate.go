@@ -3,6 +3,7 @@ package identity
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"log/slog"
 	"net/netip"
 	"strings"
 
@@ -19,10 +20,12 @@ const CertificatePrefix = "x-client-cert-"
 const (
 	certPresent     = CertificatePrefix + "present"
 	certVerified    = CertificatePrefix + "chain-verified"
+	certError       = CertificatePrefix + "error"
 	certSPIFFE      = CertificatePrefix + "spiffe"
 	certDNSNames    = CertificatePrefix + "dnsname-sans"
 	certFingerprint = CertificatePrefix + "hash"
 
+	beforeError       = "error="
 	beforeSPIFFE      = "id="
 	beforeDNSNames    = "names="
 	beforeFingerprint = "sha256="
@@ -30,6 +33,8 @@ const (
 	// gatewayCaller is the position of the address that called the gateway in X-Forwarded-For, counted
 	// from the end: the gateway appends it and then its own.
 	gatewayCaller = 2
+
+	maxErrorBytes = 256
 )
 
 // Forwarded returns an address of X-Forwarded-For by its position, counted from the end.
@@ -49,23 +54,33 @@ func verifyCertificate(c *config.Certificates, headers map[string][]string) (Cal
 	if err != nil || !c.IsFrom(address) || only(headers, certPresent) != "true" {
 		return Caller{}, Missing
 	}
-	if only(headers, certVerified) != "true" {
+	team, problem := teamOf(c, headers)
+	if problem != "" {
+		found := after(beforeError, only(headers, certError))
+		slog.Warn("client certificate refused", "problem", problem, "load_balancer", found[:min(len(found), maxErrorBytes)])
 		return Caller{}, Invalid
 	}
-	team := ""
+	return Caller{Team: team, KeyID: "certificate"}, Valid
+}
+
+// teamOf returns the team of a certificate, or the problem with it.
+func teamOf(c *config.Certificates, headers map[string][]string) (team, problem string) {
+	if only(headers, certVerified) != "true" {
+		return "", "not verified"
+	}
 	for _, identity := range identitiesOf(headers) {
 		switch found := c.Teams[identity]; {
 		case found == "" || found == team:
 		case team == "":
 			team = found
 		default: // identities of two teams
-			return Caller{}, Invalid
+			return "", "identities of two teams"
 		}
 	}
 	if team == "" {
-		return Caller{}, Invalid
+		return "", "no identity of a team"
 	}
-	return Caller{Team: team, KeyID: "certificate"}, Valid
+	return team, ""
 }
 
 // identitiesOf returns the identities of a certificate, in the format of the configuration.

@@ -1,8 +1,10 @@
 package identity
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -100,6 +102,26 @@ func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
 		if caller.Team != one.team || verdict != one.want {
 			t.Errorf("%s: got %+v, %v", name, caller, verdict)
 		}
+	}
+}
+
+func TestTheErrorOfTheLoadBalancerIsLoggedWithARefusal(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	c, err := config.Parse([]byte(certificates))
+	if err != nil {
+		t.Fatal(err)
+	}
+	problem := "client_cert_dnsname_sans_exceeded_size_limit"
+	headers := described(map[string][]string{certDNSNames: {"names="}, certError: {"error=" + problem}})
+	if _, verdict := verifierOf(t, c).Verify(c, headers, now); verdict != Invalid {
+		t.Errorf("got %v", verdict)
+	}
+	want := `problem="no identity of a team" load_balancer=` + problem + "\n"
+	if !strings.HasSuffix(log.String(), want) {
+		t.Errorf("got %s", log.String())
 	}
 }
 
