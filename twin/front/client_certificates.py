@@ -31,6 +31,26 @@ local function spiffe_id(uris)
   return is_valid and id or ""
 end
 
+local LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+local CLIENT_AUTH = string.char(6, 8, 43, 6, 1, 5, 5, 7, 3, 2) -- 1.3.6.1.5.5.7.3.2, in DER
+
+local function is_for_clients(ssl)
+  local pem = ssl:urlEncodedPemEncodedPeerCertificate():gsub("%%(%x%x)", function(hex)
+    return string.char(tonumber(hex, 16))
+  end)
+  local body = pem:match("CERTIFICATE%-+(.-)%-+END"):gsub("[^%w+/]", "")
+  local bytes, bits, count = {}, 0, 0
+  for letter in body:gmatch(".") do
+    bits, count = bits * 64 + LETTERS:find(letter, 1, true) - 1, count + 6
+    if count >= 8 then
+      count = count - 8
+      bytes[#bytes + 1] = string.char(math.floor(bits / 2 ^ count))
+      bits = bits % 2 ^ count
+    end
+  end
+  return table.concat(bytes):find(CLIENT_AUTH, 1, true) ~= nil
+end
+
 function envoy_on_request(handle)
   local found = {
     client_cert_present = "false", client_cert_chain_verified = "false", client_cert_spiffe_id = "",
@@ -46,7 +66,11 @@ function envoy_on_request(handle)
       return ""
     end
     local is_verified = ssl:peerCertificateValidated()
-    if not is_verified then problems[1] = "client_cert_validation_failed" end
+    if not is_for_clients(ssl) then
+      is_verified, problems[1] = false, "client_cert_chain_invalid_eku"
+    elseif not is_verified then
+      problems[1] = "client_cert_validation_failed"
+    end
     local names = {}
     for at, name in ipairs(ssl:dnsSansPeerCertificate()) do
       names[at] = handle:base64Escape(name)

@@ -18,6 +18,7 @@ from twin.providers.gcp.resources.load_balancing import (
     check_probes,
     check_purpose,
     check_reached,
+    check_trust_config,
 )
 from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
@@ -343,6 +344,7 @@ def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -
 
 _CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] = {
     "artifactregistry/repository": (lambda v, _p, store, _l: check_repository(v, store),),
+    "certificatemanager/trustConfig": (check_trust_config,),
     "compute/backendService": (check_backends, check_reached, check_headers),
     "compute/targetHttpsProxy": (check_client_validation,),
     "compute/globalForwardingRule": (check_global_rule,),

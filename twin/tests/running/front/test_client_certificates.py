@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from twin.cluster.gateway.translation.certificates import managed_certificate
 from twin.front import process
@@ -130,6 +131,12 @@ def test_a_verified_certificate_is_described_and_others_are_marked(gateway, fron
     stranger = seen(gateway, port, authority.stranger("lab", SPIFFE, NAMES))
     assert (stranger["present"], stranger["chain-verified"]) == ("true", "false")
     assert stranger["error"] == "error=client_cert_validation_failed"
+    for use in (ExtendedKeyUsageOID.SERVER_AUTH, None):
+        server = seen(gateway, port, authority.issue("server", SPIFFE, NAMES, use))
+        assert (server["chain-verified"], server["error"]) == (
+            "false",
+            "error=client_cert_chain_invalid_eku",
+        )
 
 
 def test_identities_of_a_certificate_that_are_too_long_or_wrong_are_left_out(
