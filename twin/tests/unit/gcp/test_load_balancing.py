@@ -352,3 +352,17 @@ def test_custom_headers_of_a_backend_service_are_checked(
     group = place.group(place.published().id)
     with pytest.raises(Refused, match=message):
         place.service(group.id, customRequestHeaders=headers)
+
+
+def test_a_change_is_refused_like_a_new_resource(place: Place, tmp_path: Path) -> None:
+    group = place.group(place.published().id)
+    service = place.service(group.id)
+    with pytest.raises(Refused, match="'x-goog-a' is reserved"):
+        place.cloud.update(service, service.inputs | {"customRequestHeaders": ["X-Goog-A: 1"]})
+    place.create("compute/uRLMap:URLMap", "front", defaultService=service.id)
+    proxy = place.create("compute/targetHttpsProxy:TargetHttpsProxy", "front", urlMap="front")
+    policy = place.create(
+        "networksecurity/serverTlsPolicy:ServerTlsPolicy", "clients", location="global"
+    )
+    with pytest.raises(Refused, match="must have a client validation mode"):
+        place.cloud.update(proxy, proxy.inputs | {"serverTlsPolicy": policy.id})
