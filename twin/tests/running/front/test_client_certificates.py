@@ -66,7 +66,7 @@ def front(
     make_authority(tmp_path, "ca")
     monkeypatch.setattr(FrontTier, "_certificate", certificate)
     modes = ("ALLOW_INVALID_OR_MISSING_CLIENT_CERT", "REJECT_INVALID")
-    ports = dict(zip(modes, (free_port(), free_port()), strict=True))
+    ports: dict[str, int] = dict(zip(modes, (free_port(), free_port()), strict=True))
     paths = TwinPaths(tmp_path / "twin")
     paths.create()
     make_front(
