@@ -49,7 +49,8 @@ def limits_in(platform: Platform, team: ClientTeam, region: str) -> RegionLimits
     """Return the limits of a team in a region.
 
     Regions do not share counters, so each has a part of the limits of a month. The parts are
-    rounded down, and their sum is never more than the limit.
+    rounded down, and their sum is never more than the limit. A change of shares within a month
+    takes full effect in the next one: a region keeps what it has counted.
     """
     own = team.regional.get(region, TeamLimits())
     minute = {

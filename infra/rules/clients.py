@@ -148,7 +148,7 @@ def _check_parts(platform: Platform, team: str, settings: ClientTeam) -> Iterato
             for region in with_gateway(platform)
         }
         if (none := [region for region, part in parts.items() if part == 0]) != []:
-            rule = f"must be large enough for a share of {none[0]}, one cent or token"
+            rule = f"must give {none[0]} at least one cent (or token)"
             where = join("clients", "teams", team, field)
             yield InputError(where, rule, getattr(settings, field))
 

@@ -17,33 +17,76 @@ _VARIABLE: Final = re.compile(r"\{(\w+)\}")
 VARIABLES: Final = (
     "client_cert_present",
     "client_cert_chain_verified",
+    "client_cert_error",
     "client_cert_spiffe_id",
     "client_cert_dnsname_sans",
     "client_cert_sha256_fingerprint",
 )
 """Variables of custom headers that the twin knows (rule front.client-certificates)."""
 _DESCRIBE: Final = """
+local function spiffe_id(uris)
+  local id = #uris == 1 and uris[1] or ""
+  local path = id:match("^spiffe://[a-z0-9._-]+(/[%w._/-]+)$")
+  local is_valid = path ~= nil and not (path .. "/"):find("/%.*/")
+  return is_valid and id or ""
+end
+
+local LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+local CLIENT_AUTH = string.char(6, 8, 43, 6, 1, 5, 5, 7, 3, 2) -- 1.3.6.1.5.5.7.3.2, in DER
+
+local function is_for_clients(ssl)
+  local pem = ssl:urlEncodedPemEncodedPeerCertificate():gsub("%%(%x%x)", function(hex)
+    return string.char(tonumber(hex, 16))
+  end)
+  local body = pem:match("CERTIFICATE%-+(.-)%-+END"):gsub("[^%w+/]", "")
+  local bytes, bits, count = {}, 0, 0
+  for letter in body:gmatch(".") do
+    bits, count = bits * 64 + LETTERS:find(letter, 1, true) - 1, count + 6
+    if count >= 8 then
+      count = count - 8
+      bytes[#bytes + 1] = string.char(math.floor(bits / 2 ^ count))
+      bits = bits % 2 ^ count
+    end
+  end
+  return table.concat(bytes):find(CLIENT_AUTH, 1, true) ~= nil
+end
+
 function envoy_on_request(handle)
   local found = {
     client_cert_present = "false", client_cert_chain_verified = "false", client_cert_spiffe_id = "",
     client_cert_dnsname_sans = "", client_cert_sha256_fingerprint = "",
+    client_cert_error = "client_cert_not_provided",
   }
   local ssl = handle:connection():ssl()
   if ssl ~= nil and ssl:peerCertificatePresented() then
-    found.client_cert_present = "true"
-    found.client_cert_chain_verified = tostring(ssl:peerCertificateValidated())
-    for _, uri in ipairs(ssl:uriSanPeerCertificate()) do
-      if uri:sub(1, 9) == "spiffe://" then found.client_cert_spiffe_id = uri end
+    local problems = {}
+    local function within(limit, variable, text)
+      if #text <= limit then return text end
+      problems[#problems + 1] = variable .. "_exceeded_size_limit"
+      return ""
+    end
+    local is_verified = ssl:peerCertificateValidated()
+    if not is_for_clients(ssl) then
+      is_verified, problems[1] = false, "client_cert_chain_invalid_eku"
+    elseif not is_verified then
+      problems[1] = "client_cert_validation_failed"
     end
     local names = {}
     for at, name in ipairs(ssl:dnsSansPeerCertificate()) do
       names[at] = handle:base64Escape(name)
     end
-    found.client_cert_dnsname_sans = table.concat(names, ",")
     local digest = ssl:sha256PeerCertificateDigest():gsub("..", function(two)
       return string.char(tonumber(two, 16))
     end)
-    found.client_cert_sha256_fingerprint = handle:base64Escape(digest)
+    local id = spiffe_id(ssl:uriSanPeerCertificate())
+    found = {
+      client_cert_present = "true",
+      client_cert_chain_verified = tostring(is_verified),
+      client_cert_spiffe_id = within(2048, "client_cert_spiffe_id", id),
+      client_cert_dnsname_sans = within(512, "client_cert_dnsname_sans", table.concat(names, ",")),
+      client_cert_sha256_fingerprint = handle:base64Escape(digest),
+    }
+    found.client_cert_error = table.concat(problems, ",")
   end
   local metadata = handle:streamInfo():dynamicMetadata()
   for name, value in pairs(found) do metadata:set("METADATA", name, value) end
@@ -79,7 +122,10 @@ def describe() -> EnvoyJson:
 
 
 def header_changes(headers: tuple[tuple[str, str], ...]) -> EnvoyJson:
-    """Return the changes of a route that set custom headers in place of those of the client."""
+    """Return the changes of a route that set custom headers in place of those of the client.
+
+    An empty value leaves what the client sent (rule front.client-certificates).
+    """
     if not headers:
         return {}
 
@@ -88,12 +134,10 @@ def header_changes(headers: tuple[tuple[str, str], ...]) -> EnvoyJson:
         return _VARIABLE.sub(rf"%DYNAMIC_METADATA({_METADATA}:\1)%", escaped)
 
     return {
-        "request_headers_to_remove": [name for name, _ in headers],
         "request_headers_to_add": [
             {
                 "header": {"key": name, "value": value(text)},
                 "append_action": "OVERWRITE_IF_EXISTS_OR_ADD",
-                "keep_empty_value": True,
             }
             for name, text in headers
         ],

@@ -10,6 +10,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+_SIGNS = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
+
 
 @dataclass(frozen=True)
 class Client:
@@ -32,21 +44,30 @@ class Authority:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
         basic = x509.BasicConstraints(ca=True, path_length=None)
-        made = _builder(self._name, self._name, self._key).add_extension(basic, critical=True)
+        made = (
+            _builder(self._name, self._name, self._key)
+            .add_extension(basic, critical=True)
+            .add_extension(_SIGNS, critical=True)
+        )
         self.certificate = _pem(made.sign(self._key, hashes.SHA256()))
         """In PEM format."""
 
-    def issue(self, name: str, spiffe: str, dns_names: tuple[str, ...]) -> Client:
-        """Return the certificate of a client."""
+    def issue(
+        self,
+        name: str,
+        spiffe: str,
+        dns_names: tuple[str, ...],
+        use: x509.ObjectIdentifier | None = ExtendedKeyUsageOID.CLIENT_AUTH,
+    ) -> Client:
+        """Return the certificate of a client, for a use or for any."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.UniformResourceIdentifier(spiffe), *map(x509.DNSName, dns_names)]
-        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
-        made = (
-            _builder(_name(name), self._name, key)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(usage, critical=False)
-            .sign(self._key, hashes.SHA256())
+        built = _builder(_name(name), self._name, key).add_extension(
+            x509.SubjectAlternativeName(names), critical=False
         )
+        if use is not None:
+            built = built.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        made = built.sign(self._key, hashes.SHA256())
         client = Client(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         client.certificate_file.write_text(_pem(made))
         client.key_file.write_bytes(

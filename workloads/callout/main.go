@@ -69,7 +69,8 @@ const (
 	liveness   = "liveness"
 	readTime   = 10 * time.Second
 	// gcPercent lets the small heap grow more between collections than Go's default of 100, because a
-	// collection delays requests. GOGC replaces it, and GOMEMLIMIT limits the heap.
+	// collection delays requests. GOGC replaces it, and GOMEMLIMIT limits all memory
+	// of the Go runtime.
 	gcPercent  = 400
 	windowSize = 1 << 20
 )

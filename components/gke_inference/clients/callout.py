@@ -34,7 +34,8 @@ _DISTROLESS_NONROOT_USER = 65532
 _TIMEOUT = "1s"
 _MEMORY_MIB = 512
 _HEAP_MIB = 400
-"""Heap at which it collects garbage regardless of the growth that it allows otherwise."""
+"""Memory of the Go runtime (heap, stacks and its own) at which it collects garbage regardless of
+the growth that it allows otherwise."""
 
 
 def callout_objects(

@@ -16,11 +16,15 @@ _PEM: Final = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----")
 CERTIFICATE_HEADERS: Final = (
     "X-Client-Cert-Present: {client_cert_present}",
     "X-Client-Cert-Chain-Verified: {client_cert_chain_verified}",
-    "X-Client-Cert-SPIFFE: {client_cert_spiffe_id}",
-    "X-Client-Cert-DNSName-SANs: {client_cert_dnsname_sans}",
-    "X-Client-Cert-Hash: {client_cert_sha256_fingerprint}",
+    "X-Client-Cert-Error: error={client_cert_error}",
+    "X-Client-Cert-SPIFFE: id={client_cert_spiffe_id}",
+    "X-Client-Cert-DNSName-SANs: names={client_cert_dnsname_sans}",
+    "X-Client-Cert-Hash: sha256={client_cert_sha256_fingerprint}",
 )
-"""Custom request headers of its backend services, which the gate reads (workloads/callout)."""
+"""Custom request headers of its backend services, which the gate reads (workloads/callout).
+
+Variables can be empty, and it is not documented whether an empty header replaces that of a client:
+text in front of them makes sure that no value is empty."""
 
 
 def is_certificate(text: str) -> bool:

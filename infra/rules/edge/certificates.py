@@ -1,6 +1,12 @@
 """Rules about client certificates: a load balancer that validates them, and known teams."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.certificates import IDENTITY_RULE, is_identity
@@ -10,6 +16,7 @@ from infra.stack import Clients, Front, Platform
 from infra.stack.problems import join, one_of
 
 _AT = "clients.certificates"
+_Kind = TypeVar("_Kind", bound=x509.ExtensionType)
 
 
 def check_certificates(platform: Platform, clients: Clients) -> Iterator[InputError]:
@@ -37,11 +44,52 @@ def check_certificates(platform: Platform, clients: Clients) -> Iterator[InputEr
             )
             yield InputError(where, rule)
     for at, text in enumerate(found.authorities):
-        if not is_certificate(text):
-            rule = "must be one certificate in PEM format"
-            yield InputError(join(_AT, "authorities", at), rule, Bare(repr(text[:40])))
+        if problem := _problem_of(text):
+            yield InputError(join(_AT, "authorities", at), *problem)
     for identity, team in found.teams.items():
         if not is_identity(identity):
             yield InputError(join(_AT, "teams"), IDENTITY_RULE, identity)
         elif team not in clients.teams:
             yield one_of(join(_AT, "teams", identity), team, sorted(clients.teams))
+
+
+def _problem_of(text: str) -> tuple[str, Bare] | None:
+    """Return the rule of Google's load balancers that an authority breaks, and its value.
+
+    docs.cloud.google.com/load-balancing/docs/mtls, certificate requirements. An authority without
+    extended key usage is valid for every use.
+    """
+    form = "must be one certificate in PEM format"
+    if not is_certificate(text):
+        return form, Bare(repr(text[:40]))
+    try:
+        found = x509.load_pem_x509_certificate(text.strip().encode())
+        extensions = found.extensions
+        key = found.public_key()
+    except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        return form, Bare(f"one that cannot be read: {error}")
+    subject = repr(found.subject.rfc4514_string())
+    basic = _extension(extensions, x509.BasicConstraints)
+    usage = _extension(extensions, x509.KeyUsage)
+    uses = _extension(extensions, x509.ExtendedKeyUsage)
+    end = found.not_valid_after_utc
+    rules = {
+        "must be of an authority (basic constraints with CA)": basic is not None and basic.ca,
+        "must have the key usage keyCertSign": usage is not None and usage.key_cert_sign,
+        "must have clientAuth in its extended key usage, or no extended key usage": (
+            uses is None or ExtendedKeyUsageOID.CLIENT_AUTH in uses
+        ),
+        "must have an RSA or ECDSA key": isinstance(
+            key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+        ),
+        f"must not be expired (its end is {end.date().isoformat()})": end > datetime.now(UTC),
+    }
+    broken = next((rule for rule, is_kept in rules.items() if not is_kept), None)
+    return None if broken is None else (broken, Bare(subject))
+
+
+def _extension(extensions: x509.Extensions, kind: type[_Kind]) -> _Kind | None:
+    try:
+        return extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None

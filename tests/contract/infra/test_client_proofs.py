@@ -1,17 +1,56 @@
 """Proofs that a load balancer checks: client certificates, and Identity-Aware Proxy."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from infra.reading.load import parse, platform_of
 from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
 
-PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 SPIFFE = "spiffe://example.org/lab"
+UNREADABLE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+
+
+def authority(
+    *, ca: bool = True, usage: str = "key_cert_sign", use: str = "CLIENT_AUTH", days: int = 1
+) -> str:
+    """Return the certificate of an authority, in PEM format."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "lab")])
+    no_usages = dict.fromkeys(USAGES, False)
+    return (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=9))
+        .not_valid_after(now + timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca, None), critical=True)
+        .add_extension(x509.KeyUsage(**{**no_usages, usage: True}), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([getattr(ExtendedKeyUsageOID, use)]), critical=False)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+        .decode()
+    )
+
+
+USAGES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+PEM = authority()
 
 
 def document(name: str = "three-regions") -> dict[str, Any]:
@@ -58,7 +97,10 @@ def test_a_global_front_validates_client_certificates_and_describes_them_to_the_
     (proxy,) = found["TargetHttpsProxy"]
     assert proxy["serverTlsPolicy"] == "front-clients-id"
     (backend,) = found["BackendService"]
-    assert "X-Client-Cert-SPIFFE: {client_cert_spiffe_id}" in backend["customRequestHeaders"]
+    headers = backend["customRequestHeaders"]
+    assert "X-Client-Cert-SPIFFE: id={client_cert_spiffe_id}" in headers
+    texts = [header.partition(": ")[2] for header in headers[2:]]
+    assert not [text for text in texts if text.startswith("{")]  # a variable can be empty
     gates = [
         json.loads(each["data"]["callout.yaml"])
         for each in found["ConfigMap"]
@@ -93,6 +135,11 @@ def test_client_certificates_are_refused_where_nothing_validates_them():
     [
         ({"authorities": ["file.pem"]}, "authorities[0] must be one certificate in PEM format"),
         ({"authorities": [PEM + PEM]}, "authorities[0] must be one certificate in PEM format"),
+        ({"authorities": [UNREADABLE]}, "PEM format, got one that cannot be read"),
+        ({"authorities": [authority(ca=False, usage="crl_sign")]}, "must be of an authority"),
+        ({"authorities": [authority(usage="crl_sign")]}, "the key usage keyCertSign, got 'CN=lab'"),
+        ({"authorities": [authority(use="SERVER_AUTH")]}, "must have clientAuth in its extended"),
+        ({"authorities": [authority(days=-1)]}, "must not be expired (its end is"),
         ({"teams": {"CN=lab": "search"}}, "certificates.teams must be a SPIFFE ID, dns:NAME or"),
         ({"teams": {SPIFFE: "lab"}}, "must be one of search, got 'lab'"),
     ],

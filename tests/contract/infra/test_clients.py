@@ -109,7 +109,7 @@ def test_a_limit_of_a_region_replaces_that_of_the_team() -> None:
         ),
         (
             {"tokens_per_month": 2},
-            "tokens_per_month must be large enough for a share of us-central1",
+            "tokens_per_month must give us-central1 at least one cent (or token)",
         ),
     ],
 )

@@ -158,7 +158,7 @@ def test_a_certificate_that_the_load_balancer_verified_is_its_team(world):
     world.start(certificates={"from": [f"{CLIENT}/32"], "teams": {spiffe: "research"}})
     prefix = "x-client-cert-"
     described = {f"{prefix}present": "true", f"{prefix}chain-verified": "true"}
-    own = {**described, f"{prefix}spiffe": spiffe}
+    own = {**described, f"{prefix}spiffe": f"id={spiffe}"}
     assert world.ask(PROMPT, own).status == 200
     headers, _ = world.servers.requests[-1]
     assert headers["x-gateway-inference-fairness-id"] == "research"

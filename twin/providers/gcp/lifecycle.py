@@ -171,9 +171,7 @@ class Lifecycle:
         world = self.world
         placed = {**self._kept_place(known, record), **inputs}
         found = self._links(known, placed, record.project)
-        refusals.check_references(known, record.project, found)
-        if known.kind == "compute/subnetwork":
-            refusals.check_ranges(placed, record.project, world.store, found)
+        refusals.check_content(known, placed, record.project, world.store, found)
         outputs = updated(known, placed, record.outputs, configured)
 
         def work() -> Json:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from cryptography.x509 import load_pem_x509_certificates
+
 from twin.providers.gcp.resources.references import (
     ATTACHMENT,
     FORWARDING_RULE,
@@ -183,6 +185,19 @@ def check_client_validation(inputs: Json, _project: str, store: Store, found: li
             raise _invalid("resource.serverTlsPolicy", text)
         if "/locations/global/" not in policy.id:
             raise _invalid("resource.serverTlsPolicy", f"'{policy.id}' must be global.")
+
+
+def check_trust_config(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
+    """Reject trust anchors that are not certificates (rule cloud.trust-config)."""
+    del store, found
+    for at, trust in enumerate(_objects(inputs.get("trustStores"))):
+        for kind in ("trustAnchors", "intermediateCas"):
+            for number, each in enumerate(_objects(trust.get(kind))):
+                try:
+                    load_pem_x509_certificates(str(each.get("pemCertificate")).encode())
+                except ValueError:
+                    where = f"trustStores[{at}].{kind}[{number}].pemCertificate"
+                    raise _invalid(where, "Must be a certificate in PEM format.") from None
 
 
 def check_global_rule(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:

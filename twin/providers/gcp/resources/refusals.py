@@ -18,6 +18,7 @@ from twin.providers.gcp.resources.load_balancing import (
     check_probes,
     check_purpose,
     check_reached,
+    check_trust_config,
 )
 from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
@@ -48,8 +49,21 @@ def check_create(
         CloudError: the first error, in Google's wording.
     """
     _check_location(known, inputs)
-    check_references(known, project, found)
+    check_content(known, inputs, project, store, found)
     for check in _CREATE.get(known.kind, ()):
+        check(inputs, project, store, found)
+
+
+def check_content(
+    known: Resource, inputs: Json, project: str, store: Store, found: list[Link]
+) -> None:
+    """Reject inputs that Google would reject for a new resource and for a change of one.
+
+    Raises:
+        CloudError: the first error, in Google's wording.
+    """
+    check_references(known, project, found)
+    for check in _CONTENT.get(known.kind, ()):
         check(inputs, project, store, found)
 
 
@@ -341,26 +355,31 @@ def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -
             )
 
 
-_CREATE: dict[str, tuple[Callable[[Json, str, Store, list[Link]], None], ...]] = {
+_Check = Callable[[Json, str, Store, list[Link]], None]
+_CREATE: dict[str, tuple[_Check, ...]] = {
     "artifactregistry/repository": (lambda v, _p, store, _l: check_repository(v, store),),
-    "compute/backendService": (check_backends, check_reached, check_headers),
-    "compute/targetHttpsProxy": (check_client_validation,),
-    "compute/globalForwardingRule": (check_global_rule,),
-    "compute/healthCheck": (check_probes,),
-    "compute/regionNetworkEndpointGroup": (check_group,),
     "compute/serviceAttachment": (check_attachment,),
-    "compute/subnetwork": (check_ranges, check_purpose),
     "container/cluster": (_check_cluster, check_network),
     "container/nodePool": (_check_pool,),
-    "dns/recordSet": (_check_record, check_policy),
     "lustre/instance": (lambda v, _p, store, _l: lustre.check_new(v, store),),
     "memorystore/instance": (lambda v, _p, store, _l: check_new_instance(v, store),),
-    "modelarmor/floorsetting": (lambda v, _p, _s, _l: check_floor(v),),
-    "modelarmor/template": (lambda v, _p, _s, _l: check_template(v),),
     "networkconnectivity/serviceConnectionPolicy": (
         lambda v, _p, store, _l: check_connection_policy(v, store),
     ),
+}
+_CONTENT: dict[str, tuple[_Check, ...]] = {
+    "certificatemanager/trustConfig": (check_trust_config,),
+    "compute/backendService": (check_backends, check_reached, check_headers),
+    "compute/globalForwardingRule": (check_global_rule,),
+    "compute/healthCheck": (check_probes,),
+    "compute/regionNetworkEndpointGroup": (check_group,),
+    "compute/subnetwork": (check_ranges, check_purpose),
+    "compute/targetHttpsProxy": (check_client_validation,),
+    "dns/recordSet": (_check_record, check_policy),
+    "modelarmor/floorsetting": (lambda v, _p, _s, _l: check_floor(v),),
+    "modelarmor/template": (lambda v, _p, _s, _l: check_template(v),),
     "pubsub/subscription": (pubsub.check_subscription,),
     "pubsub/topic": (pubsub.check_name,),
     "storage/bucket": (lambda v, _p, _s, _l: check_bucket(v),),
 }
+"""Checks of what a resource contains, which hold for a change of it too."""

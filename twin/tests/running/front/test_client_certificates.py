@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from twin.cluster.gateway.translation.certificates import managed_certificate
 from twin.front import process
@@ -65,7 +66,7 @@ def front(
     make_authority(tmp_path, "ca")
     monkeypatch.setattr(FrontTier, "_certificate", certificate)
     modes = ("ALLOW_INVALID_OR_MISSING_CLIENT_CERT", "REJECT_INVALID")
-    ports = dict(zip(modes, (free_port(), free_port()), strict=True))
+    ports: dict[str, int] = dict(zip(modes, (free_port(), free_port()), strict=True))
     paths = TwinPaths(tmp_path / "twin")
     paths.create()
     make_front(
@@ -120,13 +121,42 @@ def test_a_verified_certificate_is_described_and_others_are_marked(gateway, fron
     assert seen(gateway, port, client) == {
         "present": "true",
         "chain-verified": "true",
-        "spiffe": SPIFFE,
-        "dnsname-sans": ",".join(base64.b64encode(name.encode()).decode() for name in NAMES),
-        "hash": base64.b64encode(digest).decode(),
+        "error": "error=",
+        "spiffe": f"id={SPIFFE}",
+        "dnsname-sans": "names="
+        + ",".join(base64.b64encode(name.encode()).decode() for name in NAMES),
+        "hash": "sha256=" + base64.b64encode(digest).decode(),
         "from": "10.3.0.2",
     }
     stranger = seen(gateway, port, authority.stranger("lab", SPIFFE, NAMES))
     assert (stranger["present"], stranger["chain-verified"]) == ("true", "false")
+    assert stranger["error"] == "error=client_cert_validation_failed"
+    for use in (ExtendedKeyUsageOID.SERVER_AUTH, None):
+        server = seen(gateway, port, authority.issue("server", SPIFFE, NAMES, use))
+        assert (server["chain-verified"], server["error"]) == (
+            "false",
+            "error=client_cert_chain_invalid_eku",
+        )
+
+
+def test_identities_of_a_certificate_that_are_too_long_or_wrong_are_left_out(
+    gateway, front, authority
+):
+    port = front["ALLOW_INVALID_OR_MISSING_CLIENT_CERT"]
+    many = tuple(f"{at}.{'x' * 40}.example.org" for at in range(9))
+    long = seen(gateway, port, authority.issue("long", f"{SPIFFE}/{'x' * 2048}", many))
+    assert (long["chain-verified"], long["spiffe"], long["dnsname-sans"]) == (
+        "true",
+        "id=",
+        "names=",
+    )
+    assert long["error"] == (
+        "error=client_cert_spiffe_id_exceeded_size_limit,"
+        "client_cert_dnsname_sans_exceeded_size_limit"
+    )
+    for at, wrong in enumerate(("spiffe://Example.org/lab", "spiffe://example.org", f"{SPIFFE}/")):
+        found = seen(gateway, port, authority.issue(f"wrong-{at}", wrong, NAMES))
+        assert (found["spiffe"], found["error"]) == ("id=", "error=")
 
 
 def test_what_a_client_writes_about_its_certificate_is_replaced(gateway, front):
@@ -134,9 +164,10 @@ def test_what_a_client_writes_about_its_certificate_is_replaced(gateway, front):
     assert seen(gateway, port, headers=FORGED) == {
         "present": "false",
         "chain-verified": "false",
-        "spiffe": "",
-        "dnsname-sans": "",
-        "hash": "",
+        "error": "error=client_cert_not_provided",
+        "spiffe": "id=",
+        "dnsname-sans": "names=",
+        "hash": "sha256=",
         "from": "10.3.0.2",
     }
 

@@ -1,10 +1,12 @@
 """Load balancers across regions: Google's errors for them and their connections."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from twin.providers.gcp.resources.references import FORWARDING_RULE
+from twin.tests.client_certificates import Authority
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud, Made, Refused
 from twin.world.store import new_record
 
@@ -297,14 +299,16 @@ def test_a_proxy_takes_a_certificate_map_by_its_full_name(place: Place) -> None:
         place.create(token, "other", urlMap="front", certificateMap=named + "-gone")
 
 
-def test_a_proxy_validates_clients_with_a_global_policy_and_its_authorities(place: Place) -> None:
+def test_a_proxy_validates_clients_with_a_global_policy_and_its_authorities(
+    place: Place, tmp_path: Path
+) -> None:
     group = place.group(place.published().id)
     place.create("compute/uRLMap:URLMap", "front", defaultService=place.service(group.id).id)
     trust = place.create(
         "certificatemanager/trustConfig:TrustConfig",
         "clients",
         location="global",
-        trustStores=[{"trustAnchors": [{"pemCertificate": "PEM"}]}],
+        trustStores=[{"trustAnchors": [{"pemCertificate": Authority(tmp_path).certificate}]}],
     )
 
     def proxy(name: str, location: str = "global", **policy: Any) -> Any:
@@ -327,6 +331,13 @@ def test_a_proxy_validates_clients_with_a_global_policy_and_its_authorities(plac
         proxy("gone", **(valid | {"clientValidationTrustConfig": f"{trust.id}-gone"}))
 
 
+def test_an_authority_that_is_not_a_certificate_is_refused(place: Place) -> None:
+    stores = [{"trustAnchors": [{"pemCertificate": "-----BEGIN CERTIFICATE-----"}]}]
+    token = "certificatemanager/trustConfig:TrustConfig"
+    with pytest.raises(Refused, match=r"trustAnchors\[0\].*Must be a certificate in PEM format"):
+        place.create(token, "clients", location="global", trustStores=stores)
+
+
 @pytest.mark.parametrize(
     ("headers", "message"),
     [
@@ -341,3 +352,17 @@ def test_custom_headers_of_a_backend_service_are_checked(
     group = place.group(place.published().id)
     with pytest.raises(Refused, match=message):
         place.service(group.id, customRequestHeaders=headers)
+
+
+def test_a_change_is_refused_like_a_new_resource(place: Place, tmp_path: Path) -> None:
+    group = place.group(place.published().id)
+    service = place.service(group.id)
+    with pytest.raises(Refused, match="'x-goog-a' is reserved"):
+        place.cloud.update(service, service.inputs | {"customRequestHeaders": ["X-Goog-A: 1"]})
+    place.create("compute/uRLMap:URLMap", "front", defaultService=service.id)
+    proxy = place.create("compute/targetHttpsProxy:TargetHttpsProxy", "front", urlMap="front")
+    policy = place.create(
+        "networksecurity/serverTlsPolicy:ServerTlsPolicy", "clients", location="global"
+    )
+    with pytest.raises(Refused, match="must have a client validation mode"):
+        place.cloud.update(proxy, proxy.inputs | {"serverTlsPolicy": policy.id})

@@ -1,8 +1,10 @@
 package identity
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -14,6 +16,9 @@ const certificates = `
 region: r
 replicas: 1
 teams: {research: {models: ["*"]}, web: {models: ["*"]}}
+jwt:
+  - {issuer: "https://login.example.org", audiences: [us], jwks_uri: "http://127.0.0.1:1/keys", header: authorization,
+     claim: team, teams: {r: research}}
 certificates:
   from: [10.3.0.0/24]
   teams:
@@ -35,6 +40,12 @@ func described(changes map[string][]string) map[string][]string {
 	return found
 }
 
+// unsignedToken returns a token that names an issuer, without a signature.
+func unsignedToken(issuer string) string {
+	part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+	return part(`{"alg":"none"}`) + "." + part(`{"iss":"`+issuer+`"}`) + "."
+}
+
 func encoded(names ...string) string {
 	for at, name := range names {
 		names[at] = base64.StdEncoding.EncodeToString([]byte(name))
@@ -47,19 +58,24 @@ func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab := []string{"spiffe://example.org/lab"}
+	lab := []string{"id=spiffe://example.org/lab"}
 	for name, one := range map[string]struct {
 		changes map[string][]string
 		team    string
 		want    Verdict
 	}{
 		"SPIFFE ID":   {map[string][]string{certSPIFFE: lab}, "research", Valid},
-		"DNS name":    {map[string][]string{certDNSNames: {encoded("other", "Lab.example.org")}}, "research", Valid},
-		"fingerprint": {map[string][]string{certFingerprint: {encoded(string(digest))}}, "web", Valid},
-		"two of a team": {map[string][]string{certSPIFFE: lab, certDNSNames: {encoded("lab.example.org")}},
+		"DNS name":    {map[string][]string{certDNSNames: {"names=" + encoded("other", "Lab.example.org")}}, "research", Valid},
+		"fingerprint": {map[string][]string{certFingerprint: {"sha256=" + encoded(string(digest))}}, "web", Valid},
+		"two of a team": {map[string][]string{certSPIFFE: lab, certDNSNames: {"names=" + encoded("lab.example.org")}},
 			"research", Valid},
-		"two teams":         {map[string][]string{certDNSNames: {encoded("lab.example.org", "shop.example.org")}}, "", Invalid},
-		"unknown identity":  {map[string][]string{certSPIFFE: {"spiffe://example.org/other"}}, "", Invalid},
+		"two teams":                 {map[string][]string{certDNSNames: {"names=" + encoded("lab.example.org", "shop.example.org")}}, "", Invalid},
+		"unknown identity":          {map[string][]string{certSPIFFE: {"id=spiffe://example.org/other"}}, "", Invalid},
+		"SPIFFE ID of the client":   {map[string][]string{certSPIFFE: {"spiffe://example.org/lab"}}, "", Invalid},
+		"DNS name of the client":    {map[string][]string{certDNSNames: {encoded("lab.example.org")}}, "", Invalid},
+		"fingerprint of the client": {map[string][]string{certFingerprint: {encoded(string(digest))}}, "", Invalid},
+		"empty variables": {map[string][]string{certSPIFFE: {"id="}, certDNSNames: {"names="},
+			certFingerprint: {"sha256="}}, "", Invalid},
 		"no identity":       {nil, "", Invalid},
 		"not verified":      {map[string][]string{certSPIFFE: lab, certVerified: {"false"}}, "", Invalid},
 		"verdict twice":     {map[string][]string{certSPIFFE: lab, certVerified: {"true", "false"}}, "", Invalid},
@@ -68,7 +84,15 @@ func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
 		"no certificate":    {map[string][]string{certSPIFFE: lab, certPresent: {"false"}}, "", Missing},
 		"another network":   {map[string][]string{certSPIFFE: lab, "x-forwarded-for": {"10.3.0.9, 10.0.0.7, 10.0.0.2"}}, "", Missing},
 		"unknown network":   {map[string][]string{certSPIFFE: lab, "x-forwarded-for": nil}, "", Missing},
-		"and a wrong token": {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer x"}}, "", Invalid},
+		"and a placeholder": {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer unused"}}, "research", Valid},
+		"and a placeholder in Anthropic's header": {map[string][]string{certSPIFFE: lab, "x-api-key": {"unused"}}, "research", Valid},
+		"and a wrong key":                         {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer " + keyOf("aaaaaaaa")}}, "", Invalid},
+		"and a wrong token": {map[string][]string{certSPIFFE: lab,
+			"authorization": {"Bearer " + unsignedToken("https://login.example.org")}}, "", Invalid},
+		"and two credentials": {map[string][]string{certSPIFFE: lab, "authorization": {"Bearer a", "Bearer b"}}, "", Invalid},
+		"a placeholder alone": {map[string][]string{certPresent: nil, "authorization": {"Bearer unused"}}, "", Invalid},
+		"not verified, and a placeholder": {map[string][]string{certSPIFFE: lab, certVerified: {"false"},
+			"authorization": {"Bearer unused"}}, "", Invalid},
 	} {
 		c, err := config.Parse([]byte(certificates))
 		if err != nil {
@@ -81,12 +105,32 @@ func TestAVerifiedCertificateIsOfTheTeamOfItsIdentity(t *testing.T) {
 	}
 }
 
-func TestCertificateHeadersProveNothingWithoutCertificates(t *testing.T) {
-	c, err := config.Parse([]byte(strings.Split(certificates, "certificates:")[0] + "keys: {secret: projects/p/secrets/s}"))
+func TestTheErrorOfTheLoadBalancerIsLoggedWithARefusal(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	c, err := config.Parse([]byte(certificates))
 	if err != nil {
 		t.Fatal(err)
 	}
-	headers := described(map[string][]string{certSPIFFE: {"spiffe://example.org/lab"}})
+	problem := "client_cert_dnsname_sans_exceeded_size_limit"
+	headers := described(map[string][]string{certDNSNames: {"names="}, certError: {"error=" + problem}})
+	if _, verdict := verifierOf(t, c).Verify(c, headers, now); verdict != Invalid {
+		t.Errorf("got %v", verdict)
+	}
+	want := `problem="no identity of a team" load_balancer=` + problem + "\n"
+	if !strings.HasSuffix(log.String(), want) {
+		t.Errorf("got %s", log.String())
+	}
+}
+
+func TestCertificateHeadersProveNothingWithoutCertificates(t *testing.T) {
+	c, err := config.Parse([]byte(strings.Split(certificates, "jwt:")[0] + "keys: {secret: projects/p/secrets/s}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := described(map[string][]string{certSPIFFE: {"id=spiffe://example.org/lab"}})
 	if _, verdict := verifierOf(t, c).Verify(c, headers, now); verdict != Missing {
 		t.Errorf("got %v", verdict)
 	}

@@ -55,7 +55,8 @@ func (v *Verifier) Use(ctx context.Context, c *config.Config) {
 }
 
 // Verify returns the caller of a request, from its headers with lowercase names. An invalid credential
-// is never treated as a missing one. A key or a token in a header counts before a client certificate.
+// is never treated as a missing one. A key of the platform or a token of an issuer counts before a client
+// certificate. Anything else does not: OpenAI's libraries always send a key, if only a placeholder.
 func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now time.Time) (Caller, Verdict) {
 	if c.Anonymous && c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil {
 		return Caller{Team: config.Anonymous}, Valid
@@ -67,17 +68,18 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 	if has && strings.HasPrefix(credential, KeyPrefix) {
 		return v.verifyKey(c, credential, now)
 	}
-	sent, verdict := has, Invalid
+	isToken, verdict := false, Invalid
 	for _, one := range *v.issuers.Load() {
 		token := credential
 		if one.Header != "authorization" {
 			if len(headers[one.Header]) == 0 {
 				continue
 			}
-			sent, token = true, headers[one.Header][0]
-		} else if !has {
+			token = headers[one.Header][0]
+		} else if !has || !isFrom(credential, one.Issuer) {
 			continue
 		}
+		isToken = true
 		switch team, found := one.verify(token, now); found {
 		case Valid:
 			return Caller{Team: team, KeyID: "jwt"}, Valid
@@ -86,13 +88,15 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 			verdict = found
 		}
 	}
-	if sent {
+	if isToken {
 		return Caller{}, verdict
 	}
 	caller, verdict := verifyCertificate(c.Certificates, headers)
 	switch {
 	case verdict != Missing:
 		return caller, verdict
+	case has:
+		return Caller{}, Invalid
 	case c.Anonymous:
 		return Caller{Team: config.Anonymous}, Valid
 	default:
