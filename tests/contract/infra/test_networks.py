@@ -178,11 +178,22 @@ def test_compact_nodes_on_tcp_are_in_one_zone():
 
 
 def test_a_pool_of_more_nodes_than_a_policy_can_have_is_refused():
-    capacity = {"node_pools": {"max_nodes": 97}, "rungs": [{**H200, "hosts": 2}]}
+    rung = {**H200, "hosts": 2, "placement": "compact"}
+    capacity = {"node_pools": {"max_nodes": 97}, "rungs": [rung]}
     assert refusals(stack(capacity={"nodes": capacity})) == [
         "capacity.nodes.node_pools.max_nodes: must be at most 96 for compact nodes of "
         "nvidia-h200-141gb, got 97"
     ]
+
+
+def test_node_pools_of_earlier_releases_keep_their_placement(deployed: Any):
+    capacity = {"node_pools": {"max_nodes": 4}, "rungs": [{**H200, "hosts": 2}]}
+    seen = deployed(platform(stack(capacity={"nodes": capacity})))
+    pools = seen.all("gcp:container/nodePool:NodePool")
+    (pool,) = [each.inputs for each in pools if each.inputs["name"] == "nodes-0"]
+    assert pool["networkConfig"]["acceleratorNetworkProfile"] == "auto"
+    assert "placementPolicy" not in pool  # it cannot change without a new pool
+    assert seen.all("gcp:compute/resourcePolicy:ResourcePolicy") == []
 
 
 def test_the_placement_policy_of_a_capacity_outlives_the_cluster_whose_nodes_use_it(deployed: Any):
