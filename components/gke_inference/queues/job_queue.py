@@ -91,17 +91,18 @@ class JobQueue(pulumi.ComponentResource):
         queue = name_of(args, "queue_name", "namespace")
         flavors = _checked_flavors(args["flavors"])
         teams = _checked_teams(args["teams"], flavors)
-        made: list[pulumi.Resource] = []
+        topology: list[pulumi.Resource] = []
         if any(each.get("topology") for each in flavors):
-            made.append(register(f"{name}-topology", topology_object(queue), under(self)))
-        made += [
+            topology = [register(f"{name}-topology", topology_object(queue), under(self))]
+        made: list[pulumi.Resource] = [
             register(
                 f"{name}-flavor-{each['compute_class']}",
                 flavor_object(each, queue),
-                under(self, depends_on=[*made]),
+                under(self, depends_on=topology),
             )
             for each in flavors
         ]
+        made += topology
         for each in flavors:
             for role, obj in queued_objects(queue, each).items():
                 made.append(register(f"{name}-{each['compute_class']}-{role}", obj, under(self)))
