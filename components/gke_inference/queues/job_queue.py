@@ -192,7 +192,7 @@ def team_queue_name(queue: str, team: str) -> str:
 
 
 def topology_object(queue: str) -> Manifest:
-    """Return the Topology: how a node's labels tell its place, from the outermost level.
+    """Return the Topology: which node labels give its location, from the outermost level.
 
     Levels: docs.cloud.google.com/ai-hypercomputer/docs/workloads/schedule-gke-workloads-tas.
     """
