@@ -137,7 +137,7 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
     if name in _between_roles(platform):
         _connect(arguments)
     rungs, problems = checked_rungs(name, region, arguments)
-    for at in _close(rungs, own):
+    for at in _close(rungs, capacity):
         arguments[at]["placement"] = "compact"
         rungs[at] = replace(rungs[at], placement="compact")
     cluster = platform.regions[region].zones
@@ -206,13 +206,18 @@ def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
     return args
 
 
-def _close(rungs: Mapping[int, Rung], own: Mapping[int, stack.Rung]) -> list[int]:
-    """Return the rungs whose nodes exchange data by RDMA, where the stack names no placement."""
+def _close(rungs: Mapping[int, Rung], capacity: Capacity) -> list[int]:
+    """Return the rungs whose nodes exchange data by RDMA, where the stack names no placement.
+
+    A node pool of the stack keeps its placement: a change would replace all its nodes at once.
+    """
+    if capacity.node_pools is not None:
+        return []
     return [
         at
         for at, rung in rungs.items()
         if rung.network == "rdma"
-        and own[at].placement is None
+        and capacity.rungs[at].placement is None
         and can_be_compact(rung.accelerator, rung.provisioning)
     ]
 

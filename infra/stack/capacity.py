@@ -86,8 +86,9 @@ class Rung(StackModel):
     have."""
     placement: Placement | None = None
     """Placement of GPU nodes in their zone: compact places the nodes of the capacity close to each
-    other and is the default with network rdma, unless the rung is reserved; any is the default
-    otherwise. Not allowed for TPUs, whose slices are placed as a whole."""
+    other and is the default with network rdma, unless the rung is reserved or the capacity has
+    node_pools; any is the default otherwise. A change replaces node pools of the stack, with all
+    their nodes at once. Not allowed for TPUs, whose slices are placed as a whole."""
     machine_type: MachineType | None = None
     """Machine type, if the accelerator and count allow more than one."""
     reservation: Name | None = None

@@ -32,6 +32,8 @@ class Registration:
     ignored: tuple[str, ...]
     """Properties whose changes are ignored."""
     protected: bool
+    dependencies: frozenset[str]
+    """URNs of the resources that must exist before it and are deleted after it."""
 
 
 class Records:
@@ -107,6 +109,7 @@ class Recorder(Records, mocks.Mocks):
                 request.parent,
                 tuple(getattr(request, "ignoreChanges", ())),
                 bool(getattr(request, "protect", False)),
+                frozenset(request.dependencies),
             )
         )
         answered = self.outputs.get(args.typ, {})

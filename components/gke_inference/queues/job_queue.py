@@ -91,17 +91,18 @@ class JobQueue(pulumi.ComponentResource):
         queue = name_of(args, "queue_name", "namespace")
         flavors = _checked_flavors(args["flavors"])
         teams = _checked_teams(args["teams"], flavors)
-        made: list[pulumi.Resource] = []
+        topology: list[pulumi.Resource] = []
         if any(each.get("topology") for each in flavors):
-            made.append(register(f"{name}-topology", topology_object(queue), under(self)))
-        made += [
+            topology = [register(f"{name}-topology", topology_object(queue), under(self))]
+        made: list[pulumi.Resource] = [
             register(
                 f"{name}-flavor-{each['compute_class']}",
                 flavor_object(each, queue),
-                under(self, depends_on=[*made]),
+                under(self, depends_on=topology),
             )
             for each in flavors
         ]
+        made += topology
         for each in flavors:
             for role, obj in queued_objects(queue, each).items():
                 made.append(register(f"{name}-{each['compute_class']}-{role}", obj, under(self)))
@@ -191,7 +192,7 @@ def team_queue_name(queue: str, team: str) -> str:
 
 
 def topology_object(queue: str) -> Manifest:
-    """Return the Topology: how a node's labels tell its place, from the outermost level.
+    """Return the Topology: which node labels give its location, from the outermost level.
 
     Levels: docs.cloud.google.com/ai-hypercomputer/docs/workloads/schedule-gke-workloads-tas.
     """

@@ -1,10 +1,12 @@
 """Rules about networks between GPU nodes and their placement: both are within one zone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.rungs import Rung
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
+from infra.plan.queue_places import queue_region
 from infra.stack import ClusterMode, Layer, Model, Platform
 from infra.stack.problems import join
 
@@ -18,9 +20,11 @@ def check_networks(platform: Platform, by_region: CapacityByRegion) -> Iterator[
     """
     for name in platform.capacity:
         for capacity in by_region[name].values():
+            problems: list[InputError] = []
             if capacity.is_used and capacity.has_rdma:
-                yield from _check_capacity(platform, capacity)
-            if capacity.is_used and capacity.is_compact:
+                problems = list(_check_capacity(platform, capacity))
+                yield from problems
+            if capacity.is_used and capacity.is_compact and not problems:
                 yield from _check_placement(platform, capacity)
     for name, model in platform.models.items():
         if model.capacity in platform.capacity:
@@ -45,27 +49,78 @@ def _check_capacity(platform: Platform, capacity: RegionCapacity) -> Iterator[In
 
 
 def _check_placement(platform: Platform, capacity: RegionCapacity) -> Iterator[InputError]:
-    """Yield the problems of compact nodes: of Autopilot, several zones, and too many nodes."""
+    """Yield the problems of compact nodes: of Autopilot, several zones, and a policy's limits."""
     where, region = join("capacity", capacity.name), capacity.region
-    pools = capacity.settings.node_pools
     for at, rung in capacity.rungs.items():
         field = join(where, "rungs", at, "placement")
         if rung.placement != "compact" or rung.network == "rdma":
             continue  # nodes with RDMA are in one zone of a standard cluster
         if platform.regions[region].mode is ClusterMode.AUTOPILOT:
             yield InputError(field, f"must be 'any' in {region}, which is autopilot", "compact")
-        elif len(capacity.zones[at]) != 1:
+            return
+        if len(capacity.zones[at]) != 1:
             zones = Bare(", ".join(capacity.zones[at]))
             rule = f"must be one zone in {region} for compact nodes"
             yield InputError(join(where, "rungs", at, "zones"), rule, zones)
-    for rung in capacity.rungs.values():
-        compact = accelerator(rung.accelerator).compact
-        if rung.placement != "compact" or pools is None or compact is None:
-            continue
-        if pools.max_nodes > compact.most_nodes:
-            rule = f"must be at most {compact.most_nodes} for compact nodes of {rung.accelerator}"
-            yield InputError(join(where, "node_pools", "max_nodes"), rule, pools.max_nodes)
             return
+    close = {at: rung for at, rung in capacity.rungs.items() if rung.placement == "compact"}
+    problem = _check_policy(where, capacity, close) or _check_size(platform, where, capacity, close)
+    if problem is not None:
+        yield problem
+
+
+def _check_policy(
+    where: str, capacity: RegionCapacity, close: Mapping[int, Rung]
+) -> InputError | None:
+    """Return what rungs of one policy do not have in common: the zone or the machine series."""
+    zones = sorted({zone for at in close for zone in capacity.zones[at]})
+    if len(zones) > 1:
+        rule = f"must have one zone in {capacity.region} for all compact rungs"
+        return InputError(join(where, "rungs"), rule, Bare(", ".join(zones)))
+    series = sorted({rung.machine_type.partition("-")[0] for rung in close.values()})
+    if len(series) > 1:
+        rule = "must have machines of one series for all compact rungs"
+        return InputError(join(where, "rungs"), rule, Bare(" and ".join(series)))
+    return None
+
+
+def _check_size(
+    platform: Platform, where: str, capacity: RegionCapacity, close: Mapping[int, Rung]
+) -> InputError | None:
+    """Return the problem of a policy that all nodes of the compact rungs do not fit in."""
+    limits = [accelerator(rung.accelerator).compact for rung in close.values()]
+    most = min(limit.most_nodes for limit in limits if limit is not None)
+    pools = capacity.settings.node_pools
+    if pools is not None:
+        if pools.max_nodes * len(close) <= most:
+            return None
+        noun = "rung" if len(close) == 1 else "rungs"
+        rule = f"must be at most {most // len(close)} for compact nodes of {len(close)} {noun}"
+        return InputError(join(where, "node_pools", "max_nodes"), rule, pools.max_nodes)
+    needed = _nodes(platform, capacity, close)
+    if needed <= most:
+        return None
+    rule = f"must need at most {most} compact nodes"
+    return InputError(where, rule, Bare(str(needed)), "; 'placement: any' has no limit")
+
+
+def _nodes(platform: Platform, capacity: RegionCapacity, close: Mapping[int, Rung]) -> int:
+    """Return the maximum number of nodes of models and queues, on the rung that takes most."""
+    hosts = max(rung.hosts for rung in close.values())
+    found = 0
+    for model in platform.models.values():
+        if capacity.region not in platform.regions_of(model):
+            continue
+        if model.capacity == capacity.name:
+            found += model.replicas.max * hosts
+        if model.disaggregated is not None and prefill_capacity(model) == capacity.name:
+            found += model.disaggregated.prefill.replicas.max * hosts
+    node = min(rung.chips_per_node for rung in close.values())
+    for queue in platform.queues.values():
+        if queue_region(platform, queue) == capacity.region:
+            chips = sum(each.chips for each in queue.flavors if each.capacity == capacity.name)
+            found += -(-chips // node)
+    return found
 
 
 def _check_model(

@@ -178,11 +178,65 @@ def test_compact_nodes_on_tcp_are_in_one_zone():
 
 
 def test_a_pool_of_more_nodes_than_a_policy_can_have_is_refused():
-    capacity = {"node_pools": {"max_nodes": 97}, "rungs": [{**H200, "hosts": 2}]}
+    rung = {**H200, "hosts": 2, "placement": "compact"}
+    capacity = {"node_pools": {"max_nodes": 97}, "rungs": [rung]}
     assert refusals(stack(capacity={"nodes": capacity})) == [
         "capacity.nodes.node_pools.max_nodes: must be at most 96 for compact nodes of "
-        "nvidia-h200-141gb, got 97"
+        "1 rung, got 97"
     ]
+
+
+CLOSE = {**H200, "hosts": 2, "network": "tcp", "placement": "compact", "allow_unlisted_zones": True}
+H100 = {**CLOSE, "accelerator": "nvidia-h100-80gb"}
+L4 = {**CLOSE, "accelerator": "nvidia-l4", "count": 8}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "refusal"),
+    [
+        (
+            {
+                "node_pools": {"max_nodes": 49},
+                "rungs": [
+                    {**H200, "hosts": 2, "placement": "compact", "provisioning": how}
+                    for how in ("spot", "on-demand")
+                ],
+            },
+            ".node_pools.max_nodes: must be at most 48 for compact nodes of 2 rungs, got 49",
+        ),
+        (
+            {"rungs": [{**CLOSE, "zones": [f"us-central1-{letter}"]} for letter in "ab"]},
+            ".rungs: must have one zone in us-central1 for all compact rungs, "
+            "got us-central1-a, us-central1-b",
+        ),
+        (
+            {"rungs": [{**each, "zones": ["us-central1-a"]} for each in (H100, L4)]},
+            ".rungs: must have machines of one series for all compact rungs, got a3 and g2",
+        ),
+    ],
+)
+def test_the_nodes_of_a_capacity_fit_in_one_policy(capacity, refusal):
+    assert f"capacity.nodes{refusal}" in refusals(stack(capacity={"nodes": capacity}))
+
+
+def test_replicas_on_more_nodes_than_a_policy_can_have_are_refused():
+    found = stack(capacity={"nodes": {"rungs": [{**H200, "hosts": 2}]}})
+    found["models"][MODEL]["replicas"] = {"min": 1, "max": 48}
+    platform(found)
+    found["models"][MODEL]["replicas"] = {"min": 1, "max": 49}
+    assert refusals(found) == [
+        "capacity.nodes: must need at most 96 compact nodes, got 98; 'placement: any' has no limit"
+    ]
+
+
+def test_node_pools_of_earlier_releases_keep_their_placement(deployed: Any):
+    capacity = {"node_pools": {"max_nodes": 4}, "rungs": [{**H200, "hosts": 2}]}
+    seen = deployed(platform(stack(capacity={"nodes": capacity})))
+    pools = seen.all("gcp:container/nodePool:NodePool")
+    (pool,) = [each.inputs for each in pools if each.inputs["name"] == "nodes-0"]
+    assert pool["networkConfig"]["acceleratorNetworkProfile"] == "auto"
+    assert "placementPolicy" not in pool  # it cannot change without a new pool
+    assert seen.all("gcp:compute/resourcePolicy:ResourcePolicy") == []
 
 
 def test_the_placement_policy_of_a_capacity_outlives_the_cluster_whose_nodes_use_it(deployed: Any):
@@ -195,5 +249,5 @@ def test_the_placement_policy_of_a_capacity_outlives_the_cluster_whose_nodes_use
     assert [each["placement"] for each in found.inputs["spec"]["priorities"]] == [
         {"policyName": name}
     ] * 2
-    (cluster,) = seen.all("gcp:container/cluster:Cluster")
-    assert seen.registrations.index(policy) < seen.registrations.index(cluster)
+    (cluster,) = seen.all("gke-inference:index:InferenceCluster")  # deleted after its children
+    assert any(urn.endswith(f"{policy.type}::{policy.name}") for urn in cluster.dependencies)

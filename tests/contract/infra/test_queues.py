@@ -180,8 +180,11 @@ def test_nodes_that_come_together_are_of_a_pool_with_queued_provisioning(deploye
     assert found["provisioningClassName"] == "queued-provisioning.gke.io"
 
 
-def test_jobs_can_ask_for_one_block_where_nodes_come_together(deployed: Any) -> None:
+@pytest.mark.parametrize("network", [None, "rdma"])
+def test_jobs_can_ask_for_one_block_where_nodes_come_together(deployed: Any, network: Any) -> None:
     flex = {**FLEX, "accelerator": "nvidia-h200-141gb", "count": 8}
+    if network is not None:
+        flex |= {"network": network, "zones": ["us-central1-b"]}
     capacity = {"node_pools": {"max_nodes": 4}, "rungs": [flex]}
     flavor = {"capacity": "jobs-gang", "chips": 32, "queued": True, "topology": True}
     queue = {"flavors": [flavor], "teams": {"research": {"chips": {"jobs-gang": 32}}}}

@@ -9,6 +9,7 @@ from twin.providers.gcp.effects.filestore import FilestoreEffect
 from twin.providers.gcp.effects.lustre import LustreEffect, PeeringEffect
 from twin.providers.gcp.effects.node_pool import NodePoolEffect
 from twin.providers.gcp.effects.pubsub import MemberEffect, SubscriptionEffect, TopicEffect
+from twin.providers.gcp.effects.resource_policy import ResourcePolicyEffect
 from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
 from twin.providers.gcp.effects.valkey import PolicyEffect, ValkeyEffect
 
@@ -19,6 +20,7 @@ _EFFECTS: dict[str, Effect] = {
     "cloudrunv2/service": RunServiceEffect(),
     "compute/address": AddressEffect(),
     "compute/globalAddress": AddressEffect(),
+    "compute/resourcePolicy": ResourcePolicyEffect(),
     "container/cluster": ClusterEffect(),
     "container/nodePool": NodePoolEffect(),
     "filestore/instance": FilestoreEffect(),
