@@ -6,6 +6,12 @@ rules do not need the SDKs: `catalogue` (accelerators, prices, quotas, versions)
 `intent`.
 """
 
-import lazy_loader
+from collections.abc import Callable
+from typing import Any, cast
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+import lazy_loader  # pyright: ignore[reportMissingTypeStubs]
+
+__getattr__, __dir__, __all__ = cast(
+    "tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]",
+    lazy_loader.attach_stub(__name__, __file__),
+)

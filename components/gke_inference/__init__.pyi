@@ -427,3 +427,5 @@ from .streams.stream_worker import (
 from .streams.stream_worker import (
     StreamWorkerArgs as StreamWorkerArgs,
 )
+
+__all__: list[str]

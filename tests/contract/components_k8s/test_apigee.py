@@ -1,11 +1,11 @@
 """Apigee as the gate of a Gateway: the operator's objects, and what is refused."""
 
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pytest
 
-from gke_inference import ApigeeGate
+from gke_inference import ApigeeGate, ApigeeGateArgs
 from tests.contract.components_k8s.crds import check
 
 ARGS: dict[str, Any] = {
@@ -28,7 +28,7 @@ def objects(recorder):
     """Returns the objects of a gate by kind, after checking each against its schema."""
 
     def made(**args: Any) -> dict[str, list[dict[str, Any]]]:
-        recorder.run(lambda: ApigeeGate("apigee", {**ARGS, **args}))
+        recorder.run(lambda: ApigeeGate("apigee", cast(ApigeeGateArgs, {**ARGS, **args})))
         found: dict[str, list[dict[str, Any]]] = {}
         for seen in recorder.registrations:
             if seen.type.startswith("kubernetes:"):
@@ -114,4 +114,4 @@ def test_each_product_has_its_quota_on_the_paths_of_the_models(objects):
 )
 def test_wrong_arguments_are_refused(recorder, change, expected):
     with pytest.raises(pulumi.InputPropertyError, match=expected):
-        recorder.run(lambda: ApigeeGate("apigee", {**ARGS, **change}))
+        recorder.run(lambda: ApigeeGate("apigee", cast(ApigeeGateArgs, {**ARGS, **change})))

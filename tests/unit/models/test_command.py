@@ -281,7 +281,8 @@ def test_the_image_of_the_job_is_pulled_through_the_cache_of_its_region():
     options = PushOptions(repository="acme/llama", version="v1")
     target = targets(plan)["llama-3.1-8b"]
     region = target.places[0].regions[0]
-    image = in_cluster.job_args(plan, target, options)["image"]
+    image = in_cluster.job_args(plan, target, options).get("image")
+    assert image is not None
     cache = f"{region}-docker.pkg.dev/{plan.platform.project}/up-docker-io/"
     assert image == base_image("python").reference.replace("docker.io/", cache)
     assert image.startswith(cache)

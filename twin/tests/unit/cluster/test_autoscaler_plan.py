@@ -326,6 +326,7 @@ def test_a_rule_with_a_network_profile_for_a_machine_that_takes_none_is_passed_o
 def test_nodes_of_a_rule_with_a_placement_policy_carry_its_name():
     found = klass({**L4, "placement": {"policyName": "near"}})
     (verdict,) = decide(found, pods(1))
+    assert verdict.offer is not None
     assert verdict.offer.shape.placement == "near"
     room = room_of(verdict.offer.shape, verdict.offer.zone)
     assert room.labels["cloud.google.com/placement-policy-name"] == "near"
