@@ -13,19 +13,12 @@ from gke_inference.base.manifests import Manifest, labels_for, manifest, registe
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway.routes import PATHS_BY_TASK
+from gke_inference.guardrails.armor_calls import EVENTS
 
 COMPONENT: Final = "apigee"
 """Value of `app.kubernetes.io/component` on its objects."""
 TIME_UNITS: Final = ("minute", "hour", "day", "week", "month")
 """Units of a quota's interval."""
-_EVENTS: Final = (
-    "RequestHeaders",
-    "RequestBody",
-    "RequestTrailers",
-    "ResponseHeaders",
-    "ResponseBody",
-    "ResponseTrailers",
-)
 
 
 class ApigeeProductArgs(TypedDict):
@@ -136,7 +129,7 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
         "name": COMPONENT,
         "requestBodySendMode": "FullDuplexStreamed",
         "responseBodySendMode": "FullDuplexStreamed",
-        "supportedEvents": list(_EVENTS),
+        "supportedEvents": list(EVENTS),
         "timeout": f"{int(args.get('timeout_ms', 1000))}ms",
     }
     target = {"group": gateway.group, "kind": gateway.kind, "name": args["gateway_name"]}

@@ -2,9 +2,7 @@
 
 import json
 import ssl
-import threading
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.running.personal.pictures import pictures
+from tests.running.personal.receiver import Receiver
 from twin.host.paths import TwinPaths
 from twin.model_providers import server as model_providers
 from twin.model_providers.dialects import id_token
@@ -48,35 +47,13 @@ class Backend:
         assert self.call("POST", f"{path}/start").status_code == 202
 
 
-class Receiver:
-    """Takes callbacks for a host, with a certificate of the twin's authority."""
-
-    def __init__(self, paths: TwinPaths, host: str, folder: Path) -> None:
-        self.called: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.called.append((dict(self.headers.items()), body))
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name
-                del format, args
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(_certificate(paths.pki, host, folder))
-        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-        address = f"127.0.0.1:{self._server.server_address[1]}"
-        (paths.root / "receivers.json").write_text(json.dumps({host: address}))
-
-    def close(self) -> None:
-        """End it."""
-        self._server.shutdown()
-        self._server.server_close()
+def receiver(paths: TwinPaths, host: str, folder: Path) -> Receiver:
+    """Return what takes callbacks for a host, with a certificate of the twin's authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_certificate(paths.pki, host, folder))
+    made = Receiver(context)
+    (paths.root / "receivers.json").write_text(json.dumps({host: f"127.0.0.1:{made.port}"}))
+    return made
 
 
 def _certificate(authority: Path, host: str, folder: Path) -> Path:

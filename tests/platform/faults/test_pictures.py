@@ -14,7 +14,8 @@ from PIL import Image
 
 from scripts.shared.model_client import generate_images
 from scripts.terminal.console import CommandError
-from tests.platform.faults.app import Backend, Receiver
+from tests.platform.faults.app import Backend
+from tests.platform.faults.app import receiver as receiver_of
 from tests.platform.faults.rig import Platform, together, wait_for
 from tests.running.personal.pictures import pictures
 from twin.engines.image_pipeline import DIFFUSION
@@ -112,9 +113,9 @@ def test_the_training_job_of_the_example_writes_an_adapter_that_is_served(platfo
 @pytest.fixture
 def receiver(platform, tmp_path):
     """The receiver of the app's callbacks."""
-    made = Receiver(platform.paths, "app.example.com", tmp_path)
+    made = receiver_of(platform.paths, "app.example.com", tmp_path)
     yield made
-    made.close()
+    made.stop()
 
 
 def test_a_users_pictures_become_images_and_a_callback_though_a_pod_is_deleted_in_training(

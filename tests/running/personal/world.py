@@ -4,11 +4,9 @@ import json
 import os
 import ssl
 import subprocess
-import threading
 import urllib.parse
 import urllib.request
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from cryptography.x509.oid import NameOID
 from gke_inference.personal.personal_worker import document
 from tests.contract.components_k8s.test_personal import WORKER
 from tests.running.personal.cluster import TOKEN, Cluster
+from tests.running.personal.receiver import Receiver
 from tests.running.stream.world import PubSub, until
 from twin.engines.stream_worker import personal_environment
 from twin.host import processes
@@ -39,33 +38,6 @@ SETS, ERASURES = "projects/acme/topics/sets", "projects/acme/topics/erasures"
 READ_SETS, READ_ERASURES = (
     each.replace("/topics/", "/subscriptions/") for each in (SETS, ERASURES)
 )
-
-
-class Receiver:
-    """The app, which is called back."""
-
-    def __init__(self, tls: ssl.SSLContext) -> None:
-        self.called: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                receiver.called.append((dict(self.headers.items()), body))
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name
-                del format, args
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self.host = f"localhost:{self._server.server_address[1]}"
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 class Program:
