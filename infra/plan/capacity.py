@@ -60,9 +60,14 @@ class RegionCapacity:
         return bool(self.rdma_rungs)
 
     @property
+    def compact_rungs(self) -> tuple[int, ...]:
+        """Places in the stack of the rungs whose nodes are placed close to each other."""
+        return tuple(at for at, rung in self.rungs.items() if rung.placement == "compact")
+
+    @property
     def is_compact(self) -> bool:
         """Whether nodes of one of its rungs are placed close to each other."""
-        return any(rung.placement == "compact" for rung in self.rungs.values())
+        return bool(self.compact_rungs)
 
     def of_kind(self, kind: str) -> dict[int, Rung]:
         """Return the rungs of `tpu` or `gpu`, by index in the stack."""

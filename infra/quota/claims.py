@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from gke_inference.catalogue.quotas import made_by_google
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.updates import update_steps
 from infra.plan import RegionCapacity, RegionPlan, ServedModel
@@ -79,28 +80,35 @@ def _claims(served: ServedModel, zones: int) -> Iterator[Claim]:
 
 def upgrades(
     region: RegionPlan, without: Collection[str] = ()
-) -> Iterator[tuple[RegionCapacity, int]]:
-    """Yield the capacity and index of rungs whose node pools use surge upgrades.
+) -> Iterator[tuple[RegionCapacity, int, int]]:
+    """Yield the rungs whose upgrades add nodes: capacity, index, and nodes of the rung's pool.
 
-    Node pools that the stack creates, and those of a cluster with auto-provisioning limits, add no
-    nodes. Reservations have no spare VMs, flex-start nodes are not upgraded, and slices are
-    re-created.
+    In a cluster with auto-provisioning limits, the pools that GKE creates stop at those limits.
 
     Args:
         region: Region.
         without: Names of models to leave out, with the capacity that only they use.
     """
-    if region.settings.auto_provisioning_limits is not None:
-        return
+    is_limited = region.settings.auto_provisioning_limits is not None
     kept = {claim.capacity.name for claim in claims(region, without)}
     for capacity in region.used_capacity:
-        if capacity.settings.node_pools is not None or (without and capacity.name not in kept):
+        pools = capacity.settings.node_pools
+        if (pools is None and is_limited) or (without and capacity.name not in kept):
             continue
         for at, rung in capacity.rungs.items():
-            if has_surge(rung.provisioning, is_slice=rung.is_slice):
-                yield capacity, at
+            nodes = _added(rung) if pools is None else pools.max_surge
+            if nodes:
+                yield capacity, at, nodes
+
+
+def _added(rung: Rung) -> int:
+    is_added = has_surge(rung.provisioning, is_slice=rung.is_slice)
+    return made_by_google("surge_nodes_per_upgrade") if is_added else 0
 
 
 def has_surge(provisioning: str, *, is_slice: bool) -> bool:
-    """Return whether an upgrade of a rung's node pool adds a node first."""
+    """Return whether an upgrade of a rung's node pool, created by GKE, adds a node first.
+
+    Reservations have no spare VMs, flex-start nodes are not upgraded, and slices are re-created.
+    """
     return provisioning in _UPGRADED_IN_PLACE and not is_slice

@@ -15,7 +15,6 @@ from gke_inference.catalogue.quotas import (
     accelerator_metric,
     boot_disk,
     disk_metric,
-    made_by_google,
     metric,
 )
 from gke_inference.catalogue.rungs import Rung
@@ -155,17 +154,16 @@ def model_asks(region: RegionPlan, claim: Claim) -> Iterator[Ask]:
 
 
 def upgrade_asks(region: RegionPlan, without: Collection[str] = ()) -> Iterator[Ask]:
-    """Yield the surge node of node pool upgrades. Node pools are upgraded one after another.
+    """Yield the surge nodes of node pool upgrades. Node pools are upgraded one after another.
 
     Args:
         region: Region.
         without: Names of models to leave out.
     """
-    extra = made_by_google("surge_nodes_per_upgrade")
     largest: dict[tuple[Metric, str | None], Ask] = {}
-    for capacity, at in upgrades(region, without):
+    for capacity, at, nodes in upgrades(region, without):
         # in the same zones as the other nodes of its pool
-        for ask in _node_asks(region, capacity, at, extra, "a node more in an upgrade", ()):
+        for ask in _node_asks(region, capacity, at, nodes, "more nodes in an upgrade", ()):
             key = (ask.metric, ask.region)
             if key not in largest or largest[key].amount < ask.amount:
                 largest[key] = ask

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE, made_by_google, metric
 from infra.plan import Plan, RegionPlan
 from infra.plan.endpoint import port_of
@@ -26,7 +27,10 @@ def network_asks(plan: Plan) -> Iterator[Ask]:
         yield from _network(len(plan.regions), is_published(plan.platform.gateway))
         if services_range(plan.platform) is not None:
             yield Ask(metric("FIREWALLS"), None, "network", "Managed Lustre", 1)
-    yield from _firewalls(plan)
+    if not _is_of_another_project(plan):
+        yield from _firewalls(plan)
+        for region in plan.regions.values():
+            yield from _accelerator_networks(region)
     for region in plan.regions.values():
         yield from _groups(region)
         if is_made:
@@ -58,14 +62,39 @@ def _network(regions: int, published: bool) -> Iterator[Ask]:
         yield Ask(metric(name), None, "network", what, amount)
 
 
-def _firewalls(plan: Plan) -> Iterator[Ask]:
-    """Yield the firewall rules that GKE creates with a cluster, in the network's project."""
+def _is_of_another_project(plan: Plan) -> bool:
+    """Return whether what GKE adds to the network counts against a host project's quota."""
     network = plan.platform.existing.network
-    if network is not None and network.split("/")[1] != plan.platform.project:
-        return  # counts against the host project's quota
+    return network is not None and network.split("/")[1] != plan.platform.project
+
+
+def _firewalls(plan: Plan) -> Iterator[Ask]:
+    """Yield the firewall rules that GKE creates with a cluster."""
     clusters = sum(1 for each in plan.regions.values() if each.settings.existing.cluster is None)
     amount = made_by_google("firewalls_per_cluster") * clusters
     yield Ask(metric("FIREWALLS"), None, "network", "made by GKE", amount)
+
+
+def _accelerator_networks(region: RegionPlan) -> Iterator[Ask]:
+    """Yield the networks that GKE creates for RDMA: per zone and machine type of a cluster."""
+    found = {
+        (zone, rung.accelerator, rung.machine_type)
+        for capacity in region.used_capacity
+        for at in capacity.rdma_rungs
+        for rung in (capacity.rungs[at],)
+        for zone in capacity.zones[at]
+    }
+    if not found:
+        return
+    own = made_by_google("host_subnetworks_per_profile")
+    networks = (machine(accelerator, name).network for _, accelerator, name in found)
+    subnetworks = sum(own + each.nics for each in networks if each is not None)
+    who = f"made by GKE for RDMA in {region.name}"
+    for name, amount in (
+        ("NETWORKS", made_by_google("networks_per_profile") * len(found)),
+        ("SUBNETWORKS", subnetworks),
+    ):
+        yield Ask(metric(name), None, "network", who, amount)
 
 
 def _groups(region: RegionPlan) -> Iterator[Ask]:

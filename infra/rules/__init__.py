@@ -11,6 +11,7 @@ from infra.rules.capacity import check_capacity
 from infra.rules.clients import check_clients
 from infra.rules.devices.claims import check_claims
 from infra.rules.devices.networks import check_networks
+from infra.rules.devices.placement import check_placement
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.edge.batches import check_batches
 from infra.rules.edge.personal import check_personal
@@ -79,6 +80,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         yield from check_shared_versions(plan)
         yield from check_share(plan)
         yield from check_chip_limits(plan)
+        yield from check_placement(plan)
         if with_digests:
             yield from check_pinned(plan)
             yield from check_attested(platform)

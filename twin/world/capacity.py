@@ -19,7 +19,7 @@ from twin.world.machines import Machine, Provisioning
 from twin.world.quota import QuotaKind, QuotaLine, is_accelerator
 from twin.world.regions import regions
 
-Outcome = Literal["granted", "quota", "stockout", "no-reservation", "not-found"]
+Outcome = Literal["granted", "quota", "stockout", "no-reservation", "not-found", "refused"]
 UNLIMITED = float("inf")
 _INITIAL = Path(__file__).with_name("data") / "initial.yaml"
 

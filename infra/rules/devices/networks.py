@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
-from infra.plan.queue_places import queue_region
 from infra.stack import ClusterMode, Layer, Model, Platform
 from infra.stack.problems import join
 
@@ -49,7 +47,7 @@ def _check_capacity(platform: Platform, capacity: RegionCapacity) -> Iterator[In
 
 
 def _check_placement(platform: Platform, capacity: RegionCapacity) -> Iterator[InputError]:
-    """Yield the problems of compact nodes: of Autopilot, several zones, and a policy's limits."""
+    """Yield the problems of compact nodes: Autopilot, several zones or several series."""
     where, region = join("capacity", capacity.name), capacity.region
     for at, rung in capacity.rungs.items():
         field = join(where, "rungs", at, "placement")
@@ -63,8 +61,8 @@ def _check_placement(platform: Platform, capacity: RegionCapacity) -> Iterator[I
             rule = f"must be one zone in {region} for compact nodes"
             yield InputError(join(where, "rungs", at, "zones"), rule, zones)
             return
-    close = {at: rung for at, rung in capacity.rungs.items() if rung.placement == "compact"}
-    problem = _check_policy(where, capacity, close) or _check_size(platform, where, capacity, close)
+    close = {at: capacity.rungs[at] for at in capacity.compact_rungs}
+    problem = _check_policy(where, capacity, close)
     if problem is not None:
         yield problem
 
@@ -82,45 +80,6 @@ def _check_policy(
         rule = "must have machines of one series for all compact rungs"
         return InputError(join(where, "rungs"), rule, Bare(" and ".join(series)))
     return None
-
-
-def _check_size(
-    platform: Platform, where: str, capacity: RegionCapacity, close: Mapping[int, Rung]
-) -> InputError | None:
-    """Return the problem of a policy that all nodes of the compact rungs do not fit in."""
-    limits = [accelerator(rung.accelerator).compact for rung in close.values()]
-    most = min(limit.most_nodes for limit in limits if limit is not None)
-    pools = capacity.settings.node_pools
-    if pools is not None:
-        if pools.max_nodes * len(close) <= most:
-            return None
-        noun = "rung" if len(close) == 1 else "rungs"
-        rule = f"must be at most {most // len(close)} for compact nodes of {len(close)} {noun}"
-        return InputError(join(where, "node_pools", "max_nodes"), rule, pools.max_nodes)
-    needed = _nodes(platform, capacity, close)
-    if needed <= most:
-        return None
-    rule = f"must need at most {most} compact nodes"
-    return InputError(where, rule, Bare(str(needed)), "; 'placement: any' has no limit")
-
-
-def _nodes(platform: Platform, capacity: RegionCapacity, close: Mapping[int, Rung]) -> int:
-    """Return the maximum number of nodes of models and queues, on the rung that takes most."""
-    hosts = max(rung.hosts for rung in close.values())
-    found = 0
-    for model in platform.models.values():
-        if capacity.region not in platform.regions_of(model):
-            continue
-        if model.capacity == capacity.name:
-            found += model.replicas.max * hosts
-        if model.disaggregated is not None and prefill_capacity(model) == capacity.name:
-            found += model.disaggregated.prefill.replicas.max * hosts
-    node = min(rung.chips_per_node for rung in close.values())
-    for queue in platform.queues.values():
-        if queue_region(platform, queue) == capacity.region:
-            chips = sum(each.chips for each in queue.flavors if each.capacity == capacity.name)
-            found += -(-chips // node)
-    return found
 
 
 def _check_model(

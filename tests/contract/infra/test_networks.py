@@ -11,6 +11,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import check_rung
 from infra.arguments.provisioning import namespace_args
 from infra.plan import resolve
+from infra.quota.needs import needs
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
@@ -107,6 +108,39 @@ def test_only_pods_with_rdma_need_a_privileged_namespace(network: str, level: st
     assert namespace_args(found, region, {"gpu": 8, "tpu": 0}).get("pod_security") == level
 
 
+def parts_of(found: dict[str, Any], quota: str) -> dict[str, int]:
+    every = {need.metric.name: need for need in needs(resolve(platform(found)))}
+    return {part.who: part.amount for part in every[quota].parts} if quota in every else {}
+
+
+def test_the_networks_that_gke_creates_for_rdma_count_once_for_each_machine_type():
+    who = "made by GKE for RDMA in us-central1"
+    assert parts_of(stack(), "NETWORKS")[who] == 2  # two rungs of one machine type in one zone
+    assert parts_of(stack(), "SUBNETWORKS")[who] == 1 + 8
+    zone = {"hosts": 2, "zones": ["us-central1-b"], "allow_unlisted_zones": True}
+    more = {**H200, **zone, "accelerator": "nvidia-b200", "placement": "any"}
+    both = stack(capacity={"nodes": {"rungs": [{**H200, **zone, "placement": "any"}, more]}})
+    assert parts_of(both, "NETWORKS")[who] == 2 * 2
+    tcp = stack(capacity={"nodes": {"rungs": [{**H200, "hosts": 2, "network": "tcp"}]}})
+    assert who not in parts_of(tcp, "NETWORKS")
+
+
+def test_the_networks_of_a_shared_vpc_count_in_its_host_project():
+    found = stack()
+    region = found["regions"][REGION]
+    network = "projects/acme-host/global/networks/shared"
+    subnet = {
+        "name": f"projects/acme-host/regions/{REGION}/subnetworks/inference",
+        "pods": "pods",
+        "services": "services",
+        "proxies": "10.2.0.0/23",
+    }
+    kept = {key: value for key, value in region.items() if key != "ranges"}
+    found["regions"] = {REGION: {**kept, "existing": {"subnet": subnet}}}
+    found["existing"] = {"network": network}
+    assert parts_of(found, "NETWORKS") == {}
+
+
 def placements(found: dict[str, Any]) -> list[str | None]:
     (capacity,) = resolve(platform(found)).regions[REGION].used_capacity
     resolved = [rung.placement for rung in capacity.rungs.values()]
@@ -177,12 +211,17 @@ def test_compact_nodes_on_tcp_are_in_one_zone():
     ]
 
 
-def test_a_pool_of_more_nodes_than_a_policy_can_have_is_refused():
+@pytest.mark.parametrize(
+    ("pools", "rule"),
+    [
+        ({"max_nodes": 97}, "96 for compact nodes of 1 rung"),
+        ({"max_nodes": 94, "max_surge": 3}, "93 for compact nodes of 1 rung with max_surge 3"),
+    ],
+)
+def test_a_pool_of_more_nodes_than_a_policy_can_have_is_refused(pools, rule):
     rung = {**H200, "hosts": 2, "placement": "compact"}
-    capacity = {"node_pools": {"max_nodes": 97}, "rungs": [rung]}
-    assert refusals(stack(capacity={"nodes": capacity})) == [
-        "capacity.nodes.node_pools.max_nodes: must be at most 96 for compact nodes of "
-        "1 rung, got 97"
+    assert refusals(stack(capacity={"nodes": {"node_pools": pools, "rungs": [rung]}})) == [
+        f"capacity.nodes.node_pools.max_nodes: must be at most {rule}, got {pools['max_nodes']}"
     ]
 
 
@@ -219,13 +258,22 @@ def test_the_nodes_of_a_capacity_fit_in_one_policy(capacity, refusal):
     assert f"capacity.nodes{refusal}" in refusals(stack(capacity={"nodes": capacity}))
 
 
-def test_replicas_on_more_nodes_than_a_policy_can_have_are_refused():
-    found = stack(capacity={"nodes": {"rungs": [{**H200, "hosts": 2}]}})
-    found["models"][MODEL]["replicas"] = {"min": 1, "max": 48}
+@pytest.mark.parametrize(
+    ("rung", "least", "most", "needed"),
+    [
+        ({}, 1, 46, 97),  # an update adds a replica of 2 nodes, and an upgrade of a pool 1 node
+        ({}, 2, 47, 97),  # updates of several replicas add none
+        ({"provisioning": "flex-start"}, 2, 48, 98),  # flex-start nodes are not upgraded
+    ],
+)
+def test_replicas_on_more_nodes_than_a_policy_can_have_are_refused(rung, least, most, needed):
+    found = stack(capacity={"nodes": {"rungs": [{**H200, "hosts": 2, **rung}]}})
+    found["models"][MODEL]["replicas"] = {"min": least, "max": most}
     platform(found)
-    found["models"][MODEL]["replicas"] = {"min": 1, "max": 49}
+    found["models"][MODEL]["replicas"] = {"min": least, "max": most + 1}
     assert refusals(found) == [
-        "capacity.nodes: must need at most 96 compact nodes, got 98; 'placement: any' has no limit"
+        f"capacity.nodes: must need at most 96 compact nodes, got {needed}, with updates and "
+        "upgrades; 'placement: any' has no limit"
     ]
 
 

@@ -99,6 +99,14 @@ def test_calendar_mode_takes_no_quota_of_chips() -> None:
     assert found["HDB_TOTAL_GB"].amount > 0
 
 
+@pytest.mark.parametrize("surge", [0, 3])
+def test_an_upgrade_of_a_pool_of_the_stack_adds_the_nodes_of_its_setting(surge: int) -> None:
+    pools = {"max_nodes": 4, "max_surge": surge, "max_unavailable": 1}
+    replicas = (REPLICAS, {"min": 2, "max": 8, "standby": 0})
+    found = by_label(changed("local", replicas, (["capacity", "interactive", "node_pools"], pools)))
+    assert found["PREEMPTIBLE_NVIDIA_L4_GPUS"].amount == 4 + surge
+
+
 def test_system_nodes_ask_for_cpus_disks_and_one_more_in_an_upgrade() -> None:
     found = by_label(read("local"))
     assert found["CPUS"].amount == 4 * (3 + 1)

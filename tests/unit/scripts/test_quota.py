@@ -204,7 +204,7 @@ def test_the_table_shows_what_is_short_and_why(twin, capsys):
     assert ended.value.exit_code == 1
     said = capsys.readouterr().out
     assert "23 quotas against the limits of the twin: 4 insufficient" in said
-    assert "a node more in an upgrade" in said
+    assert "more nodes in an upgrade" in said
     assert said.count("gcloud beta quotas preferences create") == 4
 
 

@@ -57,7 +57,11 @@ class EventRecorder:
 
     def failed(self, pods: Sequence[Pod], offer: Offer, answer: Answer) -> None:
         """Report that no machine was available. There is no such event about a buffer."""
-        kinds = {"quota": "GCE quota exceeded", "not-found": "GCE resource not found"}
+        kinds = {
+            "quota": "GCE quota exceeded",
+            "not-found": "GCE resource not found",
+            "refused": "Internal error",
+        }
         what = kinds.get(answer.outcome, "GCE out of resources")
         text = (
             f"Node scale up in zones {offer.zone} associated with this pod failed: {what}. "

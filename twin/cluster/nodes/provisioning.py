@@ -115,10 +115,22 @@ class Provisioner:
         names = self.new_names(shape, hosts)
         ready_at = time.monotonic() + self.creation_seconds(shape)
         group = Group(names[0], shape, zone, names, rung, ready_at)
-        answer = refused_placement(self._ctx, shape) or self.ledger.acquire(group.claims)
+        answer = self._refused(group) or self.ledger.acquire(group.claims)
         if answer.granted:
             self._requested(group)
         return answer, group
+
+    def _refused(self, group: Group) -> Answer | None:
+        """Return why the nodes of a group cannot have their placement policy, or None."""
+        policy = group.shape.placement
+        with self._lock:
+            coming = {
+                name: each.shape.machine
+                for each in self.groups.values()
+                if each.queued_until is None and each.shape.placement == policy
+                for name in each.names
+            }
+        return refused_placement(self._ctx, group.shape, group.names, coming)
 
     def enqueue(
         self,
@@ -182,7 +194,7 @@ class Provisioner:
         answer: Answer | None = None
         for shape, zone in group.places:
             group.shape, group.zone = shape, zone
-            answer = refused_placement(self._ctx, shape) or self.ledger.acquire(group.claims)
+            answer = self._refused(group) or self.ledger.acquire(group.claims)
             if answer.granted:
                 group.queued_until = None
                 group.ready_at = now + self.creation_seconds(group.shape)
