@@ -6,14 +6,10 @@ import pulumi
 
 from gke_inference.base.inputs import whole
 from gke_inference.base.manifests import (
-    HARDENED_CONTAINER,
     Manifest,
-    deployment,
-    hardened_pod,
     labels_for,
     manifest,
     role_binding,
-    service,
     service_account,
 )
 from gke_inference.catalogue.versions import api, image
@@ -21,20 +17,22 @@ from gke_inference.catalogue.versions import api, image
 from .group_definitions import definitions
 from .group_webhooks import webhooks
 from .installation import install
+from .manager import (
+    CERTIFICATE_FOLDER,
+    HEALTH_PORT,
+    WEBHOOK_PORT,
+    Manager,
+    manager_objects,
+    manager_server,
+)
 
 NAME = "lws-controller-manager"
 NAMESPACE = "lws-system"
 """Fixed upstream: RBAC, certificates and leader election use this namespace."""
-WEBHOOK_PORT = 9443
 WEBHOOK_SERVICE = "lws-webhook-service"
 
 _CERTIFICATE = "lws-webhook-server-cert"
-_CERTIFICATE_FOLDER = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - upstream's default
 _COMPONENT = "group-operator"
-_CONFIG_FILE = "controller_manager_config.yaml"
-_CONFIG_NAME = "lws-manager-config"
-_HEALTH_PORT = 8081
-_USER = 65532  # the image's own: distroless "nonroot"
 _EVERY = ["create", "delete", "get", "list", "patch", "update", "watch"]
 
 
@@ -101,35 +99,22 @@ def operator_objects() -> dict[str, Manifest]:
         "election": _binding(
             "lws-leader-election-rolebinding", "lws-leader-election-role", namespace=NAMESPACE
         ),
-        "config": manifest(
-            "config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=_configuration()
-        ),
-        # The operator writes it, and the kubelet updates it in all pods of the operator.
-        "certificate": manifest("secret", _CERTIFICATE, NAMESPACE, labels=labels),
-        "service": service(
-            WEBHOOK_SERVICE,
-            NAMESPACE,
-            _COMPONENT,
-            [{"name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT}],
-            {"app.kubernetes.io/name": NAME},
-        ),
+        **manager_objects(_manager(), labels),
     }
 
 
 def operator_server(replicas: int) -> Manifest:
     """Return the Deployment; it is ready when its webhooks answer."""
-    return deployment(
-        NAME, NAMESPACE, _COMPONENT, _pod(), replicas=replicas, files=_configuration()
-    )
+    return manager_server(_manager(), replicas)
 
 
-def _configuration() -> dict[str, str]:
+def _configuration() -> str:
     kind = api("group_operator_config")
     lines = (
         f"apiVersion: {kind.api_version}",
         f"kind: {kind.kind}",
         "health:",
-        f'  healthProbeBindAddress: ":{_HEALTH_PORT}"',
+        f'  healthProbeBindAddress: ":{HEALTH_PORT}"',
         "internalCertManagement:",
         "  enable: true",
         f"  webhookSecretName: {_CERTIFICATE}",
@@ -139,10 +124,10 @@ def _configuration() -> dict[str, str]:
         "metrics:",
         '  bindAddress: "0"',
         "webhook:",
-        f"  certDir: {_CERTIFICATE_FOLDER}",
+        f"  certDir: {CERTIFICATE_FOLDER}",
         f"  port: {WEBHOOK_PORT}",
     )
-    return {_CONFIG_FILE: "\n".join(lines) + "\n"}
+    return "\n".join(lines) + "\n"
 
 
 def _binding(name: str, role: str, *, namespace: str | None = None) -> Manifest:
@@ -197,46 +182,18 @@ def _election_rules() -> list[Manifest]:
     ]
 
 
-def _pod() -> Manifest:
-    mounts = [
-        {
-            "mountPath": f"/{_CONFIG_FILE}",
-            "name": "config",
-            "readOnly": True,
-            "subPath": _CONFIG_FILE,
-        },
-        {"mountPath": _CERTIFICATE_FOLDER, "name": "certificate", "readOnly": True},
-    ]
-    container: Manifest = {
-        "args": [f"--config=/{_CONFIG_FILE}", "--zap-log-level=info"],
-        "command": ["/manager"],
-        "image": image("group_operator").reference,
-        "livenessProbe": {
-            "httpGet": {"path": "/healthz", "port": "health"},
-            "initialDelaySeconds": 15,
-            "periodSeconds": 20,
-        },
-        "name": "manager",
-        "ports": [
-            {"containerPort": WEBHOOK_PORT, "name": "webhook"},
-            {"containerPort": _HEALTH_PORT, "name": "health"},
-        ],
-        # The operator listens here once its certificate is mounted and its CA is in the webhooks.
-        "readinessProbe": {"periodSeconds": 5, "tcpSocket": {"port": "webhook"}},
-        "resources": {
-            "limits": {"memory": "1Gi"},
-            "requests": {"cpu": "250m", "memory": "256Mi"},
-        },
-        "securityContext": HARDENED_CONTAINER,
-        "volumeMounts": mounts,
-    }
-    return {
-        "containers": [container],
-        "securityContext": hardened_pod(_USER),
-        "serviceAccountName": NAME,
-        "terminationGracePeriodSeconds": 10,
-        "volumes": [
-            {"configMap": {"name": _CONFIG_NAME}, "name": "config"},
-            {"name": "certificate", "secret": {"secretName": _CERTIFICATE}},
-        ],
-    }
+def _manager() -> Manager:
+    return Manager(
+        name=NAME,
+        namespace=NAMESPACE,
+        component=_COMPONENT,
+        image=image("group_operator").reference,
+        configuration=_configuration(),
+        config_name="lws-manager-config",
+        certificate=_CERTIFICATE,
+        webhook_service=WEBHOOK_SERVICE,
+        # it listens here once its certificate is mounted and its CA is in the webhooks
+        ready={"tcpSocket": {"port": "webhook"}},
+        cpu="250m",
+        memory="256Mi",
+    )

@@ -3,15 +3,13 @@
 import json
 from typing import Final
 
+from .manager import CERTIFICATE_FOLDER, HEALTH_PORT, WEBHOOK_PORT
 from .queue_webhooks import QUEUED_NAMESPACE
 
 CERTIFICATE: Final = "kueue-webhook-server-cert"
-CERTIFICATE_FOLDER: Final = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - upstream's default
-FILE: Final = "controller_manager_config.yaml"
-HEALTH_PORT: Final = 8081
 
 
-def configuration(api_version: str, kind: str, *, namespace: str, service: str, port: int) -> str:
+def configuration(api_version: str, kind: str, *, namespace: str, service: str) -> str:
     """Return the file's content as JSON, which is valid YAML.
 
     Args:
@@ -19,7 +17,6 @@ def configuration(api_version: str, kind: str, *, namespace: str, service: str, 
         kind: Kind of the file.
         namespace: Namespace of Kueue.
         service: Name of the Service of its webhooks.
-        port: Port of its webhooks.
     """
     found = {
         "apiVersion": api_version,
@@ -40,6 +37,6 @@ def configuration(api_version: str, kind: str, *, namespace: str, service: str, 
         "metrics": {"bindAddress": "0"},
         # Queues share chips; all other resources of a pod come with its node.
         "resources": {"excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage"]},
-        "webhook": {"certDir": CERTIFICATE_FOLDER, "port": port},
+        "webhook": {"certDir": CERTIFICATE_FOLDER, "port": WEBHOOK_PORT},
     }
     return json.dumps(found, indent=2, sort_keys=True) + "\n"

@@ -5,20 +5,12 @@ from typing import Final, NotRequired, TypedDict
 import pulumi
 
 from gke_inference.base.inputs import under, whole
-from gke_inference.base.manifests import (
-    HARDENED_CONTAINER,
-    Manifest,
-    deployment,
-    hardened_pod,
-    labels_for,
-    manifest,
-    register,
-    service,
-)
+from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.versions import api, image
 
 from .installation import install
-from .queue_configuration import CERTIFICATE, CERTIFICATE_FOLDER, FILE, HEALTH_PORT, configuration
+from .manager import Manager, manager_objects, manager_server
+from .queue_configuration import CERTIFICATE, configuration
 from .queue_definitions import definitions
 from .queue_permissions import permissions
 from .queue_webhooks import webhooks
@@ -28,13 +20,10 @@ NAMESPACE: Final = "kueue-system"
 """Upstream's namespace, which its documentation and tools expect."""
 PRIORITIES: Final = {"high": 1000, "low": -1000}
 """Priorities of jobs by name; the default is 0."""
-WEBHOOK_PORT: Final = 9443
 WEBHOOK_SERVICE: Final = "kueue-webhook-service"
 """Kueue finds its webhooks by the first part of this name."""
 
 _COMPONENT: Final = "queue-operator"
-_CONFIG_NAME: Final = "kueue-manager-config"
-_USER: Final = 65532  # the image's own: distroless "nonroot"
 
 
 class QueueOperatorArgs(TypedDict):
@@ -85,22 +74,13 @@ def operator_objects() -> dict[str, Manifest]:
     return {
         "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
         **permissions(NAME, NAMESPACE, labels),
-        "config": manifest("config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=_files()),
-        # Kueue writes it, and the kubelet updates it in all pods of Kueue.
-        "certificate": manifest("secret", CERTIFICATE, NAMESPACE, labels=labels),
-        "service": service(
-            WEBHOOK_SERVICE,
-            NAMESPACE,
-            _COMPONENT,
-            [{"name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT}],
-            {"app.kubernetes.io/name": NAME},
-        ),
+        **manager_objects(_manager(), labels),
     }
 
 
 def operator_server(replicas: int) -> Manifest:
     """Return the Deployment; it is ready when its webhooks answer."""
-    return deployment(NAME, NAMESPACE, _COMPONENT, _pod(), replicas=replicas, files=_files())
+    return manager_server(_manager(), replicas)
 
 
 def priorities() -> dict[str, Manifest]:
@@ -116,52 +96,20 @@ def priorities() -> dict[str, Manifest]:
     }
 
 
-def _files() -> dict[str, str]:
+def _manager() -> Manager:
     kind = api("queue_operator_config")
-    return {
-        FILE: configuration(
-            kind.api_version,
-            kind.kind,
-            namespace=NAMESPACE,
-            service=WEBHOOK_SERVICE,
-            port=WEBHOOK_PORT,
-        )
-    }
-
-
-def _pod() -> Manifest:
-    probe = {"path": "/healthz", "port": "health"}
-    container: Manifest = {
-        "args": [f"--config=/{FILE}", "--zap-log-level=info"],
-        "command": ["/manager"],
-        "image": image("queue_operator").reference,
-        "livenessProbe": {"httpGet": probe, "initialDelaySeconds": 15, "periodSeconds": 20},
-        "name": "manager",
-        "ports": [
-            {"containerPort": WEBHOOK_PORT, "name": "webhook"},
-            {"containerPort": HEALTH_PORT, "name": "health"},
-        ],
-        "readinessProbe": {
-            "httpGet": {**probe, "path": "/readyz"},
-            "periodSeconds": 5,
-        },
-        "resources": {
-            "limits": {"memory": "1Gi"},
-            "requests": {"cpu": "500m", "memory": "512Mi"},
-        },
-        "securityContext": HARDENED_CONTAINER,
-        "volumeMounts": [
-            {"mountPath": f"/{FILE}", "name": "config", "readOnly": True, "subPath": FILE},
-            {"mountPath": CERTIFICATE_FOLDER, "name": "certificate", "readOnly": True},
-        ],
-    }
-    return {
-        "containers": [container],
-        "securityContext": hardened_pod(_USER),
-        "serviceAccountName": NAME,
-        "terminationGracePeriodSeconds": 10,
-        "volumes": [
-            {"configMap": {"name": _CONFIG_NAME}, "name": "config"},
-            {"name": "certificate", "secret": {"secretName": CERTIFICATE}},
-        ],
-    }
+    return Manager(
+        name=NAME,
+        namespace=NAMESPACE,
+        component=_COMPONENT,
+        image=image("queue_operator").reference,
+        configuration=configuration(
+            kind.api_version, kind.kind, namespace=NAMESPACE, service=WEBHOOK_SERVICE
+        ),
+        config_name="kueue-manager-config",
+        certificate=CERTIFICATE,
+        webhook_service=WEBHOOK_SERVICE,
+        ready={"httpGet": {"path": "/readyz", "port": "health"}},
+        cpu="500m",
+        memory="512Mi",
+    )

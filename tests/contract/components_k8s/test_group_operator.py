@@ -6,7 +6,6 @@ import yaml
 from gke_inference.operators.group_definitions import definitions
 from gke_inference.operators.group_operator import (
     NAMESPACE,
-    WEBHOOK_PORT,
     WEBHOOK_SERVICE,
     LeaderWorkerSetOperator,
     LeaderWorkerSetOperatorArgs,
@@ -14,6 +13,7 @@ from gke_inference.operators.group_operator import (
     operator_server,
 )
 from gke_inference.operators.group_webhooks import webhooks
+from gke_inference.operators.manager import WEBHOOK_PORT
 from tests.contract.components_k8s import crds
 from twin.providers.kubernetes.manifests.objects import to_object
 

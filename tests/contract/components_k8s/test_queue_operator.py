@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gke_inference.operators.manager import WEBHOOK_PORT
 from gke_inference.operators.queue_definitions import definitions
 from gke_inference.operators.queue_operator import (
     NAMESPACE,
-    WEBHOOK_PORT,
     WEBHOOK_SERVICE,
     QueueOperator,
     QueueOperatorArgs,
