@@ -17,22 +17,17 @@ GPUs. The API allows a claim for either kind, but no example of one on GKE is pu
 
 from gke_inference.base.manifests import Manifest, fingerprint, manifest
 from gke_inference.catalogue.accelerators import TPU_GENERATIONS
-from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.operators.device_drivers import DEVICE_CLASSES
-from gke_inference.serving.dual_container import merged_volumes, sleeping_container
+from gke_inference.serving.dual_container import (
+    check_pools,
+    sleeping_container,
+    two_engine_pod,
+    two_scratch,
+)
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launcher.spec import Serving
-from gke_inference.serving.pod_spec import (
-    Pod,
-    beside,
-    pod_head,
-    pod_security,
-    scratch_mounts,
-    scratch_volumes,
-    template_labels,
-    tolerations,
-)
+from gke_inference.serving.pod_spec import Pod, pod_security, scratch_mounts
 from gke_inference.serving.weights import Storage
 
 CLAIM = "accelerator"
@@ -50,33 +45,13 @@ def claiming_pod(
     Raises:
         InputError: A rung has no `node_pools`.
     """
-    for node in nodes.values():
-        for rung in node.rungs:
-            if not rung.node_pools:
-                raise InputError("rungs", "must have 'node_pools' in form dra", Bare(rung.label))
-    compute_class = nodes["tpu"].compute_class
+    check_pools(nodes, "in form dra")
     containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
-    devices = max(node.tensor_parallel for node in nodes.values())
-    return {
-        "metadata": {
-            "annotations": {**files["gpu"].annotations, **files["tpu"].annotations},
-            "labels": template_labels(pod, "any"),
-        },
-        "spec": {
-            **pod_head(pod, compute_class),
-            "containers": [*containers, *beside(pod, containers[0])],
-            "resourceClaims": [{"name": CLAIM, "resourceClaimTemplateName": template_name(pod)}],
-            "securityContext": {
-                "fsGroup": pod_security("gpu")["fsGroup"],
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "tolerations": tolerations(sorted(nodes), compute_class),
-            "volumes": [
-                *merged_volumes(files["gpu"].volumes, files["tpu"].volumes),
-                *scratch_volumes("gpu", devices),
-            ],
-        },
-    }
+    template = two_engine_pod(pod, nodes, files, containers, two_scratch("gpu", nodes))
+    spec = template["spec"]
+    spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": template_name(pod)}]
+    spec["securityContext"]["fsGroup"] = pod_security("gpu")["fsGroup"]
+    return template
 
 
 def template_name(pod: Pod) -> str:

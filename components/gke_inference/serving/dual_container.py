@@ -17,7 +17,6 @@ stock-out can take hours to reach the GPU pool. `paired` has none of these drawb
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.accelerators import TPU_GENERATIONS
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.intent.kv_offload import SHARED_MEMORY_GIB_PER_DEVICE
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT
 from gke_inference.serving.launcher.spec import Serving
@@ -29,12 +28,18 @@ from gke_inference.serving.pod_spec import (
     health_port,
     pod_head,
     probes,
+    scratch_volumes,
     template_labels,
     tolerations,
 )
 from gke_inference.serving.weights import Storage
 
 WHOLE_NODE_LABEL = "gke-inference/whole-node"
+_DRIVER: Manifest = {
+    # a new node has no driver yet, and no folder for it
+    "hostPath": {"path": "/home/kubernetes/bin/nvidia", "type": "DirectoryOrCreate"},
+    "name": "nvidia-driver",
+}
 _WHY_PRIVILEGED = (
     "reads /dev/vfio and the NVIDIA driver of the node without asking for an accelerator"
 )
@@ -51,50 +56,67 @@ def dual_container_pod(
     Raises:
         InputError: A rung has no `node_pools`, or the TPU generation is not supported.
     """
+    check_pools(nodes, "in the dual-container form")
+    containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
+    template = two_engine_pod(pod, nodes, files, containers, [_DRIVER, *two_scratch("tpu", nodes)])
+    template["metadata"]["annotations"]["gke-inference/privileged-because"] = _WHY_PRIVILEGED
+    template["metadata"]["labels"][WHOLE_NODE_LABEL] = "true"
+    template["spec"]["affinity"] = _alone_on_its_node()
+    return template
+
+
+def check_pools(nodes: dict[str, Hardware], form: str) -> None:
+    """Reject rungs for whose pods GKE would have to create nodes.
+
+    Args:
+        nodes: Hardware by kind.
+        form: How the message names the form, such as `in form dra`.
+
+    Raises:
+        InputError: A rung has no `node_pools`.
+    """
     for node in nodes.values():
         for rung in node.rungs:
             if not rung.node_pools:
-                rule = "must have 'node_pools' in the dual-container form"
-                raise InputError("rungs", rule, Bare(rung.label))
+                raise InputError("rungs", f"must have 'node_pools' {form}", Bare(rung.label))
+
+
+def two_engine_pod(
+    pod: Pod,
+    nodes: dict[str, Hardware],
+    files: dict[str, Storage],
+    containers: list[Manifest],
+    volumes: list[Manifest],
+) -> Manifest:
+    """Return the pod template that both forms with two engines in a pod share.
+
+    Args:
+        pod: Settings that all pods of the model share.
+        nodes: Hardware by kind.
+        files: Weights and caches by kind.
+        containers: The two engines.
+        volumes: Volumes in addition to those of the files.
+    """
     compute_class = nodes["tpu"].compute_class
-    containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
-    devices = max(node.tensor_parallel for node in nodes.values())
     return {
         "metadata": {
-            "annotations": {
-                **files["gpu"].annotations,
-                **files["tpu"].annotations,
-                "gke-inference/privileged-because": _WHY_PRIVILEGED,
-            },
-            "labels": {**template_labels(pod, "any"), WHOLE_NODE_LABEL: "true"},
+            "annotations": {**files["gpu"].annotations, **files["tpu"].annotations},
+            "labels": template_labels(pod, "any"),
         },
         "spec": {
             **pod_head(pod, compute_class),
-            "affinity": _alone_on_its_node(),
             "containers": [*containers, *beside(pod, containers[0])],
-            # for the containers beside the engines; privileged containers have no seccomp filter
+            # for the containers beside the engines, too; privileged ones have no seccomp filter
             "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
             "tolerations": tolerations(sorted(nodes), compute_class),
-            "volumes": [
-                *merged_volumes(files["gpu"].volumes, files["tpu"].volumes),
-                {
-                    # a new node has no driver yet, and no folder for it
-                    "hostPath": {
-                        "path": "/home/kubernetes/bin/nvidia",
-                        "type": "DirectoryOrCreate",
-                    },
-                    "name": "nvidia-driver",
-                },
-                {
-                    "emptyDir": {
-                        "medium": "Memory",
-                        "sizeLimit": f"{SHARED_MEMORY_GIB_PER_DEVICE * devices}Gi",
-                    },
-                    "name": "shared-memory",
-                },
-            ],
+            "volumes": [*_merged(files["gpu"].volumes, files["tpu"].volumes), *volumes],
         },
     }
+
+
+def two_scratch(kind: str, nodes: dict[str, Hardware]) -> list[Manifest]:
+    """Return the volumes that engines of a kind write to, large enough for either node."""
+    return scratch_volumes(kind, max(node.tensor_parallel for node in nodes.values()))
 
 
 def tpu_environment(node: Hardware) -> list[Manifest]:
@@ -188,7 +210,7 @@ def _alone_on_its_node() -> Manifest:
     }
 
 
-def merged_volumes(first: list[Manifest], second: list[Manifest]) -> list[Manifest]:
+def _merged(first: list[Manifest], second: list[Manifest]) -> list[Manifest]:
     """Return the volumes of two containers, without duplicate names."""
     names = {volume["name"] for volume in first}
     return [*first, *(volume for volume in second if volume["name"] not in names)]
