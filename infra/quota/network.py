@@ -4,7 +4,12 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import machine
-from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE, made_by_google, metric
+from gke_inference.catalogue.quotas import (
+    NAT_PORTS_PER_NODE,
+    made_by_google,
+    metric,
+    profile_networks,
+)
 from infra.plan import Plan, RegionPlan
 from infra.plan.endpoint import port_of
 from infra.plan.folders import services_range
@@ -84,17 +89,11 @@ def _accelerator_networks(region: RegionPlan) -> Iterator[Ask]:
         for rung in (capacity.rungs[at],)
         for zone in capacity.zones[at]
     }
-    if not found:
-        return
-    own = made_by_google("host_subnetworks_per_profile")
-    networks = (machine(accelerator, name).network for _, accelerator, name in found)
-    subnetworks = sum(own + each.nics for each in networks if each is not None)
     who = f"made by GKE for RDMA in {region.name}"
-    for name, amount in (
-        ("NETWORKS", made_by_google("networks_per_profile") * len(found)),
-        ("SUBNETWORKS", subnetworks),
-    ):
-        yield Ask(metric(name), None, "network", who, amount)
+    for _, accelerator, name in sorted(found):
+        network = machine(accelerator, name).network
+        for quota, amount in ({} if network is None else profile_networks(network)).items():
+            yield Ask(metric(quota), None, "network", who, amount)
 
 
 def _groups(region: RegionPlan) -> Iterator[Ask]:

@@ -311,10 +311,14 @@ def _over_quota(limit: QuotaLine, held: list[Claim], claim: Claim) -> Answer | N
     used = sum(_drawn(limit, other) for other in held)
     if used + wanted <= limit.most:
         return None
+    return Answer("quota", "QUOTA_EXCEEDED", quota_message(limit))
+
+
+def quota_message(limit: QuotaLine) -> str:
+    """Return Google's error of a quota that is exceeded."""
     where = "globally" if limit.region is None else f"in region {limit.region}"
     name = limit.label.partition(" ")[0]
-    message = f"Quota '{name}' exceeded.  Limit: {limit.most}.0 {where}."
-    return Answer("quota", "QUOTA_EXCEEDED", message)
+    return f"Quota '{name}' exceeded.  Limit: {limit.most}.0 {where}."
 
 
 def _drawn(limit: QuotaLine, claim: Claim) -> int:

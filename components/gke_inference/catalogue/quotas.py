@@ -12,7 +12,7 @@ from typing import Any
 
 from gke_inference.catalogue.data_file import read_table
 
-from .accelerators import PROVISIONING, accelerator, accelerator_names
+from .accelerators import PROVISIONING, AcceleratorNetwork, accelerator, accelerator_names
 
 NAT_PORTS_PER_NODE = 4096
 """Maximum external ports per node that `Network` allows."""
@@ -173,6 +173,16 @@ def made_by_google(what: str) -> int:
         KeyError: data/quotas.yaml does not say.
     """
     return int(_document()["made_by_google"][what])
+
+
+def profile_networks(network: AcceleratorNetwork) -> dict[str, int]:
+    """Return what GKE creates for an accelerator network profile, by the name of its quota."""
+    if network.technology != "rdma":  # TCPX and TCPXO have a network for each interface
+        return {"NETWORKS": network.nics, "SUBNETWORKS": network.nics}
+    return {
+        "NETWORKS": made_by_google("networks_per_profile"),
+        "SUBNETWORKS": made_by_google("host_subnetworks_per_profile") + network.nics,
+    }
 
 
 def quotas_service() -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.locations import location_labels
+from twin.cluster.nodes.networks import refused_networks
 from twin.cluster.nodes.node_objects import NodeShape
 from twin.cluster.nodes.policies import refused_placement
 from twin.wire.kube import JsonObject, KubeError
@@ -121,16 +122,19 @@ class Provisioner:
         return answer, group
 
     def _refused(self, group: Group) -> Answer | None:
-        """Return why the nodes of a group cannot have their placement policy, or None."""
-        policy = group.shape.placement
+        """Return why nodes of a group cannot have their placement or their networks, or None."""
+        shape = group.shape
         with self._lock:
-            coming = {
-                name: each.shape.machine
-                for each in self.groups.values()
-                if each.queued_until is None and each.shape.placement == policy
-                for name in each.names
-            }
-        return refused_placement(self._ctx, group.shape, group.names, coming)
+            groups = [each for each in self.groups.values() if each.queued_until is None]
+        coming = {
+            name: each.shape.machine
+            for each in groups
+            if each.shape.placement == shape.placement
+            for name in each.names
+        }
+        return refused_placement(self._ctx, shape, group.names, coming) or refused_networks(
+            self._ctx, shape, group.zone, [(each.shape, each.zone) for each in groups]
+        )
 
     def enqueue(
         self,

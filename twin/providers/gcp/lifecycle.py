@@ -13,6 +13,7 @@ from twin.providers.gcp.resources.computed_outputs import created, updated
 from twin.providers.gcp.resources.given import is_given
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.members import check_member
+from twin.providers.gcp.resources.network_quotas import check_network_quota
 from twin.providers.gcp.resources.references import Link, links, owned, uses
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire.property_values import CloudError, Json, last_segment
@@ -94,6 +95,7 @@ class Lifecycle:
         store = self.world.store
         refusals.check_create(known, placed, project, store, found)
         check_member(known, placed, project, store, self._capacity)
+        check_network_quota(known, placed, project, store, self._capacity)
         outputs = created(known, placed, identifier, urn, configured)
         name = _name(known, placed, identifier)
         record = new_record(known.token, identifier, name, project, urn, inputs, outputs)

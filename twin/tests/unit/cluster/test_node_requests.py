@@ -1,4 +1,4 @@
-"""Requests for nodes of one placement policy (rule placement.compact)."""
+"""Nodes of one placement policy, and nodes with networks (placement.compact, quota.networks)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +15,15 @@ from twin.host.paths import TwinPaths
 from twin.world.events import Events
 from twin.world.machines import machine
 from twin.world.rules import Rules
+from twin.world.store import Store
 
 ZONE = "us-central1-b"
 POLICY = "acme-nodes-placement"
 H200 = NodeShape(machine=machine("a3-ultragpu-8g"), pool="h200", provisioning="spot")
 CLOSE = replace(H200, placement=POLICY)
+RDMA = replace(
+    H200, auto_created=True, labels={"gke.networks.io/accelerator-network-profile": "auto"}
+)
 CLOSE_H100 = replace(CLOSE, machine=machine("a3-highgpu-8g"), pool="h100")
 CLOSE_B200 = replace(CLOSE, machine=machine("a4-highgpu-8g"), pool="b200")
 
@@ -36,8 +40,9 @@ class Api:
 
     def list(self, path: str, label_selector: str) -> Any:
         assert path == "/api/v1/nodes"
-        key, _, value = label_selector.partition("=")
-        return [each for each in self.nodes if each["metadata"]["labels"].get(key) == value]
+        key, is_value, value = label_selector.partition("=")
+        found = ((node, node["metadata"]["labels"].get(key)) for node in self.nodes)
+        return [node for node, label in found if label == value or (label and not is_value)]
 
 
 @pytest.fixture
@@ -86,3 +91,22 @@ def test_the_nodes_of_a_policy_are_of_one_machine_series(api, provisioner):
     api.nodes.clear()
     provisioner.groups.clear()
     assert provisioner.request(CLOSE_B200, ZONE)[0].granted
+
+
+def test_the_networks_of_the_first_node_of_a_machine_type_need_quota(api, provisioner, tmp_path):
+    paths = TwinPaths(tmp_path / "twin")
+    Store(paths.cloud_db)
+    paths.capacity_file.write_text("quota: [{metric: NETWORKS, limit: 3}]")
+    assert provisioner.request(RDMA, ZONE)[0].granted
+    assert provisioner.request(RDMA, ZONE)[0].granted
+    b200 = replace(RDMA, machine=machine("a4-highgpu-8g"))
+    answer, _ = provisioner.request(b200, ZONE)
+    assert (answer.code, answer.message) == (
+        "QUOTA_EXCEEDED",
+        "Quota 'NETWORKS' exceeded.  Limit: 3.0 globally.",
+    )
+    provisioner.groups.clear()
+    api.add(RDMA, 1)
+    assert provisioner.request(b200, ZONE)[0].message == answer.message
+    api.nodes.clear()
+    assert provisioner.request(b200, ZONE)[0].granted
