@@ -277,6 +277,22 @@ def test_replicas_on_more_nodes_than_a_policy_can_have_are_refused(rung, least, 
     ]
 
 
+def test_the_chips_of_a_queue_count_as_nodes_of_the_policy():
+    rung = {**H200, "placement": "compact", "zones": ["us-central1-b"]}
+    nodes = {"nodes": {"rungs": [{**H200, "hosts": 2}]}, "jobs": {"rungs": [rung]}}
+
+    def with_chips(chips: int) -> dict[str, Any]:
+        teams = {"research": {"chips": {"jobs": chips}}}
+        queue = {"flavors": [{"capacity": "jobs", "chips": chips}], "teams": teams}
+        return stack(capacity=nodes, queues={"training": queue})
+
+    platform(with_chips(95 * 8))
+    assert refusals(with_chips(96 * 8)) == [
+        "capacity.jobs: must need at most 96 compact nodes, got 97, with updates and upgrades; "
+        "'placement: any' has no limit"
+    ]
+
+
 def test_node_pools_of_earlier_releases_keep_their_placement(deployed: Any):
     capacity = {"node_pools": {"max_nodes": 4}, "rungs": [{**H200, "hosts": 2}]}
     seen = deployed(platform(stack(capacity={"nodes": capacity})))
