@@ -21,7 +21,9 @@ from infra.plan.names import Names
 from infra.stack import Front, Platform
 
 _OWN_CONNECTIONS = 10
-"""Endpoints for the platform's own project: the front has one in each region."""
+"""Maximum number of endpoints of the platform's own project. The front has one group in each
+region. Google does not document whether the backend services of a group share a connection, so
+there is room for more."""
 
 
 def published_args(

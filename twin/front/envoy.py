@@ -158,7 +158,7 @@ def _connection_manager(front: Front, access_log: str) -> EnvoyJson:
         stat_prefix=front.name,
         route_config={"name": front.name, "virtual_hosts": [_host(front)]},
         http_filters=[
-            describe(),
+            describe(front.validation),
             append_own_address(front.address),
             extension("envoy.filters.http.router", "router"),
         ],

@@ -111,6 +111,21 @@ def test_a_global_front_validates_client_certificates_and_describes_them_to_the_
     assert networks == {name: [published] for name, published in ranges.items()}
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "/lab/", "//lab", "/../lab", "/lab/.", "/l%61b", "/lab?a=b", f"/{'x' * 2048}"],
+)
+def test_a_spiffe_id_that_the_load_balancer_does_not_pass_is_refused(path):
+    found = with_certificates(teams={f"spiffe://example.org{path}": "search"})
+    assert "certificates.teams must be a SPIFFE ID with a path" in refused(found)
+
+
+def test_spiffe_ids_may_have_every_character_of_the_standard_and_lower_case_trust_domains():
+    assert parse(json.dumps(with_certificates(teams={"spiffe://a-b_c.1/...x/A-z_0.9": "search"})))
+    upper = with_certificates(teams={"spiffe://Example.org/lab": "search"})
+    assert "certificates.teams must be a SPIFFE ID with a path" in refused(upper)
+
+
 def test_a_front_without_client_certificates_requests_none(made):
     found = made(document())
     assert "ServerTlsPolicy" not in found
@@ -140,7 +155,7 @@ def test_client_certificates_are_refused_where_nothing_validates_them():
         ({"authorities": [authority(usage="crl_sign")]}, "the key usage keyCertSign, got 'CN=lab'"),
         ({"authorities": [authority(use="SERVER_AUTH")]}, "must have clientAuth in its extended"),
         ({"authorities": [authority(days=-1)]}, "must not be expired (its end is"),
-        ({"teams": {"CN=lab": "search"}}, "certificates.teams must be a SPIFFE ID, dns:NAME or"),
+        ({"teams": {"CN=lab": "search"}}, "certificates.teams must be a SPIFFE ID with a path"),
         ({"teams": {SPIFFE: "lab"}}, "must be one of search, got 'lab'"),
     ],
 )
