@@ -6,8 +6,9 @@ import pulumi
 
 from gke_inference.front.dns_front import DnsFrontArgs
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFrontArgs
+from gke_inference.front.people import FrontPeopleArgs
 from gke_inference.front.published_gateway import PublishedGatewayArgs
-from infra.plan.clients import certificates_of
+from infra.plan.clients import certificates_of, people_of
 from infra.plan.endpoint import port_of
 from infra.plan.front import (
     answering,
@@ -79,6 +80,13 @@ def global_front_args(
     certificates = certificates_of(platform)
     if certificates is not None:
         args["client_authorities"] = list(certificates.authorities)
+    people = people_of(platform)
+    if people is not None and gateway.hostname is not None:
+        args["people"] = FrontPeopleArgs(
+            gateway_hostname=gateway.hostname,
+            hostname=people.hostname,
+            members=list(people.members),
+        )
     if paths := paths_of_models(platform):
         args["models"] = {name: list(found) for name, found in paths.items()}
     if gateway.requests_per_minute is not None:
