@@ -87,10 +87,12 @@ def check(paths: TwinPaths, store: Store, path: str, headers: Mapping[str, str])
         return Answer(403, "You don't have access")
     number = int(str(service.outputs.get("generatedId")))
     audience = f"/projects/{project_number(project)}/global/backendServices/{number}"
-    return Answer(200, headers=_signed(paths, person, audience, int(time.time())))
+    return Answer(200, headers=signed_headers(paths, person, audience))
 
 
-def _signed(paths: TwinPaths, person: str, audience: str, now: int) -> dict[str, str]:
+def signed_headers(paths: TwinPaths, person: str, audience: str) -> dict[str, str]:
+    """Return the headers that a person's requests get for an audience."""
+    now = int(time.time())
     identifier = str(int(hashlib.sha256(person.encode()).hexdigest()[:15], 16))
     claims = {
         "aud": audience,
