@@ -14,6 +14,7 @@ from infra.arguments.fleet import fleet_args, fleet_gateway_args
 from infra.arguments.front import dns_front_args, global_front_args
 from infra.arguments.hostname import certificate_args, record_args
 from infra.arguments.provisioning import RegionNetwork
+from infra.plan.clients import people_of
 from infra.plan.front import config_region, has_fleet_gateway
 from infra.region import BuiltRegion
 from infra.stack import Front, Platform
@@ -120,6 +121,9 @@ def _lead(
     if args is None:
         return
     GatewayRecord("gateway-record", args, opts)
+    people = people_of(platform)
+    if people is not None:
+        GatewayRecord("gateway-record-people", {**args, "hostname": people.hostname}, opts)
     for name, team in platform.teams.items():
         if team.hostname is not None:
             GatewayRecord(f"gateway-record-{name}", {**args, "hostname": team.hostname}, opts)

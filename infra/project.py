@@ -9,7 +9,7 @@ from gke_inference.operators.metrics_adapter import ROLE, adapter_principal
 from gke_inference.storage.archive_bucket import ArchiveBucket
 from infra.arguments.archives import archive_args
 from infra.plan.backends import kinds_of
-from infra.plan.clients import cached, certificates_of, has_apigee, has_counters
+from infra.plan.clients import cached, certificates_of, has_apigee, has_counters, people_of
 from infra.plan.delivery import has_config_sync
 from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
@@ -58,6 +58,9 @@ CLIENT_SERVICES: Final = ("memorystore.googleapis.com", "networkconnectivity.goo
 
 CERTIFICATE_SERVICES: Final = ("networksecurity.googleapis.com",)
 """API of the policy that validates client certificates."""
+
+PEOPLE_SERVICES: Final = ("iap.googleapis.com",)
+"""API of Identity-Aware Proxy, if people sign in."""
 
 ARMOR_SERVICES: Final = ("modelarmor.googleapis.com",)
 """API of Model Armor, if a guardrail uses it."""
@@ -109,6 +112,7 @@ def services_of(platform: Platform) -> tuple[str, ...]:
         *(APIGEE_SERVICES if has_apigee(platform) else ()),
         *(CLIENT_SERVICES if has_counters(platform) or cached(platform) else ()),
         *(CERTIFICATE_SERVICES if certificates_of(platform) else ()),
+        *(PEOPLE_SERVICES if people_of(platform) else ()),
         *(ARMOR_SERVICES if has_armor(platform) or floor_of(platform) else ()),
         *(VERTEX_SERVICES if BackendKind.VERTEX in kinds_of(platform) else ()),
         *(ID_TOKEN_SERVICES if BackendKind.CLOUD_RUN in kinds_of(platform) else ()),

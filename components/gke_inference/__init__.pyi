@@ -85,6 +85,7 @@ from .clients.counter_store import (
 from .clients.counter_store import (
     CounterStoreArgs as CounterStoreArgs,
 )
+from .clients.people import ClientPeopleArgs as ClientPeopleArgs
 from .clients.settings import (
     AnswerCacheArgs as AnswerCacheArgs,
 )
@@ -189,6 +190,7 @@ from .front.global_front import (
 from .front.global_front import (
     GlobalFrontArgs as GlobalFrontArgs,
 )
+from .front.people import FrontPeopleArgs as FrontPeopleArgs
 from .front.published_gateway import (
     PublishedGateway as PublishedGateway,
 )

@@ -8,6 +8,7 @@ from gke_inference.clients.apigee_gate import ApigeeGateArgs, ApigeeProductArgs
 from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
+from gke_inference.clients.people import ClientPeopleArgs
 from gke_inference.clients.settings import (
     AnswerCacheArgs,
     ClientGateArgs,
@@ -223,6 +224,12 @@ def gate_args(
     if certificates is not None and published is not None:
         args["certificates"] = ClientCertificatesArgs(
             networks=[published], teams=dict(certificates.teams)
+        )
+    people = clients.people
+    if people is not None and people.backend_service is not None:
+        place = f"/projects/{platform.project_number}/global/backendServices"
+        args["people"] = ClientPeopleArgs(
+            audience=f"{place}/{people.backend_service}", team=people.team
         )
     if calls := armor_calls(platform, region):
         args["armor"] = calls

@@ -6,8 +6,9 @@ import pulumi
 
 from gke_inference.front.dns_front import DnsFrontArgs
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFrontArgs
+from gke_inference.front.people import FrontPeopleArgs
 from gke_inference.front.published_gateway import PublishedGatewayArgs
-from infra.plan.clients import certificates_of
+from infra.plan.clients import certificates_of, people_of
 from infra.plan.endpoint import port_of
 from infra.plan.front import (
     answering,
@@ -21,7 +22,9 @@ from infra.plan.names import Names
 from infra.stack import Front, Platform
 
 _OWN_CONNECTIONS = 10
-"""Endpoints for the platform's own project: the front has one in each region."""
+"""Maximum number of endpoints of the platform's own project. The front has one group in each
+region. Google does not document whether the backend services of a group share a connection, so
+there is room for more."""
 
 
 def published_args(
@@ -77,6 +80,13 @@ def global_front_args(
     certificates = certificates_of(platform)
     if certificates is not None:
         args["client_authorities"] = list(certificates.authorities)
+    people = people_of(platform)
+    if people is not None and gateway.hostname is not None:
+        args["people"] = FrontPeopleArgs(
+            gateway_hostname=gateway.hostname,
+            hostname=people.hostname,
+            members=list(people.members),
+        )
     if paths := paths_of_models(platform):
         args["models"] = {name: list(found) for name, found in paths.items()}
     if gateway.requests_per_minute is not None:

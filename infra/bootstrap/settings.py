@@ -110,6 +110,8 @@ class StackSettings:
     """Whether clusters of the stack join the fleet, for Config Sync or a gateway over them."""
     has_images: bool = False
     """Whether the stack has image repositories or builds."""
+    has_people: bool = False
+    """Whether people sign in with Google."""
     has_personal_images: bool = False
     """Whether the stack has personalized images."""
     has_records: bool = False

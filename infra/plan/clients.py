@@ -11,6 +11,7 @@ from infra.stack import (
     Clients,
     ClientTeam,
     Counters,
+    People,
     Platform,
     StoreNodes,
     Task,
@@ -80,6 +81,12 @@ def certificates_of(platform: Platform) -> ClientCertificates | None:
     """Return the client certificates of a platform, if it has client teams."""
     clients = gated(platform)
     return None if clients is None else clients.certificates
+
+
+def people_of(platform: Platform) -> People | None:
+    """Return the people who sign in to a platform, if it has client teams."""
+    clients = gated(platform)
+    return None if clients is None else clients.people
 
 
 def has_counters(platform: Platform) -> bool:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.clients.people import IAP_HEADER, IAP_ISSUER, IAP_KEYS
 from gke_inference.clients.settings import ANONYMOUS
 from infra.plan.clients import limits_in
 from infra.plan.front import with_gateway
 from infra.rules.edge.apigee import check_apigee
 from infra.rules.edge.certificates import check_certificates
+from infra.rules.edge.people import check_people
 from infra.stack import (
     Clients,
     ClientTeam,
@@ -25,13 +27,7 @@ from infra.stack import (
 )
 from infra.stack.problems import join, one_of
 
-IAP_HEADER: Final = "x-goog-iap-jwt-assertion"
-"""Header with the signed identity from Identity-Aware Proxy
-(docs.cloud.google.com/iap/docs/signed-headers-howto)."""
-IAP: Final = {
-    "issuer": "https://cloud.google.com/iap",
-    "jwks_uri": "https://www.gstatic.com/iap/verify/public_key-jwk",
-}
+_IAP: Final = {"issuer": IAP_ISSUER, "jwks_uri": IAP_KEYS}
 _IAP_AUDIENCE: Final = re.compile(r"/projects/[0-9]+/global/backendServices/[0-9]+")
 
 
@@ -65,6 +61,7 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
     yield from _check_priorities(platform, clients)
     yield from _check_proofs(platform, clients)
     yield from check_certificates(platform, clients)
+    yield from check_people(platform, clients)
     yield from _check_cache(platform, clients)
 
 
@@ -237,7 +234,7 @@ def _check_iap(platform: Platform, where: str, issuer: TokenIssuer) -> Iterator[
             " front of an InferencePool is not documented"
         )
         yield InputError(join(where, "header"), rule)
-    for field, wanted in IAP.items():
+    for field, wanted in _IAP.items():
         if (found := getattr(issuer, field)) != wanted:
             yield InputError(join(where, field), f"must be {wanted} with {IAP_HEADER}", found)
     for at, audience in enumerate(issuer.audiences):

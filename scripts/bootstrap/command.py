@@ -6,7 +6,7 @@ import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan.backends import has_backends
-from infra.plan.clients import gated
+from infra.plan.clients import gated, people_of
 from infra.plan.delivery import has_config_sync
 from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
@@ -75,6 +75,7 @@ def settings_of(
         has_armor=has_armor(platform) or floor_of(platform) is not None,
         has_backends=has_backends(platform),
         has_clients=gated(platform) is not None,
+        has_people=people_of(platform) is not None,
         has_fleet=has_config_sync(platform) or has_fleet_gateway(platform.gateway),
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.plan.clients import gated
+from infra.plan.clients import gated, people_of
 from infra.plan.folders import has_filestore, lustre_regions, services_range
 from infra.plan.front import certificate_zone, record_zone
 from infra.project import services_of
@@ -52,6 +52,7 @@ _RECORDS: Final = {
     "dns.changes.create": "roles/dns.admin",
     "dns.resourceRecordSets.create": "roles/dns.admin",
 }
+_PEOPLE: Final = {"iap.webServices.setIamPolicy": "roles/iap.admin"}
 _KEYS: Final = {
     "secretmanager.secrets.create": "roles/secretmanager.admin",
     "secretmanager.secrets.setIamPolicy": "roles/secretmanager.admin",
@@ -121,6 +122,7 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_LUSTRE if lustre_regions(platform) else {}),
         **(_PEERING if services_range(platform) is not None else {}),
         **(_UPSTREAMS if project.id in _secret_projects(project) else {}),
+        **(_PEOPLE if people_of(platform) is not None else {}),
         **(_KEYS if gated(platform) is not None else {}),
     }
 

@@ -87,6 +87,10 @@ function envoy_on_request(handle)
       client_cert_sha256_fingerprint = handle:base64Escape(digest),
     }
     found.client_cert_error = table.concat(problems, ",")
+    if IS_REQUIRED and not is_verified then
+      handle:respond({[":status"] = "400", ["connection"] = "close"}, "")
+      return
+    end
   end
   local metadata = handle:streamInfo():dynamicMetadata()
   for name, value in pairs(found) do metadata:set("METADATA", name, value) end
@@ -116,9 +120,15 @@ def unknown_variables(headers: Iterable[tuple[str, str]]) -> list[str]:
     return sorted(set(named) - set(VARIABLES))
 
 
-def describe() -> EnvoyJson:
-    """Return the filter that reads the certificate of a client."""
-    return script("twin.client_certificate", _DESCRIBE)
+def describe(found: ClientValidation | None) -> EnvoyJson:
+    """Return the filter that reads the certificate of a client.
+
+    If valid certificates are required, it refuses those without clientAuth. Envoy does this itself
+    only for certificates that list other uses.
+    """
+    is_required = found is not None and found.is_required
+    text = _DESCRIBE.replace("IS_REQUIRED", str(is_required).lower())
+    return script("twin.client_certificate", text)
 
 
 def header_changes(headers: tuple[tuple[str, str], ...]) -> EnvoyJson:

@@ -16,10 +16,12 @@ from twin.cluster.gateway.envoy.messages import (
 )
 from twin.front.client_certificates import describe, header_changes, tls_settings
 from twin.front.model import Front, Outliers, Path, Region, Service
+from twin.providers.gcp.effects import sign_in
 from twin.world.nearness import CLIENT_REGION, by_nearness
 
 SERVED_BY: Final = "x-twin-served-by"
 """Response header: address of the gateway that handled the request."""
+_SIGN_IN: Final = "twin.sign_in"
 _OPTIONS: Final = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 _ELSEWHERE: Final = "elsewhere"
 _PREVIOUS: Final = (
@@ -33,13 +35,54 @@ def cluster_name(service: str, client: str) -> str:
     return f"{service}@{client}"
 
 
-def clusters(front: Front) -> list[EnvoyJson]:
-    """Return the clusters of a load balancer."""
-    return [
+def clusters(front: Front, sign_in_port: int | None = None) -> list[EnvoyJson]:
+    """Return the clusters of a load balancer.
+
+    Args:
+        front: The load balancer.
+        sign_in_port: Port of the twin's Identity-Aware Proxy.
+    """
+    found = [
         _cluster(service, client)
         for service in front.services
         for client in [_ELSEWHERE, *_clients(front)]
     ]
+    if sign_in_port is not None:
+        found.append(_sign_in_cluster(sign_in_port))
+    return found
+
+
+def _sign_in_cluster(port: int) -> EnvoyJson:
+    socket = {"address": "127.0.0.1", "port_value": port}
+    endpoint = {"endpoint": {"address": {"socket_address": socket}}}
+    return {
+        "name": _SIGN_IN,
+        "type": "STATIC",
+        "connect_timeout": "2s",
+        "load_assignment": {
+            "cluster_name": _SIGN_IN,
+            "endpoints": [{"lb_endpoints": [endpoint]}],
+        },
+    }
+
+
+def _sign_in_filter(service: Service) -> EnvoyJson:
+    """Return the filter that asks Identity-Aware Proxy, without the bodies of requests."""
+    prefix = f"{sign_in.CHECK_PATH}{service.project}/{service.name.rpartition('/')[2]}"
+
+    def exact(names: tuple[str, ...]) -> EnvoyJson:
+        return {"patterns": [{"exact": name} for name in names]}
+
+    return extension(
+        _SIGN_IN,
+        "ext_authz",
+        http_service={
+            "server_uri": {"uri": "http://127.0.0.1", "cluster": _SIGN_IN, "timeout": "5s"},
+            "path_prefix": prefix,
+            "authorization_response": {"allowed_upstream_headers": exact(sign_in.HEADERS)},
+        },
+        allowed_headers=exact((sign_in.PERSON, "accept")),
+    )
 
 
 def _clients(front: Front) -> list[str]:
@@ -156,9 +199,10 @@ def _connection_manager(front: Front, access_log: str) -> EnvoyJson:
     return typed(
         "hcm",
         stat_prefix=front.name,
-        route_config={"name": front.name, "virtual_hosts": [_host(front)]},
+        route_config={"name": front.name, "virtual_hosts": _hosts(front)},
         http_filters=[
-            describe(),
+            describe(front.validation),
+            *([] if front.guarded is None else [_sign_in_filter(front.guarded)]),
             append_own_address(front.address),
             extension("envoy.filters.http.router", "router"),
         ],
@@ -176,6 +220,21 @@ def _connection_manager(front: Front, access_log: str) -> EnvoyJson:
             )
         ],
     )
+
+
+def _hosts(front: Front) -> list[EnvoyJson]:
+    """Return the hosts of a load balancer: single hostnames, and all others."""
+    plain = _host(front)
+    named = [
+        {
+            **plain,
+            "name": f"front-{host}",
+            "domains": [host, f"{host}:*"],
+            "routes": [route for path in paths for route in _by_client(front, path)],
+        }
+        for host, paths in front.hosts
+    ]
+    return [*named, plain]
 
 
 def _host(front: Front) -> EnvoyJson:
@@ -220,6 +279,8 @@ def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
         }
         if path.rewrite is not None:
             found["prefix_rewrite"] = path.rewrite
+        if path.host is not None:
+            found["host_rewrite_literal"] = path.host
         if path.retries:
             found["retry_policy"] = {
                 "retry_on": "connect-failure,refused-stream",
@@ -232,6 +293,8 @@ def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
         return found
 
     changes = header_changes(service.headers)
+    if front.guarded is not None and not service.signs_in:
+        changes["typed_per_filter_config"] = {_SIGN_IN: typed("ext_authz_route", disabled=True)}
     match: EnvoyJson = {"prefix": path.prefix}
     routes: list[EnvoyJson] = []
     for client in _clients(front):

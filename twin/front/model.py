@@ -40,6 +40,13 @@ class Service:
     headers: tuple[tuple[str, str], ...] = ()
     """Custom request headers: names and values, with variables in braces."""
     timeout_seconds: float = 30
+    signs_in: bool = False
+    """Whether Identity-Aware Proxy is enabled."""
+
+    @property
+    def project(self) -> str:
+        """Its project."""
+        return self.name.split("/")[1]
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,8 @@ class Path:
     service: str
     rewrite: str | None = None
     """Replacement of the prefix."""
+    host: str | None = None
+    """Replacement of the hostname."""
     retries: int = 0
 
 
@@ -76,6 +85,8 @@ class Front:
     retries: int = 0
     """Number of retries of requests that reached no gateway."""
     paths: tuple[Path, ...] = ()
+    hosts: tuple[tuple[str, tuple[Path, ...]], ...] = ()
+    """Paths of single hostnames; everything else is for all others."""
     is_tls: bool = True
     certificate: Certificate | None = None
     """Its certificate, for HTTPS."""
@@ -83,6 +94,11 @@ class Front:
     """None if it does not request client certificates."""
     problems: tuple[str, ...] = field(default=())
     """Errors of its parts."""
+
+    @property
+    def guarded(self) -> Service | None:
+        """The backend service with Identity-Aware Proxy, if there is one."""
+        return next((each for each in self.services if each.signs_in), None)
 
     @property
     def is_served(self) -> bool:

@@ -16,6 +16,7 @@ from twin.front.envoy import clusters, listener
 from twin.front.model import Front
 from twin.front.translate import fronts
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.effects import secret_manager
 from twin.toolchain import ToolError, tool
 from twin.wire.property_values import as_list, get_path, last_segment
 from twin.world.capacity import World
@@ -65,7 +66,11 @@ class FrontTier:
             return
         if found == self._applied and is_served:
             return
-        self._write("cds", "cluster", _once([each for front in found for each in clusters(front)]))
+        port = None
+        if any(front.guarded is not None for front in found):
+            port = int(secret_manager.url(self._paths).rpartition(":")[2])
+        known = [each for front in found for each in clusters(front, port)]
+        self._write("cds", "cluster", _once(known))
         log = str(self._paths.logs / "front.access.jsonl")
         shown = [listener(front, log) for front in found if front.is_served]
         self._write("lds", "listener", shown)

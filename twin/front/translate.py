@@ -57,8 +57,12 @@ def _front(cloud: Cloud, rule: Record, certificate_named: CertificateNamed) -> F
         if certificate is None:
             problems.append("its certificate map has no ACTIVE certificate")
     default, retries, paths = _routes(cloud, url_map)
-    names = [name for name in (default, *(path.service for path in paths)) if name is not None]
+    hosts = tuple(_hosts(cloud, url_map))
+    reached = (*paths, *(path for _, found in hosts for path in found))
+    names = [name for name in (default, *(path.service for path in reached)) if name is not None]
     services = [_service(cloud, name, problems) for name in dict.fromkeys(names)]
+    if sum(each is not None and each.signs_in for each in services) > 1:
+        problems.append("the twin has Identity-Aware Proxy for one backend service only")
     return Front(
         name=rule.name,
         address=address,
@@ -67,6 +71,7 @@ def _front(cloud: Cloud, rule: Record, certificate_named: CertificateNamed) -> F
         default=default,
         retries=retries,
         paths=paths,
+        hosts=hosts,
         is_tls=is_tls,
         certificate=certificate,
         validation=validation(cloud, proxy) if is_tls else None,
@@ -102,6 +107,27 @@ def _routes(cloud: Cloud, url_map: Record) -> tuple[str | None, int, tuple[Path,
         default = _id(cloud, matcher.get("defaultService"))
         return default, _retries(matcher, "defaultRouteAction"), paths
     return _id(cloud, url_map.inputs.get("defaultService")), 0, ()
+
+
+def _hosts(cloud: Cloud, url_map: Record) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    """Yield the hostnames with a path matcher of their own, and its default as a path."""
+    matchers = {str(each.get("name")): each for each in objects(url_map.inputs, "pathMatchers")}
+    for rule in objects(url_map.inputs, "hostRules"):
+        matcher = matchers.get(str(rule.get("pathMatcher"))) or {}
+        service = _id(cloud, matcher.get("defaultService"))
+        for host in as_list(rule.get("hosts")) or []:
+            if host == "*" or service is None:
+                continue
+            replaced = get_path(matcher, "defaultRouteAction.urlRewrite.hostRewrite")
+            plain = Path(
+                prefix="/",
+                service=service,
+                host=None if replaced is None else str(replaced),
+                retries=_retries(matcher, "defaultRouteAction"),
+            )
+            rules = sorted(objects(matcher, "routeRules"), key=_priority)
+            paths = [path for each in rules for path in _paths(cloud, each)]
+            yield str(host), (*paths, plain)
 
 
 def _paths(cloud: Cloud, rule: Json) -> Iterator[Path]:
@@ -159,6 +185,7 @@ def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | No
         headers=headers,
         outliers=None if detection is None else _outliers(detection),
         timeout_seconds=float(record.inputs.get("timeoutSec") or 30),
+        signs_in=get_path(record.inputs, "iap.enabled") is True,
     )
 
 

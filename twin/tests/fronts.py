@@ -148,6 +148,44 @@ def make_front(
         _validate(cloud, validating, authority)
 
 
+def let_people_in(cloud: Cloud, people: str, *members: str, host: str = "models.test") -> None:
+    """Add a hostname for people to the load balancer, which members can sign in to."""
+    store = cloud.world.store
+    (every,) = store.find("gcp:compute/backendService:BackendService", "front")
+    groups = [str(each["group"]) for each in every.inputs["backends"]]
+    own = create(
+        cloud,
+        "compute/backendService:BackendService",
+        "front-people",
+        backends=[{"group": group} for group in groups],
+        iap={"enabled": True},
+        loadBalancingScheme="EXTERNAL_MANAGED",
+        protocol="HTTP",
+    )
+    for member in members:
+        cloud.create(
+            "gcp:iap/webBackendServiceIamMember:WebBackendServiceIamMember",
+            member,
+            {
+                "member": member,
+                "role": "roles/iap.httpsResourceAccessor",
+                "webBackendService": "front-people",
+            },
+        )
+    (known,) = store.find("gcp:compute/uRLMap:URLMap", "front")
+    rule = {"hosts": [people], "pathMatcher": "people"}
+    matcher = {
+        "defaultRouteAction": {"urlRewrite": {"hostRewrite": host}},
+        "defaultService": own.id,
+        "name": "people",
+    }
+    changed = {
+        "hostRules": [*known.inputs["hostRules"], rule],
+        "pathMatchers": [*known.inputs["pathMatchers"], matcher],
+    }
+    store.set(known.type, known.id, inputs={**known.inputs, **changed})
+
+
 def _validate(cloud: Cloud, validating: dict[int, str], authority: str) -> None:
     """Make the proxies that validate client certificates."""
     certificates = create(cloud, "certificatemanager/certificateMap:CertificateMap", "front")

@@ -110,7 +110,7 @@ def _objects(relay: str, replicas: int, args: ModelBackendsArgs) -> dict[str, Ma
 
 def _routes(relay: str, args: ModelBackendsArgs) -> dict[str, Manifest]:
     """Return the HTTPRoutes by role."""
-    reference = {"group": "", "kind": api("service").kind, "name": relay, "port": PORT, "weight": 1}
+    reference = api("service").reference(relay, port=PORT, weight=1)
     matches = [gateway_routes.name_match(name) for name in sorted(args["backends"])]
     rules: list[Manifest] = [
         {"backendRefs": [reference], "matches": some}

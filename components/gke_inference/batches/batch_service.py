@@ -107,7 +107,7 @@ def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
 def _route(args: BatchServiceArgs) -> Manifest:
     """Return the HTTPRoute. Its paths are longer than those of models and take precedence."""
     name, namespace = args["service_name"], args["namespace"]
-    reference = {"group": "", "kind": api("service").kind, "name": name, "port": PORT, "weight": 1}
+    reference = api("service").reference(name, port=PORT, weight=1)
     matches = [{"path": {"type": "PathPrefix", "value": path}} for path in BATCH_PATHS]
     head = gateway_routes.route_head(namespace, args["gateway_name"], args.get("hostname"))
     rules = [{"backendRefs": [reference], "matches": matches}]

@@ -32,6 +32,10 @@ class ApiKind:
         """The API group, empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
+    def reference(self, name: str, **more: Any) -> dict[str, Any]:
+        """Return a reference to an object, with fields such as its namespace, port or weight."""
+        return {"group": self.group, "kind": self.kind, "name": name, **more}
+
 
 @dataclass(frozen=True)
 class Image:

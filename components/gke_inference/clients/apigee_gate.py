@@ -113,13 +113,8 @@ def apigee_backend(args: ApigeeGateArgs) -> Manifest:
 
 def apigee_extension(args: ApigeeGateArgs) -> Manifest:
     """Return the GCPTrafficExtension that calls Apigee for every request and answer."""
-    backend, gateway = api("apigee_backend"), api("gateway")
     called = {
-        "backendRef": {
-            "group": backend.group,
-            "kind": backend.kind,
-            "name": args["gate_name"],
-        },
+        "backendRef": api("apigee_backend").reference(args["gate_name"]),
         "failOpen": False,
         "metadata": {
             "apigee-extension-processor": args.get("proxy") or args["gate_name"],
@@ -132,7 +127,6 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
         "supportedEvents": list(EVENTS),
         "timeout": f"{int(args.get('timeout_ms', 1000))}ms",
     }
-    target = {"group": gateway.group, "kind": gateway.kind, "name": args["gateway_name"]}
     return manifest(
         "gateway_traffic_extension",
         args["gate_name"],
@@ -140,20 +134,14 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
         labels=labels_for(args["gate_name"], COMPONENT),
         spec={
             "extensionChains": [{"extensions": [called], "name": COMPONENT}],
-            "targetRefs": [target],
+            "targetRefs": [api("gateway").reference(args["gateway_name"])],
         },
     )
 
 
 def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) -> Manifest:
     """Return an APIProduct, to which developers subscribe their apps in Apigee."""
-    backend = api("apigee_backend")
-    enforced = {
-        "group": backend.group,
-        "kind": backend.kind,
-        "name": args["gate_name"],
-        "namespace": args["namespace"],
-    }
+    gate = api("apigee_backend").reference(args["gate_name"], namespace=args["namespace"])
     return manifest(
         "api_product",
         title,
@@ -164,7 +152,7 @@ def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) ->
             "attributes": [{"name": "access", "value": "private"}],
             "description": f"Models of {args['gateway_name']}",
             "displayName": title,
-            "enforcementRefs": [enforced],
+            "enforcementRefs": [gate],
             "name": title,
         },
     )
@@ -172,7 +160,6 @@ def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) ->
 
 def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) -> Manifest:
     """Return the APIOperationSet of a product: its paths, and the requests of each app."""
-    kind = api("api_product")
     paths = [
         *((path, "POST") for paths in PATHS_BY_TASK.values() for path in paths),
         (CATALOGUE_PATH, "GET"),
@@ -183,14 +170,7 @@ def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs)
         args["namespace"],
         labels=labels_for(title, COMPONENT),
         spec={
-            "apiProductRefs": [
-                {
-                    "group": kind.group,
-                    "kind": kind.kind,
-                    "name": title,
-                    "namespace": args["namespace"],
-                }
-            ],
+            "apiProductRefs": [api("api_product").reference(title, namespace=args["namespace"])],
             "quota": {
                 "interval": int(product.get("interval", 1)),
                 "limit": int(product["requests"]),

@@ -85,7 +85,7 @@ def traffic_extension(
     """
     called: Manifest = {
         "authority": f"{name}.{namespace}.svc",
-        "backendRef": {"group": "", "kind": api("service").kind, "name": name, "port": PORT},
+        "backendRef": api("service").reference(name, port=PORT),
         "failOpen": False,
         "name": "clients",
         "requestBodySendMode": "FullDuplexStreamed",
@@ -98,7 +98,7 @@ def traffic_extension(
         "matchCondition": {"celExpressions": [{"celMatcher": BATCH_CONDITION}]},
         "name": "files",
     }
-    target = {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
+    target = api("gateway").reference(gateway)
     return manifest(
         "gateway_traffic_extension",
         name,
@@ -123,7 +123,7 @@ def _health_check(name: str, namespace: str) -> Manifest:
         labels=labels_for(name, COMPONENT),
         spec={
             "default": {"config": {"grpcHealthCheck": check, "type": "GRPC"}},
-            "targetRef": {"group": "", "kind": api("service").kind, "name": name},
+            "targetRef": api("service").reference(name),
         },
     )
 

@@ -7,8 +7,15 @@ from typing import Any, TypedDict
 
 import pulumi
 
-_IDENTITY = re.compile(r"spiffe://[^\s,]+|dns:[a-z0-9*.-]+|sha256:[0-9a-f]{64}")
-IDENTITY_RULE = "must be a SPIFFE ID, dns:NAME or sha256: with 64 hexadecimal digits"
+_SPIFFE = re.compile(r"spiffe://[a-z0-9._-]{1,255}((/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+)")
+"""Form of the SPIFFE ID of a workload: a trust domain and a path (SPIFFE-ID, sections 2.1 to 2.4;
+X509-SVID, section 3.1; github.com/spiffe/spiffe/tree/main/standards)."""
+_LONGEST_SPIFFE = 2048
+_OTHER = re.compile(r"dns:[a-z0-9*.-]+|sha256:[0-9a-f]{64}")
+IDENTITY_RULE = (
+    "must be a SPIFFE ID with a path (spiffe://example.com/name, at most 2048 bytes), dns:NAME or"
+    " sha256: with 64 hexadecimal digits"
+)
 
 
 class ClientCertificatesArgs(TypedDict):
@@ -23,8 +30,14 @@ class ClientCertificatesArgs(TypedDict):
 
 
 def is_identity(text: str) -> bool:
-    """Return whether a text is the identity of a certificate."""
-    return _IDENTITY.fullmatch(text) is not None
+    """Return whether a text is the identity of a certificate.
+
+    Google's load balancer passes no SPIFFE ID that has another form or is longer
+    (docs.cloud.google.com/load-balancing/docs/https/custom-headers), so it would match nobody.
+    """
+    if len(text) <= _LONGEST_SPIFFE and _SPIFFE.fullmatch(text):
+        return True
+    return _OTHER.fullmatch(text) is not None
 
 
 def check_certificates(found: ClientCertificatesArgs, teams: Iterable[str]) -> None:

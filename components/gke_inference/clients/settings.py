@@ -15,6 +15,7 @@ from gke_inference.base.inputs import camel, one_of, whole
 from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
 
 from .certificates import ClientCertificatesArgs, check_certificates, described
+from .people import ClientPeopleArgs, check_people, token_of_people
 from .store import Store
 
 PRIORITIES = ("interactive", "batch")
@@ -159,6 +160,8 @@ class ClientGateArgs(TypedDict):
     """Guards that the callout calls, by name. Default: none."""
     issuers: NotRequired[list[TokenIssuerArgs]]
     """Issuers of accepted tokens. Default: none, clients use keys only."""
+    people: NotRequired[ClientPeopleArgs]
+    """People who sign in with Google, behind a `GlobalFront`. Default: none."""
     prices: NotRequired[dict[str, TokenPriceArgs]]
     """Prices of models and adapters, by name. Default: none, only tokens are counted."""
     replicas: NotRequired[int]
@@ -199,6 +202,8 @@ def checked(args: ClientGateArgs) -> None:
         _check_issuer(f"issuers[{at}]", issuer, args)
     if "certificates" in args:
         check_certificates(args["certificates"], args["teams"])
+    if "people" in args:
+        check_people(args["people"], args["teams"])
     _check_guards(args)
 
 
@@ -315,6 +320,8 @@ def document(
         found["batches"] = True
     if "certificates" in args:
         found["certificates"] = described(args["certificates"])
+    if "people" in args:
+        found["jwt"].append(token_of_people(args["people"]))
     cache = args.get("cache")
     if cache is not None and answers is not None:
         found["cache"] = {**_cache(cache, answers), "epoch": _epoch(args)}

@@ -126,7 +126,7 @@ def fleet_gateway(args: FleetGatewayArgs) -> Manifest:
 def import_objects(model: RoutedModel, args: FleetGatewayArgs, *, is_only: bool) -> list[Manifest]:
     """Return the HTTPRoute, HealthCheckPolicy and GCPBackendPolicy of a model's imported pools."""
     imported = api("inference_pool_import")
-    backend = {"group": imported.group, "kind": imported.kind, "name": model.pool_name, "weight": 1}
+    backend = imported.reference(model.pool_name, weight=1)
     rewrite = {"path": {"replacePrefixMatch": "/v1", "type": "ReplacePrefixMatch"}}
     rules: list[Manifest] = [
         {

@@ -10,6 +10,7 @@ from gke_inference.gateway.edge import REQUESTS_PER_MINUTE
 
 from .client_certificates import CERTIFICATE_HEADERS, check_authorities, client_validation
 from .edge import security_policy, ssl_policy
+from .people import FrontPeopleArgs, check_people, let_members_in, people_matcher
 from .routes import OUTLIER_DETECTION, path_matcher
 
 _HTTPS_PORT = 443
@@ -52,6 +53,9 @@ class GlobalFrontArgs(TypedDict):
     """Percentage of requests in the access log, 0 to 100. Default: 100."""
     models: NotRequired[dict[str, list[str]]]
     """Regions of each model that only some regions serve, available under `/models/NAME/v1`."""
+    people: NotRequired[FrontPeopleArgs]
+    """People who sign in with Google under a hostname of their own, which leads to the regions of
+    `answering`. Default: none."""
     port: NotRequired[int]
     """Port that it listens on. Default: 443, with a redirect from HTTP on port 80."""
     requests_per_minute: NotRequired[int]
@@ -88,6 +92,8 @@ class GlobalFront(pulumi.ComponentResource):
         _check_regions(args)
         if "client_authorities" in args:
             check_authorities(args["client_authorities"])
+        if "people" in args:
+            check_people(args["people"])
         address = compute.GlobalAddress(
             f"{name}-address", name=self._front, project=self._project, opts=under(self)
         )
@@ -112,13 +118,17 @@ class GlobalFront(pulumi.ComponentResource):
 
         headers = list(CERTIFICATE_HEADERS) if "client_authorities" in args else None
 
-        def service(suffix: str, regions: list[str]) -> "compute.BackendService":
+        def service(
+            suffix: str, regions: list[str], *, signs_in: bool = False
+        ) -> "compute.BackendService":
             percent = args.get("log_percent", 100)
             return compute.BackendService(
                 f"{name}{suffix}",
                 # Neither a balancing mode nor a capacity scaler: these backends have none.
                 backends=[{"group": groups[region].id} for region in regions],
                 custom_request_headers=headers,
+                # without a client ID, Google manages the OAuth client
+                iap={"enabled": True} if signs_in else None,
                 load_balancing_scheme="EXTERNAL_MANAGED",
                 log_config={"enable": percent > 0, "sample_rate": percent / 100},
                 name=f"{self._front}{suffix}",
@@ -135,12 +145,22 @@ class GlobalFront(pulumi.ComponentResource):
             model: service(f"-{_as_object(model)}", regions).id
             for model, regions in args.get("models", {}).items()
         }
+        host_rules: list[compute.URLMapHostRuleArgsDict] = [
+            {"hosts": ["*"], "path_matcher": "models"}
+        ]
+        matchers = [path_matcher(every.id, models)]
+        people = args.get("people")
+        if people is not None:
+            own = service("-people", args["answering"], signs_in=True)
+            host_rules.append({"hosts": [people["hostname"]], "path_matcher": "people"})
+            matchers.append(people_matcher(own.id, people))
+            let_members_in(f"{name}-people", own, people, self._project, under(self))
         return compute.URLMap(
             name,
             default_service=every.id,
-            host_rules=[{"hosts": ["*"], "path_matcher": "models"}],
+            host_rules=host_rules,
             name=self._front,
-            path_matchers=[path_matcher(every.id, models)],
+            path_matchers=matchers,
             project=self._project,
             opts=under(self),
         )

@@ -88,7 +88,6 @@ def gateway_policy(
     gateway: str, namespace: str, *, global_access: bool = False, ssl_policy_name: str | None = None
 ) -> Manifest:
     """Return the GCPGatewayPolicy of a Gateway: SSL policy and access from other regions."""
-    kind = api("gateway")
     default: Manifest = {}
     if global_access:
         default["allowGlobalAccess"] = True
@@ -99,8 +98,5 @@ def gateway_policy(
         gateway,
         namespace,
         labels=labels_for(gateway, "gateway"),
-        spec={
-            "default": default,
-            "targetRef": {"group": kind.group, "kind": kind.kind, "name": gateway},
-        },
+        spec={"default": default, "targetRef": api("gateway").reference(gateway)},
     )

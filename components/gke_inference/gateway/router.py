@@ -70,7 +70,7 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
             labels=labels,
             spec={
                 "default": {"config": {"grpcHealthCheck": check, "type": "GRPC"}},
-                "targetRef": {"group": "", "kind": api("service").kind, "name": name},
+                "targetRef": api("service").reference(name),
             },
         ),
     ]
@@ -97,12 +97,7 @@ def routing_extension(
                     "extensions": [
                         {
                             "authority": f"{router}.{namespace}.svc",
-                            "backendRef": {
-                                "group": "",
-                                "kind": api("service").kind,
-                                "name": router,
-                                "port": PORT,
-                            },
+                            "backendRef": api("service").reference(router, port=PORT),
                             "failOpen": False,
                             "name": "model-name",
                             "requestBodySendMode": "FullDuplexStreamed",
@@ -118,9 +113,7 @@ def routing_extension(
                     "name": "body-router",
                 }
             ],
-            "targetRefs": [
-                {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
-            ],
+            "targetRefs": [api("gateway").reference(gateway)],
         },
     )
 

@@ -103,15 +103,8 @@ class RoutedModel:
 
     def backend_ref(self, pool_name: str, weight: int) -> Manifest:
         """Return a route's reference to a pool of this model."""
-        made: Manifest = {
-            "group": self.backend.group,
-            "kind": self.backend.kind,
-            "name": pool_name,
-            "weight": weight,
-        }
-        if not self.is_picked:
-            made["port"] = self.target_port
-        return made
+        port = {} if self.is_picked else {"port": self.target_port}
+        return self.backend.reference(pool_name, weight=weight, **port)
 
 
 def pool(
@@ -146,13 +139,9 @@ def pool(
         annotations=None if annotations is None else dict(annotations),
         labels=labels,
         spec={
-            "endpointPickerRef": {
-                "failureMode": failure_mode,
-                "group": "",
-                "kind": api("service").kind,
-                "name": model.picker_name,
-                "port": {"number": PICKER_PORT},
-            },
+            "endpointPickerRef": api("service").reference(
+                model.picker_name, failureMode=failure_mode, port={"number": PICKER_PORT}
+            ),
             "selector": {"matchLabels": model.selector},
             "targetPorts": [{"number": model.target_port}],
         },
@@ -221,7 +210,7 @@ def catalogue_route(
 
     An exact path and a longer prefix take precedence over every model's prefix.
     """
-    backends = [{"group": "", "kind": api("service").kind, "name": name, "port": port, "weight": 1}]
+    backends = [api("service").reference(name, port=port, weight=1)]
     unread = [each for model in models if model.has_roles for each in model.served_names]
     prefix = {"type": "PathPrefix", "value": RESPONSES_PATH}
     refused = [{**name_match(each), "path": prefix} for each in unread]
@@ -237,13 +226,7 @@ def catalogue_route(
 
 def route_head(namespace: str, gateway: str, hostname: str | None) -> Manifest:
     """Return the part of an HTTPRoute that references its Gateway and hostname."""
-    parent = {
-        "group": api("gateway").group,
-        "kind": api("gateway").kind,
-        "name": gateway,
-        "namespace": namespace,
-    }
-    head: Manifest = {"parentRefs": [parent]}
+    head: Manifest = {"parentRefs": [api("gateway").reference(gateway, namespace=namespace)]}
     if hostname is not None:
         head["hostnames"] = [hostname]
     return head
@@ -257,7 +240,7 @@ def objectives(model: RoutedModel, namespace: str) -> list[Manifest]:
     """
     if not model.is_picked:
         return []
-    reference = {"group": model.backend.group, "kind": model.backend.kind, "name": model.pool_name}
+    reference = model.backend.reference(model.pool_name)
     priorities = {"batch": BATCH_PRIORITY, "interactive": model.priority}
     return [
         manifest(
@@ -302,7 +285,7 @@ def policies(
     rate = round(log_percent * _SAMPLES_A_PERCENT)
     logging: Manifest = {"enabled": rate > 0, **({"sampleRate": rate} if rate else {})}
     guarded = {} if security_policy is None else {"securityPolicy": security_policy}
-    reference = {"group": target.group, "kind": target.kind, "name": name}
+    reference = target.reference(name)
     labels = labels_for(name, "model-backend")
     return [
         manifest(

@@ -60,7 +60,7 @@ def armor_extension(call: ArmorCallArgs) -> Manifest:
 
 def armor_gate(name: str, namespace: str, gateway: str, calls: list[ArmorCallArgs]) -> Manifest:
     """Return a GCPTrafficExtension that calls only Model Armor."""
-    target = {"group": api("gateway").group, "kind": api("gateway").kind, "name": gateway}
+    target = api("gateway").reference(gateway)
     chain = {"extensions": [armor_extension(call) for call in calls], "name": "guardrails"}
     return manifest(
         "gateway_traffic_extension",

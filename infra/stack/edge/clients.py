@@ -4,7 +4,14 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import HttpsUrl, ModelName, Name, RegionName, StackModel
+from infra.stack.base.fields import (
+    Hostname,
+    HttpsUrl,
+    ModelName,
+    Name,
+    RegionName,
+    StackModel,
+)
 
 _LARGEST = 10**12
 
@@ -105,6 +112,23 @@ class ClientCertificates(StackModel):
     teams: dict[str, Name] = Field(min_length=1)
     """Team for each identity of a certificate: a SPIFFE ID, `dns:NAME` or `sha256:` with the
     hexadecimal fingerprint. Certificates without a team are rejected."""
+
+
+class People(StackModel):
+    """People who sign in with Google, through Identity-Aware Proxy of `gateway.front: global`."""
+
+    hostname: Hostname
+    """Hostname for them, which `gateway.certificate` covers. Programs with keys use
+    `gateway.hostname`."""
+    members: tuple[str, ...] = Field(min_length=1, max_length=100)
+    """Who may sign in: `user:`, `group:` or `serviceAccount:` with an address, or
+    `domain:NAME`."""
+    team: Name
+    """Their team."""
+    backend_service: str | None = Field(default=None, pattern=r"^[0-9]{1,20}$")
+    """ID of the front's backend service for people, which Google chooses when the first `up`
+    creates it. Quote it: it has more digits than a number keeps. Until it is set, everyone who
+    signs in gets 401."""
 
 
 class CounterStore(StackModel):
@@ -210,6 +234,8 @@ class Clients(StackModel):
     """Issuers whose tokens are accepted in addition to keys."""
     key_locations: tuple[str, ...] = ()
     """Regions that store the key hashes. By default, Google chooses them."""
+    people: People | None = None
+    """People who sign in with Google. None by default."""
     prices: dict[ModelName, TokenPrice] = Field(default_factory=dict[str, TokenPrice])
     """Prices of the tokens of models and adapters. By default, tokens are counted but not
     priced."""

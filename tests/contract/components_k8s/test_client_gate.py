@@ -75,6 +75,19 @@ def test_certificates_name_networks_identities_and_teams(recorder, change, messa
         built(recorder, certificates=CERTIFICATES | change)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"team": "other"}, "people.team.*must be one of assistant, nightly"),
+        ({"audience": "front-people"}, "people.audience.*must be /projects/NUMBER/global/"),
+    ],
+)
+def test_people_name_a_team_and_the_audience_of_a_backend_service(recorder, change, message):
+    people = {"audience": "/projects/1/global/backendServices/2", "team": "assistant"}
+    with pytest.raises(pulumi.InputPropertyError, match=message):
+        built(recorder, people=people | change)
+
+
 def test_the_load_balancer_asks_the_gate_about_whole_requests_and_fails_closed(recorder):
     built(recorder)
     extension = recorder.one(EXTENSION).inputs

@@ -111,6 +111,117 @@ def test_a_global_front_validates_client_certificates_and_describes_them_to_the_
     assert networks == {name: [published] for name, published in ranges.items()}
 
 
+PEOPLE = {
+    "backend_service": "1234567890123456789",
+    "hostname": "chat.example.com",
+    "members": ["group:ml@example.com"],
+    "team": "search",
+}
+
+
+def with_people(**changes: Any) -> dict[str, Any]:
+    """A stack with people who sign in, and changes of their settings."""
+    found = document()
+    found["gateway"]["issue_certificate"] = False
+    found["clients"] = {"teams": {"search": {}}, "people": PEOPLE | changes}
+    return found
+
+
+def test_people_sign_in_under_a_hostname_of_their_own_and_programs_do_not(made):
+    found = made(with_people())
+    services = {each["name"]: each for each in found["BackendService"]}
+    (people,) = [name for name in services if name.endswith("-people")]
+    assert services[people]["iap"] == {"enabled": True}
+    assert services[people]["backends"] == services[people.removesuffix("-people")]["backends"]
+    assert "iap" not in services[people.removesuffix("-people")]
+    (url_map,) = [each for each in found["URLMap"] if "hostRules" in each]
+    assert url_map["hostRules"][1] == {"hosts": ["chat.example.com"], "pathMatcher": "people"}
+    matcher = url_map["pathMatchers"][1]
+    assert matcher["defaultService"] == "front-people-id"
+    assert matcher["defaultRouteAction"] == {
+        "urlRewrite": {"hostRewrite": document()["gateway"]["hostname"]}
+    }
+    (member,) = found["WebBackendServiceIamMember"]
+    assert (member["member"], member["role"], member["webBackendService"]) == (
+        "group:ml@example.com",
+        "roles/iap.httpsResourceAccessor",
+        people,
+    )
+    assert "iap.googleapis.com" in [
+        each["service"] for each in found["Service"] if "service" in each
+    ]
+
+
+def gates_of(found: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [
+        json.loads(each["data"]["callout.yaml"])
+        for each in found["ConfigMap"]
+        if "callout.yaml" in each["data"]
+    ]
+
+
+def test_a_gate_accepts_the_tokens_of_people_for_their_backend_service_only(made):
+    gates = gates_of(made(with_people()))
+    assert len(gates) == len(document()["regions"])
+    number = document()["project_number"]
+    for gate in gates:
+        (issuer,) = gate["jwt"]
+        assert issuer["audiences"] == [
+            f"/projects/{number}/global/backendServices/1234567890123456789"
+        ]
+        assert (issuer["claim"], issuer["header"]) == ("iss", "x-goog-iap-jwt-assertion")
+        assert issuer["teams"] == {issuer["issuer"]: "search"}
+
+
+def test_before_their_backend_service_exists_a_gate_accepts_no_tokens_of_people(made):
+    gates = gates_of(made(with_people(backend_service=None)))
+    assert [gate["jwt"] for gate in gates] == [[]] * len(document()["regions"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"members": ["allUsers"]}, "people.members[0] must be user:, group: or serviceAccount:"),
+        ({"members": ["ada@example.com"]}, "people.members[0] must be user:, group: or"),
+        ({"backend_service": "front-people"}, "clients.people.backend_service"),
+        ({"team": "lab"}, "clients.people.team must be one of search, got 'lab'"),
+        ({"hostname": "models.example.com"}, "people.hostname must differ from gateway.hostname"),
+    ],
+)
+def test_settings_of_people_are_checked(change, message):
+    assert parse(json.dumps(with_people()))
+    assert message in refused(with_people(**change))
+
+
+def test_people_need_a_global_front_with_a_certificate_for_both_hostnames():
+    issued = with_people()
+    issued["gateway"]["issue_certificate"] = True
+    assert "people.hostname must not be set when gateway.issue_certificate" in refused(issued)
+    nearest = document("nearest-region")
+    nearest["clients"]["people"] = PEOPLE | {"team": next(iter(nearest["clients"]["teams"]))}
+    assert "clients.people must not be set unless gateway.front is global" in refused(nearest)
+    twice = with_people()
+    twice["clients"]["issuers"] = with_iap()["clients"]["issuers"]
+    twice["clients"]["issuers"][0]["teams"] = {"ada": "search"}
+    message = "issuers[0].header must not be x-goog-iap-jwt-assertion when clients.people is set"
+    assert message in refused(twice)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "/", "/lab/", "//lab", "/../lab", "/lab/.", "/l%61b", "/lab?a=b", f"/{'x' * 2048}"],
+)
+def test_a_spiffe_id_that_the_load_balancer_does_not_pass_is_refused(path):
+    found = with_certificates(teams={f"spiffe://example.org{path}": "search"})
+    assert "certificates.teams must be a SPIFFE ID with a path" in refused(found)
+
+
+def test_spiffe_ids_may_have_every_character_of_the_standard_and_lower_case_trust_domains():
+    assert parse(json.dumps(with_certificates(teams={"spiffe://a-b_c.1/...x/A-z_0.9": "search"})))
+    upper = with_certificates(teams={"spiffe://Example.org/lab": "search"})
+    assert "certificates.teams must be a SPIFFE ID with a path" in refused(upper)
+
+
 def test_a_front_without_client_certificates_requests_none(made):
     found = made(document())
     assert "ServerTlsPolicy" not in found
@@ -140,7 +251,7 @@ def test_client_certificates_are_refused_where_nothing_validates_them():
         ({"authorities": [authority(usage="crl_sign")]}, "the key usage keyCertSign, got 'CN=lab'"),
         ({"authorities": [authority(use="SERVER_AUTH")]}, "must have clientAuth in its extended"),
         ({"authorities": [authority(days=-1)]}, "must not be expired (its end is"),
-        ({"teams": {"CN=lab": "search"}}, "certificates.teams must be a SPIFFE ID, dns:NAME or"),
+        ({"teams": {"CN=lab": "search"}}, "certificates.teams must be a SPIFFE ID with a path"),
         ({"teams": {SPIFFE: "lab"}}, "must be one of search, got 'lab'"),
     ],
 )

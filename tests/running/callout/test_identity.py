@@ -2,11 +2,15 @@
 
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from gke_inference.clients.people import token_of_people
 from tests.running.callout.issuer import AUDIENCE, ISSUER, Issuer, unsigned
 from tests.running.callout.world import CLIENT, bearer, key_entry, key_of, until
+from twin.host.paths import TwinPaths
+from twin.providers.gcp.effects import sign_in
 
 pytestmark = pytest.mark.needs_tools
 PROMPT = {"model": "llama", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
@@ -225,3 +229,19 @@ def test_the_token_of_identity_aware_proxy_comes_in_its_own_header(world):
     assert asked(world, issuer.token(), header).status == 200
     assert header not in world.servers.requests[-1][0]
     assert asked(world, issuer.token()).status == 401
+
+
+def test_people_who_sign_in_are_in_their_team_for_their_backend_service_only(world, tmp_path):
+    paths, audience = TwinPaths(tmp_path / "twin"), "/projects/1/global/backendServices/2"
+    world.servers.issuer = SimpleNamespace(jwks=lambda: sign_in.public_keys(paths))
+    people = token_of_people({"audience": audience, "team": "research"})
+    with_issuer(world, **people | {"jwks_uri": f"{world.servers.url}/jwks"})
+
+    def status(of: str) -> int:
+        headers = sign_in.signed_headers(paths, "ada@example.com", of)
+        return asked(world, headers[sign_in.TOKEN], sign_in.TOKEN).status
+
+    assert status(audience) == 200
+    assert status(f"{audience}0") == 401
+    until(world.records)
+    assert [each["team"] for each in world.records()] == ["research"]

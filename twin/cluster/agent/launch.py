@@ -25,12 +25,13 @@ from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
-from twin.providers.gcp.effects import secret_manager
+from twin.providers.gcp.effects import secret_manager, sign_in
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
 
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 _SECRETS = "SECRET_MANAGER_ENDPOINT"
+_KEYS = "IAP_KEYS"
 # flag that moves each port, with the port it has by default
 _PORT_FLAGS = {
     Kind.PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
@@ -212,7 +213,10 @@ def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -
     """The platform's callout on loopback, with the twin's Secret Manager."""
     if not any(word.lstrip("-").partition("=")[0] == "address" for word in argv):
         argv = [*argv, "--address=127.0.0.1"]
-    found = {} if place.root is None else {_SECRETS: secret_manager.url(TwinPaths(place.root))}
+    found: dict[str, str] = {}
+    if place.root is not None:
+        google = secret_manager.url(TwinPaths(place.root))
+        found = {_SECRETS: google, _KEYS: f"{google}{sign_in.KEYS_PATH}"}
     return Launch(Kind.CALLOUT, argv, {**found, **_base(place), **place.services}, ports)
 
 

@@ -1,10 +1,11 @@
 """Cloud resources that GKE's controllers create for a Gateway, and their deletion.
 
-A Gateway has a load balancer and a firewall rule; each backend has a network endpoint group in
-every zone of the cluster. Finalizers keep the Gateway, and the ServiceNetworkEndpointGroup of a
-backend, until their resources are deleted. If the cluster is deleted earlier, the resources remain
-and block the deletion of the network (rules cluster.leftovers, gateway.finalizer and
-neg.finalizer).
+A Gateway has a load balancer and a firewall rule. The load balancer of a Gateway over all clusters
+is global, with a forwarding rule for each of its addresses; others are regional. Each backend has a
+network endpoint group in every zone of the cluster. Finalizers keep the Gateway, and the
+ServiceNetworkEndpointGroup of a backend, until their resources are deleted. If the cluster is
+deleted earlier, the resources remain and block the deletion of the network (rules
+cluster.leftovers, gateway.finalizer and neg.finalizer).
 """
 
 import time
@@ -13,8 +14,9 @@ from hashlib import sha256
 from typing import Final
 
 from twin.cluster.base.context import ClusterSpec
+from twin.cluster.gateway.translation.backends import fleet_classes
 from twin.cluster.gateway.translation.model import GatewayModel
-from twin.cluster.gateway.translation.objects import INTERNAL_CLASS, JsonObject, Key, key_of
+from twin.cluster.gateway.translation.objects import INTERNAL_CLASS, JsonObject, Key, items, key_of
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.resources.identity import project_number
 from twin.wire.kube import Kube, KubeError
@@ -26,14 +28,13 @@ RULES_ANNOTATION: Final = "networking.gke.io/forwarding-rules"
 """Annotation with the forwarding rules of a Gateway (rule gateway.forwarding-rule)."""
 FINALIZER: Final = "gateway.finalizer.networking.gke.io"
 NEG_FINALIZER: Final = "networking.gke.io/neg-finalizer"
-INNER_CLASSES: Final = (INTERNAL_CLASS, "gke-l7-cross-regional-internal-managed-mc")
 _NEGS: Final = "/apis/networking.gke.io/v1beta1/servicenetworkendpointgroups"
 _MANAGER: Final = "gke-gateway"
 _ADDRESS: Final = "gcp:compute/address:Address"
 _NETWORK: Final = "gcp:compute/network:Network"
 _NEG: Final = "gcp:compute/networkEndpointGroup:NetworkEndpointGroup"
 
-_BALANCER: Final = {
+_REGIONAL: Final = {
     "gcp:compute/forwardingRule:ForwardingRule": "forwardingRules",
     "gcp:compute/regionTargetHttpProxy:RegionTargetHttpProxy": "targetHttpProxies",
     "gcp:compute/regionUrlMap:RegionUrlMap": "urlMaps",
@@ -41,7 +42,17 @@ _BALANCER: Final = {
     "gcp:compute/regionHealthCheck:RegionHealthCheck": "healthChecks",
 }
 """Resources of a regional load balancer: Compute Engine collection by type."""
+_GLOBAL: Final = {
+    "gcp:compute/globalForwardingRule:GlobalForwardingRule": "forwardingRules",
+    "gcp:compute/targetHttpProxy:TargetHttpProxy": "targetHttpProxies",
+    "gcp:compute/uRLMap:URLMap": "urlMaps",
+    "gcp:compute/backendService:BackendService": "backendServices",
+    "gcp:compute/healthCheck:HealthCheck": "healthChecks",
+}
+"""Those of a cross-region load balancer (rule gateway.forwarding-rule)."""
 _FIREWALL: Final = "gcp:compute/firewall:Firewall"
+_SHARED_CHARACTERS: Final = 40
+"""Length of the part that all forwarding rules of a Gateway share; the region comes after it."""
 
 
 class CloudObjects:
@@ -60,6 +71,7 @@ class CloudObjects:
         gateways: Mapping[Key, JsonObject],
         models: Mapping[Key, GatewayModel],
         reached: Collection[Key] = (),
+        addresses: Mapping[str, str] | None = None,
     ) -> bool:
         """Create the resources that Gateways need, and remove the others once they are due.
 
@@ -67,6 +79,7 @@ class CloudObjects:
             gateways: All Gateways of the cluster, including those that are being deleted.
             models: Models of the served Gateways.
             reached: Gateways that clients in other regions can reach.
+            addresses: Addresses of Gateways over all clusters, by region.
 
         Returns:
             Whether a deletion is in progress, so that the method must be called again soon.
@@ -80,10 +93,10 @@ class CloudObjects:
         served = {key: gateways[key] for key in models if key in gateways}
         for key, gateway in served.items():
             self._hold(gateway)
-            self._make_balancer(
-                store, key, models[key], _rule(gateway, models[key], is_global=key in reached)
-            )
-            self._name_rule(gateway, key)
+            properties = _properties(gateway, models[key], addresses or {}, key in reached)
+            rules = {self._rule_name(key, region): each for region, each in properties.items()}
+            self._make_balancer(store, key, gateway, rules)
+            self._name_rules(gateway, rules)
         self._wanted = {
             (backend.name.split("/")[1], self._neg_name(backend.name)): backend.name
             for key in served
@@ -120,11 +133,11 @@ class CloudObjects:
         if FINALIZER not in held:
             self._finalizers(self._kube.path_of(gateway), [*held, FINALIZER])
 
-    def _name_rule(self, gateway: JsonObject, key: Key) -> None:
-        """Annotate a Gateway with its forwarding rule."""
-        number = project_number(self._spec.project)
-        place = f"/projects/{number}/regions/{self._spec.region}/forwardingRules"
-        named = {RULES_ANNOTATION: f"{place}/{self._balancer_name(key)}"}
+    def _name_rules(self, gateway: JsonObject, rules: Iterable[str]) -> None:
+        """Annotate a Gateway with its forwarding rules."""
+        where = f"/projects/{project_number(self._spec.project)}/{self._place(gateway)}"
+        paths = ", ".join(f"{where}/forwardingRules/{name}" for name in rules)
+        named = {RULES_ANNOTATION: paths}
         annotations: dict[str, str] = gateway["metadata"].get("annotations") or {}
         if named.items() <= annotations.items():
             return
@@ -143,22 +156,28 @@ class CloudObjects:
             if error.status != 404:
                 raise
 
-    def _make_balancer(self, store: Store, key: Key, model: GatewayModel, rule: Json) -> None:
+    def _make_balancer(
+        self, store: Store, key: Key, gateway: JsonObject, rules: Mapping[str, Json]
+    ) -> None:
         network = self._use(_NETWORK, "" if self._network is None else self._network.id)
-        address = [
-            Use(_ADDRESS, record.id, blocks=True)
-            for record in store.find(_ADDRESS)
-            if record.outputs.get("address") == model.address
-        ]
-        for token, collection in _BALANCER.items():
-            is_rule = collection == "forwardingRules"
-            place = f"regions/{self._spec.region}"
-            uses = [network, *address] if is_rule else []
-            path = f"{place}/{collection}/{self._balancer_name(key)}"
-            self._add(store, token, path, uses)
-            known = store.get(token, f"{self._project}/{path}") if is_rule else None
-            if known is not None and not rule.items() <= known.outputs.items():
-                store.set(token, known.id, outputs={**known.outputs, **rule})
+        place, (rule_type, *others) = self._place(gateway), _types(gateway)
+        for name, properties in rules.items():
+            address = [
+                Use(_ADDRESS, record.id, blocks=True)
+                for record in store.find(_ADDRESS)
+                if record.outputs.get("address") == properties["ipAddress"]
+            ]
+            path = f"{place}/forwardingRules/{name}"
+            self._add(store, rule_type, path, [network, *address])
+            known = store.get(rule_type, f"{self._project}/{path}")
+            if known is not None and not properties.items() <= known.outputs.items():
+                store.set(rule_type, known.id, outputs={**known.outputs, **properties})
+        for record in self._rules(store, key, rule_type):
+            if record.name not in rules:
+                store.remove(rule_type, record.id)
+        for token in others:
+            path = f"{place}/{_types(gateway)[token]}/{self._balancer_name(key)}"
+            self._add(store, token, path, [])
         self._add(store, _FIREWALL, f"global/firewalls/{self._firewall_name()}", [network])
 
     def _make_group(self, store: Store, key: Key) -> None:
@@ -187,8 +206,11 @@ class CloudObjects:
             key = key_of(gateway)
             if key not in due:
                 continue
-            for token, collection in _BALANCER.items():
-                place = f"regions/{self._spec.region}/{collection}"
+            rule_type, *others = _types(gateway)
+            for record in self._rules(store, key, rule_type):
+                store.remove(rule_type, record.id)
+            for token in others:
+                place = f"{self._place(gateway)}/{_types(gateway)[token]}"
                 store.remove(token, f"{self._project}/{place}/{self._balancer_name(key)}")
             if last and len(leaving) == len(due):
                 store.remove(_FIREWALL, f"{self._project}/global/firewalls/{self._firewall_name()}")
@@ -241,6 +263,22 @@ class CloudObjects:
     def _project(self) -> str:
         return f"projects/{self._spec.project}"
 
+    def _place(self, gateway: JsonObject) -> str:
+        return "global" if _is_over_clusters(gateway) else f"regions/{self._spec.region}"
+
+    def _rules(self, store: Store, key: Key, token: str) -> list[Record]:
+        """Return the existing forwarding rules of a Gateway."""
+        prefix = self._balancer_name(key)[:_SHARED_CHARACTERS].rstrip("-")
+        return [each for each in store.find(token) if each.name.startswith(prefix)]
+
+    def _rule_name(self, key: Key, region: str) -> str:
+        """Return the name of a forwarding rule; the only one of a regional Gateway has no region.
+
+        GKE's names for several rules are not documented.
+        """
+        name = self._balancer_name(key)
+        return f"{name[:_SHARED_CHARACTERS].rstrip('-')}-{region}" if region else name
+
     def _balancer_name(self, key: Key) -> str:
         namespace, name = key
         return f"gkegw1-{self._digest(f'{namespace}/{name}')[:4]}-{namespace}-{name}"[:63]
@@ -263,11 +301,28 @@ class CloudObjects:
         return sha256(f"{self._spec.uid} {text}".encode()).hexdigest()
 
 
-def _rule(gateway: JsonObject, model: GatewayModel, *, is_global: bool) -> Json:
-    """Return the properties of a Gateway's forwarding rule."""
-    is_inner = gateway["spec"]["gatewayClassName"] in INNER_CLASSES
-    return {
-        "allowGlobalAccess": is_inner and is_global,
+def _is_over_clusters(gateway: JsonObject) -> bool:
+    return gateway["spec"]["gatewayClassName"] in fleet_classes()
+
+
+def _types(gateway: JsonObject) -> dict[str, str]:
+    return _GLOBAL if _is_over_clusters(gateway) else _REGIONAL
+
+
+def _properties(
+    gateway: JsonObject, model: GatewayModel, addresses: Mapping[str, str], is_reached: bool
+) -> dict[str, Json]:
+    """Return the properties of a Gateway's forwarding rules by region, or under "" if regional."""
+    if _is_over_clusters(gateway):
+        regions = [str(each["value"]) for each in items(gateway["spec"], "addresses")]
+        return {
+            region: {"ipAddress": addresses[region], "loadBalancingScheme": "INTERNAL_MANAGED"}
+            for region in regions
+        }
+    is_inner = gateway["spec"]["gatewayClassName"] == INTERNAL_CLASS
+    rule: Json = {
+        "allowGlobalAccess": is_inner and is_reached,
         "ipAddress": model.address,
         "loadBalancingScheme": "INTERNAL_MANAGED" if is_inner else "EXTERNAL_MANAGED",
     }
+    return {"": rule}

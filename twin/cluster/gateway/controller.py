@@ -18,7 +18,7 @@ from twin.cluster.gateway.status import StatusWriter
 from twin.cluster.gateway.store import Store, watch_all
 from twin.cluster.gateway.translation.certificates import managed_certificate
 from twin.cluster.gateway.translation.exports import EXPORTS_KEY
-from twin.cluster.gateway.translation.fleet import IMPORT_KIND
+from twin.cluster.gateway.translation.fleet import IMPORT_KIND, Fleet
 from twin.cluster.gateway.translation.gateways import programmed
 from twin.cluster.gateway.translation.model import Certificate, GatewayModel
 from twin.cluster.gateway.translation.objects import WATCHED, JsonObject, Key, Snapshot, key_of
@@ -195,7 +195,7 @@ class GatewayController:
         self._remove_gone(set(models))
         for key, model in models.items():
             self._keep(key, model)
-        goes = self._reconcile_cloud(result.gateways)
+        goes = self._reconcile_cloud(result.gateways, snapshot.fleet)
         for update in result.statuses:
             obj = snapshot.get(update.kind, *update.key)
             if obj is None:
@@ -222,16 +222,17 @@ class GatewayController:
         objects = {**snapshot.objects, IMPORT_KIND: found}
         return replace(snapshot, objects=objects, fleet=fleet), models
 
-    def _reconcile_cloud(self, models: dict[Key, GatewayModel]) -> bool:
+    def _reconcile_cloud(self, models: dict[Key, GatewayModel], fleet: Fleet | None) -> bool:
         """Update the Gateways' cloud resources; return whether a deletion is in progress.
 
-        This runs before the statuses, because a programmed Gateway names its forwarding rule.
+        This runs before the statuses, because a programmed Gateway names its forwarding rules.
         """
         if self._cloud is None:
             self._cloud = CloudObjects(self._ctx.paths, self._ctx.spec, self._ctx.kube)
         objects = self._store.copy()
         reached = reached_from_afar(objects["GCPGatewayPolicy"].values())
-        return self._cloud.reconcile(objects["Gateway"], models, reached)
+        addresses = None if fleet is None else fleet.addresses
+        return self._cloud.reconcile(objects["Gateway"], models, reached, addresses)
 
     def _keep(self, key: Key, model: GatewayModel) -> None:
         plane = self._planes.get(key)

@@ -27,6 +27,8 @@ TYPES = {
     "hcm": "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
     "ext_proc": f"{_HTTP}.ext_proc.v3.ExternalProcessor",
     "ext_proc_route": f"{_HTTP}.ext_proc.v3.ExtProcPerRoute",
+    "ext_authz": f"{_HTTP}.ext_authz.v3.ExtAuthz",
+    "ext_authz_route": f"{_HTTP}.ext_authz.v3.ExtAuthzPerRoute",
     "rbac": f"{_HTTP}.rbac.v3.RBAC",
     "set_metadata": f"{_HTTP}.set_metadata.v3.Config",
     "with_matcher": "envoy.extensions.common.matching.v3.ExtensionWithMatcher",

@@ -1,7 +1,8 @@
 """Secret Manager's data plane: a small HTTP server on a loopback port, started on first use.
 
-It is stateless. `python -m twin.providers.gcp.effects.secret_manager ROOT PORT` serves the methods
-that pods and operators call: access, addVersion, list, get, enable, disable and destroy of versions
+It also answers for Identity-Aware Proxy (`sign_in`), and is stateless.
+`python -m twin.providers.gcp.effects.secret_manager ROOT PORT` serves the methods that pods and
+operators call: access, addVersion, list, get, enable, disable and destroy of versions
 (docs.cloud.google.com/secret-manager/docs/reference/rest).
 """
 
@@ -18,7 +19,7 @@ from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
-from twin.providers.gcp.effects import secret_store
+from twin.providers.gcp.effects import secret_store, sign_in
 from twin.wire.property_values import CloudError, Json, as_object
 from twin.world.store import Store
 
@@ -144,10 +145,16 @@ def _object(body: bytes) -> Json:
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     store: Store
+    paths: TwinPaths
 
     def do_GET(self) -> None:
         """Answer a read."""
-        self._answer(b"")
+        if self.path == sign_in.KEYS_PATH:
+            self._send(200, sign_in.public_keys(self.paths))
+        else:
+            self._answer(b"")
+
+    do_DELETE = do_HEAD = do_OPTIONS = do_PATCH = do_PUT = do_GET
 
     def do_POST(self) -> None:
         """Answer a write."""
@@ -159,7 +166,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return
         self._answer(self.rfile.read(size))
 
+    def _check(self) -> None:
+        headers = {key.lower(): value for key, value in self.headers.items()}
+        found = sign_in.check(self.paths, self.store, self.path, headers)
+        content = found.body.encode()
+        self.send_response(found.status)
+        for key, value in found.headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
     def _answer(self, body: bytes) -> None:
+        if self.path.startswith(sign_in.CHECK_PATH):
+            self._check()
+            return
         self._send(*answer(self.store, self.command, self.path, body))
 
     def _send(self, status: int, body: Json) -> None:
@@ -177,7 +199,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
     """Return a listening server."""
-    handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db)})
+    handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db), "paths": paths})
     return http.server.ThreadingHTTPServer((_LOOPBACK, port), handler)
 
 

@@ -70,6 +70,8 @@ _TEMPLATES: dict[str, str] = {
     "gkehub/featureMembership": _L + "features/{feature}/membershipId/{membership}",
     "gkehub/fleet": _P + "locations/global/fleets/default",
     "gkehub/membership": _L + "memberships/{membershipId}",
+    "iap/webBackendServiceIamMember": _P
+    + "iap_web/compute/services/{webBackendService}/{role}/{member}",
     "iam/workloadIdentityPool": _P
     + "locations/global/workloadIdentityPools/{workloadIdentityPoolId}",
     "iam/workloadIdentityPoolProvider": _P

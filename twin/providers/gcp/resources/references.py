@@ -197,6 +197,9 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
         _to("workloadIdentityPoolId", "gcp:iam/workloadIdentityPool:WorkloadIdentityPool"),
     ),
     "filestore/instance": (_to("networks[].network", NETWORK),),
+    "iap/webBackendServiceIamMember": (
+        _to("webBackendService", "gcp:compute/backendService:BackendService", blocks=False),
+    ),
     "kms/cryptoKey": (_to("keyRing", "gcp:kms/keyRing:KeyRing"),),
     "kms/cryptoKeyIAMMember": (_to("cryptoKeyId", _KEY, blocks=False),),
     "lustre/instance": (_NET,),

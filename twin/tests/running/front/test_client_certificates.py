@@ -178,6 +178,8 @@ def test_a_policy_can_refuse_connections_without_a_valid_certificate(gateway, fr
     assert seen(gateway, port, client)["chain-verified"] == "true"
     assert ask(port) == 0
     assert ask(port, authority.stranger("lab", SPIFFE, NAMES)) == 0
+    for use in (ExtendedKeyUsageOID.SERVER_AUTH, None):
+        assert ask(port, authority.issue("server", SPIFFE, NAMES, use)) in (0, 400)
 
 
 def test_only_a_global_load_balancer_comes_from_the_published_range(gateway):

@@ -13,10 +13,12 @@ import pytest
 
 from twin.front import process
 from twin.front.process import FrontTier
+from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
+from twin.providers.gcp.effects import secret_manager, sign_in
 from twin.tests.eventually import eventually
-from twin.tests.fronts import ADDRESS, REGIONS, make_front
+from twin.tests.fronts import ADDRESS, REGIONS, let_people_in, make_front
 from twin.tests.unit.gcp.conftest import Cloud
 from twin.toolchain import ToolError, tool
 from twin.world.nearness import CLIENT_REGION
@@ -34,6 +36,7 @@ class Gateway:
         self.region, self.port = region, port
         self.answers = Counter[int]()
         self.forwarded = ""
+        self.token, self.host = "", ""
         self._server: ThreadingHTTPServer | None = None
         self._sockets: set[object] = set()
         self.hold = threading.Event()
@@ -52,6 +55,8 @@ class Gateway:
                 gateway.hold.wait(20)
                 found = {"region": gateway.region, "path": self.path}
                 gateway.forwarded = self.headers.get("X-Forwarded-For", "")
+                gateway.token = self.headers.get(sign_in.TOKEN, "")
+                gateway.host = self.headers["Host"]
                 body = json.dumps(found).encode()
                 gateway.answers[gateway.status] += 1
                 self.send_response(gateway.status)
@@ -140,6 +145,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         yield made
     finally:
         process.stop(paths)
+        processes.stop(paths, secret_manager.NAME)
         for gateway in made.gateways.values():
             gateway.hold.set()
             gateway.lose()
@@ -158,6 +164,23 @@ def test_the_load_balancer_appends_the_client_and_its_own_address(place: Place) 
 def test_the_path_of_a_model_leads_to_its_regions_alone(place: Place) -> None:
     status, body = place.ask("asia-northeast1", "/models/small/v1/completions")
     assert (status, body) == (200, {"region": "us-central1", "path": "/v1/completions"})
+
+
+def test_people_with_a_session_pass_under_their_hostname_and_others_do_not(place: Place) -> None:
+    let_people_in(place.cloud, "chat.test", "user:ada@example.com", host="models.test")
+    place.tier.reconcile()
+    person = {"Host": "chat.test", sign_in.PERSON: "ada@example.com"}
+    assert eventually(lambda: place.ask("us-central1", Host="chat.test")[0] == 401, 20)
+    assert place.ask("us-central1", **person)[0] == 200
+    gateway = place.gateways["us-central1"]
+    assert (gateway.token.count("."), gateway.host) == (2, "models.test")
+    assert place.ask("us-central1", Host="chat.test", Accept="text/html")[0] == 302
+    stranger = {**person, sign_in.PERSON: "eve@example.com", sign_in.TOKEN: "forged"}
+    assert place.ask("us-central1", **stranger)[0] == 403
+    assert place.ask("us-central1", **{sign_in.PERSON: "ada@example.com"})[0] == 200
+    assert gateway.token == ""
+    assert place.ask("us-central1", **{**person, sign_in.TOKEN: "forged"})[0] == 200
+    assert gateway.token.count(".") == 2
 
 
 def test_a_region_that_fails_is_left_out_and_others_are_not(place: Place) -> None:

@@ -156,6 +156,7 @@ def test_the_callout_finds_its_configuration_and_the_twins_secrets(
     assert f"--health-port={launch.ports[9011][1]}" in launch.argv
     assert "--address=127.0.0.1" in launch.argv
     assert launch.environment["SECRET_MANAGER_ENDPOINT"] == "http://twin"
+    assert launch.environment["IAP_KEYS"] == "http://twin/verify/public_key-jwk"
     assert not launch.needs_kubeconfig
 
 

@@ -11,7 +11,7 @@ from twin.front.envoy import cluster_name, clusters, listener
 from twin.front.model import Front, Outliers, Region
 from twin.front.translate import fronts
 from twin.providers.gcp.resources.references import FORWARDING_RULE
-from twin.tests.fronts import ADDRESS, REGIONS, create, make_front
+from twin.tests.fronts import ADDRESS, REGIONS, create, let_people_in, make_front
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud
 from twin.world.nearness import CLIENT_REGION, by_nearness
 
@@ -86,6 +86,23 @@ def test_the_path_of_a_model_comes_before_the_plain_one(cloud: Cloud) -> None:
     assert [each["match"]["prefix"] for each in routes] == ["/models/small/"] * 4 + ["/"] * 4
     header = routes[0]["match"]["headers"][0]
     assert (header["name"], header["string_match"]) == (CLIENT_REGION, {"exact": REGIONS[2]})
+
+
+def test_only_the_hostname_of_people_asks_for_a_session(cloud: Cloud) -> None:
+    make_front(cloud, GATEWAYS, 8080)
+    let_people_in(cloud, "chat.test", "user:ada@example.com")
+    front = seen(cloud)
+    assert [each.signs_in for each in front.services] == [False, False, True]
+    ((host, (path,)),) = front.hosts
+    assert (host, path.service, path.host) == ("chat.test", front.services[2].name, "models.test")
+    manager = listener(front, "log")["filter_chains"][0]["filters"][0]["typed_config"]
+    assert "twin.sign_in" in [each["name"] for each in manager["http_filters"]]
+    people, others = manager["route_config"]["virtual_hosts"]
+    assert (people["domains"], others["domains"]) == (["chat.test", "chat.test:*"], ["*"])
+    assert not [each for each in people["routes"] if "typed_per_filter_config" in each]
+    off = [each["typed_per_filter_config"]["twin.sign_in"]["disabled"] for each in others["routes"]]
+    assert off == [True] * len(others["routes"])
+    assert clusters(front, 9)[-1]["name"] == "twin.sign_in"
 
 
 def test_a_front_that_speaks_https_needs_its_certificate() -> None:

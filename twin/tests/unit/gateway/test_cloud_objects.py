@@ -82,9 +82,16 @@ class Place:
             )
             self.store.add(record, [])
 
-    def reconcile(self, *, served: bool = True, reached: bool = False) -> bool:
+    def reconcile(
+        self,
+        *,
+        served: bool = True,
+        reached: bool = False,
+        addresses: dict[str, str] | None = None,
+    ) -> bool:
         models: dict[Key, GatewayModel] = {KEY: MODEL} if served else {}
-        return self.objects.reconcile({KEY: self.kube.gateway}, models, {KEY} if reached else set())
+        from_afar = {KEY} if reached else set()
+        return self.objects.reconcile({KEY: self.kube.gateway}, models, from_afar, addresses)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, on the twin's clock."""
@@ -191,3 +198,29 @@ def test_a_gateway_says_which_forwarding_rule_it_has(place):
     assert rule.outputs["allowGlobalAccess"] is True
     place.reconcile()  # the policy is gone
     assert place.store.find(rule.type)[0].outputs["allowGlobalAccess"] is False
+
+
+def test_a_gateway_over_all_clusters_has_a_global_load_balancer_with_a_rule_for_each_address(place):
+    regions = {"us-central1": "127.65.255.252", "europe-west4": "127.67.255.252"}
+    spec = place.kube.gateway["spec"]
+    spec["gatewayClassName"] = "gke-l7-cross-regional-internal-managed-mc"
+    spec["addresses"] = [{"value": region} for region in regions]
+    assert place.reconcile(addresses=regions) is False
+    assert place.kinds() == [
+        "BackendService", "Firewall", "GlobalForwardingRule", "GlobalForwardingRule", "HealthCheck",
+        "NetworkEndpointGroup", "NetworkEndpointGroup", "TargetHttpProxy", "URLMap",
+    ]  # fmt: skip
+    rules = place.store.find("gcp:compute/globalForwardingRule:GlobalForwardingRule")
+    assert [each.outputs["ipAddress"] for each in rules] == list(regions.values())
+    assert place.kube.gateway["metadata"]["annotations"][RULES_ANNOTATION] == ", ".join(
+        f"/projects/{project_number('p')}/global/forwardingRules/{each.name}" for each in rules
+    )
+    del spec["addresses"][1]
+    place.reconcile(addresses=regions)
+    (rule,) = place.store.find(rules[0].type)
+    assert rule == rules[0]
+    place.kube.gateway["metadata"]["deletionTimestamp"] = "now"
+    place.reconcile(served=False)
+    place.wait(1.0)
+    place.reconcile(served=False)
+    assert place.kinds() == ["NetworkEndpointGroup", "NetworkEndpointGroup"]

@@ -326,6 +326,20 @@ func TestAProxysTokenHasAHeaderOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestTheKeysOfIdentityAwareProxyCanComeFromAnotherAddress(t *testing.T) {
+	s := newSigner(t)
+	t.Setenv("IAP_KEYS", s.server.URL)
+	header, team := "x-goog-iap-jwt-assertion", map[string]string{"https://i": "research"}
+	c := &config.Config{JWT: []config.JWT{{Issuer: "https://i", Audiences: []string{"us"}, JWKSURI: iapKeys,
+		Header: header, Claim: "iss", Teams: team}}}
+	v := verifierOf(t, c)
+	token := s.token(t, jwt.SigningMethodES256, s.key, nil)
+	caller, verdict := v.Verify(c, map[string][]string{header: {token}}, now)
+	if verdict != Valid || caller.Team != "research" {
+		t.Errorf("got %v, %v", caller, verdict)
+	}
+}
+
 func TestAWrongCredentialIsNeverTakenForNone(t *testing.T) {
 	secret := NewSecret("projects/p/secrets/s")
 	v := NewVerifier(secret)

@@ -16,7 +16,13 @@ import (
 	"gke-inference/callout/internal/config"
 )
 
-const clockLeeway = 30 * time.Second
+const (
+	clockLeeway = 30 * time.Second
+
+	// iapKeys are the public keys of Identity-Aware Proxy. The environment variable IAP_KEYS replaces
+	// this address.
+	iapKeys = "https://www.gstatic.com/iap/verify/public_key-jwk"
+)
 
 // Signature algorithms with public keys. `none` and shared secrets are not accepted.
 var signatures = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
@@ -48,7 +54,11 @@ func issuersOf(ctx context.Context, wanted []config.JWT, old []*issuer) []*issue
 
 func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 	ctx, cancel := context.WithCancel(ctx)
-	keys, err := keyfunc.New(keyfunc.Options{Ctx: ctx, Storage: newIssuerKeys(ctx, wanted.JWKSURI)})
+	uri := wanted.JWKSURI
+	if uri == iapKeys {
+		uri = fromEnv("IAP_KEYS", iapKeys)
+	}
+	keys, err := keyfunc.New(keyfunc.Options{Ctx: ctx, Storage: newIssuerKeys(ctx, uri)})
 	if err != nil {
 		slog.Error("keys of an issuer not usable", "jwks_uri", wanted.JWKSURI, "error", err.Error())
 	}
