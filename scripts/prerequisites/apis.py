@@ -1,4 +1,4 @@
-"""Required APIs, and permissions of the caller: in the project, its DNS zone, and on its budget."""
+"""The project's number, APIs, and permissions in the project, its DNS zone and on its budget."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -67,6 +67,22 @@ _LUSTRE: Final = {"lustre.instances.create": "roles/lustre.admin"}
 _PEERING: Final = {"servicenetworking.services.addPeering": "roles/servicenetworking.networksAdmin"}
 """Permission for private services access, where the stack makes it for Lustre."""
 _BUDGET: Final = {"billing.budgets.create": "roles/billing.costsManager"}
+
+
+def number(project: Project) -> Iterator[Finding]:
+    """Yield whether the stack has the project's number, from which IAM members are built."""
+    subject, given = "project number", str(project.number)
+
+    def look() -> Finding:
+        found = project.cloud.project_number()
+        if not found:
+            return Finding(subject, given, State.UNSEEN, "the response has no number")
+        if found != given:
+            says = f"project_number: must be {found}, the number of {project.id}, got {given}"
+            return Finding(subject, given, State.MISSING, says)
+        return Finding(subject, given, State.MET, f"the number of {project.id}")
+
+    yield judged(project, subject, given, look)
 
 
 def apis(project: Project) -> Iterator[Finding]:

@@ -8,11 +8,31 @@ from infra.stack import AdapterPlace, Filestore, Lustre
 from infra.stack.gateway import Dns
 from infra.stack.images import PullThrough, UpstreamCredentials
 from infra.stack.models import LiveAdapters
-from scripts.prerequisites.apis import apis, permissions
+from scripts.prerequisites.apis import apis, number, permissions
 from scripts.prerequisites.finding import Project, State
 from scripts.prerequisites.limits import quotas
 from scripts.prerequisites.org_policies import org_policies
 from tests.unit.bootstrap.fake_google import refused
+
+
+def test_the_number_of_another_project_is_not_the_project_s(project):
+    (found,) = number(project)
+    assert (found.name, found.state) == ("141421356237", State.MET)
+    platform = project.plan.platform.model_copy(update={"project_number": 5})
+    (wrong,) = number(replace(project, plan=replace(project.plan, platform=platform)))
+    assert wrong.state is State.MISSING
+    assert wrong.says == (
+        "project_number: must be 141421356237, the number of acme-inference-prod, got 5"
+    )
+
+
+def test_a_number_that_google_does_not_show_is_not_met(google, project):
+    google.refusals["serviceusage.googleapis.com"] = refused(403, "denied")
+    (found,) = number(project)
+    assert found.state is State.UNSEEN
+    google.refusals["serviceusage.googleapis.com"] = (200, {})
+    (found,) = number(project)
+    assert (found.state, found.says) == (State.UNSEEN, "the response has no number")
 
 
 def test_apis_that_are_on_are_one_row(project):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from twin.providers.gcp.resources.project_numbers import is_number_of, learn
 from twin.providers.gcp.resources.service_agents import check_agent
 from twin.providers.gcp.schema import Resource
 from twin.wire.property_values import CloudError, Json
@@ -11,6 +12,9 @@ from twin.world.capacity import World
 from twin.world.store import Store
 
 _POOL: Final = re.compile(r"(?P<pool>[\w:.-]+\.svc\.id\.goog)(?=[/\[])")
+_NUMBERED: Final = re.compile(
+    r"projects/(?P<number>\d+)/locations/global/workloadIdentityPools/(?P<project>[\w.:-]+)\.svc\.id\.goog"
+)
 _ACCOUNT: Final = re.compile(
     r"serviceAccount:(?P<email>(?!service-\d+@)[^@\[]+@[^.\[]+\.iam\.gserviceaccount\.com)"
 )
@@ -22,7 +26,7 @@ def check_member(
 ) -> None:
     """Reject a role for a principal that does not exist.
 
-    Rules: cloud.iam.workload-pool, cloud.service-agents, cloud.iam.accounts.
+    Rules: cloud.iam.workload-pool, cloud.project-numbers, cloud.service-agents, cloud.iam.accounts.
 
     Raises:
         CloudError: Error in Google's wording.
@@ -47,10 +51,21 @@ def _check_pool(member: str, project: str, store: Store) -> None:
         return
     name = pool["pool"].rpartition("/")[2].removeprefix("serviceAccount:")
     if name == f"{project}.svc.id.goog" and not store.fact(f"workload-pool {name}"):
-        raise CloudError(
-            400,
-            f"Identity Pool does not exist ({name}). Please check that you specified a valid "
-            "resource name as returned in the `name` attribute in the configuration API; the "
-            "pool comes with the project's first cluster that has Workload Identity",
-            "badRequest",
+        raise _no_pool(
+            name, "; the pool comes with the project's first cluster that has Workload Identity"
         )
+    numbered = _NUMBERED.search(member)
+    if numbered is None:
+        return
+    if not is_number_of(numbered["project"], numbered["number"], store):
+        raise _no_pool(numbered[0], "")
+    learn(numbered["project"], numbered["number"], store)
+
+
+def _no_pool(name: str, hint: str) -> CloudError:
+    return CloudError(
+        400,
+        f"Identity Pool does not exist ({name}). Please check that you specified a valid "
+        f"resource name as returned in the `name` attribute in the configuration API{hint}",
+        "badRequest",
+    )

@@ -71,5 +71,10 @@ def test_a_password_must_exist_and_be_readable_by_the_agent(cloud: Cloud) -> Non
     cloud.create(GRANT, "other", {"secretId": other, "project": "acme-keys", **role})
     with pytest.raises(Refused, match=r"agent must have roles/secretmanager\.secretAccessor"):
         create(cloud, remote)
+    cloud.create(IDENTITY, "theirs", {**identity, "project": "acme-keys"})
+    theirs = {**role, "member": AGENT.replace("42", "43")}
+    cloud.create(GRANT, "theirs", {"secretId": SECRET, "project": "acme", **theirs})
+    with pytest.raises(Refused, match=r"agent must have roles/secretmanager\.secretAccessor"):
+        create(cloud, remote)
     cloud.create(GRANT, "read", {"secretId": SECRET, "project": "acme", **role})
     create(cloud, remote)

@@ -10,12 +10,12 @@ MEMBER = "gcp:projects/iAMMember:IAMMember"
 IDENTITY = "gcp:projects/serviceIdentity:ServiceIdentity"
 
 
-def agent(domain: str) -> str:
-    return f"service-314159265358@{domain}.iam.gserviceaccount.com"
+def agent(domain: str, number: int = 314159265358) -> str:
+    return f"service-{number}@{domain}.iam.gserviceaccount.com"
 
 
-def grant(domain: str) -> dict[str, Any]:
-    member = f"serviceAccount:{agent(domain)}"
+def grant(domain: str, number: int = 314159265358) -> dict[str, Any]:
+    member = f"serviceAccount:{agent(domain, number)}"
     return {"member": member, "project": "acme", "role": "roles/editor"}
 
 
@@ -30,6 +30,28 @@ def test_an_agent_gets_roles_once_it_is_made(cloud: Cloud, service: str, domain:
     made = cloud.create(IDENTITY, "identity", {"service": service, "project": "acme"})
     assert made.outputs["member"].endswith(f"@{domain}.iam.gserviceaccount.com")
     cloud.create(MEMBER, "granted", grant(domain))
+
+
+def test_an_agent_has_the_number_of_the_project_that_made_it(cloud: Cloud) -> None:
+    cloud.create(IDENTITY, "a", {"service": "pubsub.googleapis.com", "project": "acme"})
+    cloud.create(MEMBER, "first", grant("gcp-sa-pubsub"))
+    with pytest.raises(Refused, match=r"service-5@gcp-sa-pubsub\S+ does not exist\."):
+        cloud.create(MEMBER, "typo", grant("gcp-sa-pubsub", 5))
+    cloud.create(IDENTITY, "b", {"service": "pubsub.googleapis.com", "project": "host"})
+    cloud.create(MEMBER, "of host", grant("gcp-sa-pubsub", 5))
+
+
+def test_a_workload_pool_has_the_number_of_its_project(cloud: Cloud) -> None:
+    cloud.create(IDENTITY, "a", {"service": "pubsub.googleapis.com", "project": "acme"})
+    cloud.create(MEMBER, "first", grant("gcp-sa-pubsub"))
+    cloud.world.store.note("workload-pool acme.svc.id.goog", True)
+    pool = "locations/global/workloadIdentityPools/acme.svc.id.goog"
+    workload = {"project": "acme", "role": "roles/viewer"}
+    typo = f"principal://iam.googleapis.com/projects/5/{pool}/subject/ns/a/sa/b"
+    with pytest.raises(Refused, match=rf"Identity Pool does not exist \(projects/5/{pool}\)"):
+        cloud.create(MEMBER, "typo", {**workload, "member": typo})
+    right = typo.replace("/5/", "/314159265358/")
+    cloud.create(MEMBER, "right", {**workload, "member": right})
 
 
 def test_the_agent_of_cloud_logging_comes_with_a_sink(cloud: Cloud) -> None:
