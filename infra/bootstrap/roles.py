@@ -83,8 +83,10 @@ STREAM_ROLES: Final = ("roles/pubsub.admin",)
 TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
 """Additional roles if a stream writes answers to BigQuery: its worker gets access to the table."""
 
-UPSTREAM_ROLES: Final = ("roles/secretmanager.admin",)
-"""Additional roles if the stack grants Artifact Registry access to credentials of registries."""
+UPSTREAM_ROLE: Final = "roles/secretmanager.admin"
+"""Role on the secrets with credentials of registries: the stack grants Artifact Registry access to
+them. It is the only predefined role that sets policies of secrets (docs.cloud.google.com/
+secret-manager/docs/access-control, 2026-11-26)."""
 FILESTORE_ROLES: Final = ("roles/file.editor",)
 """Additional roles if the stack stores adapters on Filestore."""
 LUSTRE_ROLES: Final = ("roles/lustre.admin", "roles/servicenetworking.networksAdmin")

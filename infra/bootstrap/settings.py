@@ -1,8 +1,8 @@
 """Settings of a prepared project: names of shared resources, and the needs of each stack."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 KEY_RING: Final = "gke-inference"
@@ -118,12 +118,13 @@ class StackSettings:
     """Whether the stack has Pub/Sub streams."""
     has_tables: bool = False
     """Whether a stream writes answers to BigQuery."""
-    has_upstream_credentials: bool = False
-    """Whether the stack has credentials of registries that images are pulled through."""
     layer: str = "all"
     """`all`, `platform` or `serving`."""
     platform: str = ""
     """For a serving stack, the `stack` of its platform, if prepared in the same project."""
+    upstream_secrets: tuple[str, ...] = ()
+    """IDs of the project's secrets with credentials of registries that images are pulled
+    through."""
     pulumi_stack: str = ""
     """For a serving stack, its Pulumi name: its identities write no other stack's state."""
 
@@ -147,10 +148,12 @@ class StackSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "StackSettings":
-        """Return the settings from `as_dict` output."""
-        ci = None if values["ci"] is None else Ci(**values["ci"])
-        others = {key: value for key, value in values.items() if key != "ci"}
-        return cls(**others, ci=ci)
+        """Return the settings from `as_dict` output, perhaps of another version."""
+        known = {each.name for each in fields(cls)}
+        found = {key: value for key, value in values.items() if key in known}
+        found["ci"] = None if values["ci"] is None else Ci(**values["ci"])
+        found["upstream_secrets"] = tuple(values.get("upstream_secrets", ()))
+        return cls(**found)
 
 
 @dataclass(frozen=True)
@@ -191,6 +194,15 @@ class Project:
         """Return the IAM member for the pool's identities with an attribute."""
         pool = self.pool.replace(self.id, str(self.number), 1)
         return f"principalSet://iam.googleapis.com/{pool}/attribute.{attribute}/{value}"
+
+    def secret_condition(self, secrets: Sequence[str]) -> str:
+        """Return the IAM condition that a resource is one of these secrets.
+
+        Names of secrets have the project's number (docs.cloud.google.com/iam/docs/
+        conditions-resource-attributes, 2026-11-26).
+        """
+        names = (f"projects/{self.number}/secrets/{secret}" for secret in secrets)
+        return " || ".join(f"resource.name == '{name}'" for name in names)
 
     def account(self, settings: StackSettings, role: str) -> str:
         """Return the email of a CI service account: `deploy` or `preview`."""

@@ -83,12 +83,20 @@ def settings_of(
         has_images=platform.images is not None,
         has_personal_images=platform.personal_images is not None,
         has_records=platform.gateway.dns is not None,
-        has_upstream_credentials=platform.images is not None
-        and bool(platform.images.upstream_credentials),
+        upstream_secrets=_upstream_secrets(platform),
         layer=platform.layer.value,
         platform=platform.environment if is_serving else "",
         pulumi_stack=stack if is_serving else "",
     )
+
+
+def _upstream_secrets(platform: Platform) -> tuple[str, ...]:
+    """Return the project's own secrets with credentials of registries, each once."""
+    if platform.images is None or platform.layer is Layer.SERVING:
+        return ()
+    found = (each.secret.split("/") for each in platform.images.upstream_credentials.values())
+    own = {platform.project, str(platform.project_number)}
+    return tuple(sorted({parts[3] for parts in found if parts[1] in own}))
 
 
 def _run(

@@ -15,6 +15,7 @@ from scripts.shared.google_cloud import last
 
 _SERVICES: Final = "serviceusage.googleapis.com/v1/projects"
 _PROJECTS: Final = "cloudresourcemanager.googleapis.com/v1/projects"
+_SECRETS: Final = "secretmanager.googleapis.com/v1"
 _ACCOUNTS: Final = "cloudbilling.googleapis.com/v1/billingAccounts"
 
 _ALWAYS: Final = {
@@ -61,7 +62,8 @@ _KEYS: Final = {
 """Permissions for the secret with the client keys: `up` creates it and grants the gate access,
 `clients keys` reads and writes versions."""
 _UPSTREAMS: Final = {"secretmanager.secrets.setIamPolicy": "roles/secretmanager.admin"}
-"""Permission for the secrets with the credentials of registries."""
+"""Permission on each secret with the credentials of a registry. Secret Manager returns none for a
+secret that does not exist (docs.cloud.google.com/secret-manager/docs/reference/rest)."""
 _FILESTORE: Final = {"file.instances.create": "roles/file.editor"}
 _LUSTRE: Final = {"lustre.instances.create": "roles/lustre.admin"}
 _PEERING: Final = {"servicenetworking.services.addPeering": "roles/servicenetworking.networksAdmin"}
@@ -136,14 +138,14 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_FILESTORE if has_filestore(platform) else {}),
         **(_LUSTRE if lustre_regions(platform) else {}),
         **(_PEERING if services_range(platform) is not None else {}),
-        **(_UPSTREAMS if project.id in _secret_projects(project) else {}),
         **(_KEYS if gated(platform) is not None else {}),
     }
 
 
-def _secret_projects(project: Project) -> list[str]:
-    """Return the projects of the secrets with the credentials of registries."""
-    return sorted({each.split("/")[1] for each in secret_versions(project.plan)})
+def _secrets(project: Project) -> list[tuple[str, str]]:
+    """Return the project and the ID of each secret with the credentials of a registry."""
+    found = (each.split("/") for each in secret_versions(project.plan))
+    return sorted({(parts[1], parts[3]) for parts in found})
 
 
 @dataclass(frozen=True)
@@ -177,9 +179,13 @@ def _places(project: Project) -> Iterator[_Place]:
     for owner in _zone_projects(platform):
         if owner != project.id:
             yield in_project(owner, f" in {owner}", _RECORDS)
-    for owner in _secret_projects(project):
-        if owner != project.id:
-            yield in_project(owner, f" in {owner}", _UPSTREAMS)
+    for owner, secret in _secrets(project):
+        yield _Place(
+            f"{_SECRETS}/projects/{owner}/secrets/{secret}",
+            f"gcloud secrets add-iam-policy-binding {secret} --project={owner}",
+            f" on secret {secret} of {owner}",
+            _UPSTREAMS,
+        )
     if platform.budget is not None:
         account = platform.budget.billing_account
         yield _Place(

@@ -96,24 +96,26 @@ def test_client_keys_ask_for_permissions_on_secrets(google, project):
     assert [each for each in permissions(without) if each.state is State.MISSING] == []
 
 
-@pytest.mark.parametrize(
-    ("owner", "where"), [("acme-inference-prod", ""), ("acme-keys", " in acme-keys")]
-)
-def test_credentials_of_registries_ask_for_a_permission_in_the_project_of_the_secret(
-    google, project, owner, where
-):
+@pytest.mark.parametrize("owner", ["acme-inference-prod", "acme-keys"])
+def test_credentials_of_registries_ask_for_a_permission_on_their_secret(google, project, owner):
     login = UpstreamCredentials(username="acme", secret=f"projects/{owner}/secrets/hub/versions/1")
     platform = project.plan.platform
     through = PullThrough(name="upstream", credentials={"docker.io": login})
     images = platform.images.model_copy(update={"pull_through": through})
     platform = platform.model_copy(update={"clients": None, "images": images})
+    google.services.add("secretmanager.googleapis.com")
     google.denied_permissions.add("secretmanager.secrets.setIamPolicy")
     plan = replace(project.plan, platform=platform)
     (missing,) = [
         each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
     ]
-    assert missing.name == f"secretmanager.secrets.setIamPolicy{where}"
-    assert missing.command.startswith(f"gcloud projects add-iam-policy-binding {owner} ")
+    assert missing.name == f"secretmanager.secrets.setIamPolicy on secret hub of {owner}"
+    assert missing.command == (
+        f"gcloud secrets add-iam-policy-binding hub --project={owner} --member=MEMBER"
+        " --role=roles/secretmanager.admin"
+    )
+    path = f"secretmanager.googleapis.com/v1/projects/{owner}/secrets/hub:testIamPermissions"
+    assert ("POST", path) in google.calls
 
 
 def test_a_zone_of_another_project_asks_for_permissions_there(google, project):
