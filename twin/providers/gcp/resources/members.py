@@ -22,11 +22,25 @@ _ACCOUNTS: Final = "gcp:serviceaccount/account:Account"
 
 
 def check_member(
-    known: Resource, inputs: Json, project: str, store: Store, world: Callable[[], World]
+    known: Resource,
+    inputs: Json,
+    project: str,
+    store: Store,
+    world: Callable[[], World],
+    since: float,
 ) -> None:
-    """Reject a role for a principal that does not exist.
+    """Reject a role for a principal that does not exist, or not long enough.
 
-    Rules: cloud.iam.workload-pool, cloud.project-numbers, cloud.service-agents, cloud.iam.accounts.
+    Args:
+        known: Type of the grant.
+        inputs: Its inputs.
+        project: Its project.
+        store: Resources of all stacks.
+        world: Returns what exists outside stacks.
+        since: Latest creation of a service agent that IAM knows, in seconds since the epoch.
+
+    Rules: cloud.iam.workload-pool, cloud.project-numbers, cloud.service-agents, cloud.iam.accounts,
+    cloud.iam.propagation.
 
     Raises:
         CloudError: Error in Google's wording.
@@ -35,7 +49,7 @@ def check_member(
         return
     member = str(inputs.get("member", ""))
     _check_pool(member, project, store)
-    check_agent(member, store)
+    check_agent(member, store, since)
     account = _ACCOUNT.fullmatch(member)
     if account is None:
         return

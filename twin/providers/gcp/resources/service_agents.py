@@ -22,10 +22,15 @@ _MEMBER: Final = re.compile(
 )
 
 
-def check_agent(member: str, store: Store) -> None:
+def check_agent(member: str, store: Store, since: float) -> None:
     """Reject a role for a service agent that does not exist.
 
-    Rules: cloud.service-agents, cloud.project-numbers.
+    Rules: cloud.service-agents, cloud.project-numbers, cloud.iam.propagation.
+
+    Args:
+        member: IAM member.
+        store: Resources of all stacks.
+        since: Latest creation of an agent that IAM knows, in seconds since the epoch.
 
     Raises:
         CloudError: Error in Google's wording.
@@ -41,6 +46,7 @@ def check_agent(member: str, store: Store) -> None:
             for each in store.find(_IDENTITY)
             if _AGENTS.get(str(each.inputs.get("service"))) == found["domain"]
             and is_number_of(each.project, found["number"], store)
+            and each.created <= since
         }
         exists = bool(owners)
         if len(owners) == 1:

@@ -1,9 +1,11 @@
 """Service agents: no role for an agent that the project has not created."""
 
+import json
 from typing import Any
 
 import pytest
 
+from twin.tests.eventually import eventually
 from twin.tests.unit.gcp.conftest import Cloud, Refused
 
 MEMBER = "gcp:projects/iAMMember:IAMMember"
@@ -30,6 +32,15 @@ def test_an_agent_gets_roles_once_it_is_made(cloud: Cloud, service: str, domain:
     made = cloud.create(IDENTITY, "identity", {"service": service, "project": "acme"})
     assert made.outputs["member"].endswith(f"@{domain}.iam.gserviceaccount.com")
     cloud.create(MEMBER, "granted", grant(domain))
+
+
+def test_a_new_agent_gets_no_role_until_iam_knows_it(cloud: Cloud) -> None:
+    cloud.paths.settings_file.write_text(json.dumps({"speed": 100}))  # 1.2 s
+    slow = Cloud(cloud.paths)
+    slow.create(IDENTITY, "identity", {"service": "pubsub.googleapis.com", "project": "acme"})
+    with pytest.raises(Refused, match=r"Service account \S+ does not exist\."):
+        slow.create(MEMBER, "early", grant("gcp-sa-pubsub"))
+    eventually(lambda: slow.create(MEMBER, "granted", grant("gcp-sa-pubsub")), 10)
 
 
 def test_an_agent_has_the_number_of_the_project_that_made_it(cloud: Cloud) -> None:
