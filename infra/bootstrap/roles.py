@@ -56,6 +56,13 @@ HOSTNAME_ROLES: Final = (
 )
 """Additional roles if the stack creates the DNS records of its hostname."""
 
+FRONT_ROLES: Final = ("roles/certificatemanager.editor",)
+"""Additional roles if the stack has a global front, whose certificate is in a certificate map."""
+CERTIFICATE_ROLES: Final = ("roles/certificatemanager.editor", "roles/networksecurity.admin")
+"""Additional roles if clients have certificates: a trust configuration and a policy validate them.
+`roles/compute.admin` has no permissions of Network Security (docs.cloud.google.com/iam/docs/
+roles-permissions/networksecurity and certificatemanager, 2026-11-26)."""
+
 CLIENT_ROLES: Final = (
     "roles/memorystore.admin",
     "roles/networkconnectivity.consumerNetworkAdmin",

@@ -100,6 +100,8 @@ class StackSettings:
     """Whether the stack calls Model Armor, or sets its floor."""
     has_backends: bool = False
     """Whether the stack has backends."""
+    has_certificates: bool = False
+    """Whether clients of the stack have certificates."""
     has_clients: bool = False
     """Whether the stack has client teams."""
     has_filestore: bool = False
@@ -108,6 +110,8 @@ class StackSettings:
     """Whether the stack stores adapters on Managed Lustre."""
     has_fleet: bool = False
     """Whether clusters of the stack join the fleet, for Config Sync or a gateway over them."""
+    has_front: bool = False
+    """Whether the stack has a global front."""
     has_images: bool = False
     """Whether the stack has image repositories or builds."""
     has_personal_images: bool = False

@@ -6,13 +6,13 @@ import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan.backends import has_backends
-from infra.plan.clients import gated
+from infra.plan.clients import certificates_of, gated
 from infra.plan.delivery import has_config_sync
 from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_tables, has_topics
-from infra.stack import Layer, Platform
+from infra.stack import Front, Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_region, stack_of
@@ -74,7 +74,9 @@ def settings_of(
         ci=None if ci is None else Ci.parse(ci),
         has_armor=has_armor(platform) or floor_of(platform) is not None,
         has_backends=has_backends(platform),
+        has_certificates=certificates_of(platform) is not None,
         has_clients=gated(platform) is not None,
+        has_front=platform.gateway.front is Front.GLOBAL,
         has_fleet=has_config_sync(platform) or has_fleet_gateway(platform.gateway),
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),

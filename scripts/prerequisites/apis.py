@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.plan.clients import gated
+from infra.plan.clients import certificates_of, gated
 from infra.plan.folders import has_filestore, lustre_regions, services_range
 from infra.plan.front import certificate_zone, record_zone
 from infra.project import services_of
-from infra.stack import Layer, Platform
+from infra.stack import Front, Layer, Platform
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
 from scripts.prerequisites.wanted import secret_versions
 from scripts.shared.google_cloud import last
@@ -49,6 +49,11 @@ _ATTESTATION: Final = {
     "containeranalysis.notes.create": "roles/containeranalysis.admin",
 }
 _CERTIFICATE: Final = {"certificatemanager.certs.create": "roles/certificatemanager.editor"}
+_FRONT: Final = {"certificatemanager.certmaps.create": "roles/certificatemanager.editor"}
+_CLIENT_CERTIFICATES: Final = {
+    "certificatemanager.trustconfigs.create": "roles/certificatemanager.editor",
+    "networksecurity.serverTlsPolicies.create": "roles/networksecurity.admin",
+}
 _RECORDS: Final = {
     "dns.changes.create": "roles/dns.admin",
     "dns.resourceRecordSets.create": "roles/dns.admin",
@@ -134,6 +139,8 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_BUILDS if images is not None and images.build is not None else {}),
         **(_ATTESTATION if images is not None and images.is_attested else {}),
         **(_CERTIFICATE if platform.gateway.issue_certificate else {}),
+        **(_FRONT if platform.gateway.front is Front.GLOBAL else {}),
+        **(_CLIENT_CERTIFICATES if certificates_of(platform) is not None else {}),
         **(_RECORDS if project.id in _zone_projects(platform) else {}),
         **(_FILESTORE if has_filestore(platform) else {}),
         **(_LUSTRE if lustre_regions(platform) else {}),

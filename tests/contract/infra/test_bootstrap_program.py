@@ -9,9 +9,11 @@ from infra.bootstrap.program import BUCKET, prepare
 from infra.bootstrap.roles import (
     ARMOR_ROLES,
     BACKEND_ROLES,
+    CERTIFICATE_ROLES,
     CLIENT_ROLES,
     DEPLOY_ROLES,
     FLEET_ROLES,
+    FRONT_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
     PERSONAL_ROLES,
@@ -162,8 +164,10 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
     [
         ("has_armor", ARMOR_ROLES),
         ("has_backends", BACKEND_ROLES),
+        ("has_certificates", CERTIFICATE_ROLES),
         ("has_clients", CLIENT_ROLES),
         ("has_fleet", FLEET_ROLES),
+        ("has_front", FRONT_ROLES),
         ("has_personal_images", PERSONAL_ROLES),
         ("has_streams", STREAM_ROLES),
         ("has_tables", TABLE_ROLES),

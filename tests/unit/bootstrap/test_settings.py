@@ -34,7 +34,8 @@ def test_gitlab_projects_may_be_in_groups_of_groups():
 
 def test_the_stack_file_says_what_to_prepare():
     settings = settings_of(read("prod"), "prod", "github:acme/inference", None)
-    assert settings == replace(PROD, has_clients=True, has_images=True, has_records=True)
+    needs = ("has_clients", "has_front", "has_images", "has_records")
+    assert settings == replace(PROD, **dict.fromkeys(needs, True))
     assert settings.account_id("preview") == "acme-prod-ci-preview"
 
 
