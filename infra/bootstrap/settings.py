@@ -126,6 +126,8 @@ class StackSettings:
     """`all`, `platform` or `serving`."""
     platform: str = ""
     """For a serving stack, the `stack` of its platform, if prepared in the same project."""
+    services: tuple[str, ...] = ()
+    """APIs that the stack calls."""
     upstream_secrets: tuple[str, ...] = ()
     """IDs of the project's secrets with credentials of registries that images are pulled
     through."""
@@ -156,7 +158,8 @@ class StackSettings:
         known = {each.name for each in fields(cls)}
         found = {key: value for key, value in values.items() if key in known}
         found["ci"] = None if values["ci"] is None else Ci(**values["ci"])
-        found["upstream_secrets"] = tuple(values.get("upstream_secrets", ()))
+        for key in ("services", "upstream_secrets"):
+            found[key] = tuple(values.get(key, ()))
         return cls(**found)
 
 

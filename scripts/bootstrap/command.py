@@ -12,6 +12,7 @@ from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_tables, has_topics
+from infra.project import services_of
 from infra.stack import Front, Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
@@ -85,6 +86,7 @@ def settings_of(
         has_images=platform.images is not None,
         has_personal_images=platform.personal_images is not None,
         has_records=platform.gateway.dns is not None,
+        services=() if is_serving else services_of(platform),
         upstream_secrets=_upstream_secrets(platform),
         layer=platform.layer.value,
         platform=platform.environment if is_serving else "",

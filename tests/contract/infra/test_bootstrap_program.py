@@ -96,6 +96,14 @@ def test_every_api_is_on_and_stays_on(engine_stand_in):
     assert {service.inputs["disableOnDestroy"] for service in services} == {False}
 
 
+def test_the_apis_of_every_stack_are_on_once(engine_stand_in):
+    services = ("networksecurity.googleapis.com", SERVICES[0])
+    stacks = (replace(PROD, services=services), replace(PROD, stack="dev", services=services))
+    seen = run(engine_stand_in, replace(PROJECT, stacks=stacks))
+    names = [each.inputs["service"] for each in seen.all("gcp:projects/service:Service")]
+    assert sorted(names) == sorted([*SERVICES, "networksecurity.googleapis.com"])
+
+
 def test_the_apis_of_the_platform_are_on_before_its_first_run():
     assert set(platform_project.SERVICES) <= set(SERVICES)
 

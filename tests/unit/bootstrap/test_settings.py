@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from infra.bootstrap.settings import KEY_RING, Ci, Project, SettingsError, StackSettings
+from infra.project import services_of
 from infra.reading.load import read
 from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.bootstrap.command import bootstrap, next_commands, settings_of
@@ -35,7 +36,9 @@ def test_gitlab_projects_may_be_in_groups_of_groups():
 def test_the_stack_file_says_what_to_prepare():
     settings = settings_of(read("prod"), "prod", "github:acme/inference", None)
     needs = ("has_clients", "has_front", "has_images", "has_records")
-    assert settings == replace(PROD, **dict.fromkeys(needs, True))
+    services = services_of(read("prod"))
+    assert "memorystore.googleapis.com" in services
+    assert settings == replace(PROD, services=services, **dict.fromkeys(needs, True))
     assert settings.account_id("preview") == "acme-prod-ci-preview"
 
 
