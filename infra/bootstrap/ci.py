@@ -9,10 +9,12 @@ from pulumi_gcp import iam, kms, projects, serviceaccount, storage
 from infra.bootstrap.roles import (
     ARMOR_ROLES,
     BACKEND_ROLES,
+    CERTIFICATE_ROLES,
     CLIENT_ROLES,
     DEPLOY_ROLES,
     FILESTORE_ROLES,
     FLEET_ROLES,
+    FRONT_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
     LUSTRE_ROLES,
@@ -24,7 +26,7 @@ from infra.bootstrap.roles import (
     SERVING_ROLES,
     STREAM_ROLES,
     TABLE_ROLES,
-    UPSTREAM_ROLES,
+    UPSTREAM_ROLE,
 )
 from infra.bootstrap.settings import ISSUERS, POOL, Ci, Project, StackSettings
 
@@ -66,6 +68,8 @@ def add_ci(
         trusted = project.principals("repository_ref", ci.deploying_reference)
         deploy = _Account(project, settings, "deploy", providers[ci.system])
         deploy.add(deploy_roles(settings), trusted, keys[settings.stack])
+        if settings.upstream_secrets and UPSTREAM_ROLE not in deploy_roles(settings):
+            deploy.let_share(settings.upstream_secrets)
         # Previews of any branch lock the state, but must not write anything else.
         trusted = project.principals("repository", ci.repository)
         preview = _Account(project, settings, "preview", providers[ci.system])
@@ -89,6 +93,8 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(PLATFORM_ROLES if settings.layer == "platform" else DEPLOY_ROLES),
         *(IMAGE_ROLES if settings.has_images else ()),
         *(HOSTNAME_ROLES if settings.has_records else ()),
+        *(FRONT_ROLES if settings.has_front else ()),
+        *(CERTIFICATE_ROLES if settings.has_certificates else ()),
         *(CLIENT_ROLES if settings.has_clients else ()),
         *(PEOPLE_ROLES if settings.has_people else ()),
         *(FLEET_ROLES if settings.has_fleet else ()),
@@ -97,7 +103,6 @@ def deploy_roles(settings: StackSettings) -> tuple[str, ...]:
         *(PERSONAL_ROLES if settings.has_personal_images else ()),
         *(STREAM_ROLES if settings.has_streams else ()),
         *(TABLE_ROLES if settings.has_tables else ()),
-        *(UPSTREAM_ROLES if settings.has_upstream_credentials else ()),
         *(FILESTORE_ROLES if settings.has_filestore else ()),
         *(LUSTRE_ROLES if settings.has_lustre else ()),
     )
@@ -153,6 +158,19 @@ class _Account:
         role = "roles/iam.workloadIdentityUser"
         serviceaccount.IAMMember(
             self._name(role), service_account_id=self._account.name, role=role, member=trusted
+        )
+
+    def let_share(self, secrets: Sequence[str]) -> None:
+        """Let the account grant access to some secrets, which need not exist yet."""
+        projects.IAMMember(
+            f"{self._prefix} secrets of registries",
+            project=self._project.id,
+            condition={
+                "expression": self._project.secret_condition(secrets),
+                "title": "credentials of registries",
+            },
+            role=UPSTREAM_ROLE,
+            member=self._account.member,
         )
 
     def let_lock(self, bucket: storage.Bucket) -> None:

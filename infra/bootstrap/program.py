@@ -74,7 +74,12 @@ def prepare(project: Project, *, is_undone: bool = False) -> None:
 
 
 def _enable_services(project: Project) -> Sequence[pulumi.Resource]:
-    """Enable the APIs. They stay enabled after a destroy, as others may use them."""
+    """Enable the APIs. They stay enabled after a destroy, as others may use them.
+
+    A deployment also enables those of its stack, but an API can reject calls for minutes after it
+    was enabled, so they are enabled here, too.
+    """
+    of_stacks = (name for each in project.stacks for name in each.services)
     return [
         projects.Service(
             f"api {name.split('.')[0]}",
@@ -82,7 +87,7 @@ def _enable_services(project: Project) -> Sequence[pulumi.Resource]:
             service=name,
             disable_on_destroy=False,
         )
-        for name in SERVICES
+        for name in dict.fromkeys((*SERVICES, *of_stacks))
     ]
 
 

@@ -56,6 +56,13 @@ HOSTNAME_ROLES: Final = (
 )
 """Additional roles if the stack creates the DNS records of its hostname."""
 
+FRONT_ROLES: Final = ("roles/certificatemanager.editor",)
+"""Additional roles if the stack has a global front, whose certificate is in a certificate map."""
+CERTIFICATE_ROLES: Final = ("roles/certificatemanager.editor", "roles/networksecurity.admin")
+"""Additional roles if clients have certificates: a trust configuration and a policy validate them.
+`roles/compute.admin` has no permissions of Network Security (docs.cloud.google.com/iam/docs/
+roles-permissions/networksecurity and certificatemanager, 2026-11-26)."""
+
 CLIENT_ROLES: Final = (
     "roles/memorystore.admin",
     "roles/networkconnectivity.consumerNetworkAdmin",
@@ -85,8 +92,10 @@ STREAM_ROLES: Final = ("roles/pubsub.admin",)
 TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
 """Additional roles if a stream writes answers to BigQuery: its worker gets access to the table."""
 
-UPSTREAM_ROLES: Final = ("roles/secretmanager.admin",)
-"""Additional roles if the stack grants Artifact Registry access to credentials of registries."""
+UPSTREAM_ROLE: Final = "roles/secretmanager.admin"
+"""Role on the secrets with credentials of registries: the stack grants Artifact Registry access to
+them. It is the only predefined role that sets policies of secrets (docs.cloud.google.com/
+secret-manager/docs/access-control, 2026-11-26)."""
 FILESTORE_ROLES: Final = ("roles/file.editor",)
 """Additional roles if the stack stores adapters on Filestore."""
 LUSTRE_ROLES: Final = ("roles/lustre.admin", "roles/servicenetworking.networksAdmin")

@@ -1,8 +1,8 @@
 """Settings of a prepared project: names of shared resources, and the needs of each stack."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 KEY_RING: Final = "gke-inference"
@@ -100,6 +100,8 @@ class StackSettings:
     """Whether the stack calls Model Armor, or sets its floor."""
     has_backends: bool = False
     """Whether the stack has backends."""
+    has_certificates: bool = False
+    """Whether clients of the stack have certificates."""
     has_clients: bool = False
     """Whether the stack has client teams."""
     has_filestore: bool = False
@@ -108,6 +110,8 @@ class StackSettings:
     """Whether the stack stores adapters on Managed Lustre."""
     has_fleet: bool = False
     """Whether clusters of the stack join the fleet, for Config Sync or a gateway over them."""
+    has_front: bool = False
+    """Whether the stack has a global front."""
     has_images: bool = False
     """Whether the stack has image repositories or builds."""
     has_people: bool = False
@@ -120,12 +124,15 @@ class StackSettings:
     """Whether the stack has Pub/Sub streams."""
     has_tables: bool = False
     """Whether a stream writes answers to BigQuery."""
-    has_upstream_credentials: bool = False
-    """Whether the stack has credentials of registries that images are pulled through."""
     layer: str = "all"
     """`all`, `platform` or `serving`."""
     platform: str = ""
     """For a serving stack, the `stack` of its platform, if prepared in the same project."""
+    services: tuple[str, ...] = ()
+    """APIs that the stack calls."""
+    upstream_secrets: tuple[str, ...] = ()
+    """IDs of the project's secrets with credentials of registries that images are pulled
+    through."""
     pulumi_stack: str = ""
     """For a serving stack, its Pulumi name: its identities write no other stack's state."""
 
@@ -149,10 +156,13 @@ class StackSettings:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "StackSettings":
-        """Return the settings from `as_dict` output."""
-        ci = None if values["ci"] is None else Ci(**values["ci"])
-        others = {key: value for key, value in values.items() if key != "ci"}
-        return cls(**others, ci=ci)
+        """Return the settings from `as_dict` output, perhaps of another version."""
+        known = {each.name for each in fields(cls)}
+        found = {key: value for key, value in values.items() if key in known}
+        found["ci"] = None if values["ci"] is None else Ci(**values["ci"])
+        for key in ("services", "upstream_secrets"):
+            found[key] = tuple(values.get(key, ()))
+        return cls(**found)
 
 
 @dataclass(frozen=True)
@@ -193,6 +203,15 @@ class Project:
         """Return the IAM member for the pool's identities with an attribute."""
         pool = self.pool.replace(self.id, str(self.number), 1)
         return f"principalSet://iam.googleapis.com/{pool}/attribute.{attribute}/{value}"
+
+    def secret_condition(self, secrets: Sequence[str]) -> str:
+        """Return the IAM condition that a resource is one of these secrets.
+
+        Names of secrets have the project's number (docs.cloud.google.com/iam/docs/
+        conditions-resource-attributes, 2026-11-26).
+        """
+        names = (f"projects/{self.number}/secrets/{secret}" for secret in secrets)
+        return " || ".join(f"resource.name == '{name}'" for name in names)
 
     def account(self, settings: StackSettings, role: str) -> str:
         """Return the email of a CI service account: `deploy` or `preview`."""

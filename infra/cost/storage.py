@@ -51,6 +51,9 @@ def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Ite
         yield listed(STORAGE, f"boot disks {kind}", name, kind, gib, unit=_GIB)
     if plan.platform.images is not None and has_shared:
         yield part(STORAGE, "container images in Artifact Registry", name, None, always(1))
+        if plan.platform.images.pull_through is not None:
+            what = "images pulled through Artifact Registry"
+            yield part(STORAGE, what, name, None, always(1))
 
 
 def project_parts(plan: Plan) -> Iterator[Part]:

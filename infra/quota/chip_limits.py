@@ -6,11 +6,11 @@ new settings applies to all of them, so it must not follow the size of a replica
 that a model uses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from gke_inference.catalogue.rungs import Rung
-from infra.plan import RegionPlan
+from infra.plan import Plan, RegionPlan
 from infra.quota.claims import model_claims
 
 KINDS: Final = ("gpu", "tpu")
@@ -39,6 +39,32 @@ def chips(region: RegionPlan) -> dict[str, int]:
         kind: sum(claim.replicas * _largest(claim.rungs, kind) for claim in model_claims(region))
         for kind in KINDS
     }
+
+
+def short_limits(old: Plan, new: Plan) -> Iterator[str]:
+    """Yield the limits of a change that the old replicas of its models exceed.
+
+    An update of such a model stops: it deletes an old pod, and the limit rejects the new one. Old
+    replicas above the new maximum are no problem, because the autoscaler deletes them first.
+
+    Args:
+        old: The deployed stack.
+        new: The stack after the change.
+    """
+    for name in old.regions.keys() & new.regions.keys():
+        most = {claim.who: claim.replicas for claim in model_claims(new.regions[name])}
+        limits = chip_limits(new.regions[name])
+        for kind, limit in limits.items():
+            held = sum(
+                min(claim.replicas, most.get(claim.who, 0)) * _largest(claim.rungs, kind)
+                for claim in model_claims(old.regions[name])
+            )
+            if held > limit:
+                where = f"regions.{name}.chip_limits.{kind}"
+                yield (
+                    f"{where}: must be at least {held}, the chips that old replicas hold during the"
+                    f" rollout, got {limit}; raise it, and remove it afterwards"
+                )
 
 
 def _headroom(region: RegionPlan, kind: str) -> int:

@@ -6,13 +6,14 @@ import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
 from infra.plan.backends import has_backends
-from infra.plan.clients import gated, people_of
+from infra.plan.clients import certificates_of, gated, people_of
 from infra.plan.delivery import has_config_sync
 from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.streams import has_tables, has_topics
-from infra.stack import Layer, Platform
+from infra.project import services_of
+from infra.stack import Front, Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_region, stack_of
@@ -74,8 +75,10 @@ def settings_of(
         ci=None if ci is None else Ci.parse(ci),
         has_armor=has_armor(platform) or floor_of(platform) is not None,
         has_backends=has_backends(platform),
+        has_certificates=certificates_of(platform) is not None,
         has_clients=gated(platform) is not None,
         has_people=people_of(platform) is not None,
+        has_front=platform.gateway.front is Front.GLOBAL,
         has_fleet=has_config_sync(platform) or has_fleet_gateway(platform.gateway),
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),
@@ -84,12 +87,21 @@ def settings_of(
         has_images=platform.images is not None,
         has_personal_images=platform.personal_images is not None,
         has_records=platform.gateway.dns is not None,
-        has_upstream_credentials=platform.images is not None
-        and bool(platform.images.upstream_credentials),
+        services=() if is_serving else services_of(platform),
+        upstream_secrets=_upstream_secrets(platform),
         layer=platform.layer.value,
         platform=platform.environment if is_serving else "",
         pulumi_stack=stack if is_serving else "",
     )
+
+
+def _upstream_secrets(platform: Platform) -> tuple[str, ...]:
+    """Return the project's own secrets with credentials of registries, each once."""
+    if platform.images is None or platform.layer is Layer.SERVING:
+        return ()
+    found = (each.secret.split("/") for each in platform.images.upstream_credentials.values())
+    own = {platform.project, str(platform.project_number)}
+    return tuple(sorted({parts[3] for parts in found if parts[1] in own}))
 
 
 def _run(

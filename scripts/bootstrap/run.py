@@ -158,11 +158,10 @@ def check_number(project: Project, cloud: Cloud) -> None:
         SettingsError: It has another.
         scripts.shared.google_cloud.CloudError: Google refused.
     """
-    url = f"serviceusage.googleapis.com/v1/projects/{project.id}/services/iam.googleapis.com"
-    number = str(cloud.get(url).get("name", "")).split("/")[1:2]
-    if number and number[0] != str(project.number):
+    number = cloud.project_number()
+    if number and number != str(project.number):
         raise SettingsError(
-            f"project_number: must be {number[0]}, the number of {project.id}, got {project.number}"
+            f"project_number: must be {number}, the number of {project.id}, got {project.number}"
         )
 
 

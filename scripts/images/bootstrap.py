@@ -9,7 +9,7 @@ import json
 import re
 import shlex
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,7 +104,7 @@ def expression(target: str) -> str:
     return escaped.replace(r"\*\*", ".*").replace(r"\*", "[^:]*")
 
 
-def arguments(stack: str, *, yes: bool, targets: Iterable[str] = TARGETS) -> list[str]:
+def arguments(stack: str, *, yes: bool, targets: Iterable[str]) -> list[str]:
     """Return the arguments of `pulumi`."""
     chosen = [part for each in targets for part in ("--target", each)]
     return ["up", "-s", stack, *chosen, *(["--yes", "--skip-preview"] if yes else [])]
@@ -120,12 +120,23 @@ def variables(stack: str, outputs: str) -> dict[str, str]:
     return {UNBUILT: f"{FIRST}:{stack}", OUTPUTS: outputs}
 
 
-def shown(stack: str, *, yes: bool) -> Iterator[str]:
+def deployed_targets(cli: PulumiCli, platform: Platform, stack: str) -> Sequence[str]:
+    """Return the targets of a first step, which depend on the resources of the stack.
+
+    Raises:
+        CommandError: `pulumi` is not on PATH, or has no such stack.
+    """
+    resources: list[dict[str, Any]] = cli.deployment(stack).get("resources") or []
+    known = [str(each["urn"]) for each in resources]
+    return missing_targets(platform, known) if known else TARGETS
+
+
+def shown(stack: str, *, yes: bool, targets: Iterable[str]) -> Iterator[str]:
     """Yield the commands of a first step as a shell takes them."""
     file = f"/tmp/{stack}-outputs.json"  # noqa: S108 - of the user, who reads the command
     yield f"pulumi stack output --json -s {shlex.quote(stack)} > {shlex.quote(file)}"
     given = " ".join(f"{key}={shlex.quote(value)}" for key, value in variables(stack, file).items())
-    yield f"{given} {shlex.join(['pulumi', *arguments(stack, yes=yes)])}"
+    yield f"{given} {shlex.join(['pulumi', *arguments(stack, yes=yes, targets=targets)])}"
 
 
 def create(cli: PulumiCli, platform: Platform, stack: str, *, yes: bool) -> None:
@@ -139,10 +150,7 @@ def create(cli: PulumiCli, platform: Platform, stack: str, *, yes: bool) -> None
         file = Path(folder) / "outputs.json"
         file.write_text(json.dumps(cli.outputs(stack)), encoding="utf-8")
         environment = variables(stack, str(file))
-        resources: list[dict[str, Any]] = cli.deployment(stack).get("resources") or []
-        known = [str(each["urn"]) for each in resources]
-        targets = missing_targets(platform, known) if known else TARGETS
-        given = arguments(stack, yes=yes, targets=targets)
+        given = arguments(stack, yes=yes, targets=deployed_targets(cli, platform, stack))
         code = cli.run(*given, environment=environment).returncode
     if code:
         raise ImagesError(

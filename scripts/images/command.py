@@ -136,14 +136,13 @@ def bootstrap_images(
     with _plain_errors():
         platform = stack_of(stack, with_digests=False)
         absent = images_bootstrap.check(platform)
+        cli = _pulumi(stack, on_twin=twin)
         if dry_run:
-            for line in images_bootstrap.shown(stack, yes=yes):
+            targets = images_bootstrap.deployed_targets(cli, platform, stack)
+            for line in images_bootstrap.shown(stack, yes=yes, targets=targets):
                 _print_line(line)
-            _print_line(
-                "# For a new stack. On a deployed stack, leave out --dry-run: it has fewer targets."
-            )
             return
-        images_bootstrap.create(_pulumi(stack, on_twin=twin), platform, stack, yes=yes)
+        images_bootstrap.create(cli, platform, stack, yes=yes)
         for line in images_bootstrap.next_steps(platform, stack, absent):
             _print_line(line)
 

@@ -1,20 +1,21 @@
-"""Required APIs, and permissions of the caller: in the project, its DNS zone, and on its budget."""
+"""The project's number, APIs, and permissions in the project, its DNS zone and on its budget."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from infra.plan.clients import gated, people_of
+from infra.plan.clients import certificates_of, gated, people_of
 from infra.plan.folders import has_filestore, lustre_regions, services_range
 from infra.plan.front import certificate_zone, record_zone
 from infra.project import services_of
-from infra.stack import Layer, Platform
+from infra.stack import Front, Layer, Platform
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
 from scripts.prerequisites.wanted import secret_versions
 from scripts.shared.google_cloud import last
 
 _SERVICES: Final = "serviceusage.googleapis.com/v1/projects"
 _PROJECTS: Final = "cloudresourcemanager.googleapis.com/v1/projects"
+_SECRETS: Final = "secretmanager.googleapis.com/v1"
 _ACCOUNTS: Final = "cloudbilling.googleapis.com/v1/billingAccounts"
 
 _ALWAYS: Final = {
@@ -48,6 +49,11 @@ _ATTESTATION: Final = {
     "containeranalysis.notes.create": "roles/containeranalysis.admin",
 }
 _CERTIFICATE: Final = {"certificatemanager.certs.create": "roles/certificatemanager.editor"}
+_FRONT: Final = {"certificatemanager.certmaps.create": "roles/certificatemanager.editor"}
+_CLIENT_CERTIFICATES: Final = {
+    "certificatemanager.trustconfigs.create": "roles/certificatemanager.editor",
+    "networksecurity.serverTlsPolicies.create": "roles/networksecurity.admin",
+}
 _RECORDS: Final = {
     "dns.changes.create": "roles/dns.admin",
     "dns.resourceRecordSets.create": "roles/dns.admin",
@@ -62,12 +68,29 @@ _KEYS: Final = {
 """Permissions for the secret with the client keys: `up` creates it and grants the gate access,
 `clients keys` reads and writes versions."""
 _UPSTREAMS: Final = {"secretmanager.secrets.setIamPolicy": "roles/secretmanager.admin"}
-"""Permission for the secrets with the credentials of registries."""
+"""Permission on each secret with the credentials of a registry. Secret Manager returns none for a
+secret that does not exist (docs.cloud.google.com/secret-manager/docs/reference/rest)."""
 _FILESTORE: Final = {"file.instances.create": "roles/file.editor"}
 _LUSTRE: Final = {"lustre.instances.create": "roles/lustre.admin"}
 _PEERING: Final = {"servicenetworking.services.addPeering": "roles/servicenetworking.networksAdmin"}
 """Permission for private services access, where the stack makes it for Lustre."""
 _BUDGET: Final = {"billing.budgets.create": "roles/billing.costsManager"}
+
+
+def number(project: Project) -> Iterator[Finding]:
+    """Yield whether the stack has the project's number, from which IAM members are built."""
+    subject, given = "project number", str(project.number)
+
+    def look() -> Finding:
+        found = project.cloud.project_number()
+        if not found:
+            return Finding(subject, given, State.UNSEEN, "the response has no number")
+        if found != given:
+            says = f"project_number: must be {found}, the number of {project.id}, got {given}"
+            return Finding(subject, given, State.MISSING, says)
+        return Finding(subject, given, State.MET, f"the number of {project.id}")
+
+    yield judged(project, subject, given, look)
 
 
 def apis(project: Project) -> Iterator[Finding]:
@@ -117,19 +140,21 @@ def permissions_of(project: Project) -> dict[str, str]:
         **(_BUILDS if images is not None and images.build is not None else {}),
         **(_ATTESTATION if images is not None and images.is_attested else {}),
         **(_CERTIFICATE if platform.gateway.issue_certificate else {}),
+        **(_FRONT if platform.gateway.front is Front.GLOBAL else {}),
+        **(_CLIENT_CERTIFICATES if certificates_of(platform) is not None else {}),
         **(_RECORDS if project.id in _zone_projects(platform) else {}),
         **(_FILESTORE if has_filestore(platform) else {}),
         **(_LUSTRE if lustre_regions(platform) else {}),
         **(_PEERING if services_range(platform) is not None else {}),
-        **(_UPSTREAMS if project.id in _secret_projects(project) else {}),
         **(_PEOPLE if people_of(platform) is not None else {}),
         **(_KEYS if gated(platform) is not None else {}),
     }
 
 
-def _secret_projects(project: Project) -> list[str]:
-    """Return the projects of the secrets with the credentials of registries."""
-    return sorted({each.split("/")[1] for each in secret_versions(project.plan)})
+def _secrets(project: Project) -> list[tuple[str, str]]:
+    """Return the project and the ID of each secret with the credentials of a registry."""
+    found = (each.split("/") for each in secret_versions(project.plan))
+    return sorted({(parts[1], parts[3]) for parts in found})
 
 
 @dataclass(frozen=True)
@@ -163,9 +188,13 @@ def _places(project: Project) -> Iterator[_Place]:
     for owner in _zone_projects(platform):
         if owner != project.id:
             yield in_project(owner, f" in {owner}", _RECORDS)
-    for owner in _secret_projects(project):
-        if owner != project.id:
-            yield in_project(owner, f" in {owner}", _UPSTREAMS)
+    for owner, secret in _secrets(project):
+        yield _Place(
+            f"{_SECRETS}/projects/{owner}/secrets/{secret}",
+            f"gcloud secrets add-iam-policy-binding {secret} --project={owner}",
+            f" on secret {secret} of {owner}",
+            _UPSTREAMS,
+        )
     if platform.budget is not None:
         account = platform.budget.billing_account
         yield _Place(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from scripts.prerequisites.accounts import accounts
-from scripts.prerequisites.apis import apis, permissions
+from scripts.prerequisites.apis import apis, number, permissions
 from scripts.prerequisites.calendar_mode import calendar_mode
 from scripts.prerequisites.disks import disks
 from scripts.prerequisites.endpoint import certificates, records
@@ -21,7 +21,7 @@ from scripts.prerequisites.upstreams import upstream_credentials
 from scripts.prerequisites.weights import adapters, weights
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
-    "APIs and permissions": (apis, permissions),
+    "project, APIs and permissions": (number, apis, permissions),
     "organization policies": (org_policies,),
     "what exists": (existing, shared_vpc, existing_clusters, accounts),
     "quotas": (quotas,),

@@ -15,6 +15,7 @@ _PROPAGATION_TRIES: Final = 12
 _PROPAGATION_SECONDS: Final = 5.0
 _OPERATION_TRIES: Final = 150
 _OPERATION_SECONDS: Final = 2.0
+_SERVICES: Final = "serviceusage.googleapis.com/v1"
 
 Json = dict[str, Any]
 
@@ -168,6 +169,18 @@ class Cloud:
             token = str(page.get("nextPageToken", ""))
             if not token:
                 return
+
+    def project_number(self) -> str:
+        """Return the project's number; empty if the response has none.
+
+        The name of an API in a response contains it, whether the API is enabled or not
+        (docs.cloud.google.com/service-usage/docs/reference/rest/v1/services).
+
+        Raises:
+            CloudError: Google refuses.
+        """
+        found = self.get(f"{_SERVICES}/projects/{self.project}/services/iam.googleapis.com")
+        return "".join(str(found.get("name", "")).split("/")[1:2])
 
     def query(self, url: str, body: Json) -> Json:
         """Read with POST, as the policies of most APIs are read.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from infra.plan import Plan
+from infra.quota.chip_limits import short_limits
 from infra.stack.problems import StackError
 from scripts.shared.preview_states import cluster_names
 from scripts.verdicts.capacity import Asked, capacity
@@ -48,6 +49,8 @@ class StackVerdict:
     capacity: tuple[Asked, ...] = ()
     policies: Compared = field(default_factory=Compared)
     invariants: Compared = field(default_factory=Compared)
+    limits: tuple[str, ...] = ()
+    """Limits of chips that would stop the update."""
     topology: Topology = field(default_factory=Topology)
     """Graph of the changes and their neighbors."""
     error: str = ""
@@ -88,6 +91,7 @@ class StackVerdict:
         found = [f"{self.stack}: {self.error}"] if self.is_head_broken else []
         lost = [each for each in self.changes if each.is_blocked]
         found += [f"{self.stack}: would {each.action} {each.title}" for each in lost]
+        found += [f"{self.stack}: {each}" for each in self.limits]
         for what, each in (("policy", self.policies), ("invariant", self.invariants)):
             broken = [breach for breach in each.new if breach.is_blocking]
             found += [f"{self.stack}: {what} {one.rule}: {one.where}" for one in broken]
@@ -150,6 +154,7 @@ def of_stack(cli: Runner, stack: str, base: Checkout, head: Checkout) -> StackVe
         found,
         money=money(before, wanted, note),
         capacity=() if note else capacity(before, wanted),
+        limits=() if before is None or wanted is None else tuple(short_limits(before, wanted)),
         seconds=time.monotonic() - begun,
     )
 

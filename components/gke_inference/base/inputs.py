@@ -102,11 +102,13 @@ def under(
     *,
     depends_on: list[pulumi.Resource] | None = None,
     ignore_changes: list[str] | None = None,
+    hooks: pulumi.ResourceHookBinding | None = None,
 ) -> pulumi.ResourceOptions:
     """Return the options of a component's child."""
     return pulumi.ResourceOptions(
         parent=parent,
         depends_on=depends_on,
+        hooks=hooks,
         ignore_changes=ignore_changes,
     )
 

@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import gkehub, projects
 
 from gke_inference.base.inputs import under, user_labels
+from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import MULTI_CLUSTER_INGRESS
 
 DISCOVERY = "multiclusterservicediscovery"
@@ -93,7 +94,7 @@ class Fleet(pulumi.ComponentResource):
             member=MULTI_CLUSTER_INGRESS.member(args["project_number"]),
             project=args["project"],
             role=_AGENT_ROLE,
-            opts=under(self, depends_on=[agent, ingress]),
+            opts=under(self, depends_on=[agent, ingress], hooks=until_effective(self, name)),
         )
         self.memberships = pulumi.Output.from_input(
             [cluster["membership"] for cluster in clusters.values()]

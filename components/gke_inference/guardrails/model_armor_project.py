@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import modelarmor, projects
 
 from gke_inference.base.inputs import under
+from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import SERVICE_EXTENSIONS
 
 from .model_armor import ArmorFiltersArgs, filter_config
@@ -42,13 +43,14 @@ class ModelArmorProject(pulumi.ComponentResource):
         super().__init__("gke-inference:index:ModelArmorProject", name, {}, opts)
         member = SERVICE_EXTENSIONS.member(args["project_number"])
         identity = SERVICE_EXTENSIONS.ensure(name, args["project"], self)
+        hooks = until_effective(self, name)
         for role in ROLES:
             projects.IAMMember(
                 f"{name}-{role.split('.')[-1]}",
                 member=member,
                 project=args["project"],
                 role=role,
-                opts=under(self, depends_on=[identity]),
+                opts=under(self, depends_on=[identity], hooks=hooks),
             )
         floor = args.get("floor")
         if floor is not None:

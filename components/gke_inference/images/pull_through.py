@@ -7,6 +7,7 @@ import pulumi
 from pulumi_gcp import artifactregistry, secretmanager
 
 from gke_inference.base.inputs import under, user_labels, whole
+from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import ARTIFACT_REGISTRY
 from gke_inference.catalogue.versions import DOCKER_HUB, remote_repository
 
@@ -70,7 +71,8 @@ class PullThrough(pulumi.ComponentResource):
         names = _names(args)
         days = whole(args, "keep_days", 90, least=1, most=3650)
         logins = _logins(args)
-        readable = self._let_agent_read(name, args, logins)
+        hooks = until_effective(self, name) if logins else None
+        readable = self._let_agent_read(name, args, logins, hooks)
         urls: dict[str, pulumi.Output[str]] = {}
         for location in args["locations"]:
             for registry, repository_id in names.items():
@@ -87,7 +89,9 @@ class PullThrough(pulumi.ComponentResource):
                     remote_repository_config=_remote(registry, logins.get(registry)),
                     repository_id=repository_id,
                     vulnerability_scanning_config={"enablement_config": "INHERITED"},
-                    opts=under(self, depends_on=readable),
+                    opts=under(
+                        self, depends_on=readable, hooks=hooks if registry in logins else None
+                    ),
                 )
                 urls[f"{location}/{registry}"] = pulumi.Output.concat(
                     location, "-docker.pkg.dev/", args["project"], "/", repository_id
@@ -96,7 +100,11 @@ class PullThrough(pulumi.ComponentResource):
         self.register_outputs({"urls": self.urls})
 
     def _let_agent_read(
-        self, name: str, args: PullThroughArgs, logins: dict[str, UpstreamCredentialsArgs]
+        self,
+        name: str,
+        args: PullThroughArgs,
+        logins: dict[str, UpstreamCredentialsArgs],
+        hooks: pulumi.ResourceHookBinding | None,
     ) -> list[pulumi.Resource]:
         """Allow the service agent to read the passwords, each secret once."""
         if not logins:
@@ -111,7 +119,7 @@ class PullThrough(pulumi.ComponentResource):
                 project=project,
                 role="roles/secretmanager.secretAccessor",
                 secret_id=f"projects/{project}/secrets/{secret}",
-                opts=under(self, depends_on=[agent]),
+                opts=under(self, depends_on=[agent], hooks=hooks),
             )
             for project, secret in sorted(secrets)
         ]

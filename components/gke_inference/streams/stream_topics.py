@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import bigquery, pubsub
 
 from gke_inference.base.inputs import under, user_labels, whole
+from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import PUBSUB
 
 ACK_DEADLINE_SECONDS = 60
@@ -80,7 +81,7 @@ class StreamTopics(pulumi.ComponentResource):
             project=args["project"],
             role="roles/pubsub.publisher",
             topic=letters.name,
-            opts=under(self, depends_on=[identity]),
+            opts=under(self, depends_on=[identity], hooks=until_effective(self, name)),
         )
         read = pubsub.Subscription(
             f"{name}-subscription",

@@ -9,9 +9,11 @@ from infra.bootstrap.program import BUCKET, prepare
 from infra.bootstrap.roles import (
     ARMOR_ROLES,
     BACKEND_ROLES,
+    CERTIFICATE_ROLES,
     CLIENT_ROLES,
     DEPLOY_ROLES,
     FLEET_ROLES,
+    FRONT_ROLES,
     HOSTNAME_ROLES,
     IMAGE_ROLES,
     PEOPLE_ROLES,
@@ -20,7 +22,6 @@ from infra.bootstrap.roles import (
     SERVICES,
     STREAM_ROLES,
     TABLE_ROLES,
-    UPSTREAM_ROLES,
 )
 from infra.bootstrap.settings import Ci, Project, StackSettings
 from tests.contract.recorder import Recorder
@@ -96,6 +97,14 @@ def test_every_api_is_on_and_stays_on(engine_stand_in):
     assert {service.inputs["disableOnDestroy"] for service in services} == {False}
 
 
+def test_the_apis_of_every_stack_are_on_once(engine_stand_in):
+    services = ("networksecurity.googleapis.com", SERVICES[0])
+    stacks = (replace(PROD, services=services), replace(PROD, stack="dev", services=services))
+    seen = run(engine_stand_in, replace(PROJECT, stacks=stacks))
+    names = [each.inputs["service"] for each in seen.all("gcp:projects/service:Service")]
+    assert sorted(names) == sorted([*SERVICES, "networksecurity.googleapis.com"])
+
+
 def test_the_apis_of_the_platform_are_on_before_its_first_run():
     assert set(platform_project.SERVICES) <= set(SERVICES)
 
@@ -164,10 +173,11 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
     [
         ("has_armor", ARMOR_ROLES),
         ("has_backends", BACKEND_ROLES),
+        ("has_certificates", CERTIFICATE_ROLES),
         ("has_clients", CLIENT_ROLES),
         ("has_fleet", FLEET_ROLES),
-        ("has_upstream_credentials", UPSTREAM_ROLES),
         ("has_people", PEOPLE_ROLES),
+        ("has_front", FRONT_ROLES),
         ("has_personal_images", PERSONAL_ROLES),
         ("has_streams", STREAM_ROLES),
         ("has_tables", TABLE_ROLES),
@@ -177,6 +187,31 @@ def test_a_deployment_has_the_roles_of_what_the_stack_has(engine_stand_in, needs
     project = replace(PROJECT, stacks=(replace(PROD, **{needs: True}),))
     seen = run(engine_stand_in, project)
     assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == {*DEPLOY_ROLES, *more}
+
+
+def test_a_deployment_may_share_only_the_secrets_with_credentials_of_registries(engine_stand_in):
+    stack = replace(PROD, upstream_secrets=("github", "hub"))
+    seen = run(engine_stand_in, replace(PROJECT, stacks=(stack,)))
+    name = "deploy prod secrets of registries"
+    assert seen.named(name).inputs["role"] == "roles/secretmanager.admin"
+    assert seen.named(name).inputs["condition"]["expression"] == (
+        "resource.name == 'projects/141421356237/secrets/github'"
+        " || resource.name == 'projects/141421356237/secrets/hub'"
+    )
+    broad = [
+        each.name
+        for each in seen.all("gcp:projects/iAMMember:IAMMember")
+        if each.inputs["role"].startswith("roles/secretmanager.") and "condition" not in each.inputs
+    ]
+    assert broad == []
+
+
+def test_a_role_on_all_secrets_includes_those_with_credentials_of_registries(engine_stand_in):
+    stack = replace(PROD, has_clients=True, upstream_secrets=("hub",))
+    seen = run(engine_stand_in, replace(PROJECT, stacks=(stack,)))
+    names = [each.name for each in seen.all("gcp:projects/iAMMember:IAMMember")]
+    assert "deploy prod secretmanager.admin" in names
+    assert "deploy prod secrets of registries" not in names
 
 
 def test_a_role_that_two_parts_of_a_stack_need_is_granted_once(engine_stand_in):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infra.plan import RegionPlan, resolve
-from infra.quota.chip_limits import KINDS, chip_limits, chips
+from infra.plan import Plan, RegionPlan, resolve
+from infra.quota.chip_limits import KINDS, chip_limits, chips, short_limits
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited
@@ -51,15 +51,23 @@ SMALL = {"rungs": [{"accelerator": "nvidia-l4", "count": 1, "provisioning": "spo
 SLICE = {"rungs": [{"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "spot"}]}
 
 
-def region_on(capacity: str, most: int = 1) -> RegionPlan:
-    """Return the region of `local`, with one model on one of four unchanged capacities."""
+ALL = {"large": LARGE, "medium": MEDIUM, "small": SMALL, "slice": SLICE}
+
+
+def plan_on(capacity: str, most: int, capacities: dict[str, Any]) -> Plan:
+    """Return the plan of `local` with one model on one of some capacities."""
     document = edited("local", [])
     model = document["models"]["llama-3.1-8b"]
     model |= {"capacity": capacity, "replicas": {"min": 1, "max": most}}
     for field in ("form", "fallback"):
         model.pop(field, None)
-    document["capacity"] = {"large": LARGE, "medium": MEDIUM, "small": SMALL, "slice": SLICE}
-    (region,) = resolve(Platform.model_validate_json(json.dumps(document))).regions.values()
+    document["capacity"] = capacities
+    return resolve(Platform.model_validate_json(json.dumps(document)))
+
+
+def region_on(capacity: str, most: int = 1) -> RegionPlan:
+    """Return the region of `local`, with one model on one of four unchanged capacities."""
+    (region,) = plan_on(capacity, most, ALL).regions.values()
     return region
 
 
@@ -80,6 +88,28 @@ def test_old_and_new_pods_fit_into_the_limit_of_the_new_settings(
     both = {kind: chips(old)[kind] + chips(new)[kind] for kind in KINDS}
     assert max(chips(old).values()) > 0
     assert all(both[kind] <= limit for kind, limit in chip_limits(new).items())
+
+
+@pytest.mark.parametrize(
+    ("most", "messages"),
+    [
+        (
+            (5, 5),
+            [
+                "regions.us-central1.chip_limits.gpu: must be at least 48, the chips that old"
+                " replicas hold during the rollout, got 32; raise it, and remove it afterwards"
+            ],
+        ),
+        ((3, 3), []),  # 4 replicas with 8 chips fit
+        ((5, 1), []),  # the autoscaler deletes all but 1 first
+    ],
+)
+def test_a_larger_capacity_is_not_removed_from_under_the_replicas_on_it(
+    most: tuple[int, int], messages: list[str]
+) -> None:
+    old = plan_on("large", most[0], {"large": LARGE})
+    new = plan_on("small", most[1], {"small": SMALL})
+    assert list(short_limits(old, new)) == messages
 
 
 def test_node_pools_that_can_have_more_raise_the_limit() -> None:

@@ -9,6 +9,7 @@ from scripts.backend.twin_cloud import twin_cloud
 from scripts.shared.google_cloud import NotFound
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects.secret_store import SECRET
+from twin.providers.gcp.resources.project_numbers import learn
 from twin.world.store import Store, new_record
 
 NAME = "projects/acme/secrets/hub-token"
@@ -30,3 +31,11 @@ def test_a_command_adds_a_version_of_a_secret_and_reads_the_newest(tmp_path: Pat
         cloud.post(f"{API}:addVersion", {"payload": {"data": data}})
     found = cloud.get(f"{API}/versions/latest:access")
     assert base64.b64decode(found["payload"]["data"]) == b"two"
+
+
+def test_the_number_of_a_project_is_the_one_that_its_members_have(tmp_path: Path):
+    paths = TwinPaths(tmp_path)
+    assert twin_cloud("acme", 5, paths).project_number() == "5"
+    learn("acme", "42", Store(paths.cloud_db))
+    assert twin_cloud("acme", 5, paths).project_number() == "42"
+    assert twin_cloud("other", 5, paths).project_number() == "5"

@@ -1,11 +1,14 @@
 """Settings of a project, from a command line and an earlier run."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from infra.bootstrap.settings import KEY_RING, Ci, Project, SettingsError, StackSettings
+from infra.project import services_of
 from infra.reading.load import read
+from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.bootstrap.command import bootstrap, next_commands, settings_of
 from scripts.bootstrap.run import merge
 from scripts.terminal.console import CommandError
@@ -32,13 +35,41 @@ def test_gitlab_projects_may_be_in_groups_of_groups():
 
 def test_the_stack_file_says_what_to_prepare():
     settings = settings_of(read("prod"), "prod", "github:acme/inference", None)
-    assert settings == replace(PROD, has_clients=True, has_images=True, has_records=True)
+    needs = ("has_clients", "has_front", "has_images", "has_records")
+    services = services_of(read("prod"))
+    assert "memorystore.googleapis.com" in services
+    assert settings == replace(PROD, services=services, **dict.fromkeys(needs, True))
     assert settings.account_id("preview") == "acme-prod-ci-preview"
 
 
+def test_only_the_project_s_own_secrets_of_registries_are_prepared():
+    platform = read("prod")
+    secrets = {
+        "docker.io": f"projects/{platform.project}/secrets/hub/versions/1",
+        "ghcr.io": f"projects/{platform.project_number}/secrets/github/versions/2",
+        "nvcr.io": "projects/acme-keys/secrets/nvidia/versions/1",
+    }
+    logins = {
+        registry: UpstreamCredentials(username="acme", secret=secret)
+        for registry, secret in secrets.items()
+    }
+    through = PullThrough(name="upstream", credentials=logins)
+    assert platform.images is not None
+    images = platform.images.model_copy(update={"pull_through": through})
+    settings = settings_of(platform.model_copy(update={"images": images}), "prod", None, None)
+    assert settings.upstream_secrets == ("github", "hub")
+
+
 def test_settings_survive_as_an_output_of_the_program():
-    for settings in (PROD, STAGING):
-        assert StackSettings.from_dict(settings.as_dict()) == settings
+    for settings in (replace(PROD, upstream_secrets=("hub",)), STAGING):
+        output = json.loads(json.dumps(settings.as_dict()))
+        assert StackSettings.from_dict(output) == settings
+
+
+def test_settings_of_another_version_are_read():
+    output = {**STAGING.as_dict(), "has_something_else": True}
+    del output["upstream_secrets"]
+    assert StackSettings.from_dict(output) == STAGING
 
 
 def test_an_account_that_google_would_refuse_is_refused_first():

@@ -106,3 +106,11 @@ def test_a_shared_folder_costs_what_its_whole_capacity_costs() -> None:
     ]
     parts = {part.what: monthly(part) for part in cost_of({"base": "local", "edits": edits}).parts}
     assert parts["Managed Lustre 500 MB/s per TiB"] == figures(18_000 * 0.34)
+
+
+def test_images_that_are_pulled_through_are_listed_without_a_price() -> None:
+    images = {"repository": "engines", "pull_through": {"name": "upstream"}}
+    found = cost_of({"base": "local", "edits": [{"at": ["images"], "value": images}]})
+    listed = [str(each) for each in found.missing if "Artifact Registry" in str(each)]
+    assert len(listed) == 2
+    assert "images pulled through Artifact Registry in us-central1" in listed[1]

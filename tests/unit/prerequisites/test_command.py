@@ -155,4 +155,4 @@ def test_a_twin_shows_what_it_keeps_and_says_what_it_does_not(prod, tmp_path):
     absent = {each.subject for each in found.values() if each.state is State.MISSING}
     assert {"build connection", "disk image", "reservation", "snapshot"} <= absent
     met = {each.subject for each in found.values() if each.state is State.MET}
-    assert met == {"quota"}
+    assert met == {"project number", "quota"}

@@ -8,11 +8,31 @@ from infra.stack import AdapterPlace, Filestore, Lustre
 from infra.stack.gateway import Dns
 from infra.stack.images import PullThrough, UpstreamCredentials
 from infra.stack.models import LiveAdapters
-from scripts.prerequisites.apis import apis, permissions
+from scripts.prerequisites.apis import apis, number, permissions
 from scripts.prerequisites.finding import Project, State
 from scripts.prerequisites.limits import quotas
 from scripts.prerequisites.org_policies import org_policies
 from tests.unit.bootstrap.fake_google import refused
+
+
+def test_the_number_of_another_project_is_not_the_project_s(project):
+    (found,) = number(project)
+    assert (found.name, found.state) == ("141421356237", State.MET)
+    platform = project.plan.platform.model_copy(update={"project_number": 5})
+    (wrong,) = number(replace(project, plan=replace(project.plan, platform=platform)))
+    assert wrong.state is State.MISSING
+    assert wrong.says == (
+        "project_number: must be 141421356237, the number of acme-inference-prod, got 5"
+    )
+
+
+def test_a_number_that_google_does_not_show_is_not_met(google, project):
+    google.refusals["serviceusage.googleapis.com"] = refused(403, "denied")
+    (found,) = number(project)
+    assert found.state is State.UNSEEN
+    google.refusals["serviceusage.googleapis.com"] = (200, {})
+    (found,) = number(project)
+    assert (found.state, found.says) == (State.UNSEEN, "the response has no number")
 
 
 def test_apis_that_are_on_are_one_row(project):
@@ -76,24 +96,26 @@ def test_client_keys_ask_for_permissions_on_secrets(google, project):
     assert [each for each in permissions(without) if each.state is State.MISSING] == []
 
 
-@pytest.mark.parametrize(
-    ("owner", "where"), [("acme-inference-prod", ""), ("acme-keys", " in acme-keys")]
-)
-def test_credentials_of_registries_ask_for_a_permission_in_the_project_of_the_secret(
-    google, project, owner, where
-):
+@pytest.mark.parametrize("owner", ["acme-inference-prod", "acme-keys"])
+def test_credentials_of_registries_ask_for_a_permission_on_their_secret(google, project, owner):
     login = UpstreamCredentials(username="acme", secret=f"projects/{owner}/secrets/hub/versions/1")
     platform = project.plan.platform
     through = PullThrough(name="upstream", credentials={"docker.io": login})
     images = platform.images.model_copy(update={"pull_through": through})
     platform = platform.model_copy(update={"clients": None, "images": images})
+    google.services.add("secretmanager.googleapis.com")
     google.denied_permissions.add("secretmanager.secrets.setIamPolicy")
     plan = replace(project.plan, platform=platform)
     (missing,) = [
         each for each in permissions(replace(project, plan=plan)) if each.state is State.MISSING
     ]
-    assert missing.name == f"secretmanager.secrets.setIamPolicy{where}"
-    assert missing.command.startswith(f"gcloud projects add-iam-policy-binding {owner} ")
+    assert missing.name == f"secretmanager.secrets.setIamPolicy on secret hub of {owner}"
+    assert missing.command == (
+        f"gcloud secrets add-iam-policy-binding hub --project={owner} --member=MEMBER"
+        " --role=roles/secretmanager.admin"
+    )
+    path = f"secretmanager.googleapis.com/v1/projects/{owner}/secrets/hub:testIamPermissions"
+    assert ("POST", path) in google.calls
 
 
 def test_a_zone_of_another_project_asks_for_permissions_there(google, project):

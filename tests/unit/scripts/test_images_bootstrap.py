@@ -136,14 +136,34 @@ def test_the_first_step_prints_what_comes_next():
     assert "--local" not in next(images_bootstrap.next_steps(read("prod"), "prod", ["callout"]))
 
 
-def test_a_dry_run_prints_what_the_first_step_does():
-    outputs, update = images_bootstrap.shown("prod", yes=False)
+def dry_run(monkeypatch, cli):
+    """Return the lines that a dry run prints with this `pulumi`."""
+    monkeypatch.setattr(command, "_pulumi", lambda stack, on_twin: cli)
+    answer = CliRunner().invoke(command.images, ["bootstrap", "--dry-run", "--stack", "prod"])
+    assert answer.exit_code == 0, answer.output
+    return answer.output.splitlines()
+
+
+def test_a_dry_run_prints_what_the_first_step_does(monkeypatch, pinned_base):
+    cli = Cli()
+    outputs, update = dry_run(monkeypatch, cli)
     assert outputs == "pulumi stack output --json -s prod > /tmp/prod-outputs.json"
     given, _, command = update.partition(" pulumi ")
     assert given == (
         "GKE_INFERENCE_UNBUILT_IMAGES=first:prod GKE_INFERENCE_STACK_OUTPUTS=/tmp/prod-outputs.json"
     )
-    assert shlex.split(command) == images_bootstrap.arguments("prod", yes=False)
+    images_bootstrap.create(cli, read("prod"), "prod", yes=False)
+    ((ran, _),) = cli.ran  # by the command itself: the dry run changed nothing
+    assert shlex.split(command) == list(ran)
+
+
+def test_a_dry_run_for_a_deployed_stack_has_only_the_targets_that_are_missing(
+    monkeypatch, pinned_base
+):
+    service = "urn:pulumi:prod::gke-inference::gcp:projects/service:Service::api-compute"
+    _, update = dry_run(monkeypatch, Cli(known=[service]))
+    targets = [each for each in shlex.split(update) if each.startswith("urn:")]
+    assert targets == images_bootstrap.missing_targets(read("prod"), [service])
 
 
 @pytest.mark.parametrize("attestation", ["audit", "enforce"])
@@ -166,5 +186,6 @@ def test_a_stack_without_a_reason_for_tags_can_make_its_images(
     if arguments[0] == "build":
         arguments = [*arguments, "--only", "callout"]
         monkeypatch.setattr(images_build, "builds", images_bootstrap.builds)
+    monkeypatch.setattr(command, "_pulumi", lambda stack, on_twin: Cli())
     answer = CliRunner().invoke(command.images, [*arguments, "--stack", "prod"])
     assert answer.exit_code == 0, answer.output

@@ -72,6 +72,7 @@ def drawn():
         (StackVerdict("dev", changes=(change(Kind.REPLACES),)), "replaces"),
         (StackVerdict("dev", changes=(change(Kind.DESTROYS), change(Kind.REPLACES))), "destroys"),
         (StackVerdict("dev", changes=(change(Kind.REPLACES, is_blocked=True),)), "blocked"),
+        (StackVerdict("dev", limits=("chip_limits.gpu: must be at least 48",)), "blocked"),
         (StackVerdict("dev", policies=Compared(new=(Breach("r", "x", "y"),))), "blocked"),
         (StackVerdict("dev", invariants=Compared(new=(Breach("r", "x", "y"),))), "blocked"),
         (StackVerdict("dev", policies=Compared(new=(Breach("r", "x", "y", False),))), "no change"),

@@ -15,6 +15,7 @@ from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.members import check_member
 from twin.providers.gcp.resources.network_quotas import check_network_quota
 from twin.providers.gcp.resources.references import Link, links, owned, uses
+from twin.providers.gcp.resources.registries import check_credentials
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire.property_values import CloudError, Json, last_segment
 from twin.world import capacity
@@ -94,8 +95,11 @@ class Lifecycle:
         found = self._links(known, placed, project)
         store = self.world.store
         refusals.check_create(known, placed, project, store, found)
-        check_member(known, placed, project, store, self._capacity)
+        # what IAM has in effect by now
+        since = time.time() - self.world.rules.scaled("cloud.iam.propagation")
+        check_member(known, placed, project, store, self._capacity, since)
         check_network_quota(known, placed, project, store, self._capacity)
+        check_credentials(known, placed, project, store, since)
         outputs = created(known, placed, identifier, urn, configured)
         name = _name(known, placed, identifier)
         record = new_record(known.token, identifier, name, project, urn, inputs, outputs)

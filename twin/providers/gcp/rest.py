@@ -14,12 +14,13 @@ from typing import Any, Final
 
 from gke_inference.catalogue.accelerators import accelerator
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.resources.project_numbers import known_number
 from twin.providers.gcp.server import world_of
 from twin.wire.property_values import Json
 from twin.world.capacity import UNLIMITED, StockLine, World
 from twin.world.capacity_ledger import Ledger
 from twin.world.quota import is_accelerator
-from twin.world.store import Record
+from twin.world.store import Record, Store
 
 Answer = tuple[int, Json]
 ELSEWHERE: Final = 0
@@ -56,7 +57,7 @@ def answer(paths: TwinPaths, number: int, host: str, path: str) -> Answer:
 
     Args:
         paths: paths of the twin.
-        number: project number.
+        number: project number, unless the twin has learned another.
         host: host of the API, such as `container.googleapis.com`.
         path: path of the call, with the version and without a query.
     """
@@ -65,7 +66,7 @@ def answer(paths: TwinPaths, number: int, host: str, path: str) -> Answer:
         return _bucket(records, path)
     name = _VERSION.sub("", path)
     if host == "serviceusage.googleapis.com":
-        return _service(records, number, name)
+        return _service(world_of(paths).store, number, name)
     action = re.split(r"[/:]", name)[-1]
     if action in _NO_MODEL:
         return _unknown(_NO_MODEL[action])
@@ -112,17 +113,14 @@ def _unknown(what: str) -> Answer:
     return 501, {"error": {"message": f"the twin does not keep {what}"}}
 
 
-def _service(records: list[Record], number: int, name: str) -> Answer:
+def _service(store: Store, number: int, name: str) -> Answer:
     """Return the enabled APIs, or the name of one, which shows the project number."""
-    project, _, api = name.partition("/services")
+    project, _, api = name.removeprefix("projects/").partition("/services")
+    shown = f"projects/{known_number(project, store) or number}/services"
     if api:
-        return 200, {"name": f"projects/{number}/services{api}"}
-    names = [
-        record.name
-        for record in records
-        if record.type == _SERVICE and f"projects/{record.project}" == project
-    ]
-    return 200, {"services": [{"name": f"projects/{number}/services/{each}"} for each in names]}
+        return 200, {"name": f"{shown}{api}"}
+    found = [each.name for each in store.find(_SERVICE) if each.project == project]
+    return 200, {"services": [{"name": f"{shown}/{each}"} for each in found]}
 
 
 def _bucket(records: list[Record], path: str) -> Answer:

@@ -357,7 +357,7 @@ def _check_record(inputs: Json, project: str, store: Store, found: list[Link]) -
 
 _Check = Callable[[Json, str, Store, list[Link]], None]
 _CREATE: dict[str, tuple[_Check, ...]] = {
-    "artifactregistry/repository": (lambda v, _p, store, _l: check_repository(v, store),),
+    "artifactregistry/repository": (lambda v, _p, _s, _l: check_repository(v),),
     "compute/serviceAttachment": (check_attachment,),
     "container/cluster": (_check_cluster, check_network),
     "container/nodePool": (_check_pool,),

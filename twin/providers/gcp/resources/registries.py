@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from twin.providers.gcp.resources.project_numbers import is_number_of
+from twin.providers.gcp.schema import Resource
 from twin.wire.property_values import CloudError, Json, as_object, get_path, is_unknown
 from twin.world.image_names import REMOTE, custom_upstream
 from twin.world.store import Store
@@ -19,11 +21,11 @@ _SECRET_VERSION: Final = re.compile(
     r"(?P<path>projects/[^/]+/secrets/[^/]+)/versions/([1-9]\d*|latest)"
 )
 _AGENT: Final = re.compile(
-    r"serviceAccount:service-\d+@gcp-sa-artifactregistry\.iam\.gserviceaccount\.com"
+    r"serviceAccount:service-(?P<number>\d+)@gcp-sa-artifactregistry\.iam\.gserviceaccount\.com"
 )
 
 
-def check_repository(values: Json, store: Store) -> None:
+def check_repository(values: Json) -> None:
     """Reject a repository that Google would reject.
 
     Raises:
@@ -38,7 +40,6 @@ def check_repository(values: Json, store: Store) -> None:
     if remote is not None:
         for problem in _remote_problems(values, remote):
             raise _refused(problem)
-        _check_secret(values, store)
 
 
 def _remote_problems(values: Json, remote: Json) -> Iterator[str]:
@@ -54,7 +55,23 @@ def _remote_problems(values: Json, remote: Json) -> Iterator[str]:
         yield "immutable_tags must not be set for a remote repository"
 
 
-def _check_secret(values: Json, store: Store) -> None:
+def check_credentials(
+    known: Resource, values: Json, project: str, store: Store, since: float
+) -> None:
+    """Reject a repository whose service agent cannot read the password for its upstream.
+
+    Args:
+        known: Type of the resource.
+        values: Its inputs.
+        project: Its project.
+        store: Resources of all stacks.
+        since: Latest creation of a grant that is in effect, in seconds since the epoch.
+
+    Raises:
+        CloudError: The agent cannot read it (rules cloud.registry, cloud.iam.propagation).
+    """
+    if known.kind != "artifactregistry/repository":
+        return
     version = get_path(values, CREDENTIAL_PATH)
     if not version or is_unknown(version):
         return
@@ -64,7 +81,9 @@ def _check_secret(values: Json, store: Store) -> None:
     readable = any(
         _secret_path(each.inputs) == found["path"]
         and each.inputs.get("role") == _ACCESSOR
-        and _AGENT.fullmatch(str(each.inputs.get("member")))
+        and each.created <= since
+        and (agent := _AGENT.fullmatch(str(each.inputs.get("member")))) is not None
+        and is_number_of(project, agent["number"], store)
         for each in store.find(_GRANT)
     )
     if not readable:

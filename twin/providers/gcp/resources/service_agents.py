@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from twin.providers.gcp.resources.project_numbers import is_number_of, learn
 from twin.wire.property_values import CloudError, Json
 from twin.world.store import Store
 
@@ -16,12 +17,20 @@ _AGENTS: Final = {
 }
 """Domain of each service's agent, for the services that stacks use."""
 _MEMBER: Final = re.compile(
-    r"serviceAccount:(?P<email>service-\d+@(?P<domain>gcp-sa-[a-z-]+)\.iam\.gserviceaccount\.com)"
+    r"serviceAccount:(?P<email>service-(?P<number>\d+)@(?P<domain>gcp-sa-[a-z-]+)"
+    r"\.iam\.gserviceaccount\.com)"
 )
 
 
-def check_agent(member: str, store: Store) -> None:
-    """Reject a role for a service agent that does not exist (rule cloud.service-agents).
+def check_agent(member: str, store: Store, since: float) -> None:
+    """Reject a role for a service agent that does not exist.
+
+    Rules: cloud.service-agents, cloud.project-numbers, cloud.iam.propagation.
+
+    Args:
+        member: IAM member.
+        store: Resources of all stacks.
+        since: Latest creation of an agent that IAM knows, in seconds since the epoch.
 
     Raises:
         CloudError: Error in Google's wording.
@@ -32,10 +41,16 @@ def check_agent(member: str, store: Store) -> None:
     if found["domain"] == "gcp-sa-logging":
         exists = bool(store.find(_SINK))
     else:
-        exists = any(
-            _AGENTS.get(str(each.inputs.get("service"))) == found["domain"]
+        owners = {
+            each.project
             for each in store.find(_IDENTITY)
-        )
+            if _AGENTS.get(str(each.inputs.get("service"))) == found["domain"]
+            and is_number_of(each.project, found["number"], store)
+            and each.created <= since
+        }
+        exists = bool(owners)
+        if len(owners) == 1:
+            learn(owners.pop(), found["number"], store)
     if not exists:
         raise CloudError(400, f"Service account {found['email']} does not exist.", "badRequest")
 

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from twin.providers.gcp.resources.project_numbers import is_number_of
 from twin.providers.gcp.resources.references import NETWORK, Link
 from twin.wire.property_values import CloudError, Json, last_segment
 from twin.world.store import Record, Store
@@ -11,9 +12,9 @@ _ATTACHED: Final = "gcp:compute/sharedVPCServiceProject:SharedVPCServiceProject"
 _ON_SUBNET: Final = "gcp:compute/subnetworkIAMMember:SubnetworkIAMMember"
 _ON_PROJECT: Final = "gcp:projects/iAMMember:IAMMember"
 _GKE: Final = re.compile(
-    r"serviceAccount:service-\d+@container-engine-robot\.iam\.gserviceaccount\.com"
+    r"serviceAccount:service-(\d+)@container-engine-robot\.iam\.gserviceaccount\.com"
 )
-_APIS: Final = re.compile(r"serviceAccount:\d+@cloudservices\.gserviceaccount\.com")
+_APIS: Final = re.compile(r"serviceAccount:(\d+)@cloudservices\.gserviceaccount\.com")
 _NETWORK_USER: Final = "roles/compute.networkUser"
 _HOST_AGENT: Final = "roles/container.hostServiceAgentUser"
 
@@ -63,11 +64,17 @@ def _check_access(network: Record, subnetwork: Record | None, project: str, stor
         for each in store.find(_ATTACHED)
     )
     subnet = "" if subnetwork is None else subnetwork.name
+
+    def granted(role: str, agent: re.Pattern[str], on: str | None) -> bool:
+        members = _members(store, host, role, on)
+        found = (agent.fullmatch(each) for each in members)
+        return any(each is not None and is_number_of(project, each[1], store) for each in found)
+
     is_let_in = (
         attached
-        and _has(store, host, _HOST_AGENT, _GKE, None)
-        and _has(store, host, _NETWORK_USER, _GKE, subnet)
-        and _has(store, host, _NETWORK_USER, _APIS, subnet)
+        and granted(_HOST_AGENT, _GKE, None)
+        and granted(_NETWORK_USER, _GKE, subnet)
+        and granted(_NETWORK_USER, _APIS, subnet)
     )
     if not is_let_in:
         raise CloudError(
@@ -77,8 +84,8 @@ def _check_access(network: Record, subnetwork: Record | None, project: str, stor
         )
 
 
-def _has(store: Store, host: str, role: str, member: re.Pattern[str], subnet: str | None) -> bool:
-    """Return whether a member has a role in the host project, or on one subnet of it."""
+def _members(store: Store, host: str, role: str, subnet: str | None) -> list[str]:
+    """Return the members with a role in the host project, or on one subnet of it."""
     grants = list(store.find(_ON_PROJECT))
     if subnet is not None:
         grants += [
@@ -86,9 +93,8 @@ def _has(store: Store, host: str, role: str, member: re.Pattern[str], subnet: st
             for each in store.find(_ON_SUBNET)
             if last_segment(str(each.outputs.get("subnetwork"))) == subnet
         ]
-    return any(
-        each.outputs.get("project") == host
-        and each.outputs.get("role") == role
-        and member.fullmatch(str(each.outputs.get("member"))) is not None
+    return [
+        str(each.outputs.get("member"))
         for each in grants
-    )
+        if each.outputs.get("project") == host and each.outputs.get("role") == role
+    ]

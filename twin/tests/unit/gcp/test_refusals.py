@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from twin.providers.gcp.acknowledgements import Witness
+from twin.providers.gcp.resources.project_numbers import learn
 from twin.providers.gcp.schema import resource
 from twin.tests.unit.gcp.conftest import Cloud, Made, Refused
 from twin.wire.peers import connected_ports
@@ -422,6 +423,9 @@ def test_a_cluster_of_a_shared_network_needs_the_grants_of_its_host(
             cluster(cloud, **shared)
         cloud.create(token, name, given)
     assert cluster(cloud, **shared).id
+    learn("acme", "2", cloud.world.store)  # the agents above are now those of another project
+    with pytest.raises(Refused, match=refusal):
+        cluster(cloud, **shared, name="d")
 
 
 def test_hundreds_of_creations_at_once_lose_nothing(cloud: Cloud) -> None:

@@ -1,9 +1,11 @@
 """Repositories of Artifact Registry: what Google accepts (rule cloud.registry)."""
 
+import json
 from typing import Any
 
 import pytest
 
+from twin.tests.eventually import eventually
 from twin.tests.unit.gcp.conftest import Cloud, Refused
 from twin.world.capacity import World
 
@@ -71,5 +73,26 @@ def test_a_password_must_exist_and_be_readable_by_the_agent(cloud: Cloud) -> Non
     cloud.create(GRANT, "other", {"secretId": other, "project": "acme-keys", **role})
     with pytest.raises(Refused, match=r"agent must have roles/secretmanager\.secretAccessor"):
         create(cloud, remote)
+    cloud.create(IDENTITY, "theirs", {**identity, "project": "acme-keys"})
+    theirs = {**role, "member": AGENT.replace("42", "43")}
+    cloud.create(GRANT, "theirs", {"secretId": SECRET, "project": "acme", **theirs})
+    with pytest.raises(Refused, match=r"agent must have roles/secretmanager\.secretAccessor"):
+        create(cloud, remote)
     cloud.create(GRANT, "read", {"secretId": SECRET, "project": "acme", **role})
     create(cloud, remote)
+
+
+def test_a_new_role_on_a_password_takes_a_while_to_take_effect(cloud: Cloud) -> None:
+    World(secret_versions=(VERSION,)).save(cloud.paths.capacity_file)
+    identity = {"project": "acme", "service": "artifactregistry.googleapis.com"}
+    cloud.create(IDENTITY, "agent", identity)
+    cloud.paths.settings_file.write_text(json.dumps({"speed": 100}))  # 1.2 s
+    slow = Cloud(cloud.paths)
+    role = {"role": "roles/secretmanager.secretAccessor", "member": AGENT}
+    eventually(
+        lambda: slow.create(GRANT, "read", {"secretId": SECRET, "project": "acme", **role}), 10
+    )
+    remote = {**HUB, "upstreamCredentials": LOGIN}
+    with pytest.raises(Refused, match=r"agent must have roles/secretmanager\.secretAccessor"):
+        create(slow, remote)
+    eventually(lambda: create(slow, remote), 10)
