@@ -35,6 +35,7 @@ from simulator.dialects.sglang_bodies import (
 from simulator.dialects.sglang_flags import Settings, settle
 from simulator.dialects.sglang_forms import (
     BAD,
+    NOT_ROUTED,
     NOT_SIMULATED,
     choices_of,
     form_of,
@@ -54,15 +55,6 @@ _HEALTH_SECONDS = 1.0
 """`/health` waits a second before it checks for a sign of life, even if the server is healthy."""
 _HEALTH_LIMIT_SECONDS = 20.0
 _DECODE_LOG_INTERVAL = 40
-_NOT_SIMULATED = (
-    "/v1/classify",
-    "/v1/detokenize",
-    "/v1/messages",
-    "/v1/rerank",
-    "/v1/responses",
-    "/v1/score",
-    "/generate",
-)
 
 
 def make(settings: Settings) -> tuple[Engine, "SglangServer"]:
@@ -101,7 +93,7 @@ class SglangServer(DialectServer):
             *(web.post(path, self._tokenize) for path in ("/tokenize", "/v1/tokenize")),
             web.post("/load_lora_adapter", self._load_adapter),
             web.post("/unload_lora_adapter", self._unload_adapter),
-            *(web.post(path, self._not_simulated) for path in _NOT_SIMULATED),
+            *(web.post(path, self._not_simulated) for path in NOT_ROUTED),
         ]
         return [*made, web.get("/metrics", self._metrics)] if self._flags.enable_metrics else made
 
@@ -222,6 +214,8 @@ class SglangServer(DialectServer):
         check_simulated(body, NOT_SIMULATED)
         choices = list(self._asks(body, prompts, is_chat=is_chat))
         usage: asks.Json = body.get("stream_options") or {}
+        if len(choices) > len(prompts):
+            await self._fill_cache(choices[0].adapter, prompts)
         if choices[0].stream:
             kind = ChatEvents if is_chat else CompletionEvents
             wants = bool(usage.get("include_usage"))
@@ -230,6 +224,15 @@ class SglangServer(DialectServer):
         requests = await self.whole(choices)
         reports_cache = bool(self._flags.enable_cache_report)
         return self.json(Answered(choices, requests, reports_cache).body(is_chat=is_chat))
+
+    async def _fill_cache(self, adapter: str | None, prompts: list[list[int]]) -> None:
+        """Compute each prompt once without a token, as SGLang does before several choices."""
+        for prompt in prompts:
+            request = self._engine.submit(
+                prompt, (), 1, adapter=adapter, pooling=True, stream=False
+            )
+            async for _ in self._engine.results(request):
+                pass
 
     def _asks(self, body: asks.Json, prompts: list[list[int]], *, is_chat: bool) -> Iterator[Ask]:
         """Return the request once per prompt and choice; choices are numbered through."""

@@ -12,6 +12,16 @@ BAD = "BadRequest"
 """SGLang's type of an error that it finds after the validation of a request."""
 NOT_SIMULATED = ("ebnf", "echo", "json_schema", "regex")
 """Fields of a request that the simulation rejects."""
+NOT_ROUTED = (
+    "/v1/classify",
+    "/v1/detokenize",
+    "/v1/messages",
+    "/v1/rerank",
+    "/v1/responses",
+    "/v1/score",
+    "/generate",
+)
+"""Paths that the simulation rejects."""
 
 
 def form_of(body: Json, *, has_parser: bool) -> Form | None:

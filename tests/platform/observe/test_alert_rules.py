@@ -115,7 +115,7 @@ def test_an_alert_fires_for_models_of_other_engines_too(tmp_path, name, series):
     assert firing(tmp_path, ALERTS[name], series, CASES[name]["at"])
 
 
-def test_requests_that_clients_of_triton_give_up_are_no_failures(tmp_path):
+def test_requests_that_were_canceled_in_triton_are_no_failures(tmp_path):
     alert = ALERTS["EngineRequestsFail"]
     series = {
         'nv_inference_request_success{job="gemma",model="tensorrt_llm",$l}': "0+1x30",

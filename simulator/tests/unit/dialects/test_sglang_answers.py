@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from simulator.tests.unit.dialects.support import BOOK, PERSON, asked, events
-from simulator.tests.unit.dialects.test_sglang import ARGUMENTS, MODEL, chat
+from simulator.tests.unit.dialects.support import BOOK, PERSON, asked, events, value
+from simulator.tests.unit.dialects.test_sglang import ARGUMENTS, MODEL, TOLD, chat
 
 PARSER = [*ARGUMENTS, "--tool-call-parser=llama3"]
 REQUIRED = {"tools": [BOOK], "tool_choice": "required"}
@@ -25,6 +25,19 @@ def test_each_of_n_choices_has_its_text_and_the_prompt_counts_once():
     assert len({choice["message"]["content"] for choice in three["choices"]}) == 3
     assert three["usage"]["prompt_tokens"] == one["usage"]["prompt_tokens"]
     assert three["usage"]["completion_tokens"] == 60
+
+
+def test_several_choices_read_a_prompt_that_was_computed_before_them():
+    messages = [{"role": "user", "content": "word " * 40}]
+    ((_, body), (_, page)) = asked(
+        "sglang",
+        [*ARGUMENTS, "--enable-cache-report"],
+        chat(max_tokens=4, n=2, messages=messages),
+        "/metrics",
+    )
+    usage = body["usage"]
+    assert usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"] <= 16
+    assert value(page, f"sglang:num_requests_total{TOLD}") == 3
 
 
 def test_choices_of_several_prompts_are_numbered_through():
