@@ -250,6 +250,8 @@ def monitoring_args(
         args["groups"] = groups
     if served.settings.disaggregated is not None:
         args["role_label"] = ROLE_LABEL
+    if served.settings.settings.kv_offload is not None:
+        args["has_kv_tiers"] = True
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]
     return args

@@ -38,6 +38,8 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     )
     if model.engine.value != "vllm":
         args["engine"] = model.engine.value
+    if model.settings.kv_offload is not None:
+        args["has_kv_tiers"] = True
     if model.disaggregated is not None:
         args["roles"] = list(ROLES)
     if model.slo is not None and model.slo.ttft_p95_ms is not None:

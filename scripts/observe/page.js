@@ -21,6 +21,7 @@
 
   const short = (value) => {
     const size = Math.abs(value);
+    if (size >= 1e9) return (value / 1e9).toFixed(1) + "G";
     if (size >= 1e6) return (value / 1e6).toFixed(1) + "M";
     if (size >= 1e4) return (value / 1e3).toFixed(1) + "k";
     if (size >= 100 || Number.isInteger(value)) return value.toFixed(0);

@@ -1,6 +1,6 @@
 """Shared code of the other servers: a request through the engine, whole or streamed."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,9 +8,10 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.engine.request import FinishReason, Request
-from simulator.server.bodies import answers, asks, messages, text
+from simulator.server.bodies import answers, asks, log_probabilities, messages, text
 from simulator.server.bodies.errors import ApiError
-from simulator.server.generation import POD_HEADER, SPEED_HEADER
+from simulator.server.bodies.structured import Form
+from simulator.server.generation import POD_HEADER, SPEED_HEADER, interleaved
 from simulator.server.http_server import Handler, HttpServer
 
 
@@ -29,50 +30,58 @@ class Ask:
     adapter: str | None = None
     stream: bool = False
     priority: int = 0
+    index: int = 0
+    """Index of the choice, if the request asked for several."""
+    form: Form | None = None
+    """Required form of the response; None for text."""
+    logprobs: int | None = None
+    """Number of alternatives with their log probabilities for each token; None for no
+    probabilities at all, 0 for those of the tokens alone."""
 
     @property
     def text(self) -> str:
         """The whole response."""
         return "".join(self.output)
 
-
-_NOT_SIMULATED = (
-    "best_of",
-    "ebnf",
-    "echo",
-    "function_call",
-    "json_schema",
-    "logprobs",
-    "regex",
-    "response_format",
-    "tools",
-    "top_logprobs",
-)
-_PLAIN: tuple[Any, ...] = (None, False, 0, [], {"type": "text"})
+    def likely(self, pieces: Sequence[str]) -> list[log_probabilities.Position]:
+        """Return tokens of the response with their log probabilities."""
+        said = [piece for piece in pieces if piece]
+        return log_probabilities.positions(said, self.logprobs or 0)
 
 
-def check_simulated(body: asks.Json) -> None:
+_PLAIN: tuple[Any, ...] = (None, False, 0, [])
+
+
+def check_simulated(body: asks.Json, names: Sequence[str] = ()) -> None:
     """Reject what the simulation does not support, instead of ignoring it.
+
+    Args:
+        body: body of the request.
+        names: fields of the server that are not simulated.
 
     Raises:
         ApiError: 400 with the field.
     """
-    for name in _NOT_SIMULATED:
-        is_plain = body.get(name) in _PLAIN or (name == "best_of" and body[name] == 1)
-        if not is_plain:
+    for name in names:
+        if body.get(name) not in _PLAIN:
             said = f"{name} is not available on a simulated engine."
             raise ApiError(400, said, param=name, kind="not simulated")
     kind = messages.media_of(body.get("messages"))
     if kind is not None:
         said = f"{kind} in messages is not available on a simulated engine."
         raise ApiError(400, said, param="messages", kind="not simulated")
-    if body.get("n") not in (None, 1):
-        said = f"n must be 1 on a simulated engine, got {body['n']!r}."
-        raise ApiError(400, said, param="n", kind="not simulated")
 
 
 def ask_of(
-    model: str, prompt: list[int], most: int, stops: list[str], *, ignore_end: bool, **more: Any
+    model: str,
+    prompt: list[int],
+    most: int,
+    stops: list[str],
+    *,
+    ignore_end: bool = False,
+    choice: int = 0,
+    form: Form | None = None,
+    **more: Any,
 ) -> Ask:
     """Return a request with the response of a model.
 
@@ -81,12 +90,17 @@ def ask_of(
         prompt: tokens of the prompt.
         most: maximum number of tokens in the response.
         stops: stop texts.
-        ignore_end: whether to generate until `most`.
+        ignore_end: whether to generate until `most`; a required form ends by itself.
+        choice: index of the response among several to one prompt.
+        form: required form of the response.
         more: additional fields.
     """
-    pieces = text.answer(model, prompt, most, ignore_end=ignore_end)
+    if form is None:
+        pieces = text.answer(model, prompt, most, ignore_end=ignore_end, choice=choice)
+    else:
+        pieces = text.pieces(form.text)[:most]
     pieces, stopped = text.until_stop(pieces, stops)
-    return Ask(model, prompt, most, pieces, stopped, **more)
+    return Ask(model, prompt, most, pieces, stopped, form=form, **more)
 
 
 class Events(Protocol):
@@ -96,12 +110,16 @@ class Events(Protocol):
         """Return the events before the first token."""
         ...
 
-    def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the events of more text, which is the last if the request is finished."""
+    def piece(self, pieces: Sequence[str], request: Request) -> list[Any]:
+        """Return the events of more tokens, the last ones if the request is finished."""
         ...
 
     def closing(self, request: Request) -> list[Any]:
-        """Return the events after the last token, without the end marker."""
+        """Return the events of the choice after the last token of every choice."""
+        ...
+
+    def ending(self, requests: Sequence[Request]) -> list[Any]:
+        """Return the last events of the whole response, without the end marker."""
         ...
 
 
@@ -159,55 +177,97 @@ class DialectServer(HttpServer):
             stream=ask.stream,
         )
 
-    async def whole(self, ask: Ask) -> Request:
-        """Compute a response completely.
+    def submit_all(self, choices: Sequence[Ask]) -> list[Request]:
+        """Queue the choices of a request, all of them or none.
+
+        Raises:
+            ApiError: as `submit`.
+        """
+        requests: list[Request] = []
+        try:
+            for ask in choices:
+                requests.append(self.submit(ask))  # noqa: PERF401 - those before are aborted
+        except ApiError:
+            self._abort(requests)
+            raise
+        return requests
+
+    def _abort(self, requests: Sequence[Request]) -> None:
+        for request in requests:
+            self._engine.abort(request)
+
+    async def whole(self, choices: Sequence[Ask]) -> list[Request]:
+        """Compute the choices of a response completely.
 
         Raises:
             ApiError: the engine is dead, or its queue is full.
         """
-        request = self.submit(ask)
-        async for _ in self._engine.results(request):
-            pass
-        if self._engine.dead or request.finished is FinishReason.ERROR:
-            raise self.dead()
-        return request
+        requests = self.submit_all(choices)
+        try:
+            for request in requests:
+                async for _ in self._engine.results(request):
+                    pass
+                if self._engine.dead or request.finished is FinishReason.ERROR:
+                    raise self.dead()
+        finally:
+            self._abort(requests)  # the client may have gone
+        return requests
 
     def json(self, body: Any, **headers: str) -> web.Response:
         """Return a response that is not streamed."""
         return web.json_response(body, headers={**self._headers, **headers})
 
     async def streamed(
-        self, http: web.Request, ask: Ask, events: Events, **headers: str
+        self, http: web.Request, choices: Sequence[tuple[Ask, Events]], **headers: str
     ) -> web.StreamResponse:
-        """Stream a response while it is computed.
+        """Stream a response while its choices are computed.
 
         Raises:
             ApiError: the engine is dead, or its queue is full.
         """
-        request = self.submit(ask)
+        requests = self.submit_all([ask for ask, _ in choices])
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", **self._headers, **headers}
         )
-        results: AsyncGenerator[int] = self._engine.results(request)
-        sent = 0
+        parts = [
+            self._parts(ask, events, request)
+            for (ask, events), request in zip(choices, requests, strict=True)
+        ]
         try:
             await response.prepare(http)
-            await _send(response, events.opening())
-            async for generated in results:
-                if self._engine.dead:
-                    await _send(response, [self.dead().body()])
-                    break
-                part = "".join(ask.output[sent:generated])
-                sent = generated
-                await _send(response, events.piece(part, request))
-            if not self._engine.dead:
-                await _send(response, events.closing(request))
+            async for sent in parts[0] if len(parts) == 1 else interleaved(parts):
+                await response.write(sent)
+            if self._engine.dead:
+                await _send(response, [self.dead().body()])
+            else:
+                for (_, events), request in zip(choices, requests, strict=True):
+                    await _send(response, events.closing(request))
+                await _send(response, choices[0][1].ending(requests))
             await response.write(b"data: [DONE]\n\n")
             await response.write_eof()
         finally:
-            await results.aclose()
-            self._engine.abort(request)  # the client may have gone
+            for part in parts:
+                await part.aclose()
+            self._abort(requests)  # the client may have gone
         return response
+
+    async def _parts(
+        self, ask: Ask, events: Events, request: Request
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the events of one choice, until it is finished or the engine is dead."""
+        results: AsyncGenerator[int] = self._engine.results(request)
+        sent = 0
+        try:
+            for body in events.opening():
+                yield answers.event(body)
+            async for generated in results:
+                if self._engine.dead:
+                    return
+                for body in events.piece(ask.output[sent:generated], request):
+                    yield answers.event(body)
+                sent = generated
+        finally:
+            await results.aclose()
 
 
 async def _send(response: web.StreamResponse, bodies: list[Any]) -> None:

@@ -6,7 +6,7 @@ Read from the wheel of that release: `srt/entrypoints/http_server.py`, `srt/entr
 
 import asyncio
 import time
-import uuid
+from collections.abc import Iterator
 from typing import Any
 
 from aiohttp import web
@@ -16,11 +16,11 @@ from simulator.dialects.server import (
     DialectServer,
     ask_of,
     check_simulated,
-    reason_of,
 )
 from simulator.dialects.sglang_bodies import (
     DEFAULT_MODEL,
     Adapter,
+    Answered,
     Chat,
     ChatEvents,
     Completion,
@@ -28,13 +28,20 @@ from simulator.dialects.sglang_bodies import (
     Embedding,
     NoAdapter,
     Tokenized,
-    chat_body,
-    completion_body,
     prompts_of,
     read_body,
     stops_of,
 )
 from simulator.dialects.sglang_flags import Settings, settle
+from simulator.dialects.sglang_forms import (
+    BAD,
+    NOT_ROUTED,
+    NOT_SIMULATED,
+    choices_of,
+    form_of,
+    logprobs_of,
+    protocol_error,
+)
 from simulator.dialects.sglang_metrics import SglangMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
@@ -48,15 +55,6 @@ _HEALTH_SECONDS = 1.0
 """`/health` waits a second before it checks for a sign of life, even if the server is healthy."""
 _HEALTH_LIMIT_SECONDS = 20.0
 _DECODE_LOG_INTERVAL = 40
-_NOT_SIMULATED = (
-    "/v1/classify",
-    "/v1/detokenize",
-    "/v1/messages",
-    "/v1/rerank",
-    "/v1/responses",
-    "/v1/score",
-    "/generate",
-)
 
 
 def make(settings: Settings) -> tuple[Engine, "SglangServer"]:
@@ -95,7 +93,7 @@ class SglangServer(DialectServer):
             *(web.post(path, self._tokenize) for path in ("/tokenize", "/v1/tokenize")),
             web.post("/load_lora_adapter", self._load_adapter),
             web.post("/unload_lora_adapter", self._unload_adapter),
-            *(web.post(path, self._not_simulated) for path in _NOT_SIMULATED),
+            *(web.post(path, self._not_simulated) for path in NOT_ROUTED),
         ]
         return [*made, web.get("/metrics", self._metrics)] if self._flags.enable_metrics else made
 
@@ -212,21 +210,48 @@ class SglangServer(DialectServer):
         self, http: web.Request, body: asks.Json, prompts: list[list[int]], *, is_chat: bool
     ) -> web.StreamResponse:
         if self._deployment.pooling:
-            raise ApiError(400, "This model does not appear to be a generation model.", kind=_BAD)
-        check_simulated(body)
-        if len(prompts) != 1:
-            raise ApiError(400, "one prompt a request on a simulated engine.", kind=_BAD)
-        name = str(body.get("model") or DEFAULT_MODEL)
-        ask = self._ask(body, name, prompts[0], self._adapter(name, body), is_chat=is_chat)
+            raise ApiError(400, "This model does not appear to be a generation model.", kind=BAD)
+        check_simulated(body, NOT_SIMULATED)
+        choices = list(self._asks(body, prompts, is_chat=is_chat))
         usage: asks.Json = body.get("stream_options") or {}
-        if ask.stream:
+        if len(choices) > len(prompts):
+            await self._fill_cache(choices[0].adapter, prompts)
+        if choices[0].stream:
             kind = ChatEvents if is_chat else CompletionEvents
-            events = kind(ask, uuid.uuid4().hex, include_usage=bool(usage.get("include_usage")))
-            return await self.streamed(http, ask, events)
-        request = await self.whole(ask)
-        cached = request.cached_tokens if self._flags.enable_cache_report else None
-        write = chat_body if is_chat else completion_body
-        return self.json(write(ask, request.generated, reason_of(request), cached))
+            wants = bool(usage.get("include_usage"))
+            events = [(ask, kind(ask, include_usage=wants)) for ask in choices]
+            return await self.streamed(http, events)
+        requests = await self.whole(choices)
+        reports_cache = bool(self._flags.enable_cache_report)
+        return self.json(Answered(choices, requests, reports_cache).body(is_chat=is_chat))
+
+    async def _fill_cache(self, adapter: str | None, prompts: list[list[int]]) -> None:
+        """Compute each prompt once without a token, as SGLang does before several choices."""
+        for prompt in prompts:
+            request = self._engine.submit(
+                prompt, (), 1, adapter=adapter, pooling=True, stream=False
+            )
+            async for _ in self._engine.results(request):
+                pass
+
+    def _asks(self, body: asks.Json, prompts: list[list[int]], *, is_chat: bool) -> Iterator[Ask]:
+        """Return the request once per prompt and choice; choices are numbered through."""
+        name = str(body.get("model") or DEFAULT_MODEL)
+        more: dict[str, Any] = {
+            "adapter": self._adapter(name, body),
+            "form": form_of(body, has_parser=bool(self._flags.tool_call_parser)),
+            "ignore_end": bool(body.get("ignore_eos")),
+            "logprobs": logprobs_of(body, is_chat=is_chat),
+            "priority": int(body.get("priority") or 0),
+            "stream": bool(body.get("stream")),
+        }
+        count = choices_of(body)
+        for at, prompt in enumerate(prompts):
+            most = self._longest(body, prompt, is_chat=is_chat)
+            for choice in range(count):
+                index = at * count + choice
+                stops = stops_of(body)
+                yield ask_of(name, prompt, most, stops, choice=choice, index=index, **more)
 
     def _adapter(self, name: str, body: asks.Json) -> str | None:
         """Return the adapter of a request, from `BASE:ADAPTER` or `lora_path`.
@@ -246,7 +271,7 @@ class SglangServer(DialectServer):
                 f"LoRA adapter '{adapter}' was requested, but LoRA is not enabled. Please launch "
                 "the server with --enable-lora flag and preload adapters using --lora-paths or "
                 "/load_lora_adapter endpoint.",
-                kind=_BAD,
+                kind=BAD,
             )
         if adapter not in self.adapters:
             known = ", ".join(map(repr, self.adapters))
@@ -254,26 +279,23 @@ class SglangServer(DialectServer):
                 400,
                 f"Got LoRA adapter that has never been loaded: {adapter}\n"
                 f"All loaded adapters: dict_keys([{known}]).",
-                kind=_BAD,
+                kind=BAD,
             )
         return adapter
 
-    def _ask(
-        self,
-        body: asks.Json,
-        name: str,
-        prompt: list[int],
-        adapter: str | None,
-        *,
-        is_chat: bool,
-    ) -> Ask:
+    def _longest(self, body: asks.Json, prompt: list[int], *, is_chat: bool) -> int:
+        """Return the maximum tokens of a response.
+
+        Raises:
+            ApiError: the request exceeds the context.
+        """
         longest, context = self._settings.longest_request, self._deployment.max_model_len
         if len(prompt) >= context:
             raise ApiError(
                 400,
                 f"The input ({len(prompt)} tokens) is longer than the model's context length "
                 f"({context} tokens).",
-                kind=_BAD,
+                kind=BAD,
             )
         if len(prompt) >= longest:
             raise ApiError(
@@ -294,19 +316,10 @@ class SglangServer(DialectServer):
                 f"{len(prompt)} tokens from the input messages and {most} tokens for the "
                 "completion. Please reduce the number of tokens in the input messages or the "
                 "completion to fit within the limit.",
-                kind=_BAD,
+                kind=BAD,
             )
         room = max(1, longest - len(prompt) - 1)
-        return ask_of(
-            name,
-            prompt,
-            room if most is None else min(most, room),
-            stops_of(body),
-            ignore_end=bool(body.get("ignore_eos")),
-            adapter=adapter,
-            stream=bool(body.get("stream")),
-            priority=int(body.get("priority") or 0),
-        )
+        return room if most is None else min(most, room)
 
     async def _embeddings(self, http: web.Request) -> web.Response:
         self._check(http)
@@ -317,7 +330,7 @@ class SglangServer(DialectServer):
                 400,
                 "This model does not appear to be an embedding model by default. Please add "
                 "`--is-embedding` when launching the server or try another model.",
-                kind=_BAD,
+                kind=BAD,
             )
         for prompt in prompts:
             request = self._engine.submit(prompt, (), 1, pooling=True)
@@ -380,12 +393,3 @@ class SglangServer(DialectServer):
         """Answer probes with 503, finish open requests, and exit."""
         self._is_ending = True
         await super().stop()
-
-
-_BAD = "BadRequest"
-
-
-def protocol_error(field: str, message: str) -> ApiError:
-    """Return the response to an invalid body; FastAPI's 422 becomes 400."""
-    found = f"{{'type': 'value_error', 'loc': ('body', '{field}'), 'msg': '{message}'}}"
-    return ApiError(400, f"1 validation error:\n  {found}", kind="Bad Request")

@@ -2,18 +2,30 @@
 
 import time
 import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
+from simulator.dialects.forms import CallText
 from simulator.dialects.server import Ask, reason_of
 from simulator.engine.request import Request
-from simulator.server.bodies import asks, fields, text
+from simulator.server.bodies import asks, fields, log_probabilities, text
 from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.structured import Form
 
 DEFAULT_MODEL = "default"
 """Default model name of a request."""
+
+
+class ResponseFormat(BaseModel):
+    """`ResponseFormat`; the simulation rejects `structural_tag`."""
+
+    model_config = ConfigDict(extra="allow")
+    type: Literal["text", "json_object", "json_schema", "structural_tag"]
+    json_schema: fields.JsonSchema | None = None
 
 
 class _Body(fields.Request):
@@ -29,7 +41,7 @@ class _Body(fields.Request):
     presence_penalty: float = 0.0
     priority: int | None = None
     regex: str | None = None
-    response_format: fields.ResponseFormat | None = None
+    response_format: ResponseFormat | None = None
     stream: bool = False
 
 
@@ -41,7 +53,7 @@ class Chat(_Body):
     max_completion_tokens: int | None = None
     max_tokens: int | None = None
     temperature: float | None = None
-    tool_choice: Literal["auto", "required", "none"] | fields.NamedTool = "auto"
+    tool_choice: Literal["auto", "required", "none"] | fields.NamedTool | None = None
     tools: list[fields.Tool] | None = None
     top_logprobs: int | None = None
     top_p: float | None = None
@@ -140,31 +152,104 @@ def _matched(ask: Ask, reason: str | None) -> str | int | None:
     return None if reason != "stop" else (ask.stopped_by or text.token("</s>"))
 
 
-def _body(kind: str, ask: Ask, choice: Any, generated: int, cached: int | None) -> Any:
+def _call_id() -> str:
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+def _has_call(ask: Ask, reason: str) -> bool:
+    """Return whether a response is a complete call that the server parses."""
+    return ask.form is not None and ask.form.tool is not None and reason == "stop"
+
+
+def _likely_chat(ask: Ask, pieces: Sequence[str]) -> Any:
+    if ask.logprobs is None:
+        return None
+    return {"content": log_probabilities.of_text(ask.likely(pieces), ask.logprobs)}
+
+
+def _likely_completion(ask: Ask, pieces: Sequence[str]) -> Any:
+    """Return `LogProbs`, whose offsets SGLang does not compute."""
+    if ask.logprobs is None:
+        return None
+    found = ask.likely(pieces)
+    top = [dict(each.alternatives()[: ask.logprobs]) for each in found] if ask.logprobs else []
     return {
-        "id": uuid.uuid4().hex,
-        "object": kind,
-        "created": int(time.time()),
-        "model": ask.model,
-        "choices": [choice],
-        "usage": usage(len(ask.prompt), generated, cached),
-        "metadata": {"weight_version": "default"},
+        "text_offset": [-1] * len(found),
+        "token_logprobs": [each.value for each in found],
+        "tokens": [each.piece for each in found],
+        "top_logprobs": top,
     }
 
 
-def chat_body(ask: Ask, generated: int, reason: str, cached: int | None) -> Any:
-    """Return `ChatCompletionResponse`."""
-    message = {"role": "assistant", "content": ask.text, "reasoning_content": None}
-    choice = {"index": 0, "message": message, "logprobs": None}
-    choice |= {"finish_reason": reason, "matched_stop": _matched(ask, reason)}
-    return _body("chat.completion", ask, choice, generated, cached)
+@dataclass(frozen=True)
+class Answered:
+    """A response that is not streamed: its choices, and whether it reports cached tokens."""
+
+    asks: Sequence[Ask]
+    requests: Sequence[Request]
+    reports_cache: bool
+
+    def body(self, *, is_chat: bool) -> Any:
+        """Return `ChatCompletionResponse` or `CompletionResponse`."""
+        first = self.asks[0]
+        write = _chat_choice if is_chat else _completion_choice
+        choices = [
+            write(ask, request) for ask, request in zip(self.asks, self.requests, strict=True)
+        ]
+        firsts = list(first_choices(self.asks, self.requests))
+        cached = sum(request.cached_tokens for _, request in firsts)
+        return {
+            "id": uuid.uuid4().hex,
+            "object": "chat.completion" if is_chat else "text_completion",
+            "created": int(time.time()),
+            "model": first.model,
+            "choices": choices,
+            "usage": usage(
+                sum(len(ask.prompt) for ask, _ in firsts),
+                sum(request.generated for request in self.requests),
+                cached if self.reports_cache else None,
+            ),
+            "metadata": {"weight_version": "default"},
+        }
 
 
-def completion_body(ask: Ask, generated: int, reason: str, cached: int | None) -> Any:
-    """Return `CompletionResponse`."""
-    choice = {"index": 0, "text": ask.text, "logprobs": None}
-    choice |= {"finish_reason": reason, "matched_stop": _matched(ask, reason)}
-    return _body("text_completion", ask, choice, generated, cached)
+def first_choices(
+    asks_: Sequence[Ask], requests: Sequence[Request]
+) -> Iterator[tuple[Ask, Request]]:
+    """Return the first choice of each prompt: the choices of one prompt have it in common."""
+    seen: set[int] = set()
+    for ask, request in zip(asks_, requests, strict=True):
+        if id(ask.prompt) not in seen:
+            seen.add(id(ask.prompt))
+            yield ask, request
+
+
+def _choice(ask: Ask, reason: str, likely: Any) -> asks.Json:
+    return {
+        "index": ask.index,
+        "logprobs": likely,
+        "finish_reason": reason,
+        "matched_stop": _matched(ask, reason),
+    }
+
+
+def _chat_choice(ask: Ask, request: Request) -> Any:
+    reason = reason_of(request)
+    message: Any = {"role": "assistant", "content": ask.text, "reasoning_content": None}
+    form = ask.form
+    is_call = _has_call(ask, reason)
+    if is_call and form is not None and form.span is not None:
+        begin, end = form.span
+        function = {"name": form.tool, "arguments": form.text[begin:end]}
+        call = {"id": _call_id(), "index": 0, "type": "function", "function": function}
+        message |= {"content": "", "tool_calls": [call]}
+    reason = "tool_calls" if is_call else reason
+    return {"message": message, **_choice(ask, reason, _likely_chat(ask, ask.output))}
+
+
+def _completion_choice(ask: Ask, request: Request) -> Any:
+    likely = _likely_completion(ask, ask.output)
+    return {"text": ask.text, **_choice(ask, reason_of(request), likely)}
 
 
 class _Events:
@@ -172,21 +257,31 @@ class _Events:
 
     kind = ""
 
-    def __init__(self, ask: Ask, name: str, *, include_usage: bool) -> None:
+    def __init__(self, ask: Ask, *, include_usage: bool) -> None:
         self._ask = ask
         self._include_usage = include_usage
         self._head = {
-            "id": name,
+            "id": uuid.uuid4().hex,
             "object": self.kind,
             "created": int(time.time()),
             "model": ask.model,
         }
 
-    def _usage_event(self, request: Request) -> list[Any]:
+    def opening(self) -> list[Any]:
+        """Return nothing: the role of a chat comes with its first token."""
+        return []
+
+    def usage_event(self, prompt: int, requests: Sequence[Request]) -> list[Any]:
+        """Return the usage if requested."""
         if not self._include_usage:
             return []
-        found = usage(len(self._ask.prompt), request.generated)
+        found = usage(prompt, sum(request.generated for request in requests))
         return [{**self._head, "choices": [], "usage": found}]
+
+    def ending(self, requests: Sequence[Request]) -> list[Any]:
+        """Return the usage, with the tokens of each prompt once."""
+        prompts = {id(request.prompt): len(request.prompt) for request in requests}
+        return self.usage_event(sum(prompts.values()), requests)
 
 
 class ChatEvents(_Events):
@@ -194,30 +289,53 @@ class ChatEvents(_Events):
 
     kind = "chat.completion.chunk"
     _began = False
+    _call: CallText | None = None
+    _is_called = False
 
-    def _event(self, delta: Any, reason: str | None = None) -> Any:
+    def _event(self, delta: Any, reason: str | None = None, likely: Any = None) -> Any:
+        ended = "stop" if reason == "tool_calls" else reason
         choice = {
-            "index": 0,
+            "index": self._ask.index,
             "delta": {"reasoning_content": None, **delta},
-            "logprobs": None,
+            "logprobs": likely,
             "finish_reason": reason,
-            "matched_stop": _matched(self._ask, reason),
+            "matched_stop": _matched(self._ask, ended),
         }
         return {**self._head, "choices": [choice]}
 
-    def opening(self) -> list[Any]:
-        """Return nothing, because the role comes with the first token."""
-        return []
-
-    def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the event of some text, after the role for the first one."""
-        first = [] if self._began else [self._event({"role": "assistant", "content": ""})]
+    def piece(self, pieces: Sequence[str], request: Request) -> list[Any]:
+        """Return the events of some tokens, after the role for the first ones."""
+        made = [] if self._began else [self._event({"role": "assistant", "content": ""})]
         self._began = True
-        return [*first, *([self._event({"content": part})] if part else [])]
+        part = "".join(pieces)
+        likely = _likely_chat(self._ask, pieces)
+        form = self._ask.form
+        if form is not None and form.tool is not None:
+            return [*made, *self._called(form, part, likely)]
+        return [*made, self._event({"content": part}, likely=likely)] if part else made
+
+    def _called(self, form: Form, part: str, likely: Any) -> list[Any]:
+        """Return the events of a call: its name, then its arguments."""
+        self._call = self._call or CallText(form)
+        arguments = self._call.arguments(part)
+        made: list[Any] = []
+        if self._call.is_named and not self._is_called:
+            self._is_called = True
+            made.append({"id": _call_id(), "function": {"name": form.tool, "arguments": ""}})
+        if arguments:
+            made.append({"id": None, "function": {"name": None, "arguments": arguments}})
+        if not made:  # the parser keeps the text back
+            return [self._event({}, likely=likely)] if likely else []
+        calls = [{"index": 0, "type": "function", **each} for each in made]
+        found = [self._event({"tool_calls": [call]}) for call in calls]
+        if likely:
+            found.append(self._event({}, likely=likely))
+        return found
 
     def closing(self, request: Request) -> list[Any]:
-        """Return the finish reason, then the usage."""
-        return [self._event({}, reason_of(request)), *self._usage_event(request)]
+        """Return the finish reason."""
+        reason = reason_of(request)
+        return [self._event({}, "tool_calls" if _has_call(self._ask, reason) else reason)]
 
 
 class CompletionEvents(_Events):
@@ -225,24 +343,18 @@ class CompletionEvents(_Events):
 
     kind = "text_completion"
 
-    def _event(self, part: str, reason: str | None) -> Any:
+    def piece(self, pieces: Sequence[str], request: Request) -> list[Any]:
+        """Return the event of some tokens; the last one has the finish reason."""
+        reason = reason_of(request) if request.finished else None
         choice = {
-            "index": 0,
-            "text": part,
-            "logprobs": None,
+            "index": self._ask.index,
+            "text": "".join(pieces),
+            "logprobs": _likely_completion(self._ask, pieces),
             "finish_reason": reason,
             "matched_stop": _matched(self._ask, reason),
         }
-        return {**self._head, "choices": [choice], "usage": None}
-
-    def opening(self) -> list[Any]:
-        """Return nothing."""
-        return []
-
-    def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the event of some text; the last one has the finish reason."""
-        return [self._event(part, reason_of(request) if request.finished else None)]
+        return [{**self._head, "choices": [choice], "usage": None}]
 
     def closing(self, request: Request) -> list[Any]:
-        """Return the usage."""
-        return self._usage_event(request)
+        """Return nothing."""
+        return []

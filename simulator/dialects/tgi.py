@@ -13,6 +13,7 @@ from simulator.dialects.tgi_bodies import (
     VERSION,
     ChatEvents,
     CompletionEvents,
+    likely,
     reason,
     timings,
 )
@@ -21,6 +22,15 @@ from simulator.dialects.tgi_bodies import (
 )
 from simulator.dialects.tgi_fields import CHAT, COMPLETION, PARAMETERS, check, form_error
 from simulator.dialects.tgi_flags import Settings, settle
+from simulator.dialects.tgi_forms import (
+    NO_CALL,
+    TEXT,
+    Wanted,
+    call_id,
+    called,
+    grammar_of,
+    wanted_of,
+)
 from simulator.dialects.tgi_metrics import TgiMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
@@ -135,16 +145,27 @@ class TgiServer(DialectServer):
         if "messages" not in body:
             raise form_error("missing field `messages`")
         check(body, CHAT)
+        check_simulated(body)
         prompt = text.tokenize(messages.chat_text(body["messages"] or [{"role": "user"}]))
-        most = body.get("max_tokens", body.get("max_completion_tokens"))
-        ask = self._ask(body, self._name(body), prompt, most)
+        wanted = wanted_of(body)
+        name = self._name(body)
+        top: int | None = body.get("top_logprobs")
+        given = body | {"top_n_tokens": top}
+        if wanted.is_optional:
+            await self._limited(self._ask(given, name, prompt, NO_CALL))
+        count = (top or 0) if body.get("logprobs") else None
+        is_new = not wanted.is_optional
+        ask = self._ask(given, name, prompt, wanted, is_counted=is_new, logprobs=count)
         options: asks.Json = body.get("stream_options") or {}
-        with_usage = bool(options.get("include_usage"))
         if ask.stream:
-            return await self._limited_stream(http, ask, ChatEvents(ask, include_usage=with_usage))
+            number = call_id(body["messages"] or [])
+            events = ChatEvents(ask, number, include_usage=bool(options.get("include_usage")))
+            return await self._limited_stream(http, ask, events)
         request = await self._limited(ask)
         message = {"role": "assistant", "content": ask.text}
-        choice: Any = {"index": 0, "message": message, "logprobs": None}
+        if ask.form is not None and ask.form.tool is not None:
+            message = called(ask.form, ask.text, "0")
+        choice: Any = {"index": 0, "message": message, "logprobs": likely(ask, ask.output)}
         choice["finish_reason"] = reason(ask, request, "stop")
         return self.json(whole_body("chat.completion", ask, choice, request), **timings(request))
 
@@ -162,7 +183,7 @@ class TgiServer(DialectServer):
         prompts = asks.prompt_tokens(body["prompt"] or [[]])
         if len(prompts) != 1:
             raise ApiError(422, "one prompt a request on a simulated engine.", kind="validation")
-        ask = self._ask(body, self._deployment.model, prompts[0], body.get("max_tokens"))
+        ask = self._ask(body, self._deployment.model, prompts[0])
         if ask.stream:
             return await self._limited_stream(http, ask, CompletionEvents(ask))
         request = await self._limited(ask)
@@ -176,8 +197,12 @@ class TgiServer(DialectServer):
             raise form_error("missing field `inputs`")
         given: asks.Json = body.get("parameters", {})
         check(given, PARAMETERS, "parameters")
+        check_simulated(given, _NOT_SIMULATED)
         prompt = text.tokenize(body["inputs"])
-        ask = self._ask(given | {"stream": False}, "tgi", prompt, given.get("max_new_tokens"))
+        grammar = given.get("grammar")
+        wanted = TEXT if grammar is None else grammar_of(grammar, "parameters.grammar")
+        words = {"stream": False, "max_tokens": given.get("max_new_tokens")}
+        ask = self._ask(given | words, "tgi", prompt, wanted)
         request = await self._limited(ask)
         return self.json({"generated_text": ask.text}, **timings(request))
 
@@ -186,19 +211,40 @@ class TgiServer(DialectServer):
         name = body.get("model")
         return self._deployment.model if name in (None, "tgi") else str(name)
 
-    def _ask(self, body: asks.Json, name: str, prompt: list[int], most: int | None) -> Ask:
-        check_simulated({**body, "n": None})  # TGI reads no `n`
+    def _ask(
+        self,
+        body: asks.Json,
+        name: str,
+        prompt: list[int],
+        wanted: Wanted = TEXT,
+        *,
+        is_counted: bool = True,
+        logprobs: int | None = None,
+    ) -> Ask:
+        most: int | None = body.get("max_tokens", body.get("max_completion_tokens"))
         stops: list[str] = body.get("stop") or []
         stream = bool(body.get("stream"))
-        problem = self._problem(body, prompt, most, stops)
-        room = self._deployment.max_model_len - len(prompt)
-        wanted = room if most is None else most
-        self._metrics.asked(None if problem else len(prompt), wanted)
+        problem = self._problem(body, prompt, most, stops) or wanted.problem
+        if wanted.form is not None and self._settings.flags.disable_grammar_support:
+            problem = problem or "grammar is not supported"
+        longest = self._deployment.max_model_len - len(prompt) if most is None else most
+        if is_counted:
+            self._metrics.asked()
+        if not problem:
+            self._metrics.read(len(prompt), longest)
         if problem:
             self._metrics.refused("validation")
             raise _refusal(422, f"Input validation error: {problem}", "validation", stream)
-        ends = bool(body.get("ignore_eos"))
-        return ask_of(name, prompt, wanted, stops, ignore_end=ends, stream=stream)
+        return ask_of(
+            name,
+            prompt,
+            longest,
+            stops,
+            form=wanted.form,
+            ignore_end=bool(body.get("ignore_eos")),
+            logprobs=logprobs,
+            stream=stream,
+        )
 
     def _problem(
         self, body: asks.Json, prompt: list[int], most: int | None, stops: list[str]
@@ -207,6 +253,7 @@ class TgiServer(DialectServer):
         longest, longest_prompt = self._deployment.max_model_len, self._settings.longest_prompt
         temperature, top_p = body.get("temperature"), body.get("top_p")
         limit, count = self._settings.most_stops, len(prompt)
+        top, most_top = body.get("top_n_tokens") or 0, self._settings.most_top_tokens
         wanted = min(most, _CHUNK) if most is not None else 0
         found = {
             "`temperature` must be strictly positive": temperature is not None and temperature < 0,
@@ -214,6 +261,7 @@ class TgiServer(DialectServer):
             "`max_new_tokens` must be strictly positive": most == 0,
             f"`stop` supports up to {limit} stop sequences. Given: {len(stops)}": len(stops)
             > limit,
+            f"`top_n_tokens` must be >= 0 and <= {most_top}. Given: {top}": top > most_top,
             "`inputs` cannot be empty": not prompt,
             f"`inputs` tokens + `max_new_tokens` must be <= {longest}. Given: {count} `inputs` "
             f"tokens and {wanted} `max_new_tokens`": count + wanted > longest,
@@ -231,14 +279,15 @@ class TgiServer(DialectServer):
     async def _limited(self, ask: Ask) -> Request:
         self._take(stream=False)
         try:
-            return await self.whole(ask)
+            (request,) = await self.whole([ask])
+            return request
         finally:
             self._open -= 1
 
     async def _limited_stream(self, http: web.Request, ask: Ask, events: Any) -> web.StreamResponse:
         self._take(stream=True)
         try:
-            return await self.streamed(http, ask, events)
+            return await self.streamed(http, [(ask, events)])
         finally:
             self._open -= 1
 
@@ -255,6 +304,8 @@ class TgiServer(DialectServer):
         return self.json(out)
 
 
+_NOT_SIMULATED = ("best_of", "decoder_input_details", "details", "top_n_tokens")
+"""Parameters of `/generate` that the simulation rejects."""
 _CHUNK = 1024
 """Number of response tokens that are reserved at a time, `DEFAULT_GENERATION_LENGTH`."""
 

@@ -1,11 +1,15 @@
 """The bodies of TGI's OpenAI API: `router/src/lib.rs` and `chat.rs` at v3.3.7."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from simulator.dialects.exporting import release
+from simulator.dialects.forms import CallText
 from simulator.dialects.server import Ask
 from simulator.engine.request import FinishReason, Request
+from simulator.server.bodies import log_probabilities
+from simulator.server.bodies.structured import Form
 
 VERSION = release("tgi")
 _FINGERPRINT = f"{VERSION}-native"
@@ -25,6 +29,25 @@ def usage(ask: Ask, generated: int) -> Any:
         "prompt_tokens": prompt,
         "completion_tokens": generated,
         "total_tokens": prompt + generated,
+    }
+
+
+def likely(ask: Ask, pieces: Sequence[str]) -> Any:
+    """Return `ChatCompletionLogprobs`, which has no bytes; None if not requested."""
+    if ask.logprobs is None:
+        return None
+    return {
+        "content": [
+            {
+                "token": each["token"],
+                "logprob": each["logprob"],
+                "top_logprobs": [
+                    {name: top[name] for name in ("token", "logprob")}
+                    for top in each["top_logprobs"]
+                ],
+            }
+            for each in log_probabilities.of_text(ask.likely(pieces), ask.logprobs)
+        ]
     }
 
 
@@ -62,32 +85,68 @@ def timings(request: Request) -> dict[str, str]:
 
 
 class ChatEvents:
-    """A streamed chat: every event has the role, and the last with text has the finish reason."""
+    """A streamed chat: every event has the role, and the last with text has the finish reason.
 
-    def __init__(self, ask: Ask, *, include_usage: bool) -> None:
+    Args:
+        ask: the request.
+        call: ID of a call of a tool.
+        include_usage: whether the last event has the usage.
+    """
+
+    def __init__(self, ask: Ask, call: str, *, include_usage: bool) -> None:
         self._ask = ask
+        self._call = call
         self._include_usage = include_usage
+        self._text: CallText | None = None
+        self._is_called = False
 
     def opening(self) -> list[Any]:
         """Return nothing."""
         return []
 
-    def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the event of some text."""
+    def piece(self, pieces: Sequence[str], request: Request) -> list[Any]:
+        """Return the event of some tokens, or those of a call."""
         found = reason(self._ask, request, "stop") if request.finished else None
+        form = self._ask.form
+        if form is None or form.tool is None:
+            return [self._event({"content": "".join(pieces)}, pieces, found)]
+        made = [self._called(form, piece) for piece in pieces]
+        return [
+            self._event(delta, [piece], found if at == len(pieces) - 1 else None)
+            for at, (piece, delta) in enumerate(zip(pieces, made, strict=True))
+            if delta is not None
+        ]
+
+    def _called(self, form: Form, piece: str) -> Any:
+        """Return the delta of a token of a call; None before its name is complete."""
+        self._text = self._text or CallText(form)
+        arguments = self._text.arguments(piece)
+        if not self._text.is_named:
+            return None
+        name = None if self._is_called else form.tool
+        function = {"name": name, "arguments": arguments if self._is_called else "{"}
+        self._is_called = True
+        call = {"index": 0, "id": self._call, "type": "function", "function": function}
+        return {"tool_calls": [call]}
+
+    def _event(self, delta: Any, pieces: Sequence[str], found: str | None) -> Any:
         choice = {
             "index": 0,
-            "delta": {"role": "assistant", "content": part},
-            "logprobs": None,
+            "delta": {"role": "assistant", **delta},
+            "logprobs": likely(self._ask, pieces),
             "finish_reason": found,
         }
-        return [{**_head("chat.completion.chunk", self._ask), "choices": [choice], "usage": None}]
+        return {**_head("chat.completion.chunk", self._ask), "choices": [choice], "usage": None}
 
     def closing(self, request: Request) -> list[Any]:
+        """Return nothing."""
+        return []
+
+    def ending(self, requests: Sequence[Request]) -> list[Any]:
         """Return the usage if requested."""
         if not self._include_usage:
             return []
-        found = usage(self._ask, request.generated)
+        found = usage(self._ask, requests[0].generated)
         return [{**_head("chat.completion.chunk", self._ask), "choices": [], "usage": found}]
 
 
@@ -101,13 +160,18 @@ class CompletionEvents:
         """Return nothing."""
         return []
 
-    def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the event of some text."""
+    def piece(self, pieces: Sequence[str], request: Request) -> list[Any]:
+        """Return the event of some tokens."""
         is_last = request.finished is not None
         found = reason(self._ask, request, "eos_token") if is_last else ""
-        choice = {"index": 0, "text": part, "logprobs": None, "finish_reason": found}
+        choice: Any = {"index": 0, "text": "".join(pieces), "logprobs": None}
+        choice["finish_reason"] = found
         event = {**_head("text_completion", self._ask), "choices": [choice]}
         return [event | ({"usage": usage(self._ask, request.generated)} if is_last else {})]
+
+    def ending(self, requests: Sequence[Request]) -> list[Any]:
+        """Return nothing."""
+        return []
 
     def closing(self, request: Request) -> list[Any]:
         """Return nothing."""

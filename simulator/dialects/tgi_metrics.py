@@ -37,12 +37,14 @@ class TgiMetrics(OtherMetrics):
             buckets = _BATCHES
         self.families.make(name, buckets).observe(value)
 
-    def asked(self, prompt: int | None, most: int) -> None:
-        """Count a request; `prompt` is None if it was rejected before tokenization."""
+    def asked(self) -> None:
+        """Count a request."""
         self.families.add("tgi_request_count", 1)
-        if prompt is not None:
-            self._observe("tgi_request_input_length", prompt)
-            self._observe("tgi_request_max_new_tokens", most)
+
+    def read(self, prompt: int, most: int) -> None:
+        """Record the tokens of a valid prompt and the maximum of its response."""
+        self._observe("tgi_request_input_length", prompt)
+        self._observe("tgi_request_max_new_tokens", most)
 
     def refused(self, kind: str) -> None:
         """Count a rejected request."""

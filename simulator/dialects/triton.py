@@ -18,16 +18,20 @@ from aiohttp import web
 from simulator.dialects import flags as command_line
 from simulator.dialects import triton_bodies
 from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
+from simulator.dialects.triton_forms import form_of, has_guide
 from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
 from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
 from simulator.server.bodies import asks, fields, messages, text
 from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.structured import Form
 from twin.engines import vllm_flags
 
 _PORT = 9000
 _MOST_TOKENS = 16
+_NO_LOGPROBS = "logprobs are currently available only for the vLLM backend"
+_NOT_SIMULATED = ("echo", "function_call", "functions")
 _BATCH = re.compile(r"^max_batch_size:\s*(\d+)", re.MULTILINE)
 
 
@@ -40,6 +44,8 @@ class Settings:
     models: tuple[str, ...]
     port: int
     most_tokens: int
+    has_guide: bool
+    """Whether the engine was built to follow a schema."""
 
 
 def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -80,6 +86,7 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         models,
         command_line.whole("triton", "openai-port", flags.openai_port, _PORT),
         command_line.whole("triton", "default-max-tokens", flags.default_max_tokens, _MOST_TOKENS),
+        has_guide(batcher.read_text()) if batcher.exists() else False,
     )
 
 
@@ -153,26 +160,34 @@ class TritonServer(DialectServer):
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
         body = fields.checked(triton_bodies.Chat, await asks.read_json(http))
-        self._check(body)
+        self._check(body, "logit bias is not currently supported")
         if body.get("logprobs") or body.get("top_logprobs") is not None:
-            raise ApiError(400, "logprobs are currently available only for the vLLM backend")
-        if body.get("tools") and not self._settings.flags.tool_call_parser:
-            said = "having tools in the request requires --tool-call-parser to be set"
-            raise ApiError(400, said)
+            raise ApiError(400, _NO_LOGPROBS)
+        form = form_of(
+            body,
+            has_parser=bool(self._settings.flags.tool_call_parser),
+            is_guided=self._settings.has_guide,
+        )
+        self._check_stream(body)
         most = body.get("max_completion_tokens")
         most = body.get("max_tokens") if most is None else most
         prompt = text.tokenize(messages.chat_text(body["messages"]))
-        ask = self._ask(body, prompt, most)
+        ask = self._ask(body, prompt, most, form)
         if ask.stream:
             return await self._stream(http, body, ask, is_chat=True)
-        request = await self.whole(ask)
-        message = {"role": "assistant", "content": ask.text, "tool_calls": None}
+        (request,) = await self.whole([ask])
+        message: Any = {"role": "assistant", "content": ask.text, "tool_calls": None}
         choice = {"finish_reason": "stop", "index": 0, "message": message, "logprobs": None}
-        return self.json(_body("chat.completion", ask, choice, _usage(ask, request.generated)))
+        made = _body("chat.completion", ask, choice, _usage(ask, request.generated))
+        if form is not None:
+            function = {"name": form.tool, "arguments": ask.text}
+            call = {"id": made["id"], "type": "function", "function": function}
+            message |= {"content": "", "tool_calls": [call]}
+        return self.json(made)
 
     async def _completions(self, http: web.Request) -> web.StreamResponse:
         body = fields.checked(triton_bodies.Completion, await asks.read_json(http))
-        self._check(body)
+        self._check_model(body)
         prompt = body["prompt"]
         if body.get("suffix") is not None:
             raise ApiError(400, "suffix is not currently supported")
@@ -180,10 +195,14 @@ class TritonServer(DialectServer):
             raise ApiError(400, "prompt must be non-empty")
         if not isinstance(prompt, str):
             raise ApiError(400, "only single string input is supported")
+        self._check(body, "logit bias is not supported")
+        if (body.get("logprobs") or 0) > 0:
+            raise ApiError(400, _NO_LOGPROBS)
+        self._check_stream(body)
         ask = self._ask(body, text.tokenize(prompt), body.get("max_tokens"))
         if ask.stream:
             return await self._stream(http, body, ask, is_chat=False)
-        request = await self.whole(ask)
+        (request,) = await self.whole([ask])
         choice = {"finish_reason": "stop", "index": 0, "logprobs": None, "text": ask.text}
         return self.json(_body("text_completion", ask, choice, _usage(ask, request.generated)))
 
@@ -194,20 +213,29 @@ class TritonServer(DialectServer):
         said = "TRT-LLM backend and Python backend do not support embedding requests"
         raise ApiError(400, said)
 
-    def _check(self, body: asks.Json) -> None:
-        """Reject what the front end rejects, in its order."""
+    def _check_model(self, body: asks.Json) -> None:
         if body["model"] not in self._settings.models:
             raise ApiError(400, f"Unknown model: {body['model']}")
-        if (body.get("n") or 1) > 1:
-            said = f"Received n={body['n']}, but only single choice (n=1) is currently supported"
-            raise ApiError(400, said)
+
+    def _check(self, body: asks.Json, no_bias: str) -> None:
+        """Reject what the front end rejects, in its order."""
+        self._check_model(body)
+        for name in ("n", "best_of"):
+            if (body.get(name) or 1) > 1:
+                count = f"{name}={body[name]}"
+                said = f"Received {count}, but only single choice ({name}=1) is currently supported"
+                raise ApiError(400, said)
         if body.get("logit_bias") is not None:
-            raise ApiError(400, "logit bias is not currently supported")
+            raise ApiError(400, no_bias)
+
+    def _check_stream(self, body: asks.Json) -> None:
         if body.get("stream_options") and not body.get("stream"):
             raise ApiError(400, "`stream_options` can only be used when `stream` is True")
 
-    def _ask(self, body: asks.Json, prompt: list[int], most: int | None) -> Ask:
-        check_simulated(body)
+    def _ask(
+        self, body: asks.Json, prompt: list[int], most: int | None, form: Form | None = None
+    ) -> Ask:
+        check_simulated(body, _NOT_SIMULATED)
         longest = self._deployment.max_model_len
         wanted = self._settings.most_tokens if most is None else most
         if len(prompt) >= longest:
@@ -223,6 +251,7 @@ class TritonServer(DialectServer):
             prompt,
             max(1, min(wanted, longest - len(prompt))),
             stops,
+            form=form,
             ignore_end=bool(body.get("ignore_eos")),
             stream=bool(body.get("stream")),
         )
@@ -232,7 +261,8 @@ class TritonServer(DialectServer):
     ) -> web.StreamResponse:
         options: asks.Json = body.get("stream_options") or {}
         wants = bool(options.get("include_usage"))
-        return await self.streamed(http, ask, _Events(ask, is_chat=is_chat, include_usage=wants))
+        events = _Events(ask, is_chat=is_chat, include_usage=wants)
+        return await self.streamed(http, [(ask, events)])
 
 
 def _usage(ask: Ask, generated: int) -> Any:
@@ -275,12 +305,21 @@ class _Events:
         """Return the role of a chat."""
         return [self._event({"role": "assistant", "content": ""}, None)] if self._is_chat else []
 
-    def piece(self, part: str, request: Request) -> list[Any]:
-        """Return the event of some text."""
-        return [self._event({"content": part}, "stop" if request.finished else None)]
+    def piece(self, pieces: Sequence[str], request: Request) -> list[Any]:
+        """Return the event of some tokens; those of a call repeat its name."""
+        part: str = "".join(pieces)
+        delta: Any = {"content": part}
+        if self._ask.form is not None:
+            function = {"name": self._ask.form.tool, "arguments": part}
+            delta = {"tool_calls": [{"index": 0, "function": function}]}
+        return [self._event(delta, "stop" if request.finished else None)]
 
     def closing(self, request: Request) -> list[Any]:
+        """Return nothing."""
+        return []
+
+    def ending(self, requests: Sequence[Request]) -> list[Any]:
         """Return the usage if requested."""
         if not self._include_usage:
             return []
-        return [{**self._head, "usage": _usage(self._ask, request.generated)}]
+        return [{**self._head, "usage": _usage(self._ask, requests[0].generated)}]

@@ -18,7 +18,7 @@ TIME_TO_FIRST_TOKEN = "vllm:time_to_first_token_seconds"  # noqa: S105 (a histog
 UNPLACED_REPLICAS = "gke_inference:unplaced_replicas"
 """Recorded series: replicas of a Deployment that no node was found for."""
 
-SCRAPED = _VLLM.stored
+SCRAPED = _VLLM.stored()
 """Patterns of the stored vLLM metrics."""
 
 

@@ -43,13 +43,20 @@ class Metrics:
     """Counter of prompt tokens."""
     answer_tokens: str | None = None
     """Counter of answer tokens."""
+    answered: str | None = None
+    """Counter of answered requests."""
+    tiers: tuple[str, ...] = ()
+    """Patterns of metrics that are stored for models with KV cache tiers only."""
 
-    @property
-    def stored(self) -> tuple[str, ...]:
-        """Patterns of all stored metrics. Managed Prometheus bills every sample."""
+    def stored(self, *, has_tiers: bool = False) -> tuple[str, ...]:
+        """Return the patterns of all stored metrics. Managed Prometheus bills every sample.
+
+        Args:
+            has_tiers: whether the model has KV cache tiers.
+        """
         named = (self.cache_info, self.kv_cache, self.adapters, self.queue, self.running)
         names = dict.fromkeys(series(name)[0] for name in named if name is not None)
-        return (*names, *self.scraped)
+        return (*names, *self.scraped, *(self.tiers if has_tiers else ()))
 
 
 def series(metric: str) -> tuple[str, dict[str, str]]:
@@ -178,7 +185,8 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
 
 
 def _metrics(entry: dict[str, Any]) -> Metrics:
-    return replace(Metrics(**entry), scraped=tuple(entry["scraped"]))
+    found = Metrics(**entry)
+    return replace(found, scraped=tuple(found.scraped), tiers=tuple(found.tiers))
 
 
 def _tuples(fields: dict[str, Any]) -> dict[str, Any]:

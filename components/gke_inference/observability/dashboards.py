@@ -28,6 +28,8 @@ class ObservedModelArgs(TypedDict):
     """Engine: `vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     clusters: NotRequired[list[str]]
     """Clusters it runs in, which alerts distinguish. Default: all clusters as one."""
+    has_kv_tiers: NotRequired[bool]
+    """Whether its engines keep KV cache in tiers below the accelerator's memory. Default: false."""
     has_picker: NotRequired[bool]
     """Whether a picker named `JOB-picker` chooses its replicas. Default: true."""
     roles: NotRequired[list[str]]
@@ -147,6 +149,7 @@ def _facts(model: ObservedModelArgs, where: str) -> ModelFacts:
         clusters=tuple(model.get("clusters", [])),
         deployments=tuple(model["deployments"]),
         engine=one_of(model, "engine", engine_names(), "vllm"),
+        has_kv_tiers=bool(model.get("has_kv_tiers", False)),
         is_picked=bool(model.get("has_picker", True)),
         job=model["job"],
         prices=dict(model.get("prices", {})),

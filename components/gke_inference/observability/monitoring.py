@@ -34,6 +34,9 @@ class MonitoringArgs(TypedDict):
     role_label: NotRequired[str]
     """Pod label with the value `prefill` or `decode`, if a model has both. Its series then have the
     label `role`. Default: none."""
+    has_kv_tiers: NotRequired[bool]
+    """Whether the engines keep KV cache in tiers below the accelerator's memory. Their metrics are
+    then stored, too. Default: false."""
     interval_seconds: NotRequired[int]
     """Seconds between scrapes, 5 to 300. Default: 15."""
     target_port: NotRequired[int]
@@ -68,6 +71,7 @@ class Monitoring(pulumi.ComponentResource):
 def pod_monitoring(args: MonitoringArgs) -> Manifest:
     """Return the PodMonitoring of the model's engines."""
     metrics = engine(args.get("engine", "vllm")).metrics
+    has_tiers = bool(args.get("has_kv_tiers", False))
     labels: Manifest = {"metadata": ["pod", "node", "top_level_controller_name"]}
     if "role_label" in args:
         labels["fromPod"] = [{"from": args["role_label"], "to": ROLE}]
@@ -83,7 +87,7 @@ def pod_monitoring(args: MonitoringArgs) -> Manifest:
                     "metricRelabeling": [
                         {
                             "action": "keep",
-                            "regex": "|".join(metrics.stored),
+                            "regex": "|".join(metrics.stored(has_tiers=has_tiers)),
                             "sourceLabels": ["__name__"],
                         }
                     ],

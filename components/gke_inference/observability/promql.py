@@ -30,6 +30,7 @@ _TOKENS = "sum by (job) (rate($prompt_tokens[$window]) + rate($answer_tokens[$wi
 _NOTHING = "vector(0) < 0"
 _BY_ENGINE = {
     "answer_tokens": "",
+    "answered": "",
     "first_token": "_bucket",
     "output_token": "_bucket",
     "prompt_tokens": "",
@@ -62,6 +63,8 @@ class ModelFacts:
     """Clusters it runs in."""
     engine: str = "vllm"
     """Name of its engine, as in the stack."""
+    has_kv_tiers: bool = False
+    """Whether its engines keep KV cache in tiers below the accelerator's memory."""
     is_picked: bool = True
     """Whether a picker chooses its replicas."""
     roles: tuple[str, ...] = ()
@@ -121,7 +124,9 @@ class Scope:
             "clients": self.has_clients,
             "guards": self.has_guards,
             "fallbacks": self.has_fallbacks,
-            "diffusion": "diffusion" in self.engines,
+            **dict.fromkeys(self.engines, True),
+            "engine_failures": bool({"tgi", "triton"} & set(self.engines)),
+            "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
             "personal": self.personal is not None,

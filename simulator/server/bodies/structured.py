@@ -36,6 +36,8 @@ class Form:
     is_required: bool = False
     """Whether the request allowed any tool: vLLM ends such a response with `tool_calls`, and that
     of a named tool with `stop`."""
+    span: tuple[int, int] | None = None
+    """Where the arguments of the call begin and end in the text, if it has more than them."""
 
 
 def form_of(body: Json, *, has_auto_tools: bool) -> Form | None:

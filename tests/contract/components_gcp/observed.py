@@ -54,7 +54,8 @@ SCOPE = Scope(
 MIXED = replace(
     SCOPE,
     models=(
-        *SCOPE.models,
+        replace(SCOPE.models[0], has_kv_tiers=True),
+        *SCOPE.models[1:],
         ModelFacts(
             clusters=("acme-prod-us-central1",),
             deployments=("qwen-gpu",),
@@ -69,6 +70,19 @@ MIXED = replace(
             engine="diffusion",
             is_picked=False,
             job="flux",
+        ),
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("mistral-gpu",),
+            engine="tgi",
+            job="mistral",
+            tpot_p95_ms=40,
+        ),
+        ModelFacts(
+            clusters=("acme-prod-us-central1",),
+            deployments=("gemma-gpu",),
+            engine="triton",
+            job="gemma",
         ),
     ),
 )

@@ -85,13 +85,20 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped():
 
 
 def test_every_metric_of_any_engine_is_stored():
-    stored = [pattern for name in engine_names() for pattern in engine(name).metrics.stored]
+    stored = [
+        pattern
+        for name in engine_names()
+        for pattern in engine(name).metrics.stored(has_tiers=True)
+    ]
     found = [q.expr for page in dashboards(MIXED) for p in page.panels for q in p.queries]
     found += [alert.expr for alert in alerts(MIXED, Dialect.MANAGED)]
     used = {
-        name for expr in found for name in re.findall(r"\b(?:sglang:|diffusion_|tgi_)\w+", expr)
+        name
+        for expr in found
+        for name in re.findall(r"\b(?:sglang:|vllm:|diffusion_|tgi_|nv_)\w+", expr)
     }
-    assert {"sglang:num_queue_reqs", "diffusion_images_total"} <= used
+    assert {"sglang:num_queue_reqs", "diffusion_images_total", "tgi_queue_size"} <= used
+    assert {"nv_inference_request_failure", "vllm:kv_offload_load_bytes_total"} <= used
     assert [name for name in used if not any(re.fullmatch(p, name) for p in stored)] == []
 
 
@@ -99,6 +106,8 @@ def test_models_of_several_engines_are_looked_for_each_under_its_own_names():
     assert fill("avg ($waiting)", MIXED, "5m") == (
         'avg ((diffusion_pictures_waiting{namespace="models",job=~"flux"}'
         ' or sglang:num_queue_reqs{namespace="models",job=~"qwen"}'
+        ' or tgi_queue_size{namespace="models",job=~"mistral"}'
+        ' or nv_trt_llm_request_metrics{namespace="models",job=~"gemma",request_type="waiting"}'
         ' or vllm:num_requests_waiting{namespace="models",job=~"embedder|llama"}))'
     )
     assert fill("rate($first_token[5m]) > 1", MIXED, "5m") == (
@@ -109,7 +118,7 @@ def test_models_of_several_engines_are_looked_for_each_under_its_own_names():
 
 
 def test_a_metric_that_no_engine_of_the_stack_has_is_nothing_and_no_error():
-    drawing = Scope(MIXED.models[-1:], "models")
+    drawing = Scope((ModelFacts("flux", ("flux-tpu",), engine="diffusion"),), "models")
     assert fill("rate($first_token[5m])", drawing, "5m") == "vector(0) < 0"
     assert fill("max ($kv_use)", drawing, "5m") == "max ((vector(0) < 0))"
 
@@ -124,6 +133,15 @@ def test_labels_of_an_engines_metric_stay():
 def test_pictures_have_a_page_where_a_model_draws():
     drawn = {page.name for page in dashboards(MIXED)} - {page.name for page in dashboards(SCOPE)}
     assert drawn == {"pictures"}
+
+
+def test_an_engine_and_kv_cache_tiers_have_rows_where_the_stack_has_them():
+    def rows(scope):
+        (page,) = [page for page in dashboards(scope) if page.name == "engines"]
+        return [row.title for row in page.rows]
+
+    assert rows(SCOPE) == ["Load", "Work"]
+    assert rows(MIXED) == ["Load", "Work", "KV cache tiers", "TGI", "Triton"]
 
 
 def rows_of_clients(scope):

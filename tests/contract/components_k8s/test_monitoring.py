@@ -82,6 +82,23 @@ def test_only_metrics_somebody_uses_are_stored(recorder):
     assert (endpoint["interval"], endpoint["port"]) == ("15s", 8000)
 
 
+def test_metrics_of_kv_cache_tiers_are_stored_where_there_are_tiers(recorder):
+    (endpoint,) = (
+        build(recorder, args() | {"has_kv_tiers": True}).one(SCRAPE).inputs["spec"]["endpoints"]
+    )
+    (rule,) = endpoint["metricRelabeling"]
+    names = {
+        "vllm:external_prefix_cache_hits_total",
+        "vllm:external_prefix_cache_queries_total",
+        "vllm:kv_offload_load_bytes_total",
+        "vllm:kv_offload_load_time_total",
+        "vllm:kv_offload_store_bytes_total",
+        "vllm:prompt_tokens_cached_by_source_total",
+    }
+    assert {name for name in names if re.fullmatch(rule["regex"], name)} == names
+    assert not re.search("kv_offload", "|".join(engine_metrics.SCRAPED))
+
+
 @pytest.mark.parametrize("name", engine_metrics.SCRAPED)
 def test_the_engine_exports_what_is_scraped(name):
     base = name.removesuffix("_(bucket|count|sum)")

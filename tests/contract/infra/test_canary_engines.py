@@ -1,12 +1,14 @@
 """A canary in another engine than its model's, and adapters as each engine names them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from gke_inference.catalogue.engines import engine, series
 from infra.plan import resolve
 from infra.reading.load import parse
 from infra.stack import Engine, EngineSettings, Platform
@@ -43,20 +45,6 @@ def test_the_second_version_has_the_defaults_of_its_own_engine(platform: Platfor
     assert second.settings.weights == first.settings.weights
 
 
-def test_each_version_has_a_picker_that_reads_its_engines_metrics(recorder: Records) -> None:
-    found: dict[str, tuple[str, str]] = {}
-    for name in ("llama-3-1-8b-picker", "llama-3-1-8b-sglang-picker"):
-        data = named(recorder, "kubernetes:core/v1:ConfigMap", name)["data"]
-        plugins = yaml.safe_load(data["default-plugins.yaml"])["plugins"]
-        read = next(each for each in plugins if each["type"] == "core-metrics-extractor")
-        (names,) = read["parameters"]["engineConfigs"]
-        found[name] = (names["queuedRequestsSpec"], names["kvUsageSpec"])
-    assert found == {
-        "llama-3-1-8b-picker": ("vllm:num_requests_waiting", "vllm:kv_cache_usage_perc"),
-        "llama-3-1-8b-sglang-picker": ("sglang:num_queue_reqs", "sglang:token_usage"),
-    }
-
-
 def test_each_version_starts_its_own_engine_on_the_same_weights(recorder: Records) -> None:
     first, second = (
         named(recorder, "kubernetes:apps/v1:Deployment", name)["spec"]["template"]["spec"]
@@ -82,3 +70,89 @@ def test_clients_name_an_adapter_of_sglang_behind_its_model(recorder: Records) -
         OTHER,
         f"{OTHER}:sql",
     ]
+
+
+PAIRS = (
+    ("vllm", "sglang"),
+    ("vllm", "tgi"),
+    ("vllm", "triton"),
+    ("tgi", "sglang"),
+    ("triton", "vllm"),
+)
+PROGRAMS = {
+    "sglang": "sglang.launch_server",
+    "tgi": "text-generation-launcher",
+    "triton": "/opt/tritonserver/python/openai/openai_frontend/main.py",
+    "vllm": "serve",
+}
+"""Last word of each engine's command."""
+
+
+@pytest.fixture(params=PAIRS, ids="-".join)
+def pair(request: pytest.FixtureRequest, deployed: Deployed) -> tuple[tuple[str, str], Records]:
+    """Two engines, and a stack whose model has them: the second one is its canary's."""
+    first, second = request.param
+    whole = yaml.safe_load(EXAMPLE.read_text())["config"]["gke-inference:platform"]
+    model = whole["models"][MODEL]
+    model["engine"] = first
+    model["canary"] = {
+        "version": "second",
+        "weights": "llama-3.1-8b-second",
+        "engine": second,
+        "percent": 25,
+    }
+    return request.param, deployed(parse(json.dumps(whole)))
+
+
+def of_pair(kind: str, pair: tuple[tuple[str, str], Records], suffix: str = "") -> list[Any]:
+    """Return an object of the model, and that of its canary."""
+    return [named(pair[1], kind, f"llama-3-1-8b{version}{suffix}") for version in ("", "-second")]
+
+
+def test_each_engine_of_a_canary_is_started_checked_and_scraped_by_its_own_names(
+    pair: tuple[tuple[str, str], Records],
+) -> None:
+    names, _ = pair
+    pods = of_pair("kubernetes:apps/v1:Deployment", pair, "-gpu")
+    scrapes = of_pair("kubernetes:monitoring.googleapis.com/v1:PodMonitoring", pair)
+    checks = of_pair("kubernetes:networking.gke.io/v1:HealthCheckPolicy", pair)
+    for name, pod, scrape, check in zip(names, pods, scrapes, checks, strict=True):
+        facts = engine(name)
+        (container,) = pod["spec"]["template"]["spec"]["containers"]
+        assert container["command"][-1] == PROGRAMS[name]
+        (endpoint,) = scrape["spec"]["endpoints"]
+        (rule,) = endpoint["metricRelabeling"]
+        assert re.fullmatch(rule["regex"], series(facts.metrics.queue)[0])
+        http = check["spec"]["default"]["config"]["httpHealthCheck"]
+        assert (http["requestPath"], http["port"]) == (facts.health_path, 8000)
+
+
+def test_each_picker_and_autoscaler_of_a_canary_reads_its_own_engine(
+    pair: tuple[tuple[str, str], Records],
+) -> None:
+    names, recorder = pair
+    for name, data in zip(
+        names, of_pair("kubernetes:core/v1:ConfigMap", pair, "-picker"), strict=True
+    ):
+        metrics = engine(name).metrics
+        plugins = yaml.safe_load(data["data"]["default-plugins.yaml"])["plugins"]
+        read = next(each for each in plugins if each["type"] == "core-metrics-extractor")
+        (specs,) = read["parameters"]["engineConfigs"]
+        assert specs["queuedRequestsSpec"] == metrics.queue
+        assert (specs["kvUsageSpec"] or None) == metrics.kv_cache
+    scalers = of_pair("kubernetes:autoscaling/v2:HorizontalPodAutoscaler", pair, "-gpu")
+    for name, scaler in zip(names, scalers, strict=True):
+        asked = [metric["pods"]["metric"]["name"] for metric in scaler["spec"]["metrics"]]
+        queue = series(engine(name).metrics.queue)[0]
+        assert any(queue in each for each in asked), asked
+    assert recorder
+
+
+def test_a_share_and_a_header_reach_the_second_engine(
+    pair: tuple[tuple[str, str], Records],
+) -> None:
+    _, recorder = pair
+    kind = "kubernetes:gateway.networking.k8s.io/v1:HTTPRoute"
+    (rule,) = named(recorder, kind, "llama-3-1-8b")["spec"]["rules"]
+    shares = [(each["name"], each["weight"]) for each in rule["backendRefs"]]
+    assert shares == [("llama-3-1-8b", 75), ("llama-3-1-8b-second", 25)]

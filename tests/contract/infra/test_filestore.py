@@ -68,6 +68,23 @@ def test_only_such_a_stack_needs_the_api() -> None:
     assert "file.googleapis.com" not in services_of(read("local"))
 
 
+def test_metrics_of_kv_cache_tiers_are_stored_and_shown(deployed: Deployed) -> None:
+    seen = deployed(parse(json.dumps(edited(TIERED, []))))
+    scrapes = seen.all("kubernetes:monitoring.googleapis.com/v1:PodMonitoring")
+    (kept,) = [
+        rule["regex"]
+        for each in scrapes
+        for endpoint in each.inputs["spec"]["endpoints"]
+        for rule in endpoint.get("metricRelabeling", [])
+        if "vllm:" in rule["regex"]
+    ]
+    assert "vllm:prompt_tokens_cached_by_source_total" in kept.split("|")
+    pages = [
+        each.inputs["dashboardJson"] for each in seen.all("gcp:monitoring/dashboard:Dashboard")
+    ]
+    assert sum("KV cache tiers" in page for page in pages) == 1
+
+
 def test_kv_cache_on_filestore_mounts_the_share_in_every_engine(deployed: Deployed) -> None:
     seen = deployed(parse(json.dumps(edited(TIERED, []))))
     deployments = seen.all("kubernetes:apps/v1:Deployment")

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.needs_tools
 
 LABELS = 'namespace="models",cluster="acme-prod-us-central1"'
 CASES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "alert_cases.yaml").read_text())
+TGI_TOKEN = "tgi_request_mean_time_per_token_duration"
 ALERTS = {alert.name: alert for alert in alerts(MIXED, Dialect.MANAGED)}
 
 
@@ -65,7 +66,38 @@ def test_an_alert_fires_when_it_should_and_only_then(tmp_path, name):
     [
         ("QueueTooLong", {'sglang:num_queue_reqs{job="qwen",pod="a",$l}': "30x30"}),
         ("QueueTooLong", {'diffusion_pictures_waiting{job="flux",pod="a",$l}': "30x30"}),
+        ("QueueTooLong", {'tgi_queue_size{job="mistral",pod="a",$l}': "30x30"}),
+        (
+            "QueueTooLong",
+            {'nv_trt_llm_request_metrics{job="gemma",request_type="waiting",pod="a",$l}': "30x30"},
+        ),
         ("KvCacheFull", {'sglang:token_usage{job="qwen",pod="a",$l}': "1x30"}),
+        (
+            "KvCacheFull",
+            {
+                'nv_trt_llm_kv_cache_block_metrics{job="gemma",pod="a",'
+                'kv_cache_block_type="fraction",$l}': "1x30"
+            },
+        ),
+        (
+            "EngineRequestsFail",
+            {
+                'nv_inference_request_success{job="gemma",model="tensorrt_llm",$l}': "0+94x30",
+                'nv_inference_request_failure{job="gemma",model="tensorrt_llm",'
+                'reason="BACKEND",$l}': "0+6x30",
+            },
+        ),
+        (
+            "TokensTooSlow",
+            {
+                f'{TGI_TOKEN}_bucket{{job="mistral",le="{least}",$l}}': grows
+                for least, grows in {
+                    "0.04": "0+60x800",
+                    "0.1": "0+100x800",
+                    "+Inf": "0+100x800",
+                }.items()
+            },
+        ),
         (
             "FirstTokenTooSlow",
             {
@@ -83,11 +115,24 @@ def test_an_alert_fires_for_models_of_other_engines_too(tmp_path, name, series):
     assert firing(tmp_path, ALERTS[name], series, CASES[name]["at"])
 
 
+def test_requests_that_were_canceled_in_triton_are_no_failures(tmp_path):
+    alert = ALERTS["EngineRequestsFail"]
+    series = {
+        'nv_inference_request_success{job="gemma",model="tensorrt_llm",$l}': "0+1x30",
+        'nv_inference_request_failure{job="gemma",model="tensorrt_llm",reason="CANCELED",$l}': (
+            "0+99x30"
+        ),
+    }
+    assert not firing(tmp_path, alert, series, CASES[alert.name]["at"])
+
+
 @pytest.mark.parametrize(
     "series",
     [
         'vllm:num_requests_running{job="llama",pod="qwen-gpu-1",$l}',
         'sglang:num_running_reqs{job="qwen",pod="qwen-gpu-1",$l}',
+        'tgi_batch_current_size{job="mistral",pod="qwen-gpu-1",$l}',
+        'nv_trt_llm_request_metrics{job="gemma",request_type="active",pod="qwen-gpu-1",$l}',
     ],
 )
 def test_a_replica_that_answers_does_not_load_too_long_in_whatever_engine(tmp_path, series):

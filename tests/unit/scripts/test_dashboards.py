@@ -142,6 +142,7 @@ def test_the_page_has_a_tile_for_each_panel_that_asks_for_one(platform):
 
 # What the page writes for a value of each unit, in the words of the YAML.
 WRITTEN = [
+    ("bytes/s", 2_600_000_000, "2.6G"),
     ("count", 12_345, "12.3k"),
     ("milliseconds", 250, "250 ms"),
     ("milliseconds", 1500, "1.5 s"),

@@ -12,6 +12,22 @@ from simulator.tests.unit.engine.support import ReplayClock
 
 ON_H100 = {"GKE_INFERENCE_SIM_ACCELERATOR": "nvidia-h100-80gb", "GKE_INFERENCE_SIM_POD": "pod-1"}
 CHAT = [{"role": "user", "content": "How does a batch work?"}]
+PERSON: Any = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 18}},
+    "required": ["name", "age"],
+}
+BOOK: Any = {
+    "type": "function",
+    "function": {
+        "name": "book",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "nights": {"type": "integer"}},
+            "required": ["city"],
+        },
+    },
+}
 _ENGINES = {"sglang": sglang, "tgi": tgi, "triton": triton}
 
 

@@ -183,16 +183,16 @@ def test_other_routes_check_types_too(path: str, fields: Any):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("tools", [{"function": {"name": "book"}}]),
-        ("response_format", {"type": "json_object"}),
-        ("logprobs", True),
+        ("response_format", {"type": "structural_tag"}),
+        ("ebnf", "root ::= x"),
+        ("n", 0),
         ("regex", "[a-z]+"),
     ],
 )
 def test_what_is_not_simulated_is_refused_and_not_ignored(name: str, value: Any):
     ((status, body),) = asked("sglang", ARGUMENTS, chat(**{name: value}))
     assert (status, body["param"]) == (400, name)
-    assert body["message"] == f"{name} is not available on a simulated engine."
+    assert "not available on a simulated engine" in body["message"]
 
 
 def test_health_takes_a_second_however_well_the_server_is():

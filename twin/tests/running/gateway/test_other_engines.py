@@ -1,4 +1,7 @@
-"""Pools of TGI and of Triton: the real picker reads how full they are by the platform's flags."""
+"""Pools of TGI and of Triton: the real picker reads how full they are by the platform's flags.
+
+Each is the model of one gateway, with the other as its canary.
+"""
 
 import asyncio
 import json
@@ -16,8 +19,9 @@ from aiohttp import ClientSession, ClientTimeout
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.gateway import routes as gateway_routes
+from gke_inference.gateway.canary import pinned_routes
 from gke_inference.gateway.picker_config import picker_config
-from gke_inference.gateway.routes import RoutedModel
+from gke_inference.gateway.routes import RoutedCanary, RoutedModel
 from twin.tests.running.gateway.client import PORT, ask
 from twin.tests.running.gateway.cluster import BLOCK, Cluster
 from twin.tests.running.gateway.manifests import gateway
@@ -53,6 +57,8 @@ class Pool:
 
 
 POOLS = (Pool("tgi", 0), Pool("triton", 1))
+OTHERS = dict(zip(POOLS, reversed(POOLS), strict=True))
+STABLE = {"x-model-version": "stable"}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +86,16 @@ def ports(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                     )
                 )
             cluster.pod(name, {"model": name}, pool.address)
+            other = OTHERS[pool].engine
+            canary = RoutedCanary(
+                engine=other,
+                percent=50,
+                pool_name=other,
+                selector={"model": other},
+                version=other,
+            )
             routed = RoutedModel(
+                canary=canary,
                 engine=name,
                 model_name=MODEL,
                 pool_name=name,
@@ -96,6 +111,7 @@ def ports(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             )  # fmt: skip
             cluster.apply(made, *policies, *gateway(name, pool.gateway, PORT))
             cluster.apply(*gateway_routes.routes(routed, "default", name, None))
+            cluster.apply(*pinned_routes(routed, canary, "default", name, None))
             content = picker_config(has_adapters=False, metrics=facts.metrics)
             found[name] = cluster.start_picker(name, content=content)
         yield found
@@ -112,15 +128,38 @@ def read(port: int, metric: str) -> float:
     return max(found, default=0.0)
 
 
+def answers(pool: Pool, headers: dict[str, str]) -> bool:
+    try:
+        said = ask(MODEL, address=pool.gateway, headers=headers, max_tokens=1)[2]
+    except OSError:
+        return False
+    return "choices" in json.dumps(said)
+
+
+@pytest.mark.parametrize("pool", POOLS, ids=lambda pool: pool.engine)
+@pytest.mark.usefixtures("ports")
+def test_a_canary_answers_its_share_in_its_own_engine(pool: Pool, eventually: Any):
+    canary = OTHERS[pool].engine
+    pinned = {"x-model-version": canary}
+    for headers in (STABLE, pinned):
+        eventually(lambda headers=headers: answers(pool, headers), 300)
+
+    def asked(**headers: str) -> tuple[str, str]:
+        """Return the replica that answers, and whether its answer is TGI's or Triton's."""
+        status, found, body = ask(MODEL, address=pool.gateway, headers=headers, max_tokens=1)
+        assert status == 200
+        is_tgi = (body["system_fingerprint"] or "").endswith("-native")
+        return found["x-gke-inference-pod"], "tgi" if is_tgi else "triton"
+
+    assert asked(**pinned) == (canary, canary)
+    assert asked(**STABLE) == (pool.engine, pool.engine)
+    share = sum(asked()[0] == canary for _ in range(100))
+    assert 25 <= share <= 75  # of 100 at 50 %: outside once in a million runs
+
+
 @pytest.mark.parametrize("pool", POOLS, ids=lambda pool: pool.engine)
 def test_a_picker_reads_how_full_an_engine_is(pool: Pool, ports: dict[str, int], eventually: Any):
-    def answers() -> bool:
-        try:
-            return "choices" in json.dumps(ask(MODEL, address=pool.gateway, max_tokens=1)[2])
-        except OSError:
-            return False
-
-    eventually(answers, 300)
+    eventually(lambda: answers(pool, STABLE), 300)
     read_cache = engine(pool.engine).metrics.kv_cache is not None
 
     async def fill() -> tuple[float, float]:
