@@ -1,6 +1,6 @@
 """What the examples are about, by the number of resources of a kind.
 
-A test of tests/platform deploys each of them with the real engine.
+A short test of tests/platform deploys each of them with the real engine.
 """
 
 import json
@@ -18,16 +18,6 @@ STREAM = {
     "Topic": 3,
     "TopicIAMMember": 3,
 }
-QUEUES = {
-    "AdmissionCheck": 1,
-    "ClusterQueue": 3,
-    "Cohort": 2,
-    "LocalQueue": 3,
-    "ProvisioningRequestConfig": 1,
-    "ResourceFlavor": 3,
-    "WorkloadPriorityClass": 2,
-}
-
 BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
 
 CLAIMS = {
@@ -44,7 +34,6 @@ CLAIMS = {
     [
         ("personalized-images", {"Instance": 1, "PersistentVolumeClaim": 2, "LocalQueue": 1}),
         ("streaming", STREAM),
-        ("queues", QUEUES),
         ("batch", BATCH),
         ("device-claims", CLAIMS),
         ("ray", {"RayCluster": 2, "InferencePool": 1}),

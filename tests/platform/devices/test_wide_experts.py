@@ -11,7 +11,8 @@ from twin.cluster.base.context import ClusterContext
 from twin.host.paths import TwinPaths
 from twin.wire.kube import Kube
 
-pytestmark = pytest.mark.needs_tools
+# test_device_claims.py has claims, twin/tests/running the groups and roles
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 STACK = ("--stack", "wide-ep")
 MODEL = "deepseek-r1"

@@ -146,6 +146,7 @@ def test_a_gateway_whose_configuration_changes_all_the_time_drops_no_request(
     assert counts(load.report)["answered"] == len(load.report.records)
 
 
+@ONLY_LONG  # twin/tests/running/gateway/test_gateway_requests.py has a picker with a long queue
 def test_a_slow_replica_gets_less_and_everything_is_answered(settled_platform, say, length):
     slow, *others = [name for name in settled_platform.ready() if "-tpu-" in name]
     with (
