@@ -74,7 +74,7 @@ class Store:
     def _open(self) -> Generator[sqlite3.Connection]:
         db = sqlite3.connect(self._file, timeout=_BUSY_SECONDS, isolation_level=None)
         try:
-            db.execute("PRAGMA synchronous=NORMAL")
+            db.execute("PRAGMA synchronous=OFF")
             yield db
         finally:
             db.close()

@@ -11,13 +11,6 @@ from infra.reading.load import parse, platform_of
 from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
 
-STREAM = {
-    "HorizontalPodAutoscaler": 3,
-    "Subscription": 3,
-    "SubscriptionIAMMember": 2,
-    "Topic": 3,
-    "TopicIAMMember": 3,
-}
 BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
 
 CLAIMS = {
@@ -33,7 +26,6 @@ CLAIMS = {
     ("name", "expected"),
     [
         ("personalized-images", {"Instance": 1, "PersistentVolumeClaim": 2, "LocalQueue": 1}),
-        ("streaming", STREAM),
         ("batch", BATCH),
         ("device-claims", CLAIMS),
         ("ray", {"RayCluster": 2, "InferencePool": 1}),

@@ -17,7 +17,8 @@ from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 
-pytestmark = pytest.mark.needs_tools
+# test_backends.py has a platform with a key, tests/running/callout what the gate does with one
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "clients")
@@ -126,17 +127,7 @@ def check_records(checkout: Path, paths: TwinPaths, assistant: openai.OpenAI) ->
     assert missing >= LONG_TOKENS - SLACK
 
 
-@pytest.mark.parametrize(
-    "with_comparison",
-    [
-        pytest.param(False, id="short"),
-        # tests/unit/clients has the comparison; it waits until counters are 30 s old
-        pytest.param(True, id="with a comparison of records and counters", marks=pytest.mark.soak),
-    ],
-)
-def test_teams_have_keys_models_limits_and_records_of_what_they_used(
-    checkout, paths, client, with_comparison
-):
+def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, paths, client):
     up = output_of(checkout, paths, "up", *STACK)
     assert "Models   llama-3.1-8b, support" in up, "up lends itself a key of a team"
     endpoint = (paths.root.parent / "clients" / "endpoint").read_text().strip()
@@ -169,8 +160,7 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(
         ask_again_and_again(other)
     ask(assistant)  # another team's month is its own
 
-    if with_comparison:
-        check_records(checkout, paths, assistant)
+    check_records(checkout, paths, assistant)
 
     listed = json.loads(output_of(checkout, paths, "clients", "keys", "list", "--json", *STACK))
     assert sorted(each["team"] for each in listed) == ["assistant", "evaluation"]

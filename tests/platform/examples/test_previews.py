@@ -53,6 +53,13 @@ APIGEE = {
     "ApigeeBackendService": 1,
     "GCPTrafficExtension": 1,
 }
+STREAM = {
+    "HorizontalPodAutoscaler": 3,
+    "Subscription": 3,
+    "SubscriptionIAMMember": 2,
+    "Topic": 3,
+    "TopicIAMMember": 3,
+}
 QUEUES = {
     "AdmissionCheck": 1,
     "ClusterQueue": 3,
@@ -85,12 +92,14 @@ DNS = {
         ("lustre-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("archive", {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2}),
         ("rdma", {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1}),
+        ("clients", {"GCPTrafficExtension": 1, "Instance": 2, "Secret": 1}),
         ("engines", {"InferencePool": 3, "HTTPRoute": 4, "HorizontalPodAutoscaler": 3}),
         ("existing-network/existing", {"Network": 0, "Subnetwork": 0, "Bucket": 1, "Cluster": 1}),
         ("guardrails/guarded", {"GCPTrafficExtension": 1, "NemoGuardrails": 2, "Template": 1}),
         ("kv-offload", {"CapacityBuffer": 1, "Instance": 1, "PersistentVolumeClaim": 1}),
         ("multi-host/slices", {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1}),
         ("queues", QUEUES),
+        ("streaming", STREAM),
         ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
     ],
 )

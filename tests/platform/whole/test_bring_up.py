@@ -23,6 +23,7 @@ def endpoint(platform) -> str:
     return platform.engine.outputs("local")["endpoint"]
 
 
+@pytest.mark.soak  # twin/tests/running/gcp has an engine that is killed, with a small program
 def test_an_engine_killed_in_the_middle_of_up_is_finished_by_the_next_up(platform):
     platform.engine.ensure_stack("local")
     killed = platform.kill_when(
@@ -34,8 +35,8 @@ def test_an_engine_killed_in_the_middle_of_up_is_finished_by_the_next_up(platfor
     assert "Traceback" not in answer.stdout + answer.stderr
 
 
-def test_up_says_what_runs_where_on_which_rung_at_what_price(platform):
-    answer = platform.cli("status", "--stack", "local")
+def test_up_says_what_runs_where_on_which_rung_at_what_price(deployed):
+    answer = deployed.cli("status", "--stack", "local")
     assert answer.returncode == 0, answer.stderr
     line = next(row for row in answer.stdout.splitlines() if "llama-3-1-8b-tpu" in row)
     assert "ready" in line
