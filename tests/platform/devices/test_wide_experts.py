@@ -9,6 +9,7 @@ import pytest
 from tests.platform import example_checkout
 from twin.cluster.base.context import ClusterContext
 from twin.host.paths import TwinPaths
+from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
 
 # test_device_claims.py has claims, twin/tests/running the groups and roles
@@ -26,6 +27,12 @@ def servers(kube: Kube) -> list[dict[str, Any]]:
     return kube.list("/api/v1/namespaces/models/pods", f"app.kubernetes.io/name={MODEL}")
 
 
+def ready(pods: list[dict[str, Any]]) -> int:
+    """Return how many pods are ready."""
+    conditions = [each for pod in pods for each in pod["status"].get("conditions", [])]
+    return sum((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
+
 def arguments(pod: dict[str, Any]) -> list[str]:
     return next(each["args"] for each in pod["spec"]["containers"] if each["name"] == "vllm")
 
@@ -39,7 +46,8 @@ def test_prefill_and_decode_groups_answer_from_nodes_of_one_block(
     (spec,) = (paths.root / "clusters").glob("*/spec.json")
     kube = ClusterContext(paths, spec.parent).kube
 
-    pods = servers(kube)
+    # `up` ends with the first answer: the other groups may still be on their way
+    pods = eventually(lambda: ready(found := servers(kube)) == 4 and found, 180)
     assert sorted(pod["metadata"]["labels"][ROLE] for pod in pods) == [
         *("decode", "decode"),
         *("prefill", "prefill"),
