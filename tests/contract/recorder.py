@@ -187,8 +187,8 @@ def _unlisted_once_done(
 ) -> asyncio.Task[Any]:
     """Return a task that leaves asyncio's list of all tasks when it is done.
 
-    Outputs keep their tasks. With those of a few hundred stacks, each later `asyncio.run` would look
-    through a hundred thousand of them.
+    Outputs keep their tasks. With those of a few hundred stacks, each later `asyncio.run` would
+    look through a hundred thousand of them.
     """
     task = asyncio.Task(coroutine, loop=loop, **options)
     task.add_done_callback(asyncio.tasks._unregister_task)  # type: ignore[attr-defined]

@@ -29,7 +29,6 @@ GROUPS = (
     "twin/tests/running/cluster/",
     "twin/tests/running/agent/",
     "twin/tests/running/queues/",
-    "tests/platform/devices/",
     "tests/xla/",
     "tests/platform/backends/",
     "twin/tests/running/gcp/",

@@ -13,21 +13,12 @@ from tests.contract.infra.cloud import Deployed
 
 BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
 
-CLAIMS = {
-    "DaemonSet": 3,
-    "DeviceClass": 2,
-    "NodePool": 3,
-    "ResourceClaimTemplate": 1,
-    "ValidatingAdmissionPolicy": 2,
-}
-
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("personalized-images", {"Instance": 1, "PersistentVolumeClaim": 2, "LocalQueue": 1}),
         ("batch", BATCH),
-        ("device-claims", CLAIMS),
         ("ray", {"RayCluster": 2, "InferencePool": 1}),
     ],
 )

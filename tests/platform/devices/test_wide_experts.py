@@ -12,7 +12,7 @@ from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
 
-# test_device_claims.py has claims, twin/tests/running the groups and roles
+# twin/tests/running has claims, groups and roles
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 STACK = ("--stack", "wide-ep")

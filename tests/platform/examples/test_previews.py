@@ -60,6 +60,13 @@ STREAM = {
     "Topic": 3,
     "TopicIAMMember": 3,
 }
+CLAIMS = {
+    "DaemonSet": 3,
+    "DeviceClass": 2,
+    "NodePool": 3,
+    "ResourceClaimTemplate": 1,
+    "ValidatingAdmissionPolicy": 2,
+}
 QUEUES = {
     "AdmissionCheck": 1,
     "ClusterQueue": 3,
@@ -93,6 +100,7 @@ DNS = {
         ("archive", {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2}),
         ("rdma", {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1}),
         ("clients", {"GCPTrafficExtension": 1, "Instance": 2, "Secret": 1}),
+        ("device-claims", CLAIMS),
         ("engines", {"InferencePool": 3, "HTTPRoute": 4, "HorizontalPodAutoscaler": 3}),
         ("existing-network/existing", {"Network": 0, "Subnetwork": 0, "Bucket": 1, "Cluster": 1}),
         ("guardrails/guarded", {"GCPTrafficExtension": 1, "NemoGuardrails": 2, "Template": 1}),
