@@ -2,16 +2,19 @@
 
 import time
 import urllib.request
+from pathlib import Path
 from typing import Any
 
+from gke_inference.base.manifests import COMPONENT_LABEL
+from gke_inference.clients.callout import COMPONENT, METRICS_PORT
+from twin.cluster.base import podports
 from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
 
 PODS = "/api/v1/namespaces/models/pods"
-GATES = "app.kubernetes.io/component=client-gate"
+GATES = f"{COMPONENT_LABEL}={COMPONENT}"
 AGE = "callout_key_document_age_seconds"
-METRICS_PORT = 9012
 APART_SECONDS = 1.0
 """Two reads are at least so far apart: a replica reads every two seconds."""
 
@@ -31,7 +34,7 @@ def until_keys_are_read(paths: TwinPaths) -> None:
         for pod in pods:
             seen = reads[pod["metadata"]["name"]]
             asked = time.time()
-            read_at = asked - _age(pod)
+            read_at = asked - _age(kubeconfig.parent, pod)
             if read_at > seen[-1] + (APART_SECONDS if len(seen) > 1 else 0):
                 seen.append(read_at)
         return all(len(seen) > 2 for seen in reads.values())
@@ -39,9 +42,9 @@ def until_keys_are_read(paths: TwinPaths) -> None:
     eventually(are_read, 30)
 
 
-def _age(pod: dict[str, Any]) -> float:
-    url = f"http://{pod['status']['podIP']}:{METRICS_PORT}/metrics"
-    with urllib.request.urlopen(url, timeout=5) as answer:
+def _age(cluster: Path, pod: dict[str, Any]) -> float:
+    address, port = podports.resolve(cluster, pod, METRICS_PORT)
+    with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=5) as answer:
         lines = answer.read().decode().splitlines()
     (age,) = (line.split()[1] for line in lines if line.startswith(f"{AGE} "))
     return float(age)
