@@ -9,7 +9,13 @@ from tests.diffusion.conftest import run
 from tests.diffusion.test_real_pipeline import ask
 from twin.host.paths import REPOSITORY
 
-pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1800)]
+# tests/running/personal serves a live adapter; twin/tests/running/gateway has the routing
+pytestmark = [
+    pytest.mark.needs_tools,
+    pytest.mark.soak,
+    pytest.mark.needs_diffusion,
+    pytest.mark.timeout(1800),
+]
 
 
 def test_a_live_adapter_is_served_replaced_and_forgotten_without_a_restart(start, tiny, tmp_path):

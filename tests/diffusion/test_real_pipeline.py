@@ -57,7 +57,7 @@ def test_a_jpeg_is_nearly_the_same_picture(server):
     assert abs(ask(server, output_format="jpeg")[0] - ask(server)[0]).mean() < 20
 
 
-@pytest.mark.parametrize("adapter", ["", "comic"])
+@pytest.mark.parametrize("adapter", ["", pytest.param("comic", marks=pytest.mark.soak)])
 def test_the_picture_is_the_one_that_diffusers_own_pipeline_draws(server, tiny, tmp_path, adapter):
     out = tmp_path / "reference.png"
     extra = [tiny / "adapters" / adapter] if adapter else []
@@ -72,6 +72,7 @@ def test_an_adapter_changes_the_picture_and_leaves_nothing_behind(server):
     assert (ask(server)[0] == before).all()
 
 
+@pytest.mark.soak  # it starts a server of its own, as the other soak tests here
 def test_an_adapter_that_does_not_fit_is_the_clients_error(start, tiny):
     other = tiny / "adapters" / "strange"
     other.mkdir()
@@ -82,11 +83,13 @@ def test_an_adapter_that_does_not_fit_is_the_clients_error(start, tiny):
     assert ask(server)
 
 
+@pytest.mark.soak
 def test_eight_bits_of_the_text_encoder_change_the_picture_little(start, server):
     narrow = start(text_encoder_bits=8, max_batch=1, adapters={}).ready()
     assert abs(ask(narrow)[0] - ask(server)[0]).mean() < 8
 
 
+@pytest.mark.soak  # tests/running/diffusion has several chips
 def test_several_processes_draw_candidates_of_one_request(start, server):
     two = start(workers=2)
     two.until(lambda: two.metric('diffusion_workers{state="ready"}') == 2)
@@ -106,6 +109,7 @@ def test_a_client_that_goes_ends_the_drawing_between_two_steps(server):
     assert ask(server)
 
 
+@pytest.mark.soak  # tests/running/diffusion has the signal
 def test_on_sigterm_the_picture_that_is_drawn_is_finished(start):
     server = start(max_batch=1).ready()
     drawing = server.begin(prompt="x", num_inference_steps=60)

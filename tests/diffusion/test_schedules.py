@@ -35,6 +35,7 @@ def test_steps_reuse_blocks_where_diffusers_own_cache_does(caching, tiny, tmp_pa
     assert abs(generated - expected).max() <= LAST_BIT
 
 
+@pytest.mark.soak
 def test_an_image_with_cached_steps_is_close_to_the_one_without(caching, tiny, tmp_path):
     exact, _ = reference(tiny, tmp_path / "exact.png", "--steps", STEPS)
     difference = abs(ask(caching)[0] - exact)
@@ -50,6 +51,7 @@ def test_a_batch_reuses_a_step_only_where_every_image_may(caching):
     assert counts[2] <= min(counts[:2])
 
 
+@pytest.mark.soak  # it starts another server
 def test_a_distilled_schedule_gives_the_image_of_diffusers_with_these_sigmas(start, tiny, tmp_path):
     sigmas = [1.0, 0.65, 0.3]
     server = start(sigmas=sigmas, steps=0, adapters={}, max_batch=1).ready()

@@ -18,7 +18,13 @@ from twin.engines.image_pipeline import DIFFUSION, environment
 from twin.host.paths import REPOSITORY
 from workloads.engine.weights_manifest import CURRENT_NAME, MANIFEST_NAME, Current
 
-pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.timeout(1800)]
+# tests/running/personal trains, resumes and serves an adapter in one run
+pytestmark = [
+    pytest.mark.needs_tools,
+    pytest.mark.soak,
+    pytest.mark.needs_diffusion,
+    pytest.mark.timeout(1800),
+]
 PROMPT = "a photo of sks bicycle"
 WEIGHTS = "pytorch_lora_weights.safetensors"
 

@@ -147,6 +147,7 @@ def test_a_preview_creates_a_stack_with_its_policies_and_plugins_from_pulumis_ho
     assert shell.started() == ["gcp", "kubernetes", HOST]
 
 
+@pytest.mark.soak  # its commands are those of the preview but the last
 def test_gitlab_logs_in_with_the_identity_of_its_job(shell):
     shell.run(gitlab("cloud-preview")[:-1])
     calls = shell.calls.read_text()

@@ -83,6 +83,7 @@ def test_a_run_attaches_the_twins_own_and_with_official_what_is_installed(user):
         assert user.started() == attached
 
 
+@pytest.mark.soak  # tests/unit has what `env` prints; the test above runs the same plugins
 def test_an_environment_for_plain_pulumi_keeps_the_gcp_provider_of_the_twin(user):
     exports = user.run("env", "--official")
     ports = daemon.ports(user.paths)
@@ -98,6 +99,7 @@ def test_an_environment_for_plain_pulumi_keeps_the_gcp_provider_of_the_twin(user
     assert user.started() == ["kubernetes", HOST]
 
 
+@pytest.mark.soak  # test_verdict.py has a verdict with the twin's own host
 def test_a_verdict_runs_programs_with_the_language_host_that_is_installed(user, monkeypatch):
     for name in ("PATH", "PULUMI_HOME"):
         monkeypatch.setenv(name, user.environment[name])

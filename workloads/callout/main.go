@@ -117,6 +117,7 @@ func parse(args []string) (options, error) {
 	flags.Int64Var(&o.defaultMaxTokens, "default-max-tokens", 512, "estimated tokens of a response if the client sets no limit")
 	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
+	flags.DurationVar(&limits.StoreTimeout, "store-timeout", limits.StoreTimeout, "maximum time that a request waits for the store")
 	help := flags.Usage
 	flags.Usage = func() {}
 	flags.SetOutput(io.Discard)
@@ -142,6 +143,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("--forwarded-hops: must be at least 1, got %d", o.forwardedHops)
 	case o.drain < 0:
 		return o, fmt.Errorf("--drain: must not be negative, got %s", o.drain)
+	case limits.StoreTimeout <= 0:
+		return o, fmt.Errorf("--store-timeout: must be more than 0, got %s", limits.StoreTimeout)
 	}
 	return o, nil
 }

@@ -144,7 +144,13 @@ def test_a_build_refuses_another_release_than_the_lock_says():
 
 
 @pytest.mark.needs_tools
-@pytest.mark.parametrize("folder", sorted(locks()))
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(folder, marks=pytest.mark.soak if folder != "batch" else ())
+        for folder in sorted(locks())
+    ],
+)
 def test_what_a_lock_pins_can_still_be_had(folder):
     found = locks()[folder]
     assert found.resolve() == found.locked.read_text()

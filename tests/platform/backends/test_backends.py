@@ -14,6 +14,7 @@ import yaml
 
 from tests.platform import example_checkout
 from tests.platform.example_checkout import output_of
+from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_manager
 from twin.wire.kube import Kube
@@ -88,7 +89,7 @@ def test_one_client_reaches_every_runtime_and_a_pool_without_engines_spills(chec
         fill(paths, name, key)
     endpoint = (paths.root.parent / "backends" / "endpoint").read_text().strip()
     key = output_of(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
-    time.sleep(2.5)  # both replicas of the gate read it: wrong keys are counted
+    until_keys_are_read(paths)
     with openai.DefaultHttpxClient(trust_env=False) as http:
         client = openai.OpenAI(
             base_url=f"{endpoint}/v1", api_key=key, max_retries=0, http_client=http

@@ -90,11 +90,12 @@ def through_preemptions(platform, api, batch, lines, shares, on_spot):
     return over(api, batch, 7200)
 
 
+@pytest.mark.soak  # tests/platform/faults preempts a node, the test above kills processes
 @pytest.mark.parametrize(
     ("lines", "shares"),
     [
         pytest.param(1500, (0.05,), id="short"),
-        pytest.param(50_000, (0.1, 0.4), id="full", marks=pytest.mark.soak),
+        pytest.param(50_000, (0.1, 0.4), id="full"),
     ],
 )
 def test_every_request_has_one_line_through_preemptions_and_a_stockout(

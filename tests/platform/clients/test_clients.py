@@ -13,10 +13,12 @@ import pytest
 from scripts.clients.reconcile import SLACK
 from tests.platform import example_checkout
 from tests.platform.example_checkout import output_of
+from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 
-pytestmark = pytest.mark.needs_tools
+# test_backends.py has a platform with a key, tests/running/callout what the gate does with one
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "clients")
@@ -131,7 +133,7 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
     endpoint = (paths.root.parent / "clients" / "endpoint").read_text().strip()
     key = output_of(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
     assistant = client(endpoint, key)
-    time.sleep(2.5)  # both replicas read it: wrong keys are counted
+    until_keys_are_read(paths)
 
     whole = ask(assistant)
     assert whole.usage is not None
@@ -153,7 +155,7 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
 
     batch = output_of(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
     other = client(endpoint, batch)
-    time.sleep(2.5)
+    until_keys_are_read(paths)
     with pytest.raises(openai.RateLimitError, match="has used its tokens for this month"):
         ask_again_and_again(other)
     ask(assistant)  # another team's month is its own

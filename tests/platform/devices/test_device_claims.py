@@ -15,7 +15,8 @@ from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
 from twin.world.capacity import World
 
-pytestmark = pytest.mark.needs_tools
+# the short form is twin/tests/running/groups/test_interfaces.py, with the real scheduler
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 STACK = ("--stack", "device-claims")
 MODEL, NAMESPACE = "llama-3.1-8b", "models"

@@ -9,9 +9,11 @@ import pytest
 from tests.platform import example_checkout
 from twin.cluster.base.context import ClusterContext
 from twin.host.paths import TwinPaths
+from twin.tests.eventually import eventually
 from twin.wire.kube import Kube
 
-pytestmark = pytest.mark.needs_tools
+# twin/tests/running has claims, groups and roles
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 STACK = ("--stack", "wide-ep")
 MODEL = "deepseek-r1"
@@ -23,6 +25,12 @@ ROLE = "llm-d.ai/role"
 def servers(kube: Kube) -> list[dict[str, Any]]:
     """Return the pods of the model."""
     return kube.list("/api/v1/namespaces/models/pods", f"app.kubernetes.io/name={MODEL}")
+
+
+def ready(pods: list[dict[str, Any]]) -> int:
+    """Return how many pods are ready."""
+    conditions = [each for pod in pods for each in pod["status"].get("conditions", [])]
+    return sum((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
 def arguments(pod: dict[str, Any]) -> list[str]:
@@ -38,7 +46,8 @@ def test_prefill_and_decode_groups_answer_from_nodes_of_one_block(
     (spec,) = (paths.root / "clusters").glob("*/spec.json")
     kube = ClusterContext(paths, spec.parent).kube
 
-    pods = servers(kube)
+    # `up` ends with the first answer: the other groups may still be on their way
+    pods = eventually(lambda: ready(found := servers(kube)) == 4 and found, 180)
     assert sorted(pod["metadata"]["labels"][ROLE] for pod in pods) == [
         *("decode", "decode"),
         *("prefill", "prefill"),

@@ -16,7 +16,8 @@ from tests.platform import example_checkout
 from twin.cluster.monitoring.promql import query
 from twin.host.paths import TwinPaths
 
-pytestmark = pytest.mark.needs_tools
+# the short forms are test_other_engines.py and test_gateway_canary.py in twin/tests/running/gateway
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 STACK = ("--stack", "engines")
 MODEL, OTHER = "llama-3.1-8b", "qwen3-4b"

@@ -12,7 +12,8 @@ from tests.platform import example_checkout
 from twin.cluster.base.context import ClusterContext
 from twin.host.paths import TwinPaths
 
-pytestmark = pytest.mark.needs_tools
+# simulator/tests has the tiers of an engine, tests/contract/serving their settings
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 STACK = ("--stack", "kv-offload")
 MODEL = "llama-3.1-8b"

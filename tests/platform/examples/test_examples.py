@@ -67,6 +67,7 @@ def first_answer(endpoint: str) -> str:
             time.sleep(1)
 
 
+@pytest.mark.soak  # the tests below preview both examples, whole/ has a model that answers
 def test_the_import_example_ends_with_a_model_that_answers(engine, tmp_path):
     project = copied("import-components", tmp_path)
     prepare(engine, project)

@@ -1,6 +1,6 @@
-"""Examples that no test deploys, previewed with the real engine and the twin's providers.
+"""Examples that no short test deploys, previewed with the real engine and the twin's providers.
 
-tests/contract/infra/test_example_resources.py has the resources of examples that tests deploy.
+tests/contract/infra/test_example_resources.py has the resources of the others.
 """
 
 import json
@@ -53,6 +53,29 @@ APIGEE = {
     "ApigeeBackendService": 1,
     "GCPTrafficExtension": 1,
 }
+STREAM = {
+    "HorizontalPodAutoscaler": 3,
+    "Subscription": 3,
+    "SubscriptionIAMMember": 2,
+    "Topic": 3,
+    "TopicIAMMember": 3,
+}
+CLAIMS = {
+    "DaemonSet": 3,
+    "DeviceClass": 2,
+    "NodePool": 3,
+    "ResourceClaimTemplate": 1,
+    "ValidatingAdmissionPolicy": 2,
+}
+QUEUES = {
+    "AdmissionCheck": 1,
+    "ClusterQueue": 3,
+    "Cohort": 2,
+    "LocalQueue": 3,
+    "ProvisioningRequestConfig": 1,
+    "ResourceFlavor": 3,
+    "WorkloadPriorityClass": 2,
+}
 DNS = {
     "GCPTrafficExtension": 3,
     "HealthCheck": 1,
@@ -76,6 +99,16 @@ DNS = {
         ("lustre-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("archive", {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2}),
         ("rdma", {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1}),
+        ("clients", {"GCPTrafficExtension": 1, "Instance": 2, "Secret": 1}),
+        ("device-claims", CLAIMS),
+        ("engines", {"InferencePool": 3, "HTTPRoute": 4, "HorizontalPodAutoscaler": 3}),
+        ("existing-network/existing", {"Network": 0, "Subnetwork": 0, "Bucket": 1, "Cluster": 1}),
+        ("guardrails/guarded", {"GCPTrafficExtension": 1, "NemoGuardrails": 2, "Template": 1}),
+        ("kv-offload", {"CapacityBuffer": 1, "Instance": 1, "PersistentVolumeClaim": 1}),
+        ("multi-host/slices", {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1}),
+        ("queues", QUEUES),
+        ("streaming", STREAM),
+        ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
     ],
 )
 def test_an_example_previews_with_what_it_is_about(previews, tmp_path, name, expected):

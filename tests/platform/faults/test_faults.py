@@ -146,6 +146,7 @@ def test_a_gateway_whose_configuration_changes_all_the_time_drops_no_request(
     assert counts(load.report)["answered"] == len(load.report.records)
 
 
+@ONLY_LONG  # twin/tests/running/gateway/test_gateway_requests.py has a picker with a long queue
 def test_a_slow_replica_gets_less_and_everything_is_answered(settled_platform, say, length):
     slow, *others = [name for name in settled_platform.ready() if "-tpu-" in name]
     with (
@@ -159,6 +160,7 @@ def test_a_slow_replica_gets_less_and_everything_is_answered(settled_platform, s
     assert of_each.get(slow, 0) < min(of_each[other] for other in others)
 
 
+@ONLY_LONG  # twin/tests/running/gateway/test_gateway_updates.py adds and deletes pods under load
 def test_a_rollout_of_new_weights_drops_no_request(settled_platform, say, length):
     # a rollout takes a replica away only when no other is missing
     settled_platform.world(TPU.model_copy(update={"chips": 64}), NO_L4)

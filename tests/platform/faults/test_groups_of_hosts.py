@@ -22,7 +22,8 @@ from tests.platform.faults.rig import (
 from twin.host.paths import REPOSITORY
 from twin.world.capacity import StockLine
 
-pytestmark = pytest.mark.needs_tools
+# the short form is twin/tests/running/groups; test_ray_clusters.py has a platform of several hosts
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 FILE = REPOSITORY / "docs" / "examples" / "multi-host" / "Pulumi.slices.yaml"
 REPLICAS = "{min: 2, max: 3, scale_in_delay_seconds: 15, scale_in_every_seconds: 5}"

@@ -91,6 +91,7 @@ def test_an_adapter_is_served_through_the_gateway_until_its_owner_deletes_it(pla
     assert image_of(platform, MODEL) == base
 
 
+@pytest.mark.soak  # tests/running/personal trains with the real programs, outside a cluster
 def test_the_training_job_of_the_example_writes_an_adapter_that_is_served(platform, folder):
     gcs.create_bucket(platform.paths, "users", "acme")
     for number, picture in enumerate(pictures()):
@@ -118,6 +119,7 @@ def receiver(platform, tmp_path):
     made.stop()
 
 
+@pytest.mark.soak  # the same, with a killed worker
 def test_a_users_pictures_become_images_and_a_callback_though_a_pod_is_deleted_in_training(
     platform, folder, receiver, record_property
 ):

@@ -81,6 +81,7 @@ def test_one_pod_at_a_time_may_be_asked_to_go_and_nothing_scales_the_model(platf
     assert platform.kube.list(scalers) == []
 
 
+@pytest.mark.soak  # twin/tests/running/groups has the death of a worker
 def test_a_worker_that_dies_ends_its_cluster_and_the_other_answers_until_it_is_back(platform, say):
     seconds = 16
     before = members(platform)

@@ -20,7 +20,8 @@ from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.wire.kube import KubeError
 
-pytestmark = pytest.mark.needs_tools
+# twin/tests/running/cluster has commits and drift, tests/unit the roll-back of a tree and a canary
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 MODEL, TEAM = "llama-3.1-8b", "search"
 OTHER_MODEL, OTHER_TEAM = "qwen3-8b", "ads"
@@ -75,17 +76,7 @@ def until(reached, what: str, seconds: float = 60.0):
     return value
 
 
-@pytest.mark.parametrize(
-    "with_canary",
-    [
-        pytest.param(False, id="short"),
-        # tests/unit/canary has the rollback of a canary that fails, with any way to change weights
-        pytest.param(True, id="with a canary that is lost", marks=pytest.mark.soak),
-    ],
-)
-def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(
-    paths, tmp_path, with_canary
-):
+def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(paths, tmp_path):
     folder = example_checkout.checkout(tmp_path / "checkout", "gitops")
     serving, stack = tmp_path / "serving", folder / "stacks" / "Pulumi.search.yaml"
     serving.mkdir()
@@ -95,9 +86,7 @@ def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(
     shutil.copy(OTHER, folder / "stacks")
     git(serving, "config", "user.name", "test")
     git(serving, "config", "user.email", "test@example.com")
-    edit(stack, (REMOTE, f"file://{serving}"))
-    if with_canary:
-        edit(stack, ("replicas: {min: 1, max: 2}\n", CANARY))
+    edit(stack, (REMOTE, f"file://{serving}"), ("replicas: {min: 1, max: 2}\n", CANARY))
 
     def run(*arguments: str) -> tuple[int, str]:
         answer = example_checkout.run(folder, paths, *arguments)
@@ -182,10 +171,9 @@ def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(
     status, cluster = delivered(good)
     assert (status, cluster["synced"]) == (0, good), cluster
 
-    if with_canary:
-        lose_the_canary(twin, endpoint, run, serving)
-        assert "percent: 0" in stack.read_text()
-        assert "Set the canary of llama-3.1-8b to 0%" in git(serving, "log", "--format=%s", "-1")
+    lose_the_canary(twin, endpoint, run, serving)
+    assert "percent: 0" in stack.read_text()
+    assert "Set the canary of llama-3.1-8b to 0%" in git(serving, "log", "--format=%s", "-1")
     close([twin])
 
     status, said = run("down", "--stack", "shared")

@@ -1,6 +1,5 @@
 """A guarded model, as docs/guardrails.md says: from `up` to a prompt that is blocked."""
 
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,10 @@ import pytest
 
 from tests.platform import example_checkout
 from tests.platform.example_checkout import output_of
+from tests.platform.gate import until_keys_are_read
 
-pytestmark = pytest.mark.needs_tools
+# the short form is tests/running/guardrails, with the real gateway in front of the guards
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 MODEL = "llama-3.1-8b"
 STACK = ("--stack", "guarded")
@@ -38,7 +39,7 @@ def test_a_guarded_model_answers_and_refuses_what_its_guardrails_find(checkout, 
     output_of(checkout, paths, "up", *STACK)
     endpoint = (paths.root.parent / "guarded" / "endpoint").read_text().strip()
     key = output_of(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
-    time.sleep(2.5)  # both replicas of the gate read it
+    until_keys_are_read(paths)
     with ExitStack() as made:
         http = made.enter_context(openai.DefaultHttpxClient(trust_env=False))
         client = openai.OpenAI(

@@ -20,7 +20,8 @@ from twin.host.paths import REPOSITORY, TwinPaths
 from twin.world.capacity import World, initial
 from twin.world.store import list_resources
 
-pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(900)]
+# test_first_step.py has the first step of a stack that is not deployed yet
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(900)]
 STACK = "local"
 SOURCE = f"projects/acme-inference-{STACK}/locations/us-central1/connections/c/repositories/r"
 NEW = {"EngineRepository", "ImageBuild", "ImageBuilder", "Repository", "Service"}

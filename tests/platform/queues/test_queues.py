@@ -13,7 +13,8 @@ from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 from twin.world.capacity import World
 
-pytestmark = pytest.mark.needs_tools
+# the short form is twin/tests/running/queues, with the real Kueue
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 STACK = ("--stack", "queues")
 DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"

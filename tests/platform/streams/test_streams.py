@@ -43,6 +43,7 @@ def kill_at_random(stream: Stream, over: threading.Event, every: float, most: in
     return killed
 
 
+@pytest.mark.soak  # the short forms are tests/running/stream and tests/platform/batch
 @pytest.mark.parametrize(
     ("messages", "every", "most"),
     [
@@ -52,7 +53,7 @@ def kill_at_random(stream: Stream, over: threading.Event, every: float, most: in
             3.0,
             10_000,
             id="full",
-            marks=[pytest.mark.soak, pytest.mark.timeout(7200)],
+            marks=pytest.mark.timeout(7200),
         ),
     ],
 )

@@ -31,6 +31,7 @@ def run(command: Command, paths: TwinPaths, folder: Path) -> str:
 
 
 @pytest.mark.needs_tools
+@pytest.mark.soak  # whole/, bootstrap/ and weights/ have what these commands do
 def test_the_tutorial_prints_what_its_page_shows(paths, tmp_path):
     found = commands(PAGE)
     assert len(found) >= 8

@@ -13,7 +13,8 @@ from tests.platform.weights.hub import serve
 from twin.engines.real.tiny_model import write_adapter, write_model
 from twin.host.paths import REPOSITORY, TwinPaths
 
-pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(1800)]
+# test_weights_job.py has the job, whole/ the platform that it fills
+pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(1800)]
 MODEL = "llama-3.1-8b"
 
 

@@ -40,8 +40,14 @@ def flood(world, count: int, max_tokens: int = 1, at_once: int = 6) -> list[int]
     return asyncio.run(_flood(url, count, at_once, max_tokens))
 
 
+PATIENT = ("--store-timeout", "10s")
+"""A busy machine can keep the store from its answer for longer than the 50 ms of a gateway, and a
+replica without an answer counts alone."""
+
+
 def test_three_replicas_keep_a_limit_of_requests_within_five_percent(world):
-    world.start(replicas=3, store=world.start_store(), teams=team(requests_per_minute=300))
+    store = world.start_store()
+    world.start(*PATIENT, replicas=3, store=store, teams=team(requests_per_minute=300))
     statuses = flood(world, 600)
     assert set(statuses) == {200, 429}
     assert 285 <= statuses.count(200) <= 315
@@ -50,7 +56,8 @@ def test_three_replicas_keep_a_limit_of_requests_within_five_percent(world):
 
 def test_three_replicas_keep_a_limit_of_tokens_within_five_percent(world):
     limit = 20_000
-    world.start(replicas=3, store=world.start_store(), teams=team(tokens_per_minute=limit))
+    store = world.start_store()
+    world.start(*PATIENT, replicas=3, store=store, teams=team(tokens_per_minute=limit))
     statuses = flood(world, 400, max_tokens=100)
     assert set(statuses) == {200, 429}
     used = world.servers.prompt_tokens + world.servers.completion_tokens

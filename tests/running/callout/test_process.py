@@ -49,6 +49,10 @@ def test_a_bad_first_file_ends_the_program_with_one_line(tmp_path, content, mess
         (["--config", "/nonexistent"], "--config: open /nonexistent: no such file or directory"),
         (["--port", "1"], "flag provided but not defined: -port"),
         (["--config", "x", "--forwarded-hops", "0"], "--forwarded-hops: must be at least 1, got 0"),
+        (
+            ["--config", "x", "--store-timeout", "0s"],
+            "--store-timeout: must be more than 0, got 0s",
+        ),
     ],
 )
 def test_a_bad_flag_ends_the_program_with_one_line(flags, message):

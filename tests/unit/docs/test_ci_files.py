@@ -27,10 +27,12 @@ WORKFLOWS = [
 ]
 PIPELINES = [REPOSITORY / ".gitlab-ci.yml", REPOSITORY / "docs/examples/ci/gitlab/.gitlab-ci.yml"]
 FILES = [*WORKFLOWS, *PIPELINES]
+SOAK = REPOSITORY / "docs/examples/ci/github/soak.yml"
 WITHOUT_CREDENTIALS = [
     REPOSITORY / ".github/workflows/pull-request.yml",
     REPOSITORY / ".github/workflows/verdict.yml",
     REPOSITORY / ".gitlab-ci.yml",
+    SOAK,
 ]
 MAKE = re.compile(r"(?:^|[\s;&|])make ([^\n;&|]+)")
 PROGRAM = re.compile(r"gke-inference (\w+)([^\n|;&]*)")
@@ -138,11 +140,13 @@ def test_what_forks_run_needs_no_credentials(file):
     assert "secrets." not in text
     assert "id-token" not in text
     assert "id_tokens" not in text
-    if file.suffix == ".yml" and file.parent.name == "workflows":
+    if file.name != ".gitlab-ci.yml":
         assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
 
 
-@pytest.mark.parametrize("file", sorted((REPOSITORY / "docs/examples/ci/github").glob("*.yml")))
+@pytest.mark.parametrize(
+    "file", sorted({*(REPOSITORY / "docs/examples/ci/github").glob("*.yml")} - {SOAK})
+)
 def test_what_has_credentials_takes_them_from_federation_in_an_environment(file):
     workflow = yaml.safe_load(file.read_text())
     jobs = list(workflow["jobs"].values())
@@ -179,9 +183,23 @@ def test_both_systems_run_the_same_checks():
 def test_both_systems_do_the_same_where_credentials_are():
     github = {file.stem for file in (REPOSITORY / "docs/examples/ci/github").glob("*.yml")}
     gitlab = set(yaml.safe_load(PIPELINES[1].read_text()))
-    assert github == {"cloud-preview", "drift", "images", "layers", "up"}
-    assert {"cloud-preview", "drift", "images", "up-dev", "up-staging", "up-prod"} <= gitlab
+    assert github == {"cloud-preview", "drift", "images", "layers", "soak", "up"}
+    assert {"cloud-preview", "drift", "images", "soak", "up-dev", "up-staging", "up-prod"} <= gitlab
     assert {"up-platform", "up-serving"} <= gitlab
+
+
+def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
+    on_github = yaml.safe_load(SOAK.read_text())["jobs"]["soak"]["strategy"]["matrix"]["include"]
+    [on_gitlab] = yaml.safe_load(PIPELINES[1].read_text())["soak"]["parallel"]["matrix"]
+    parts = [each["tests"] for each in on_github]
+    assert parts == on_gitlab["TESTS"]
+    folders = [folder for part in parts for folder in part.split()]
+    tests = (REPOSITORY / each for each in ("tests", "twin/tests", "simulator/tests"))
+    files = [file for folder in tests for file in folder.rglob("test_*.py")]
+    for file in files:
+        if "mark.soak" in file.read_text():
+            path = file.relative_to(REPOSITORY).as_posix()
+            assert sum(path.startswith(f"{folder}/") for folder in folders) == 1, path
 
 
 def steps_in(name, job):

@@ -95,6 +95,7 @@ def test_adapters_have_the_share_of_their_model(falcon, shared, eventually):
         eventually(lambda a=adapter: ask(a)[2]["served_by"] in falcon[STABLE], 30)
 
 
+@pytest.mark.soak  # test_gateway_reload.py changes routes and pools under load
 def test_promotion_and_rollback_under_load_lose_nothing(cluster, falcon, shared, eventually):
     shared(10)
     bodies = [
@@ -125,6 +126,7 @@ def test_promotion_and_rollback_under_load_lose_nothing(cluster, falcon, shared,
     assert load.sent > 100
 
 
+@pytest.mark.soak  # the same
 def test_taking_the_canary_away_under_load_loses_nothing(cluster, falcon, shared, eventually):
     shared(50)
     canary = RoutedCanary(percent=0, pool_name=SECOND, selector={}, version="v2")

@@ -128,6 +128,7 @@ def test_an_up_whose_engine_was_killed_is_finished_by_the_next(engine: Engine) -
     assert store.all() == []
 
 
+@pytest.mark.soak  # tests/platform/images/test_first_step.py creates these resources of prod
 def test_what_delivers_images_comes_up_changes_from_audit_to_enforcing_and_goes(
     engine: Engine,
 ) -> None:

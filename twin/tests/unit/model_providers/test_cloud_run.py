@@ -45,7 +45,7 @@ class _Instance(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def instance() -> Iterator[http.server.ThreadingHTTPServer]:
     found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Instance)
-    threading.Thread(target=found.serve_forever, daemon=True).start()
+    threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True).start()
     yield found
     found.shutdown()
     found.server_close()
@@ -57,7 +57,7 @@ def ask(instance: http.server.ThreadingHTTPServer) -> Iterator[Any]:
     place = Place("127.0.0.1", instance.server_address[1], 1, 1.0)
     grants = Grants(lambda _: False, lambda _: False, lambda host, who: who == ACCOUNT)
     front = serve(Providers(grants, lambda host: place if host == HOST else None), 0)
-    threading.Thread(target=front.serve_forever, daemon=True).start()
+    threading.Thread(target=front.serve_forever, args=(0.01,), daemon=True).start()
 
     def call(
         token: str, method: str = "PUT", body: bytes = b"x", **headers: str

@@ -17,7 +17,7 @@ func BenchmarkAdmitAndSettle(b *testing.B) {
 	if err := limiter.Use(&config.Config{Replicas: 1, Store: &config.Store{Address: server.Addr()}}); err != nil {
 		b.Fatal(err)
 	}
-	storeTimeout = time.Minute
+	StoreTimeout = time.Minute
 	budget := Budget{1 << 40, 1 << 40, 1 << 40, 1 << 50}
 	ask := func(now time.Time) {
 		server.SetTime(now)

@@ -18,7 +18,7 @@ import (
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func TestMain(m *testing.M) {
-	storeTimeout = 500 * time.Millisecond
+	StoreTimeout = 500 * time.Millisecond
 	os.Exit(m.Run())
 }
 
@@ -187,7 +187,7 @@ func TestAReplicaSpendsItsShareWhileTheStoreIsAway(t *testing.T) {
 		c.replicas[0].Settle(context.Background(), reservation, Cost{50, 0})
 	}
 	c.server.SetError("")
-	time.Sleep(retryAfter + storeTimeout)
+	time.Sleep(retryAfter + StoreTimeout)
 	c.pass(2 * time.Minute)
 	decision, _ := c.admit(0, budget, 100)
 	if want := int64(4*100 + 6*50 + 100); decision.MonthTokens != want {
@@ -213,7 +213,7 @@ func TestAStoreThatHangsAddsLittle(t *testing.T) {
 		}
 	}
 	// asking it each time would take 100 times its time-out
-	if spent := time.Since(began); spent > 10*storeTimeout {
+	if spent := time.Since(began); spent > 10*StoreTimeout {
 		t.Errorf("100 requests took %s", spent)
 	}
 }
@@ -281,7 +281,7 @@ func TestAStoreThatIsBackIsToldOfTheLastMinute(t *testing.T) {
 		}
 	}
 	c.server.SetError("")
-	time.Sleep(retryAfter + storeTimeout)
+	time.Sleep(retryAfter + StoreTimeout)
 	passed := 0
 	var last Decision
 	for n := range 30 {

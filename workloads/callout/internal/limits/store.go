@@ -16,9 +16,9 @@ import (
 	"gke-inference/callout/internal/config"
 )
 
-// storeTimeout limits the delay of a request by an unavailable store. Tests on busy machines use a
-// longer timeout.
-var storeTimeout = 50 * time.Millisecond
+// StoreTimeout limits the delay of a request by an unavailable store. It is set before the first
+// limiter is made. Tests on busy machines use a longer timeout.
+var StoreTimeout = 50 * time.Millisecond
 
 const (
 	// retryAfter is how long the store is not called after several consecutive failures.
@@ -58,11 +58,11 @@ func openStore(wanted config.Store, onError func()) (*store, error) {
 	logging.Disable() // errors are counted, and logged once per outage
 	options := &redis.Options{
 		Addr:                  wanted.Address,
-		DialTimeout:           storeTimeout,
+		DialTimeout:           StoreTimeout,
 		DialerRetries:         1,
-		ReadTimeout:           storeTimeout,
-		WriteTimeout:          storeTimeout,
-		PoolTimeout:           storeTimeout,
+		ReadTimeout:           StoreTimeout,
+		WriteTimeout:          StoreTimeout,
+		PoolTimeout:           StoreTimeout,
 		PoolSize:              poolSize,
 		MinIdleConns:          2,
 		ContextTimeoutEnabled: true,
@@ -86,11 +86,11 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 	if until > now {
 		return nil, errAway
 	}
-	if until > 0 && !s.awayUntil.CompareAndSwap(until, now+int64(storeTimeout)) {
+	if until > 0 && !s.awayUntil.CompareAndSwap(until, now+int64(StoreTimeout)) {
 		return nil, errAway // another request checks whether it is available again
 	}
 	// a client that disconnects is not a failure of the store
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), StoreTimeout)
 	defer cancel()
 	answer := script.Run(ctx, s.client, keys, args...)
 	if err := answer.Err(); err != nil {
@@ -106,7 +106,7 @@ func (s *store) run(ctx context.Context, script *redis.Script, keys []string, ar
 	}
 	s.failures.Store(0)
 	if until > 0 {
-		s.awayUntil.CompareAndSwap(now+int64(storeTimeout), 0)
+		s.awayUntil.CompareAndSwap(now+int64(StoreTimeout), 0)
 		if s.failing.Swap(false) {
 			slog.Info("store available again")
 		}
