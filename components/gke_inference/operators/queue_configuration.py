@@ -11,7 +11,15 @@ FILE: Final = "controller_manager_config.yaml"
 HEALTH_PORT: Final = 8081
 
 
-def configuration(api_version: str, kind: str, *, namespace: str, service: str, port: int) -> str:
+def configuration(
+    api_version: str,
+    kind: str,
+    *,
+    namespace: str,
+    service: str,
+    port: int,
+    metrics_port: int | None = None,
+) -> str:
     """Return the file's content as JSON, which is valid YAML.
 
     Args:
@@ -20,6 +28,7 @@ def configuration(api_version: str, kind: str, *, namespace: str, service: str, 
         namespace: Namespace of Kueue.
         service: Name of the Service of its webhooks.
         port: Port of its webhooks.
+        metrics_port: Port of its metrics, or None for no metrics.
     """
     found = {
         "apiVersion": api_version,
@@ -37,7 +46,10 @@ def configuration(api_version: str, kind: str, *, namespace: str, service: str, 
         "leaderElection": {"leaderElect": True, "resourceNamespace": namespace},
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchLabels": QUEUED_NAMESPACE},
-        "metrics": {"bindAddress": "0"},
+        "metrics": {
+            "bindAddress": "0" if metrics_port is None else f":{metrics_port}",
+            "enableClusterQueueResources": metrics_port is not None,
+        },
         # Queues share chips; all other resources of a pod come with its node.
         "resources": {"excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage"]},
         "webhook": {"certDir": CERTIFICATE_FOLDER, "port": port},

@@ -20,6 +20,7 @@ from gke_inference.catalogue.versions import api, image
 from .installation import install
 from .queue_configuration import CERTIFICATE, CERTIFICATE_FOLDER, FILE, HEALTH_PORT, configuration
 from .queue_definitions import definitions
+from .queue_monitoring import METRICS_PORT, monitoring_objects
 from .queue_permissions import permissions
 from .queue_webhooks import webhooks
 
@@ -35,11 +36,14 @@ WEBHOOK_SERVICE: Final = "kueue-webhook-service"
 _COMPONENT: Final = "queue-operator"
 _CONFIG_NAME: Final = "kueue-manager-config"
 _USER: Final = 65532  # the image's own: distroless "nonroot"
+_PODS: Final = {"app.kubernetes.io/name": NAME}
 
 
 class QueueOperatorArgs(TypedDict):
     """Inputs of `QueueOperator`."""
 
+    metrics_namespace: NotRequired[str]
+    """Namespace of the Managed Prometheus collectors. Default: Kueue serves no metrics."""
     replicas: NotRequired[int]
     """Replicas of Kueue, 1 to 5. One is active; all answer webhooks. Default 2, because no job of
     a team can be created while no replica answers."""
@@ -65,13 +69,19 @@ class QueueOperator(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:QueueOperator", name, {}, opts)
         replicas = whole(args, "replicas", 2, least=1, most=5)
+        collectors = args.get("metrics_namespace")
+        observed = collectors is not None
         kinds = install(
             self,
             name,
             NAMESPACE,
             definitions=definitions(NAMESPACE, WEBHOOK_SERVICE),
-            objects={**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)},
-            server=operator_server(replicas),
+            objects={
+                **operator_objects(observed=observed),
+                **webhooks(NAMESPACE, WEBHOOK_SERVICE),
+            },
+            server=operator_server(replicas, observed=observed),
+            after=None if collectors is None else observers(collectors),
         )
         for role, obj in priorities().items():
             register(f"{name}-priority-{role}", obj, under(self, depends_on=kinds))
@@ -79,13 +89,17 @@ class QueueOperator(pulumi.ComponentResource):
         self.register_outputs({"namespace": self.namespace})
 
 
-def operator_objects() -> dict[str, Manifest]:
-    """Return Kueue's other objects by role: account, permissions, configuration, Service."""
+def operator_objects(*, observed: bool = False) -> dict[str, Manifest]:
+    """Return Kueue's other objects by role: account, permissions, configuration, Service.
+
+    `observed` is whether it serves metrics.
+    """
+    files = _files(observed=observed)
     labels = labels_for(NAME, _COMPONENT)
     return {
         "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
         **permissions(NAME, NAMESPACE, labels),
-        "config": manifest("config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=_files()),
+        "config": manifest("config_map", _CONFIG_NAME, NAMESPACE, labels=labels, data=files),
         # Kueue writes it, and the kubelet updates it in all pods of Kueue.
         "certificate": manifest("secret", CERTIFICATE, NAMESPACE, labels=labels),
         "service": service(
@@ -93,14 +107,26 @@ def operator_objects() -> dict[str, Manifest]:
             NAMESPACE,
             _COMPONENT,
             [{"name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT}],
-            {"app.kubernetes.io/name": NAME},
+            _PODS,
         ),
     }
 
 
-def operator_server(replicas: int) -> Manifest:
-    """Return the Deployment; it is ready when its webhooks answer."""
-    return deployment(NAME, NAMESPACE, _COMPONENT, _pod(), replicas=replicas, files=_files())
+def observers(collectors: str) -> dict[str, Manifest]:
+    """Return the objects through which collectors in a namespace read Kueue's metrics, by role."""
+    return monitoring_objects(NAME, NAMESPACE, collectors, _PODS)
+
+
+def operator_server(replicas: int, *, observed: bool = False) -> Manifest:
+    """Return the Deployment; it is ready when its webhooks answer.
+
+    `observed` is whether it serves metrics.
+    """
+    pod, files = _pod(), _files(observed=observed)
+    if observed:
+        port = {"containerPort": METRICS_PORT, "name": "metrics"}
+        pod["containers"][0]["ports"].append(port)
+    return deployment(NAME, NAMESPACE, _COMPONENT, pod, replicas=replicas, files=files)
 
 
 def priorities() -> dict[str, Manifest]:
@@ -116,7 +142,7 @@ def priorities() -> dict[str, Manifest]:
     }
 
 
-def _files() -> dict[str, str]:
+def _files(*, observed: bool) -> dict[str, str]:
     kind = api("queue_operator_config")
     return {
         FILE: configuration(
@@ -125,6 +151,7 @@ def _files() -> dict[str, str]:
             namespace=NAMESPACE,
             service=WEBHOOK_SERVICE,
             port=WEBHOOK_PORT,
+            metrics_port=METRICS_PORT if observed else None,
         )
     }
 
