@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -11,7 +10,8 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from workloads.stream.pressure import Pressure, queue_of
+from workloads.stream.pressure import Pressure, look
+from workloads.stream.serving import stopping, watch
 
 from .asking import Asking
 from .batches import Batches
@@ -27,8 +27,6 @@ from .worker import Worker
 
 TEAM_HEADER: Final = "x-gki-team"
 """Header with the caller: the client gate sets it, and overwrites a value from the client."""
-_LOOK_SECONDS: Final = 2.0
-_LOOK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
 _SHUTDOWN_SECONDS: Final = 60.0
 _ROLES: Final = ("serve", "work")
 _Call = Callable[[str, web.Request], Awaitable[web.StreamResponse]]
@@ -53,17 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _stopping() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
-
-
 async def _work(settings: Settings) -> None:
     """Answer requests of batches."""
-    stop = _stopping()
+    stop = stopping()
     metrics = WorkerMetrics()
     pressure = Pressure(settings.most_in_flight)
     async with aiohttp.ClientSession(trust_env=True) as session:
@@ -75,8 +65,12 @@ async def _work(settings: Settings) -> None:
             metrics.running.set(pressure.running)
             return metrics.text()
 
-        watched = await _watch(settings, text, lambda: not worker.is_draining)
-        looking = asyncio.create_task(_look(settings, session, pressure))
+        watched = await watch(
+            settings.address, settings.metrics_port, text, lambda: not worker.is_draining
+        )
+        looking = asyncio.create_task(
+            look(settings.metrics_of_pickers, settings.queue_most, session, pressure)
+        )
         say(logging.INFO, "working")
         try:
             await worker.run(stop)
@@ -85,23 +79,9 @@ async def _work(settings: Settings) -> None:
             await watched.cleanup()
 
 
-async def _look(settings: Settings, session: aiohttp.ClientSession, pressure: Pressure) -> None:
-    """Read the queues of the pools from their pickers; without an answer, a queue is empty."""
-    while settings.metrics_of_pickers:
-        queues: list[float] = []
-        for url in settings.metrics_of_pickers:
-            try:
-                async with session.get(url, timeout=_LOOK_TIMEOUT) as response:
-                    queues.append(queue_of(await response.text()) or 0.0)
-            except (aiohttp.ClientError, TimeoutError):
-                continue
-        pressure.crowded(max(queues, default=0.0) > settings.queue_most)
-        await asyncio.sleep(_LOOK_SECONDS)
-
-
 async def _serve(settings: Settings) -> None:
     """Serve files and batches, and advance batches."""
-    stop = _stopping()
+    stop = stopping()
     metrics = ServiceMetrics()
     bucket = Bucket(settings.bucket)
     keeper = Keeper(settings, bucket, metrics)
@@ -112,7 +92,9 @@ async def _serve(settings: Settings) -> None:
     )
     await runner.setup()
     await web.TCPSite(runner, settings.address or None, settings.port).start()
-    watched = await _watch(settings, metrics.text, lambda: not stop.is_set())
+    watched = await watch(
+        settings.address, settings.metrics_port, metrics.text, lambda: not stop.is_set()
+    )
     say(logging.INFO, "serving")
     try:
         await keeper.run(stop)
@@ -182,23 +164,3 @@ def _team(settings: Settings, request: web.Request) -> str:
     if team not in settings.teams:
         raise Refused(401, "The team of this call is not known.", code="invalid_api_key")
     return team
-
-
-async def _watch(
-    settings: Settings, text: Callable[[], bytes], is_well: Callable[[], bool]
-) -> web.AppRunner:
-    """Serve `/metrics` and `/healthz`, which is 503 while the program drains."""
-
-    async def show(_: web.Request) -> web.Response:
-        return web.Response(body=text(), content_type="text/plain")
-
-    async def health(_: web.Request) -> web.Response:
-        return web.Response(status=200 if is_well() else 503)
-
-    app = web.Application()
-    app.router.add_get("/metrics", show)
-    app.router.add_get("/healthz", health)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, settings.address or None, settings.metrics_port).start()
-    return runner

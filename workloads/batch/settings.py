@@ -1,10 +1,13 @@
 """The settings of the service and the workers, read from one JSON file."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final
+
+from workloads.stream.serving import SettingsError, check_endpoint, read_object
+
+__all__ = ["ENDPOINTS", "Model", "Settings", "SettingsError", "read_settings"]
 
 ENDPOINTS: Final = (
     "/v1/chat/completions",
@@ -13,10 +16,6 @@ ENDPOINTS: Final = (
     "/v1/responses",
 )
 """Endpoints of requests, as OpenAI's Batch API has them."""
-
-
-class SettingsError(ValueError):
-    """The settings cannot be used; the message has field, rule and value."""
 
 
 @dataclass(frozen=True)
@@ -94,16 +93,10 @@ def read_settings(path: Path) -> Settings:
         SettingsError: A field is missing, unknown or of the wrong type.
     """
     try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        text = path.read_text()
+    except OSError as error:
         raise SettingsError(f"{path}: must be a JSON file, got {error}") from None
-    if not isinstance(content, dict):
-        raise SettingsError(f"{path}: must be a JSON object, got {type(content).__name__}")
-    given = cast("dict[str, Any]", content)
-    known = Settings.__dataclass_fields__
-    for name in given:
-        if name not in known:
-            raise SettingsError(f"{name}: must be one of {', '.join(sorted(known))}, got {name!r}")
+    given = read_object(text, Settings, str(path))
     try:
         given.setdefault("address", os.environ.get("POD_IP", ""))
         given["models"] = {
@@ -134,5 +127,4 @@ def _check(settings: Settings) -> None:
     for each in ("attempts", "most_in_flight", "replicas", "shard_lines"):
         if getattr(settings, each) < 1:
             raise SettingsError(f"{each}: must be 1 or more, got {getattr(settings, each)}")
-    if not settings.endpoint.startswith(("http://", "https://")):
-        raise SettingsError(f"endpoint: must be a URL, got {settings.endpoint!r}")
+    check_endpoint(settings.endpoint)
