@@ -16,6 +16,7 @@ from workloads.stream.serving import stopping, watch
 from .asking import Asking
 from .batches import Batches
 from .bucket import Bucket, BucketError, Changed
+from .engines import engines_of
 from .errors import Refused
 from .files import Files
 from .keeper import Keeper
@@ -28,37 +29,46 @@ from .worker import Worker
 TEAM_HEADER: Final = "x-gki-team"
 """Header with the caller: the client gate sets it, and overwrites a value from the client."""
 _SHUTDOWN_SECONDS: Final = 60.0
+_ENDED: Final = 143
+"""Exit code of a process that SIGTERM ended."""
 _ROLES: Final = ("serve", "work")
 _Call = Callable[[str, web.Request], Awaitable[web.StreamResponse]]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until SIGTERM and return the exit code: 2 for wrong settings, 1 without a bucket."""
+    """Run until SIGTERM and return the exit code: 2 for wrong settings, 1 without a bucket.
+
+    With an only batch, 0 means that it needs no worker any more, and 143 that SIGTERM came first.
+    """
     set_up(sys.stderr)
     try:
-        if len(arguments) != 2 or arguments[0] not in _ROLES:
-            raise SettingsError("arguments: must be serve or work and a file of settings")
+        if len(arguments) not in (2, 3) or arguments[0] not in _ROLES:
+            rule = "must be serve or work, a file of settings and perhaps the only batch of work"
+            raise SettingsError(f"arguments: {rule}, got {' '.join(arguments)!r}")
         settings = read_settings(Path(arguments[1]))
     except SettingsError as error:
         say(logging.ERROR, str(error))
         return 2
-    run = _serve if arguments[0] == "serve" else _work
+    only = arguments[2] if len(arguments) == 3 else None
     try:
-        asyncio.run(run(settings))
+        if arguments[0] == "serve":
+            asyncio.run(_serve(settings))
+        elif not asyncio.run(_work(settings, only)) and only is not None:
+            return _ENDED
     except BucketError as error:
         say(logging.ERROR, str(error))
         return 1
     return 0
 
 
-async def _work(settings: Settings) -> None:
-    """Answer requests of batches."""
+async def _work(settings: Settings, only: str | None) -> bool:
+    """Answer requests of batches, or only of one; return whether that needs no worker any more."""
     stop = stopping()
     metrics = WorkerMetrics()
     pressure = Pressure(settings.most_in_flight)
     async with aiohttp.ClientSession(trust_env=True) as session:
         asking = Asking(session, settings, pressure, metrics.retried)
-        worker = Worker(settings, Bucket(settings.bucket), asking, metrics)
+        worker = Worker(settings, Bucket(settings.bucket), asking, metrics, only)
 
         def text() -> bytes:
             metrics.limit.set(pressure.limit)
@@ -73,7 +83,7 @@ async def _work(settings: Settings) -> None:
         )
         say(logging.INFO, "working")
         try:
-            await worker.run(stop)
+            return await worker.run(stop)
         finally:
             looking.cancel()
             await watched.cleanup()
@@ -84,7 +94,6 @@ async def _serve(settings: Settings) -> None:
     stop = stopping()
     metrics = ServiceMetrics()
     bucket = Bucket(settings.bucket)
-    keeper = Keeper(settings, bucket, metrics)
     runner = web.AppRunner(
         application(settings, bucket, metrics),
         access_log=None,
@@ -97,7 +106,8 @@ async def _serve(settings: Settings) -> None:
     )
     say(logging.INFO, "serving")
     try:
-        await keeper.run(stop)
+        async with aiohttp.ClientSession() as session:
+            await Keeper(settings, bucket, metrics, engines_of(settings, session)).run(stop)
     finally:
         await runner.cleanup()
         await watched.cleanup()

@@ -1,10 +1,11 @@
 """The settings of the service and the workers, read from one JSON file."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from workloads.stream.cluster import ACCOUNT
 from workloads.stream.serving import SettingsError, check_endpoint, read_object
 
 __all__ = ["ENDPOINTS", "Model", "Settings", "SettingsError", "read_settings"]
@@ -26,6 +27,8 @@ class Model:
     """Endpoints that the model supports."""
     objective: str = ""
     """Value of the header that sets the priority of its requests; empty sends none."""
+    engine: str = ""
+    """Own engine that answers its requests; empty for the pool behind the gateway."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Settings:
     bucket: str
     """Bucket of files and batches: the only state."""
     endpoint: str
-    """URL of the gateway, without a path."""
+    """URL of the gateway or of an own engine, without a path. `$(POD_IP)` is the pod's address."""
     models: dict[str, Model]
     """Models and adapters that requests can name."""
     teams: dict[str, tuple[str, ...] | None] | None = None
@@ -44,6 +47,11 @@ class Settings:
     """File with the key for workers; empty if requests need none."""
     metrics_of_pickers: tuple[str, ...] = ()
     """URLs of the metrics of the pools' pickers."""
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Job of each own engine, without a name; the service appends the batch to the arguments of its
+    container `batch`."""
+    account: str = ACCOUNT
+    """Folder of the Kubernetes token, with which the service creates those Jobs."""
     attempts: int = 5
     """Maximum attempts of a request that fails in progress."""
     deadline_seconds: float = 600.0
@@ -98,9 +106,15 @@ def read_settings(path: Path) -> Settings:
         raise SettingsError(f"{path}: must be a JSON file, got {error}") from None
     given = read_object(text, Settings, str(path))
     try:
-        given.setdefault("address", os.environ.get("POD_IP", ""))
+        own = os.environ.get("POD_IP", "")
+        given.setdefault("address", own)
+        given["endpoint"] = given["endpoint"].replace("$(POD_IP)", own)
         given["models"] = {
-            name: Model(tuple(each["endpoints"]), str(each.get("objective", "")))
+            name: Model(
+                tuple(each["endpoints"]),
+                str(each.get("objective", "")),
+                str(each.get("engine", "")),
+            )
             for name, each in given.get("models", {}).items()
         }
         teams = given.get("teams")
@@ -124,6 +138,9 @@ def _check(settings: Settings) -> None:
             if endpoint not in ENDPOINTS:
                 rule = f"must be one of {', '.join(ENDPOINTS)}"
                 raise SettingsError(f"models.{name}.endpoints: {rule}, got {endpoint!r}")
+        if model.engine and model.engine not in settings.engines:
+            rule = f"must be one of {', '.join(settings.engines) or 'none'}"
+            raise SettingsError(f"models.{name}.engine: {rule}, got {model.engine!r}")
     for each in ("attempts", "most_in_flight", "replicas", "shard_lines"):
         if getattr(settings, each) < 1:
             raise SettingsError(f"{each}: must be 1 or more, got {getattr(settings, each)}")

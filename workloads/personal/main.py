@@ -20,7 +20,7 @@ from ..stream.source import Delivery
 from .adopting import adopt
 from .erasure import Eraser
 from .front import Front
-from .jobs import Cluster
+from .jobs import SetJobs
 from .logs import say
 from .sets import Refused, checked_name
 from .settings import FrontSettings, SettingsError, WorkSettings, read
@@ -98,7 +98,9 @@ async def _work(settings: WorkSettings) -> None:
     stop = stopping()
     objects = Bucket(settings.bucket)
     async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
-        jobs = Cluster(session, settings.job, settings.account)
+        groups = {"configmaps": "/api/v1", "jobs": f"/apis/{settings.job['apiVersion']}"}
+        namespace = settings.job["metadata"]["namespace"]
+        jobs = SetJobs(session, namespace, groups, settings.account)
         owner = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
         worker = Worker(settings, owner, objects, jobs, poster(session))
         eraser = Eraser(settings, objects, jobs)

@@ -236,7 +236,8 @@ def _sidecar(container: JsonObject, place: Place) -> Launch:
 def _batch(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
     variables = {**bucket_programs.buckets(place.root), **_base(place), **place.services}
-    return Launch(Kind.BATCH, bucket_programs.batch(given, place), variables)
+    argv = bucket_programs.batch(given, place)
+    return Launch(Kind.BATCH, argv, variables, needs_kubeconfig=given[0] == "serve")
 
 
 def _stream(container: JsonObject, place: Place) -> Launch:
