@@ -237,7 +237,7 @@ def _batch(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
     variables = {**bucket_programs.buckets(place.root), **_base(place), **place.services}
     argv = bucket_programs.batch(given, place)
-    return Launch(Kind.BATCH, argv, variables, needs_kubeconfig=given[0] == "serve")
+    return Launch(Kind.BATCH, argv, variables, needs_kubeconfig=relays.has_token(place.pod))
 
 
 def _stream(container: JsonObject, place: Place) -> Launch:
