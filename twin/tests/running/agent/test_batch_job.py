@@ -117,7 +117,8 @@ def test_a_batch_has_a_job_whose_worker_outlives_a_lost_pod_and_ends_with_it(
     batch = submit(api, b"".join(json.dumps(each).encode() + b"\n" for each in lines))
 
     def answered() -> int:
-        return api.batches.retrieve(batch.id).request_counts.completed
+        counts = api.batches.retrieve(batch.id).request_counts
+        return 0 if counts is None else counts.completed
 
     until(lambda: answered() >= 20, 120)
     (pod,) = kube.list(pods)
