@@ -11,7 +11,7 @@ from typing import Any
 
 from twin.cluster.agent import lifecycle, names, records, status
 from twin.cluster.agent.config_versions import ConfigVersions
-from twin.cluster.agent.container import Container
+from twin.cluster.agent.container import Container, tick_all
 from twin.cluster.agent.identity import write_kubeconfig
 from twin.cluster.agent.images import Images
 from twin.cluster.agent.launch import plan
@@ -33,6 +33,7 @@ from twin.wire.kube import JsonObject, KubeError
 from twin.world.image_names import missing_in
 
 _log = logging.getLogger("twin.cluster.agent")
+_GRACE_SECONDS = 30.0  # the default of Kubernetes
 _RETRY_SECONDS = 1.0
 _SERVERS = (Kind.ENGINE, Kind.IMAGES)
 _SAME_EVENT_SECONDS = 30.0
@@ -228,7 +229,7 @@ class PodRunner:
             launch,
             self.folder,
             self._context.dir / "logs" / "pods" / log,
-            self._pod["spec"].get("restartPolicy", "Always"),
+            spec.get("restartPolicy") or self._pod["spec"].get("restartPolicy", "Always"),
             self._context.rules,
             lambda port: self._target(spec, port),
             self._event,
@@ -301,8 +302,8 @@ class PodRunner:
 
     def _move_on(self) -> None:
         self._refresh()
-        for container in self._containers:
-            container.tick()
+        grace = float(self._pod["spec"].get("terminationGracePeriodSeconds") or _GRACE_SECONDS)
+        tick_all(self._containers, grace / self._context.rules.speed)
         self._report()
         self._announce()
 

@@ -8,7 +8,8 @@ from twin.wire.kube import JsonObject
 def phase(containers: list[Container]) -> str:
     """Return the pod's phase."""
     if containers and all(container.finished for container in containers):
-        codes = [container.state["terminated"]["exitCode"] for container in containers]
+        main = [container for container in containers if not container.is_sidecar]
+        codes = [container.state["terminated"]["exitCode"] for container in main]
         return "Failed" if any(codes) else "Succeeded"
     begun = all(
         container.running_since is not None or container.restarts or container.finished
