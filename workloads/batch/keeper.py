@@ -12,6 +12,8 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
+from workloads.stream.cluster import ClusterError
+
 from .answers import keep, read_parts, seal
 from .asking import Question
 from .bucket import Bucket, BucketError, Changed, Entry, Gone, reason
@@ -64,7 +66,7 @@ class Keeper:
         metrics: ServiceMetrics,
         engines: Engines | None = None,
     ) -> None:
-        self._engines = engines or Engines({}, {})
+        self._engines = engines or Engines({}, {}, settings.engine_start_seconds)
         self._settings = settings
         self._bucket = bucket
         self._metrics = metrics
@@ -128,7 +130,11 @@ class Keeper:
 
     async def _run_engine(self, batch: Batch) -> None:
         """See to the job of a batch's own engine; without one that can end, the batch fails."""
-        why = await self._engines.ensure(batch)
+        try:
+            why = await self._engines.ensure(batch)
+        except ClusterError as error:  # its window goes on, and so does the alert about it
+            say(logging.WARNING, "no engine", batch=batch["id"], why=str(error))
+            return
         if why is not None:
             say(logging.WARNING, "engine failed", batch=batch["id"], why=why)
             message = f"Not all requests were answered: {why}."

@@ -50,6 +50,9 @@ class Settings:
     engines: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """Job of each own engine, without a name; the service appends the batch to the arguments of its
     container `batch`."""
+    engine_start_seconds: float = 3600.0
+    """Maximum time for which an own engine may have a node without being ready, in seconds. The
+    default is assumed: twice what its startup probe allows, for its images and a second start."""
     account: str = ACCOUNT
     """Folder of the Kubernetes token, with which the service creates those Jobs."""
     attempts: int = 5

@@ -14,6 +14,7 @@ _EXISTS: Final = 409
 _MISSING: Final = 404
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Folder of a pod's token and of the cluster's certificate."""
+_JOB_LABEL: Final = "batch.kubernetes.io/job-name"
 
 
 class ClusterError(Exception):
@@ -63,8 +64,16 @@ class Cluster:
 
     async def labelled(self, kind: str, label: str, value: str) -> list[str]:
         """Return the names of the objects with a label."""
+        found = await self._labelled(kind, label, value)
+        return [str(each["metadata"]["name"]) for each in found]
+
+    async def pods_of(self, job: str) -> list[dict[str, Any]]:
+        """Return the pods of a Job."""
+        return await self._labelled("pods", _JOB_LABEL, job)
+
+    async def _labelled(self, kind: str, label: str, value: str) -> list[dict[str, Any]]:
         _, found = await self._call("GET", kind, f"?labelSelector={label}%3D{value}", None, ())
-        return [str(each["metadata"]["name"]) for each in found["items"]]
+        return found["items"]
 
     async def _call(
         self, method: str, kind: str, rest: str, body: Any, allowed: tuple[int, ...]

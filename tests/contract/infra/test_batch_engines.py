@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from gke_inference.serving.pod_spec import STARTUP_MINUTES
 from infra.reading.load import parse
+from workloads.batch.settings import Settings
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/batch-engines/Pulumi.batch-engines.yaml"
 NAME = "batch-llama-3-1-8b"
@@ -72,18 +74,23 @@ def test_the_worker_asks_the_engine_of_its_pod(seen: Any) -> None:
     assert found["most_in_flight"] == 256
 
 
-def test_the_service_may_only_create_read_and_delete_jobs_there(seen: Any) -> None:
+def test_the_service_may_only_manage_jobs_and_list_their_pods_there(seen: Any) -> None:
     roles = [each.inputs for each in seen.all("kubernetes:rbac.authorization.k8s.io/v1:Role")]
     (role,) = [each for each in roles if each["metadata"]["name"] == NAME]
     assert role["metadata"]["namespace"] == NAMESPACE
     assert role["rules"] == [
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "get"]}
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "delete", "get"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     ]
     kind = "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding"
     bindings = [each.inputs for each in seen.all(kind)]
     (binding,) = [each for each in bindings if each["metadata"]["name"] == NAME]
     (subject,) = binding["subjects"]
     assert (subject["name"], subject["namespace"]) == ("batch", "models")
+
+
+def test_an_engine_may_start_twice_before_its_batch_fails() -> None:
+    assert Settings("b", "http://g", {}).engine_start_seconds == 2 * STARTUP_MINUTES * 60
 
 
 def test_jobs_use_the_buckets_of_batches_weights_and_caches(seen: Any) -> None:

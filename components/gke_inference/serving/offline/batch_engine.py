@@ -94,16 +94,19 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
     """Return the objects that jobs need by role, and the permission to create jobs."""
     name, namespace = _name(plan), plan.namespace
     labels = labels_for(name, COMPONENT)
-    jobs = {
-        "apiGroups": [api("job").group],
-        "resources": ["jobs"],
-        "verbs": ["create", "delete", "get"],
-    }
+    rules = [
+        {
+            "apiGroups": [api("job").group],
+            "resources": ["jobs"],
+            "verbs": ["create", "delete", "get"],
+        },
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},  # whether engines start
+    ]
     subjects = [service_account(args["service_account"], args["service_namespace"])]
     return {
         "launcher": launcher_config(plan),
         "settings": manifest("config_map", name, namespace, labels=labels, data={_FILE: content}),
-        "role": manifest("role", name, namespace, labels=labels, rules=[jobs]),
+        "role": manifest("role", name, namespace, labels=labels, rules=rules),
         "binding": role_binding(name, name, subjects, namespace, labels=labels),
     }
 
