@@ -80,6 +80,11 @@ class Container:
         return self.spec.get("restartPolicy") == "Always"
 
     @property
+    def has_started(self) -> bool:
+        """Whether it has run at least once."""
+        return self.running_since is not None or self.restarts > 0 or self.finished
+
+    @property
     def file(self) -> Path:
         """File that contains its process record."""
         return self.folder / f"{self.name}.process.json"

@@ -164,9 +164,9 @@ class PodRunner:
             return any(adopted) or self._pull()
         return False
 
-    def _not_yet(self, reason: str, error: Exception | str) -> None:
+    def _not_yet(self, reason: str, error: Exception | str, image: str = "") -> None:
         """Report why the containers cannot be created, and wait before the next attempt."""
-        self._waiting(reason, str(error))
+        self._waiting(reason, str(error), image)
         self._event("Warning", "Failed", f"Error: {error}")
         self._wake.wait(_RETRY_SECONDS)
 
@@ -242,10 +242,13 @@ class PodRunner:
 
     def _pull(self) -> bool:
         """Pull the images; return False if one does not exist and the pod was deleted."""
-        for image in (container["image"] for container in self._pod["spec"]["containers"]):
+        spec = self._pod["spec"]
+        for image in [
+            each["image"] for each in [*spec.get("initContainers", []), *spec["containers"]]
+        ]:
             where = self._context.paths, self._context.spec.project
             while problem := missing_in(image, *where):
-                self._not_yet("ImagePullBackOff", problem)
+                self._not_yet("ImagePullBackOff", problem, image)
                 if self._stop.is_set() or self._deleted.is_set():
                     return False
             seconds = self._images.pull_seconds(image, self._node)
@@ -257,19 +260,8 @@ class PodRunner:
             self._images.keep(image, self._node)
         return True
 
-    def _waiting(self, reason: str, message: str) -> None:
-        statuses = [
-            {
-                "name": container["name"],
-                "image": container["image"],
-                "imageID": "",
-                "ready": False,
-                "restartCount": 0,
-                "state": {"waiting": {"reason": reason, "message": message}},
-            }
-            for container in self._pod["spec"]["containers"]
-        ]
-        self._patch({"containerStatuses": statuses})
+    def _waiting(self, reason: str, message: str, image: str = "") -> None:
+        self._patch(status.waiting(self._pod, reason, message, image))
 
     # -- running
 

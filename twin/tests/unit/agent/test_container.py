@@ -282,6 +282,11 @@ def test_a_sidecar_starts_first_ends_last_and_does_not_decide_how_the_pod_ended(
     tick_all(pod, grace=0.1)
     assert main.running_since is None
     assert status.phase(pod) == "Pending"
+    initialized = {
+        each["type"]: each for each in status.conditions({"spec": {}, "status": {}}, pod, "now")
+    }["Initialized"]
+    assert (initialized["status"], initialized["reason"]) == ("False", "ContainersNotInitialized")
+    assert initialized["message"] == "containers with incomplete status: [beside]"
     server.status = 200
     move_on(lambda: main.finished and beside.finished)
     assert beside.state["terminated"]["exitCode"] == 128 + signal.SIGTERM
