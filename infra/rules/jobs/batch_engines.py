@@ -10,7 +10,7 @@ from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.batches import answering, region_of
 from infra.plan.names import object_name
 from infra.plan.queue_places import queue_region
-from infra.stack import BatchEngine, Batches, Engine, Layer, Model, Platform, Task
+from infra.stack import BatchEngine, Batches, Engine, Layer, Model, Platform, Queue, Task
 from infra.stack.problems import join, one_of
 
 _LONGEST_MODEL = 50
@@ -44,6 +44,7 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
         if not found and queue and all(each.capacity in known for each in queue.flavors):
             here = [by_region[each.capacity][region] for each in queue.flavors]
             yield from _check_hardware(where, name, model, own, here)
+            yield from _check_share(where, own, queue, here)
 
 
 def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
@@ -100,3 +101,20 @@ def _check_hardware(
     words["engine_args"] = {**words.get("engine_args", {}), **own.engine_args}
     for problem in problems(intent_of(words, rungs)):
         yield InputError(join(where, "queue"), f"must fit {name}: {problem.message}", own.queue)
+
+
+def _check_share(
+    where: str, own: BatchEngine, queue: Queue, here: list[RegionCapacity]
+) -> Iterator[InputError]:
+    """A job has a whole node; Kueue never admits one that is larger than what its team may have."""
+    nodes = [rung.chips_per_node for capacity in here for rung in capacity.rungs.values()]
+    share = queue.teams[own.team]
+    most = max(
+        flavor.chips
+        if share.borrow is None
+        else min(flavor.chips, share.chips.get(flavor.capacity, 0) + share.borrow)
+        for flavor in queue.flavors
+    )
+    if nodes and most < min(nodes):
+        rule = f"must be a team that can have {min(nodes)} chips of one flavor, those of a node"
+        yield InputError(join(where, "team"), rule, Bare(f"{own.team}, {most}"))
