@@ -74,6 +74,9 @@ class Engines:
         end = ended(found)
         if end is not None:
             return None if end == "Complete" else f"the job of its engine failed: {end}"
+        state: dict[str, Any] = found.get("status", {})
+        if not state.get("active") or state.get("ready"):
+            return None
         for pod in await jobs.pods_of(name):
             if time.time() - _unready_since(pod) > self._start_seconds:
                 limit = f"{self._start_seconds:.0f} s"

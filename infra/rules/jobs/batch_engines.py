@@ -63,6 +63,9 @@ def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
     if used:
         rule = f"must be a model without {', '.join(unusable)}: a job has one pod"
         yield InputError(where, rule, Bare(", ".join(used)))
+    if model.guardrails:
+        rule = "must be a model without guardrails: requests to its own engine skip the gateway"
+        yield InputError(where, rule, Bare(", ".join(model.guardrails)))
     if len(object_name(name)) > _LONGEST_MODEL:
         yield InputError(where, f"must be a name of at most {_LONGEST_MODEL} characters", name)
 

@@ -16,6 +16,8 @@ EXAMPLE = REPOSITORY / "docs" / "examples" / "batch-engines" / "Pulumi.batch-eng
 JOBS = "/apis/batch/v1/namespaces/jobs-nightly/jobs"
 PODS = "/api/v1/namespaces/jobs-nightly/pods"
 LINES = 600
+LONG = 200
+"""Tokens of an answer, so that a lost pod leaves requests to the next one."""
 
 
 @pytest.fixture(name="platform")
@@ -47,12 +49,16 @@ def nodes_of_jobs(platform: Platform) -> list[str]:
 def test_a_batch_has_an_engine_until_each_request_has_one_answer_through_a_lost_pod(platform):
     api = client(platform.url)
     assert nodes_of_jobs(platform) == []
-    batch = submit(api, jsonl([chat(number) for number in range(LINES)]), CHAT)
+    batch = submit(api, jsonl([chat(number, max_tokens=LONG) for number in range(LINES)]), CHAT)
     until(lambda: answered(api, batch) >= 0.1 * LINES, 300)
     (pod,) = running(platform)
     containers = pod["status"]["initContainerStatuses"] + pod["status"]["containerStatuses"]
     assert [each["name"] for each in containers] == ["vllm", "batch"]
-    platform.kube.delete(f"{PODS}/{pod['metadata']['name']}")
+    first = pod["metadata"]["name"]
+    platform.kube.delete(f"{PODS}/{first}")
+    until(lambda: first not in [each["metadata"]["name"] for each in running(platform)], 120)
+    until(lambda: running(platform), 120)  # another pod takes what the first has left
+    assert answered(api, batch) < LINES
     done = over(api, batch, 300)
     assert done.status == "completed"
     assert done.request_counts.to_dict() == {"total": LINES, "completed": LINES, "failed": 0}

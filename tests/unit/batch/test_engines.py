@@ -200,6 +200,8 @@ def test_an_engine_that_does_not_start_gives_its_chips_back(
         bucket, jobs = Memory(), Jobs()
         batch = await add(bucket)
         await look(bucket, jobs)
+        (job,) = jobs.found.values()
+        job["status"] = {"active": 1, "ready": 0}
         jobs.pods = [pod(**conditions)]
         await look(bucket, jobs)
         found = now_of(bucket, batch)
