@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.stack import Dns, Exposure, Front
+from infra.stack import Clients, ClientTeam, Dns, Exposure, Front, People, Team
 from scripts.prerequisites.endpoint import certificates, records
 from scripts.prerequisites.finding import State
 from tests.unit.bootstrap.fake_google import refused
@@ -228,3 +228,48 @@ def test_a_zone_that_proves_a_certificate_must_be_public(google, project):
     )
     own = with_gateway(internal, issue_certificate=False)
     assert [each.state for each in records(own)] == [State.MET]
+
+
+def with_people(project, **changes):
+    people = People(hostname="chat.example.net", members=("group:ml@example.com",), team="a")
+    clients = Clients(teams={"a": ClientTeam()}, people=people)
+    found = with_gateway(project, front=Front.GLOBAL, **changes)
+    platform = found.plan.platform.model_copy(update={"clients": clients})
+    return replace(found, plan=replace(found.plan, platform=platform))
+
+
+def test_only_the_certificate_of_the_front_must_serve_the_hostname_of_people(google, project):
+    url = certificate_url(google)
+    google.resources[url.replace("us-central1", "global")] = google.resources[url]
+    *regional, front = certificates(with_people(project))
+    assert {each.says for each in regional} == {"ACTIVE for models.example.com"}
+    assert (front.name, front.state) == ("models-example-com in global", State.MISSING)
+    assert front.says == "is for models.example.com; must be for chat.example.net"
+    del google.resources[url.replace("us-central1", "global")]
+    *_, front = certificates(with_people(project))
+    assert " --domains=models.example.com,chat.example.net " in front.command
+
+
+def test_the_hostname_of_people_must_be_in_the_zone_or_lead_to_the_front(google, project):
+    google.resources[f"dns.googleapis.com/dns/v1/projects/{google.id}/managedZones/web"] = ZONE
+    (zone,) = records(with_people(project, dns=Dns(zone="web")))
+    assert (zone.state, zone.says) == (
+        State.MISSING,
+        "is for example.com; must be for a domain of chat.example.net",
+    )
+    where = f"projects/{google.id}/global/addresses/acme-prod-front"
+    google.resources[f"{COMPUTE}/{where}"] = {"address": "203.0.113.9"}
+    resolved = {"models.example.com": frozenset({"203.0.113.9"}), "chat.example.net": frozenset()}
+    found = {
+        each.name: each.state
+        for each in records(replace(with_people(project), resolve=resolved.__getitem__))
+    }
+    assert found == {"models.example.com": State.MET, "chat.example.net": State.MISSING}
+
+
+def test_the_certificate_and_the_records_serve_the_hostnames_of_teams(project):
+    team = Team(chips={"gpu": 8}, hostname="search.example.net")
+    platform = project.plan.platform.model_copy(update={"teams": {"search": team}})
+    found = replace(project, plan=replace(project.plan, platform=platform))
+    assert first(found).says == "is for models.example.com; must be for search.example.net"
+    assert [each.name for each in records(found)] == ["models.example.com", "search.example.net"]
