@@ -27,6 +27,7 @@ ROLES = {
     "dns": "dns.admin",
     "filestore": "file.editor",
     "gkehub": "gkehub.admin",
+    "iap": "iap.admin",
     "kms": "cloudkms.admin",
     "lustre": "lustre.admin",
     "memorystore": "memorystore.admin",
