@@ -7,6 +7,7 @@ import pytest
 from infra.stack import Clients, ClientTeam, Dns, Exposure, Front, People, Team
 from scripts.prerequisites.endpoint import certificates, records
 from scripts.prerequisites.finding import State
+from scripts.prerequisites.sign_in import sign_in
 from tests.unit.bootstrap.fake_google import refused
 from tests.unit.prerequisites.ready_project import COMPUTE
 
@@ -230,8 +231,13 @@ def test_a_zone_that_proves_a_certificate_must_be_public(google, project):
     assert [each.state for each in records(own)] == [State.MET]
 
 
-def with_people(project, **changes):
-    people = People(hostname="chat.example.net", members=("group:ml@example.com",), team="a")
+def with_people(project, backend_service=None, **changes):
+    people = People(
+        backend_service=backend_service,
+        hostname="chat.example.net",
+        members=("group:ml@example.com",),
+        team="a",
+    )
     clients = Clients(teams={"a": ClientTeam()}, people=people)
     found = with_gateway(project, front=Front.GLOBAL, **changes)
     platform = found.plan.platform.model_copy(update={"clients": clients})
@@ -273,3 +279,35 @@ def test_the_certificate_and_the_records_serve_the_hostnames_of_teams(project):
     found = replace(project, plan=replace(project.plan, platform=platform))
     assert first(found).says == "is for models.example.com; must be for search.example.net"
     assert [each.name for each in records(found)] == ["models.example.com", "search.example.net"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "given", "state", "says"),
+    [
+        (None, None, State.LATER, "`up` creates it; then set clients.people.backend_service"),
+        (
+            {"id": "1234567890123456789"},
+            None,
+            State.MISSING,
+            "clients.people.backend_service: must be '1234567890123456789', got none",
+        ),
+        (
+            {"id": "1234567890123456789"},
+            "12",
+            State.MISSING,
+            "clients.people.backend_service: must",
+        ),
+        ({"id": "1234567890123456789"}, "1234567890123456789", State.MET, "the stack has its ID"),
+        ({}, "12", State.UNSEEN, "the response has no ID"),
+    ],
+)
+def test_people_sign_in_to_the_backend_service_that_the_stack_names(
+    google, project, answer, given, state, says
+):
+    assert list(sign_in(project)) == []
+    if answer is not None:
+        url = f"{COMPUTE}/projects/{google.id}/global/backendServices/acme-prod-front-people"
+        google.resources[url] = answer
+    (found,) = sign_in(with_people(project, backend_service=given))
+    assert (found.name, found.state) == ("acme-prod-front-people", state)
+    assert found.says.startswith(says)
