@@ -22,11 +22,11 @@ from infra.bootstrap.roles import (
     PERSONAL_ROLES,
     PLATFORM_ROLES,
     PREVIEW_ROLES,
+    SECRET_ROLE,
     SERVING_PREVIEW_ROLES,
     SERVING_ROLES,
     STREAM_ROLES,
     TABLE_ROLES,
-    UPSTREAM_ROLE,
 )
 from infra.bootstrap.settings import ISSUERS, POOL, Ci, Project, StackSettings
 
@@ -68,8 +68,8 @@ def add_ci(
         trusted = project.principals("repository_ref", ci.deploying_reference)
         deploy = _Account(project, settings, "deploy", providers[ci.system])
         deploy.add(deploy_roles(settings), trusted, keys[settings.stack])
-        if settings.upstream_secrets and UPSTREAM_ROLE not in deploy_roles(settings):
-            deploy.let_share(settings.upstream_secrets)
+        if condition := project.secret_condition(settings):
+            deploy.let_manage_secrets(condition)
         # Previews of any branch lock the state, but must not write anything else.
         trusted = project.principals("repository", ci.repository)
         preview = _Account(project, settings, "preview", providers[ci.system])
@@ -160,16 +160,16 @@ class _Account:
             self._name(role), service_account_id=self._account.name, role=role, member=trusted
         )
 
-    def let_share(self, secrets: Sequence[str]) -> None:
-        """Let the account grant access to some secrets, which need not exist yet."""
+    def let_manage_secrets(self, condition: str) -> None:
+        """Let the account create, change and share some secrets, which need not exist yet."""
         projects.IAMMember(
-            f"{self._prefix} secrets of registries",
+            f"{self._prefix} secrets",
             project=self._project.id,
             condition={
-                "expression": self._project.secret_condition(secrets),
-                "title": "credentials of registries",
+                "expression": condition,
+                "title": f"secrets of stack {self._settings.stack}",
             },
-            role=UPSTREAM_ROLE,
+            role=SECRET_ROLE,
             member=self._account.member,
         )
 

@@ -66,20 +66,15 @@ roles-permissions/networksecurity and certificatemanager, 2026-11-26)."""
 CLIENT_ROLES: Final = (
     "roles/memorystore.admin",
     "roles/networkconnectivity.consumerNetworkAdmin",
-    "roles/secretmanager.admin",
 )
-"""Additional roles if the stack has clients with keys and counters."""
+"""Additional roles if the stack has clients with counters."""
 
 PEOPLE_ROLES: Final = ("roles/iap.admin",)
 """Additional roles if people sign in with Google: the stack says who may."""
 ARMOR_ROLES: Final = ("roles/modelarmor.admin", "roles/modelarmor.floorSettingsAdmin")
 """Additional roles if a guardrail of the stack uses Model Armor."""
-BACKEND_ROLES: Final = (
-    "roles/run.admin",
-    "roles/secretmanager.admin",
-)
-"""Additional roles if the stack has backends: Cloud Run services grant access to its relay, and API
-keys are stored in secrets."""
+BACKEND_ROLES: Final = ("roles/run.admin",)
+"""Additional roles if the stack has backends: Cloud Run services grant access to its relay."""
 PERSONAL_ROLES: Final = (
     "roles/pubsub.admin",
     "roles/run.admin",
@@ -92,10 +87,10 @@ STREAM_ROLES: Final = ("roles/pubsub.admin",)
 TABLE_ROLES: Final = ("roles/bigquery.dataOwner",)
 """Additional roles if a stream writes answers to BigQuery: its worker gets access to the table."""
 
-UPSTREAM_ROLE: Final = "roles/secretmanager.admin"
-"""Role on the secrets with credentials of registries: the stack grants Artifact Registry access to
-them. It is the only predefined role that sets policies of secrets (docs.cloud.google.com/
-secret-manager/docs/access-control, 2026-11-26)."""
+SECRET_ROLE: Final = "roles/secretmanager.admin"  # noqa: S105 - a role
+"""Role on the secrets that the stack creates or shares, with a condition that names them. It is the
+only predefined role that sets policies of secrets (docs.cloud.google.com/secret-manager/docs/
+access-control, 2026-11-26)."""
 FILESTORE_ROLES: Final = ("roles/file.editor",)
 """Additional roles if the stack stores adapters on Filestore."""
 LUSTRE_ROLES: Final = ("roles/lustre.admin", "roles/servicenetworking.networksAdmin")

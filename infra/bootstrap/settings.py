@@ -1,7 +1,7 @@
 """Settings of a prepared project: names of shared resources, and the needs of each stack."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
@@ -136,6 +136,11 @@ class StackSettings:
     pulumi_stack: str = ""
     """For a serving stack, its Pulumi name: its identities write no other stack's state."""
 
+    @property
+    def has_secrets(self) -> bool:
+        """Whether the stack creates secrets: for client keys, or API keys of backends."""
+        return self.layer != "serving" and (self.has_clients or self.has_backends)
+
     def account_id(self, role: str) -> str:
         """Return the ID of a CI service account: `deploy` or `preview`.
 
@@ -204,14 +209,23 @@ class Project:
         pool = self.pool.replace(self.id, str(self.number), 1)
         return f"principalSet://iam.googleapis.com/{pool}/attribute.{attribute}/{value}"
 
-    def secret_condition(self, secrets: Sequence[str]) -> str:
-        """Return the IAM condition that a resource is one of these secrets.
+    def secret_condition(self, settings: StackSettings) -> str:
+        """Return the IAM condition for the secrets of a stack; empty if it has none.
 
         Names of secrets have the project's number (docs.cloud.google.com/iam/docs/
-        conditions-resource-attributes, 2026-11-26).
+        conditions-resource-attributes, 2026-11-26). `secretmanager.secrets.create` is a permission
+        on the project (docs.cloud.google.com/secret-manager/docs/reference/rest/v1/
+        projects.secrets/create). A condition has at most 12 logical operators
+        (docs.cloud.google.com/iam/quotas), so the stack's own secrets share a prefix.
         """
-        names = (f"projects/{self.number}/secrets/{secret}" for secret in secrets)
-        return " || ".join(f"resource.name == '{name}'" for name in names)
+        place = f"projects/{self.number}/secrets"
+        parts: list[str] = []
+        if settings.has_secrets:
+            own = f"{place}/{settings.prefix}-{settings.stack}-"
+            parts.append("resource.type == 'cloudresourcemanager.googleapis.com/Project'")
+            parts.append(f"resource.name.startsWith('{own}')")
+        parts += [f"resource.name == '{place}/{each}'" for each in settings.upstream_secrets]
+        return " || ".join(parts)
 
     def account(self, settings: StackSettings, role: str) -> str:
         """Return the email of a CI service account: `deploy` or `preview`."""

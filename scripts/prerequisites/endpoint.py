@@ -1,10 +1,11 @@
-"""The gateway's certificate in each region, and the DNS record of its host name."""
+"""The gateway's certificate in each region, and the DNS records of its hostnames."""
 
 import shlex
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from infra.plan.clients import people_of
 from infra.plan.front import (
     Zone,
     certificate_zone,
@@ -33,16 +34,32 @@ def certificates(project: Project) -> Iterator[Finding]:
     regions = [] if has_fleet_gateway(gateway) else [*project.plan.regions]
     everywhere = ["global"] if gateway.front in (Front.GLOBAL, Front.INTERNAL) else []
     for location in [*regions, *everywhere]:
-        yield _certificate(project, gateway.certificate, gateway.hostname, location)
+        hostnames = _hostnames(project, with_people=location == "global")
+        yield _certificate(project, gateway.certificate, hostnames, location)
 
 
-def _certificate(project: Project, certificate: str, hostname: str, region: str) -> Finding:
+def _hostnames(project: Project, *, with_people: bool) -> list[str]:
+    """Return the hostname of the gateway, those of teams, and that of people, if there are any.
+
+    The front replaces the hostname of people, so regional gateways never see it.
+    """
+    platform = project.plan.platform
+    people = people_of(platform) if with_people else None
+    found = [
+        platform.gateway.hostname,
+        *(team.hostname for team in platform.teams.values()),
+        None if people is None else people.hostname,
+    ]
+    return [each for each in found if each is not None]
+
+
+def _certificate(project: Project, certificate: str, hostnames: list[str], region: str) -> Finding:
     subject, name = "certificate", f"{certificate} in {region}"
     is_made = project.plan.platform.gateway.issue_certificate
     is_wide = has_fleet_gateway(project.plan.platform.gateway)
     command = (
         f"gcloud certificate-manager certificates create {certificate} --project={project.id}"
-        f" --location={region} --domains={shlex.quote(hostname)}"
+        f" --location={region} --domains={shlex.quote(','.join(hostnames))}"
         f" --dns-authorizations=AUTHORIZATION{' --scope=all-regions' if is_wide else ''}"
     )
 
@@ -56,12 +73,15 @@ def _certificate(project: Project, certificate: str, hostname: str, region: str)
                 return Finding(subject, name, State.LATER, "`up` makes it")
             says = "does not exist; gateway.issue_certificate creates one with DNS authorization"
             return Finding(subject, name, State.MISSING, says, command)
-        problem = certificate_problem(found, hostname, datetime.now(UTC))
+        now = datetime.now(UTC)
+        problems = [certificate_problem(found, hostname, now) for hostname in hostnames]
+        problem = next(filter(None, problems), "")
         if is_wide and found.get("scope") != "ALL_REGIONS":
             problem = f"has the scope {found.get('scope', 'DEFAULT')}; must be ALL_REGIONS"
         if problem:
             return Finding(subject, name, State.MISSING, problem)
-        says = f"ACTIVE for {hostname}" if "managed" in found else f"uploaded, for {hostname}"
+        served = ", ".join(hostnames)
+        says = f"ACTIVE for {served}" if "managed" in found else f"uploaded, for {served}"
         return Finding(subject, name, State.MET, says)
 
     return judged(project, subject, name, look)
@@ -98,34 +118,36 @@ def _covers(name: str, hostname: str) -> bool:
 
 
 def records(project: Project) -> Iterator[Finding]:
-    """Yield whether the host name, if any, leads to the gateway."""
+    """Yield whether the hostnames, if any, lead to the gateway."""
     gateway = project.plan.platform.gateway
     if gateway.hostname is None:
         return
+    hostnames = _hostnames(project, with_people=True)
     if gateway.dns is not None:
         zone, proof = record_zone(project.plan.platform), certificate_zone(project.plan.platform)
         is_public = gateway.exposure is Exposure.EXTERNAL or zone == proof
         wanted = "private" if needs_private_zone(gateway) else "public" if is_public else ""
         if zone is not None:
-            yield _zone(project, zone, gateway.hostname, wanted)
+            yield _zone(project, zone, hostnames, wanted)
         if proof is not None and proof != zone:
-            yield _zone(project, proof, gateway.hostname, "public")
+            yield _zone(project, proof, [gateway.hostname], "public")
     else:
-        yield _record(project, gateway.hostname)
+        for hostname in hostnames:
+            yield _record(project, hostname)
 
 
-def _zone(project: Project, zone: Zone, hostname: str, visibility: str) -> Finding:
+def _zone(project: Project, zone: Zone, hostnames: list[str], visibility: str) -> Finding:
     """Return whether a zone exists and can hold the records that `up` writes.
 
     Args:
         project: The project.
         zone: The zone.
-        hostname: Hostname of the records.
+        hostnames: Hostnames of the records.
         visibility: `public` or `private` if it must be; empty if both are usable.
     """
     owner = zone.project
     subject, name = "DNS zone", f"{zone.name} of {owner}"
-    parent = hostname.partition(".")[2]
+    parent = hostnames[0].partition(".")[2]
 
     def look() -> Finding:
         try:
@@ -139,8 +161,9 @@ def _zone(project: Project, zone: Zone, hostname: str, visibility: str) -> Findi
                 command += " --visibility=private --networks=NETWORK"
             return Finding(subject, name, State.MISSING, "there is none", command)
         of = str(found.get("dnsName", "")).rstrip(".")
-        if hostname != of and not hostname.endswith(f".{of}"):
-            says = f"is for {of}; must be for a domain of {hostname}"
+        others = [each for each in hostnames if each != of and not each.endswith(f".{of}")]
+        if others:
+            says = f"is for {of}; must be for a domain of {others[0]}"
             return Finding(subject, name, State.MISSING, says)
         seen = found.get("visibility", "public")
         if visibility and seen != visibility:

@@ -10,12 +10,19 @@ _LONGEST_SECONDS: Final = 30.0
 _TRIES: Final = 20
 """Retries for eight minutes. Google documents two as typical, and seven or more as possible
 (docs.cloud.google.com/iam/docs/access-change-propagation, 2026-11-26)."""
-_EARLY: Final = re.compile(
-    r"Service account \S+ does not exist|Error 40[03]\b.*(permission|access)",
-    re.DOTALL | re.IGNORECASE,
+_UNKNOWN: Final = re.compile(r"Service account \S+ does not exist")
+"""Error for a service agent that IAM does not know yet. The provider does not retry it
+(hashicorp/terraform-provider-google tpgiamresource/iam.go)."""
+_DENIED: Final = re.compile(r"Error 40[03]\b.*(permission|access)", re.DOTALL | re.IGNORECASE)
+"""Errors for a role without effect so far."""
+_OF_CALLER: Final = re.compile(
+    r"Policy update access denied|IAM policy for|caller does not have permission"
+    r"|\.(create|get|getIamPolicy|setIamPolicy)'? denied",
+    re.IGNORECASE,
 )
-"""Errors for a service agent that IAM does not know yet, and for a role without effect so far. The
-provider does not retry the first (hashicorp/terraform-provider-google tpgiamresource/iam.go)."""
+"""Errors for a permission that the deploying identity itself does not have, where waiting does not
+help (hashicorp/terraform-provider-google issues 10079 and 12640; GoogleCloudPlatform/
+java-docs-samples issue 6571)."""
 
 
 def until_effective(parent: pulumi.Resource, name: str) -> pulumi.ResourceHookBinding:
@@ -35,12 +42,18 @@ def until_effective(parent: pulumi.Resource, name: str) -> pulumi.ResourceHookBi
 async def _retry(args: pulumi.ErrorHookArgs) -> bool:
     """Wait and return true if an error may come from access that is not in effect yet."""
     failures, newest = len(args.errors), args.errors[0]
-    if args.failed_operation == "delete" or failures > _TRIES or not _EARLY.search(newest):
+    if args.failed_operation == "delete" or failures > _TRIES or not _is_early(newest):
         return False
     seconds = wait_seconds(failures)
     pulumi.log.info(f"{args.name}: retried in {seconds:g} s, as access takes effect late: {newest}")
     await asyncio.sleep(seconds)
     return True
+
+
+def _is_early(error: str) -> bool:
+    if _UNKNOWN.search(error):
+        return True
+    return _DENIED.search(error) is not None and _OF_CALLER.search(error) is None
 
 
 def wait_seconds(failures: int) -> float:

@@ -31,7 +31,7 @@ def check_people(people: FrontPeopleArgs) -> None:
     """Validate the settings.
 
     Raises:
-        pulumi.InputPropertyError: A member is wrong, or both hostnames are the same.
+        pulumi.InputPropertyError: A member is wrong or repeated, or both hostnames are the same.
     """
     if people["hostname"] == people["gateway_hostname"]:
         rule = f"must differ from that of the gateways, got {people['hostname']!r}"
@@ -41,6 +41,9 @@ def check_people(people: FrontPeopleArgs) -> None:
     for at, member in enumerate(people["members"]):
         if not is_member(member):
             rule = f"{MEMBER_RULE}, got {member!r}"
+            raise pulumi.InputPropertyError(f"people.members[{at}]", rule)
+        if member in people["members"][:at]:
+            rule = f"must not repeat a member, got {member!r} twice"
             raise pulumi.InputPropertyError(f"people.members[{at}]", rule)
 
 

@@ -33,6 +33,9 @@ def check_people(platform: Platform, clients: Clients) -> Iterator[InputError]:
     for at, member in enumerate(people.members):
         if not is_member(member):
             yield InputError(join(_AT, "members", at), MEMBER_RULE, member)
+        elif member in people.members[:at]:
+            where = join(_AT, "members", at)
+            yield InputError(where, "must not repeat a member", member, " twice")
     if people.team not in clients.teams:
         yield one_of(join(_AT, "team"), people.team, sorted(clients.teams))
     for at, issuer in enumerate(clients.issuers):

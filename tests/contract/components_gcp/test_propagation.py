@@ -10,7 +10,10 @@ import pytest
 from gke_inference import Fleet, ModelArmorProject, PullThrough, StreamTopics
 from gke_inference.base import propagation
 
-NO_AGENT = "googleapi: Error 400: Service account service-1@gcp-sa-pubsub.x does not exist."
+NO_AGENT = (
+    'Error setting IAM policy for project "acme": googleapi: Error 400: Service account'
+    " service-1@gcp-sa-pubsub.x does not exist., badRequest"
+)
 NO_ACCESS = (
     "googleapi: Error 403: Permission 'secretmanager.versions.access' denied for resource 'x'"
 )
@@ -95,6 +98,13 @@ def test_it_is_given_up_after_eight_minutes(waits: list[float]) -> None:
         ("googleapi: Error 409: the repository already exists", "create"),
         ("googleapi: Error 503: permission service is unavailable", "create"),
         (NO_ACCESS, "delete"),
+        ("googleapi: Error 403: Policy update access denied., forbidden", "create"),
+        ("googleapi: Error 403: The caller does not have permission, forbidden", "create"),
+        (
+            "googleapi: Error 403: Permission 'artifactregistry.repositories.create' denied on"
+            " resource '//artifactregistry.googleapis.com/projects/acme' (or it may not exist).",
+            "create",
+        ),
     ],
 )
 def test_other_errors_end_the_update_at_once(

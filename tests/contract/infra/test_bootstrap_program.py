@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from gke_inference.catalogue.versions import third_party_registries
 from infra import project as platform_project
 from infra.bootstrap.program import BUCKET, prepare
 from infra.bootstrap.roles import (
@@ -19,6 +20,7 @@ from infra.bootstrap.roles import (
     PEOPLE_ROLES,
     PERSONAL_ROLES,
     PREVIEW_ROLES,
+    SECRET_ROLE,
     SERVICES,
     STREAM_ROLES,
     TABLE_ROLES,
@@ -172,9 +174,9 @@ def test_a_deployment_has_the_roles_of_records_where_the_stack_makes_them(engine
     ("needs", "more"),
     [
         ("has_armor", ARMOR_ROLES),
-        ("has_backends", BACKEND_ROLES),
+        ("has_backends", {*BACKEND_ROLES, SECRET_ROLE}),
         ("has_certificates", CERTIFICATE_ROLES),
-        ("has_clients", CLIENT_ROLES),
+        ("has_clients", {*CLIENT_ROLES, SECRET_ROLE}),
         ("has_fleet", FLEET_ROLES),
         ("has_people", PEOPLE_ROLES),
         ("has_front", FRONT_ROLES),
@@ -189,29 +191,42 @@ def test_a_deployment_has_the_roles_of_what_the_stack_has(engine_stand_in, needs
     assert roles(seen, "gcp:projects/iAMMember:IAMMember", "deploy") == {*DEPLOY_ROLES, *more}
 
 
-def test_a_deployment_may_share_only_the_secrets_with_credentials_of_registries(engine_stand_in):
-    stack = replace(PROD, upstream_secrets=("github", "hub"))
-    seen = run(engine_stand_in, replace(PROJECT, stacks=(stack,)))
-    name = "deploy prod secrets of registries"
-    assert seen.named(name).inputs["role"] == "roles/secretmanager.admin"
-    assert seen.named(name).inputs["condition"]["expression"] == (
-        "resource.name == 'projects/141421356237/secrets/github'"
-        " || resource.name == 'projects/141421356237/secrets/hub'"
-    )
-    broad = [
-        each.name
+SECRETS = "projects/141421356237/secrets/"
+
+
+@pytest.mark.parametrize(
+    ("needs", "parts"),
+    [
+        (
+            {"upstream_secrets": ("github", "hub")},
+            [f"resource.name == '{SECRETS}github'", f"resource.name == '{SECRETS}hub'"],
+        ),
+        (
+            {"has_clients": True, "has_backends": True, "upstream_secrets": ("hub",)},
+            [
+                "resource.type == 'cloudresourcemanager.googleapis.com/Project'",
+                f"resource.name.startsWith('{SECRETS}acme-prod-')",
+                f"resource.name == '{SECRETS}hub'",
+            ],
+        ),
+    ],
+)
+def test_a_deployment_manages_only_the_secrets_of_its_stack(engine_stand_in, needs, parts):
+    seen = run(engine_stand_in, replace(PROJECT, stacks=(replace(PROD, **needs),)))
+    (granted,) = [
+        each
         for each in seen.all("gcp:projects/iAMMember:IAMMember")
-        if each.inputs["role"].startswith("roles/secretmanager.") and "condition" not in each.inputs
+        if each.inputs["role"].startswith("roles/secretmanager.")
     ]
-    assert broad == []
+    assert granted.name == "deploy prod secrets"
+    assert granted.inputs["role"] == "roles/secretmanager.admin"
+    assert granted.inputs["condition"]["expression"] == " || ".join(parts)
 
 
-def test_a_role_on_all_secrets_includes_those_with_credentials_of_registries(engine_stand_in):
-    stack = replace(PROD, has_clients=True, upstream_secrets=("hub",))
-    seen = run(engine_stand_in, replace(PROJECT, stacks=(stack,)))
-    names = [each.name for each in seen.all("gcp:projects/iAMMember:IAMMember")]
-    assert "deploy prod secretmanager.admin" in names
-    assert "deploy prod secrets of registries" not in names
+def test_the_condition_for_secrets_has_no_more_operators_than_google_allows():
+    needs = {"has_clients": True, "upstream_secrets": third_party_registries()}
+    condition = PROJECT.secret_condition(replace(PROD, **needs))
+    assert condition.count("||") <= 12
 
 
 def test_a_role_that_two_parts_of_a_stack_need_is_granted_once(engine_stand_in):

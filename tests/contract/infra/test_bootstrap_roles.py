@@ -1,10 +1,13 @@
 """The identity that deploys a stack has a role for every Google resource that the stack creates."""
 
 import json
+import re
 
 import pytest
 
 from infra.bootstrap.ci import deploy_roles
+from infra.bootstrap.roles import SECRET_ROLE
+from infra.bootstrap.settings import Project
 from infra.reading.load import STACKS, parse, platform_of
 from scripts.bootstrap.command import settings_of
 from tests.contract.infra.broken_stacks import EXAMPLES
@@ -24,6 +27,7 @@ ROLES = {
     "dns": "dns.admin",
     "filestore": "file.editor",
     "gkehub": "gkehub.admin",
+    "iap": "iap.admin",
     "kms": "cloudkms.admin",
     "lustre": "lustre.admin",
     "memorystore": "memorystore.admin",
@@ -66,18 +70,21 @@ FILES = [
 @pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
 def test_the_deploying_identity_has_a_role_for_each_resource(deployed: Deployed, file) -> None:
     platform = parse(json.dumps(platform_of(file)))
-    found = {
-        each.type.removeprefix("gcp:")
-        for each in deployed(platform).registrations
-        if each.type.startswith("gcp:")
-    }
+    made = deployed(platform).registrations
+    found = {each.type.removeprefix("gcp:") for each in made if each.type.startswith("gcp:")}
     needed = {
         OF_PROJECTS[each.rpartition(":")[2]]
         if each.startswith("projects/")
         else ROLES[each.partition("/")[0]]
         for each in found
     }
-    granted = deploy_roles(settings_of(platform, file.stem.partition(".")[2], None, None))
+    settings = settings_of(platform, file.stem.partition(".")[2], None, None)
+    granted = [*deploy_roles(settings), *([SECRET_ROLE] if settings.has_secrets else [])]
     has = {role.removeprefix("roles/") for role in granted}
+    own = Project(platform.project, 1, (settings,)).secret_condition(settings)
+    for each in made:
+        if each.type == "gcp:secretmanager/secret:Secret":
+            (prefix,) = re.findall(r"startsWith\('projects/1/secrets/(.*?)'\)", own)
+            assert each.inputs["secretId"].startswith(prefix)
     assert len(needed) > 5
     assert needed - {""} <= has

@@ -183,6 +183,10 @@ def test_before_their_backend_service_exists_a_gate_accepts_no_tokens_of_people(
     [
         ({"members": ["allUsers"]}, "people.members[0] must be user:, group: or serviceAccount:"),
         ({"members": ["ada@example.com"]}, "people.members[0] must be user:, group: or"),
+        (
+            {"members": ["group:ml@example.com"] * 2},
+            "people.members[1] must not repeat a member, got 'group:ml@example.com' twice",
+        ),
         ({"backend_service": "front-people"}, "clients.people.backend_service"),
         ({"team": "lab"}, "clients.people.team must be one of search, got 'lab'"),
         ({"hostname": "models.example.com"}, "people.hostname must differ from gateway.hostname"),

@@ -86,6 +86,15 @@ DNS = {
 }
 
 
+PROOFS = {
+    "BackendService": 2,
+    "ServerTlsPolicy": 1,
+    "TargetHttpsProxy": 1,
+    "TrustConfig": 1,
+    "WebBackendServiceIamMember": 1,
+}
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -93,7 +102,7 @@ DNS = {
         ("teams/shared", {"Namespace": 3, "ResourceQuota": 3}),
         ("three-regions", GLOBAL),
         ("nearest-region", DNS),
-        ("client-certificates", {"TrustConfig": 1, "ServerTlsPolicy": 1, "TargetHttpsProxy": 1}),
+        ("client-certificates", PROOFS),
         ("internal-front", FLEET),
         ("shared-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("lustre-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from infra.stack import Dns, Exposure, Front
+from infra.stack import Clients, ClientTeam, Dns, Exposure, Front, People, Team
 from scripts.prerequisites.endpoint import certificates, records
 from scripts.prerequisites.finding import State
+from scripts.prerequisites.sign_in import sign_in
 from tests.unit.bootstrap.fake_google import refused
 from tests.unit.prerequisites.ready_project import COMPUTE
 
@@ -228,3 +229,85 @@ def test_a_zone_that_proves_a_certificate_must_be_public(google, project):
     )
     own = with_gateway(internal, issue_certificate=False)
     assert [each.state for each in records(own)] == [State.MET]
+
+
+def with_people(project, backend_service=None, **changes):
+    people = People(
+        backend_service=backend_service,
+        hostname="chat.example.net",
+        members=("group:ml@example.com",),
+        team="a",
+    )
+    clients = Clients(teams={"a": ClientTeam()}, people=people)
+    found = with_gateway(project, front=Front.GLOBAL, **changes)
+    platform = found.plan.platform.model_copy(update={"clients": clients})
+    return replace(found, plan=replace(found.plan, platform=platform))
+
+
+def test_only_the_certificate_of_the_front_must_serve_the_hostname_of_people(google, project):
+    url = certificate_url(google)
+    google.resources[url.replace("us-central1", "global")] = google.resources[url]
+    *regional, front = certificates(with_people(project))
+    assert {each.says for each in regional} == {"ACTIVE for models.example.com"}
+    assert (front.name, front.state) == ("models-example-com in global", State.MISSING)
+    assert front.says == "is for models.example.com; must be for chat.example.net"
+    del google.resources[url.replace("us-central1", "global")]
+    *_, front = certificates(with_people(project))
+    assert " --domains=models.example.com,chat.example.net " in front.command
+
+
+def test_the_hostname_of_people_must_be_in_the_zone_or_lead_to_the_front(google, project):
+    google.resources[f"dns.googleapis.com/dns/v1/projects/{google.id}/managedZones/web"] = ZONE
+    (zone,) = records(with_people(project, dns=Dns(zone="web")))
+    assert (zone.state, zone.says) == (
+        State.MISSING,
+        "is for example.com; must be for a domain of chat.example.net",
+    )
+    where = f"projects/{google.id}/global/addresses/acme-prod-front"
+    google.resources[f"{COMPUTE}/{where}"] = {"address": "203.0.113.9"}
+    resolved = {"models.example.com": frozenset({"203.0.113.9"}), "chat.example.net": frozenset()}
+    found = {
+        each.name: each.state
+        for each in records(replace(with_people(project), resolve=resolved.__getitem__))
+    }
+    assert found == {"models.example.com": State.MET, "chat.example.net": State.MISSING}
+
+
+def test_the_certificate_and_the_records_serve_the_hostnames_of_teams(project):
+    team = Team(chips={"gpu": 8}, hostname="search.example.net")
+    platform = project.plan.platform.model_copy(update={"teams": {"search": team}})
+    found = replace(project, plan=replace(project.plan, platform=platform))
+    assert first(found).says == "is for models.example.com; must be for search.example.net"
+    assert [each.name for each in records(found)] == ["models.example.com", "search.example.net"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "given", "state", "says"),
+    [
+        (None, None, State.LATER, "`up` creates it; then set clients.people.backend_service"),
+        (
+            {"id": "1234567890123456789"},
+            None,
+            State.MISSING,
+            "clients.people.backend_service: must be '1234567890123456789', got none",
+        ),
+        (
+            {"id": "1234567890123456789"},
+            "12",
+            State.MISSING,
+            "clients.people.backend_service: must",
+        ),
+        ({"id": "1234567890123456789"}, "1234567890123456789", State.MET, "the stack has its ID"),
+        ({}, "12", State.UNSEEN, "the response has no ID"),
+    ],
+)
+def test_people_sign_in_to_the_backend_service_that_the_stack_names(
+    google, project, answer, given, state, says
+):
+    assert list(sign_in(project)) == []
+    if answer is not None:
+        url = f"{COMPUTE}/projects/{google.id}/global/backendServices/acme-prod-front-people"
+        google.resources[url] = answer
+    (found,) = sign_in(with_people(project, backend_service=given))
+    assert (found.name, found.state) == ("acme-prod-front-people", state)
+    assert found.says.startswith(says)

@@ -139,6 +139,8 @@ def _listed(records: list[Record], name: str) -> Json:
 
 def _body(records: list[Record], record: Record) -> Json:
     body = {"name": record.id, **_plain(record.outputs)}
+    if "generatedId" in record.outputs:  # the provider's name for it
+        body["id"] = str(body.pop("generatedId"))
     if record.type == _CLUSTER:
         pools = [each for each in records if each.id.startswith(f"{record.id}/nodePools/")]
         body["nodePools"] = [_pool(each.outputs) for each in pools]

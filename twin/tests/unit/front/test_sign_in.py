@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from twin.host.paths import TwinPaths
+from twin.providers.gcp import rest
 from twin.providers.gcp.effects import sign_in
 from twin.providers.gcp.resources.identity import project_number
 from twin.tests.fronts import REGIONS, let_people_in, make_front
@@ -75,8 +76,10 @@ def test_the_token_of_a_person_is_signed_for_the_backend_service(ask):
     assert found == {"alg": "ES256", "kid": key["kid"], "typ": "JWT"}
     payload = json.loads(decoded(claims))
     (service,) = ask.store.find("gcp:compute/backendService:BackendService", "front-people")
-    number = int(service.outputs["generatedId"])
-    assert payload["aud"] == f"/projects/{project_number(PROJECT)}/global/backendServices/{number}"
+    status, shown = rest.answer(ask.paths, 1, "compute.googleapis.com", f"compute/v1/{service.id}")
+    assert status == 200
+    place = f"/projects/{project_number(PROJECT)}/global/backendServices"
+    assert payload["aud"] == f"{place}/{shown['id']}"
     assert (payload["iss"], payload["email"], payload["hd"], payload["exp"] - payload["iat"]) == (
         "https://cloud.google.com/iap",
         "ada@example.com",

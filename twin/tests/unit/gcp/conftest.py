@@ -1,6 +1,7 @@
 """A gcp provider without engine, network or processes: protos in, protos out."""
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from twin.host.paths import TwinPaths
+from twin.providers.gcp import lifecycle
 from twin.providers.gcp.effects import gcs
 from twin.providers.gcp.provider import Provider
 from twin.providers.gcp.server import world_of
@@ -195,3 +197,19 @@ def paths(tmp_path: Path) -> TwinPaths:
 @pytest.fixture
 def cloud(paths: TwinPaths, storage: FakeStorage) -> Cloud:
     return Cloud(paths)
+
+
+@pytest.fixture
+def later(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the cloud at 100 times real speed, some seconds after a resource was created."""
+
+    def at(made: Made, seconds: float) -> Cloud:
+        cloud.paths.settings_file.write_text(json.dumps({"speed": 100}))
+        record = cloud.world.store.get(made.token, made.id)
+        assert record is not None
+        clock = {"time": lambda: record.created + seconds}
+        clock |= {"monotonic": time.monotonic, "sleep": time.sleep}
+        monkeypatch.setattr(lifecycle, "time", SimpleNamespace(**clock))
+        return Cloud(cloud.paths)
+
+    return at

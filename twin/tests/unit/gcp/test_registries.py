@@ -1,11 +1,9 @@
 """Repositories of Artifact Registry: what Google accepts (rule cloud.registry)."""
 
-import json
 from typing import Any
 
 import pytest
 
-from twin.tests.eventually import eventually
 from twin.tests.unit.gcp.conftest import Cloud, Refused
 from twin.world.capacity import World
 
@@ -82,17 +80,12 @@ def test_a_password_must_exist_and_be_readable_by_the_agent(cloud: Cloud) -> Non
     create(cloud, remote)
 
 
-def test_a_new_role_on_a_password_takes_a_while_to_take_effect(cloud: Cloud) -> None:
+def test_a_new_role_on_a_password_takes_a_while_to_take_effect(cloud: Cloud, later: Any) -> None:
     World(secret_versions=(VERSION,)).save(cloud.paths.capacity_file)
-    identity = {"project": "acme", "service": "artifactregistry.googleapis.com"}
-    cloud.create(IDENTITY, "agent", identity)
-    cloud.paths.settings_file.write_text(json.dumps({"speed": 100}))  # 1.2 s
-    slow = Cloud(cloud.paths)
+    cloud.create(IDENTITY, "a", {"project": "acme", "service": "artifactregistry.googleapis.com"})
     role = {"role": "roles/secretmanager.secretAccessor", "member": AGENT}
-    eventually(
-        lambda: slow.create(GRANT, "read", {"secretId": SECRET, "project": "acme", **role}), 10
-    )
+    granted = cloud.create(GRANT, "read", {"secretId": SECRET, "project": "acme", **role})
     remote = {**HUB, "upstreamCredentials": LOGIN}
     with pytest.raises(Refused, match=r"agent must have roles/secretmanager\.secretAccessor"):
-        create(slow, remote)
-    eventually(lambda: create(slow, remote), 10)
+        create(later(granted, 1.19), remote)
+    create(later(granted, 1.21), remote)
