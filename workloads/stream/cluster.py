@@ -14,6 +14,7 @@ _EXISTS: Final = 409
 _MISSING: Final = 404
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Folder of a pod's token and of the cluster's certificate."""
+_LONGEST_REASON: Final = 300
 _JOB_LABEL: Final = "batch.kubernetes.io/job-name"
 
 
@@ -93,8 +94,21 @@ class Cluster:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise ClusterError(f"{method} {kind}: {type(error).__name__}") from error
         if status >= 400 and status not in allowed:
-            raise ClusterError(f"{method} {kind}: HTTP {status}")
-        return status, json.loads(text)
+            raise ClusterError(f"{method} {kind}: HTTP {status}, {_said(text)}")
+        try:
+            return status, json.loads(text)
+        except ValueError:
+            raise ClusterError(f"{method} {kind}: HTTP {status}, no JSON") from None
+
+
+def _said(text: str) -> str:
+    """Return why the API server refused a call, on one line: quota, admission or permission."""
+    try:
+        found: dict[str, Any] = json.loads(text)
+        said = str(found["message"])
+    except (KeyError, TypeError, ValueError):
+        said = text
+    return " ".join(said.split())[:_LONGEST_REASON]
 
 
 def ended(job: Mapping[str, Any]) -> str | None:

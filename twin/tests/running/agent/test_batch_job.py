@@ -32,9 +32,16 @@ LINES = 400
 
 @pytest.fixture(name="service")
 def served(
-    tmp_path: Path, context: ClusterContext, kube: Kube, namespace: str
+    tmp_path: Path,
+    context: ClusterContext,
+    kube: Kube,
+    namespace: str,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Program]:
-    """The service of batches, with the permissions that the component gives it."""
+    """The service of batches, with the permissions that the component gives it.
+
+    Its parameter is the tag of the engine's image, if not the real one.
+    """
     machine = node(f"{namespace}-tpu", "tpu", 4)  # as large as the machine of the rung
     machine["status"] = {
         key: {**value, "cpu": "180", "memory": "720Gi"} for key, value in machine["status"].items()
@@ -69,6 +76,11 @@ def served(
     plan = model_plan(cast("dict[str, Any]", args["server"]), [check_rung(V6E)])
     for obj in objects(args, plan, settings(args, "batches")).values():
         kube.apply(to_object(obj), manager="test")
+    job = job_of(args, plan)
+    (beside,) = job["spec"]["template"]["spec"]["initContainers"]
+    tag = getattr(request, "param", None)
+    if tag is not None:
+        beside["image"] = f"{beside['image'].rpartition(':')[0]}:{tag}"
     token = kube.post(f"{accounts}/batch/token", {"spec": {}})["status"]["token"]
     (tmp_path / "token").write_text(token)
     (tmp_path / "ca.crt").write_bytes((context.paths.pki / "ca.crt").read_bytes())
@@ -79,7 +91,8 @@ def served(
             "account": str(tmp_path),
             "bucket": "batches",
             "endpoint": "http://127.0.0.1:9",
-            "engines": {"llama": job_of(args, plan)},
+            "engine_start_seconds": 3600.0 if tag is None else 3.0,
+            "engines": {"llama": job},
             "keep_seconds": 0.05,
             "lease_seconds": 2.0,
             "models": {"llama": {"endpoints": ENDPOINTS, "engine": "llama"}},
@@ -102,6 +115,27 @@ def served(
             kube.delete(f"{jobs}/{job['metadata']['name']}", {"propagationPolicy": "Background"})
         kube.delete(f"/api/v1/nodes/{machine['metadata']['name']}")
         processes.stop(context.paths, gcs.NAME)
+
+
+@pytest.mark.parametrize("service", ["v0.99.0"], indirect=True)
+def test_a_batch_whose_engine_has_no_image_fails_and_gives_the_chips_back(
+    service: Program, kube: Kube, namespace: str
+) -> None:
+    api = client(service)
+    body = {"model": "llama", "max_tokens": 8, "prompt": "0"}
+    batch = submit(api, json.dumps(line(0, body=body)).encode())
+    over(api, batch, 60)
+    done = api.batches.retrieve(batch.id)
+    assert done.status == "failed"
+    assert done.errors is not None
+    (error,) = done.errors.data or []
+    assert error.code == "engine_failed"
+    assert (error.message or "").endswith("was not ready for 3 s: vllm, ImagePullBackOff.")
+    for kind in (
+        f"/apis/batch/v1/namespaces/{namespace}/jobs",
+        f"/api/v1/namespaces/{namespace}/pods",
+    ):
+        until(lambda kind=kind: kube.list(kind) == [], 60)
 
 
 def test_a_batch_has_a_job_whose_worker_outlives_a_lost_pod_and_ends_with_it(
