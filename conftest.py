@@ -8,6 +8,11 @@ import time
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# a test must not fail because other work keeps the cores busy
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 # readline, which pytest loads, sets a width for the workers, which would wrap piped output
 os.environ.pop("COLUMNS", None)

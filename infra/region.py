@@ -324,7 +324,7 @@ def _build_serving(
     admit_clients(platform, region, network, inside, gateway, guards)
     relay_backends(platform, region, inside, gateway)
     stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
-    answer_batches(platform, region, gateway.address, inside, [namespace, gateway])
+    answer_batches(platform, region, gateway.address, buckets, inside, [namespace, gateway, *teams])
     after = [gateway, *needed]
     personalize_images(platform, region, buckets["models"], gateway.address, inside, after)
     return gateway

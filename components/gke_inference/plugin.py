@@ -60,6 +60,7 @@ from .queues.job_namespace import JobNamespace
 from .queues.job_queue import JobQueue
 from .serving.autoscaling import Autoscaling
 from .serving.model_server import ModelServer
+from .serving.offline.batch_engine import BatchEngine
 from .serving.weights_gate import WeightsGate
 from .storage.archive_bucket import ArchiveBucket
 from .storage.fuse_volume import FuseVolume
@@ -81,6 +82,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     Autoscaling,
     BackendAccess,
     BatchBucket,
+    BatchEngine,
     BatchService,
     Budget,
     ClientGate,

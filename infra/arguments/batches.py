@@ -1,5 +1,7 @@
 """Arguments for batches: bucket, service, workers and their identity."""
 
+from collections.abc import Mapping
+
 import pulumi
 
 from gke_inference.batches.batch_bucket import BatchBucketArgs
@@ -12,7 +14,7 @@ from infra.plan.batches import SERVICE, BatchModel, BatchPlan
 from infra.plan.clients import gated
 from infra.plan.endpoint import endpoint
 from infra.plan.front import has_internal_gateways
-from infra.plan.names import Names
+from infra.plan.names import Names, object_name
 from infra.stack import Exposure, Platform
 
 _ANONYMOUS = "anonymous"
@@ -54,6 +56,7 @@ def service_args(
     region: RegionPlan,
     address: pulumi.Output[str],
     bucket: pulumi.Input[str],
+    engines: Mapping[str, pulumi.Input[str]],
 ) -> BatchServiceArgs:
     """Return the arguments of the service and its workers.
 
@@ -63,10 +66,13 @@ def service_args(
         region: Their region.
         address: Address of the region's gateway.
         bucket: Name of the bucket.
+        engines: Jobs of own engines, by the model's object name.
     """
     settings, gateway = batches.settings, platform.gateway
     is_internal = has_internal_gateways(gateway)
-    pools = dict.fromkeys(model.pool for model in batches.models if model.pool is not None)
+    pools = dict.fromkeys(
+        each.pool for each in batches.models if each.pool is not None and each.engine is None
+    )
     args = BatchServiceArgs(
         bucket=bucket,
         cluster_name=region.cluster_name,
@@ -90,6 +96,8 @@ def service_args(
             metrics_namespace=collectors_namespace(region.settings.mode),
             proxies_cidr=region.settings.proxies,
         )
+    if engines:
+        args["engines"] = dict(engines)
     if gateway.hostname is not None:
         args["hostname"] = gateway.hostname
     if settings.key_secret is not None:
@@ -104,6 +112,8 @@ def service_args(
 
 def _model(batches: BatchPlan, model: BatchModel) -> BatchModelArgs:
     args = BatchModelArgs(endpoints=list(model.endpoints))
-    if model.pool is not None:
+    if model.engine is not None:
+        args["engine"] = object_name(model.engine)
+    elif model.pool is not None:
         args["objective"] = f"{model.pool}-{batches.settings.priority.value}"
     return args

@@ -1,5 +1,7 @@
 """Arguments for shared folders: the instance and claims of a region, and their network."""
 
+from typing import NotRequired, TypedDict
+
 import pulumi
 
 from gke_inference.cluster.private_services import PrivateServicesArgs
@@ -27,20 +29,14 @@ def shared_folder_args(
     filestore = filestore_of(platform, region.name)
     if filestore is None:
         return None
-    args = SharedFolderArgs(
+    return SharedFolderArgs(
+        **_folder(platform, region, network),
         capacity_gib=filestore.capacity_gib,
-        claim_name=CLAIM,
         deletion_protection=platform.protection,
         instance_name=Names(platform).filestore(region.name),
-        labels={"env": platform.environment},
         location=location_of(platform, region.name, filestore),
-        namespace=region.namespace,
-        network=network,
-        project=platform.project,
         tier=filestore.tier.value,
     )
-    _share(args, platform, region)
-    return args
 
 
 def lustre_folder_args(
@@ -50,19 +46,13 @@ def lustre_folder_args(
     lustre = lustre_of(platform, region.name)
     if lustre is None:
         return None
-    args = LustreFolderArgs(
+    return LustreFolderArgs(
+        **_folder(platform, region, network),
         capacity_gib=lustre.capacity_gib,
-        claim_name=CLAIM,
         instance_name=Names(platform).lustre(region.name),
-        labels={"env": platform.environment},
         location=zone_of(platform, region.name),
         mb_per_second_per_tib=lustre.mb_per_second_per_tib,
-        namespace=region.namespace,
-        network=network,
-        project=platform.project,
     )
-    _share(args, platform, region)
-    return args
 
 
 def weights_volume_args(
@@ -96,15 +86,33 @@ def private_services_args(
     )
 
 
-def _share(
-    args: SharedFolderArgs | LustreFolderArgs, platform: Platform, region: RegionPlan
-) -> None:
-    """Add what folders of both kinds have: claims for teams, and the region's key."""
+class _FolderArgs(TypedDict):
+    """Arguments of a folder on Filestore and on Lustre."""
+
+    claim_name: str
+    labels: dict[str, str]
+    namespace: str
+    network: pulumi.Input[str]
+    project: str
+    kms_key: NotRequired[pulumi.Input[str]]
+    more_namespaces: NotRequired[list[str]]
+
+
+def _folder(platform: Platform, region: RegionPlan, network: pulumi.Input[str]) -> _FolderArgs:
+    """Return what folders of both kinds have, with claims for teams and the region's key."""
+    args = _FolderArgs(
+        claim_name=CLAIM,
+        labels={"env": platform.environment},
+        namespace=region.namespace,
+        network=network,
+        project=platform.project,
+    )
     if teams := _namespaces(region):
         args["more_namespaces"] = teams
     key = platform.regions[region.name].data_key
     if key is not None:
         args["kms_key"] = key
+    return args
 
 
 def _namespaces(region: RegionPlan) -> list[str]:

@@ -75,6 +75,7 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
         models=observed_models(plan),
         namespace=Names(platform).namespace(),
         project=platform.project,
+        queue_clusters=_queue_clusters(plan),
         title=Names(platform).title(),
     )
     if _has_gate(platform):
@@ -84,6 +85,11 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
     if has_backends(platform):
         args["backends"] = True
     return args
+
+
+def _queue_clusters(plan: Plan) -> list[str]:
+    """Return the clusters with job queues."""
+    return [region.cluster_name for region in plan.regions.values() if region.queues]
 
 
 def _has_gate(platform: Platform) -> bool:
@@ -106,6 +112,7 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         models=observed_models(plan),
         namespace=Names(platform).namespace(),
         project=platform.project,
+        queue_clusters=_queue_clusters(plan),
         receivers=[
             _receiver(name, receiver, secrets) for name, receiver in settings.notify.items()
         ],

@@ -1,5 +1,6 @@
 """Arguments for queues: chips, quotas, and the namespaces of teams."""
 
+from gke_inference.operators.queue_operator import QueueOperatorArgs
 from gke_inference.queues.job_namespace import JobNamespaceArgs
 from gke_inference.queues.job_queue import (
     JobQueueArgs,
@@ -7,9 +8,15 @@ from gke_inference.queues.job_queue import (
     QueueTeamArgs,
     team_queue_name,
 )
+from infra.arguments.ingress import collectors_namespace
 from infra.plan import RegionPlan
 from infra.plan.queue_places import team_namespace
 from infra.plan.queues import QueueFlavorPlan, QueuePlan
+
+
+def operator_args(region: RegionPlan) -> QueueOperatorArgs:
+    """Return the arguments of Kueue in a region."""
+    return QueueOperatorArgs(metrics_namespace=collectors_namespace(region.settings.mode))
 
 
 def queue_args(queue: QueuePlan) -> JobQueueArgs:

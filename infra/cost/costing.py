@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan, ServedModel
-from infra.plan.folders import is_tuned
-from infra.stack import Engine, Form, Platform
+from infra.plan.folders import filestore_of, is_on, is_tuned, lustre_of
+from infra.stack import AdapterPlace, Engine, Form, Platform
 from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
 from planner.choice.cost import BUFFER, Served
+from planner.speed.kv_tiers import share_bytes_per_second
 
-_GB_PER_MIB = 2**20 / 1e9
+_MIB = 2**20
+_GB_PER_MIB = _MIB / 1e9
+_GIB_PER_TIB = 1024
 _KEPT_ON_GPU = (Engine.SGLANG, Engine.VLLM)
 
 
@@ -41,6 +44,16 @@ def _lines(one: ServedModel) -> Iterator[Served]:
 
 
 @dataclass(frozen=True)
+class AdapterSource:
+    """A shared folder that replicas read live adapters from."""
+
+    place: str
+    """`Filestore` or `Managed Lustre`."""
+    mib_per_second: float
+    """How fast all of its clients together read it, at most."""
+
+
+@dataclass(frozen=True)
 class Start:
     """Start-up time of a model's replica on one rung."""
 
@@ -55,6 +68,8 @@ class Start:
     """Limit that the stack sets, in seconds."""
     kept: int = 0
     """Replicas for which `replicas.buffer` keeps nodes; these start without waiting for one."""
+    adapters: AdapterSource | None = None
+    """Shared folder of its live adapters, or None if they are in a bucket or it has none."""
 
     @property
     def kept_seconds(self) -> float:
@@ -106,4 +121,18 @@ def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
     is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
     later, first = at(is_compiled=is_kept), at(is_compiled=False)
     kept = served.buffer if rung in served.buffer_rungs.values() else 0
-    return Start(served.name, region, rung.label, later, first, limit, kept)
+    adapters = _adapters(platform, served)
+    return Start(served.name, region, rung.label, later, first, limit, kept, adapters)
+
+
+def _adapters(platform: Platform, served: ServedModel) -> AdapterSource | None:
+    """Return the shared folder of a model's live adapters, if it has one."""
+    filestore = filestore_of(platform, served.region)
+    if filestore is not None and is_on(served.settings, AdapterPlace.FILESTORE):
+        rate = share_bytes_per_second(filestore.tier.value, filestore.capacity_gib)
+        return AdapterSource("Filestore", rate / _MIB)
+    lustre = lustre_of(platform, served.region)
+    if lustre is not None and is_on(served.settings, AdapterPlace.LUSTRE):
+        rate = lustre.mb_per_second_per_tib * 1e6 * lustre.capacity_gib / _GIB_PER_TIB
+        return AdapterSource("Managed Lustre", rate / _MIB)
+    return None

@@ -2,7 +2,7 @@
 
 import pulumi
 
-from gke_inference.operators.queue_operator import QueueOperator, QueueOperatorArgs
+from gke_inference.operators.queue_operator import QueueOperator
 from gke_inference.queues.job_namespace import JobNamespace
 from gke_inference.queues.job_queue import JobQueue
 from infra.arguments import queues as assemble
@@ -21,7 +21,7 @@ def build_queues(
     """
     if not region.queues:
         return []
-    operator = QueueOperator(f"{region.name}-kueue", QueueOperatorArgs(), inside)
+    operator = QueueOperator(f"{region.name}-kueue", assemble.operator_args(region), inside)
     behind = pulumi.ResourceOptions.merge(
         inside, pulumi.ResourceOptions(depends_on=[operator, *after])
     )

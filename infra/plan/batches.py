@@ -23,6 +23,8 @@ class BatchModel:
     endpoints: tuple[str, ...]
     pool: str | None
     """Name of the pool whose picker chooses replicas, or None if there is no picker."""
+    engine: str | None = None
+    """Model whose own engine answers, or None for the replicas behind the gateway."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ def batches(platform: Platform) -> BatchPlan | None:
                 name=name,
                 endpoints=_endpoints(model),
                 pool=object_name(served) if model.task is Task.GENERATE else None,
+                engine=served if served in settings.engines else None,
             )
             for served, model in answering(platform, settings).items()
             for name in (served, *model.adapter_names(served))

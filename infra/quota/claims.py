@@ -7,7 +7,7 @@ from gke_inference.catalogue.quotas import made_by_google
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.updates import update_steps
 from infra.plan import RegionCapacity, RegionPlan, ServedModel
-from infra.stack import Form
+from infra.stack import Form, NodePools
 
 _UPGRADED_IN_PLACE = ("on-demand", "spot")
 
@@ -84,6 +84,7 @@ def upgrades(
     """Yield the rungs whose upgrades add nodes: capacity, index, and nodes of the rung's pool.
 
     In a cluster with auto-provisioning limits, the pools that GKE creates stop at those limits.
+    Slices are re-created, and flex-start nodes are not upgraded, whatever the pool's settings.
 
     Args:
         region: Region.
@@ -96,14 +97,16 @@ def upgrades(
         if (pools is None and is_limited) or (without and capacity.name not in kept):
             continue
         for at, rung in capacity.rungs.items():
-            nodes = _added(rung) if pools is None else pools.max_surge
+            nodes = _added(rung, pools)
             if nodes:
                 yield capacity, at, nodes
 
 
-def _added(rung: Rung) -> int:
-    is_added = has_surge(rung.provisioning, is_slice=rung.is_slice)
-    return made_by_google("surge_nodes_per_upgrade") if is_added else 0
+def _added(rung: Rung, pools: NodePools | None) -> int:
+    if pools is None:
+        is_added = has_surge(rung.provisioning, is_slice=rung.is_slice)
+        return made_by_google("surge_nodes_per_upgrade") if is_added else 0
+    return pools.max_surge if rung.has_surge else 0
 
 
 def has_surge(provisioning: str, *, is_slice: bool) -> bool:

@@ -21,6 +21,7 @@ from infra.rules.front import check_front
 from infra.rules.gateway import check_gateway
 from infra.rules.guardrails import check_guardrails
 from infra.rules.images import check_attested, check_images, check_pinned
+from infra.rules.jobs.batch_engines import check_batch_engines
 from infra.rules.jobs.queues import check_queues
 from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
@@ -66,6 +67,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_streams(platform),
         check_queues(platform, by_region),
         check_batches(platform),
+        check_batch_engines(platform, by_region),
         check_personal(platform),
         check_budget(platform),
         check_names(platform),

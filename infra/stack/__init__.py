@@ -11,7 +11,7 @@ from infra.stack.delivery import (
     DeliveryTool,
 )
 from infra.stack.edge.backends import Backend, BackendKind, BackendTarget, Fallback
-from infra.stack.edge.batches import Batches, BatchWorkers, CompletionWindow
+from infra.stack.edge.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
 from infra.stack.edge.clients import (
     AnswerCache,
     ClientCertificates,
@@ -105,6 +105,7 @@ __all__ = [
     "Backend",
     "BackendKind",
     "BackendTarget",
+    "BatchEngine",
     "BatchWorkers",
     "Batches",
     "BootDisk",

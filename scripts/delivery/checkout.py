@@ -11,7 +11,8 @@ from infra.plan import Plan
 from infra.stack import DeliveryKind, DeliverySourceKind
 from scripts.terminal.console import CommandError, one_line
 
-_PUSHES: Final = 5
+PUSHES: Final = 5
+"""Number of attempts, each after others have pushed."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +74,17 @@ class Checkout:
         configured = self.run("config", "--get", f"branch.{self.branch}.remote").stdout.strip()
         return (configured or remotes[0]) if remotes else None
 
+    def push_once(self, remote: str) -> str:
+        """Push the branch without a rebase; return the refusal, empty if there is none."""
+        pushed = self.run("push", "--quiet", remote, f"HEAD:refs/heads/{self.branch}")
+        return one_line(pushed.stderr or pushed.stdout) if pushed.returncode else ""
+
     def _push(self, remote: str) -> None:
         said = ""
-        for _ in range(_PUSHES):
-            pushed = self.run("push", "--quiet", remote, f"HEAD:refs/heads/{self.branch}")
-            if not pushed.returncode:
+        for _ in range(PUSHES):
+            said = self.push_once(remote)
+            if not said:
                 return
-            said = one_line(pushed.stderr or pushed.stdout)
             pulled = self.run("pull", "--rebase", "--autostash", "--quiet", remote, self.branch)
             if pulled.returncode:
                 self.run("rebase", "--abort")

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
-from scripts.delivery.checkout import Checkout
+from scripts.delivery.checkout import PUSHES, Checkout
 from scripts.delivery.status import SHORT
-from scripts.terminal.console import CommandError, one_line
+from scripts.terminal.console import CommandError
 
 _TRAILER: Final = "Rolls-back"
-_PUSHES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,17 @@ class History:
         Raises:
             CommandError: Git refuses, or somebody else changed the folders in the meantime.
         """
-        for _ in range(_PUSHES):
+        for _ in range(PUSHES):
             old = self.checkout.git("rev-parse", "HEAD")
             self._commit_content(change, problem)
-            refusal = self._push()
+            remote = self.checkout.remote
+            refusal = "" if remote is None else self.checkout.push_once(remote)
             if not refusal:
                 return self.checkout.git("rev-parse", "HEAD")
             self.checkout.git("reset", "--quiet", "--soft", old)
             self._restore(old)
             self._catch_up(old, refusal)
-        raise CommandError(f"git push: refused {_PUSHES} times; nothing was rolled back")
+        raise CommandError(f"git push: refused {PUSHES} times; nothing was rolled back")
 
     def _commit_content(self, change: Change, problem: str) -> None:
         paths = sorted({*self._present("HEAD"), *self._present(change.before)})
@@ -101,16 +101,6 @@ class History:
         git("rm", "-r", "--force", "--quiet", "--ignore-unmatch", "--", *self.folders)
         if there := self._present(commit):
             git("checkout", "--quiet", commit, "--", *there)
-
-    def _push(self) -> str:
-        """Push without a rebase; return the refusal, if any."""
-        remote = self.checkout.remote
-        if remote is None:
-            return ""
-        pushed = self.checkout.run(
-            "push", "--quiet", remote, f"HEAD:refs/heads/{self.checkout.branch}"
-        )
-        return one_line(pushed.stderr or pushed.stdout) if pushed.returncode else ""
 
     def _catch_up(self, old: str, refusal: str) -> None:
         """Move to the remote's commit if others changed other folders only.

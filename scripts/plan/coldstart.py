@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -11,6 +11,9 @@ from planner.choice.coldstart import DOUBLING_SECONDS, asks_at, checked, spare_r
 from scripts.terminal.console import console
 from scripts.terminal.options import JsonOption, StackOption, check_positive, plan_of
 from scripts.terminal.tables import Listing, figure, print_table
+
+_ADAPTER_MIB: Final = 256
+"""Size of the adapter in the output: the time of another is in proportion."""
 
 
 def _table(found: list[Start], minimum: dict[str, int], doubling: float) -> Listing:
@@ -79,6 +82,9 @@ def coldstart(
                 "asks_at": asks_at(one.start, doubling),
                 "spare_replicas": spare_replicas(minimum[one.model], one.start, doubling),
                 "is_late": one.is_late,
+                "adapter_seconds": None
+                if one.adapters is None
+                else _ADAPTER_MIB / one.adapters.mib_per_second,
                 "kept_seconds": one.kept_seconds if one.kept else None,
             }
             for one in found
@@ -90,6 +96,14 @@ def coldstart(
         f"LEAD: seconds by which the autoscaler must act ahead. SPARE: replicas beyond the minimum "
         f"for traffic that doubles in {doubling:.0f} s. ASK AT: load at which to scale without any."
     )
+    for model, region, source in dict.fromkeys(
+        (one.model, one.region, one.adapters) for one in found if one.adapters is not None
+    ):
+        console.print(
+            f"{model} in {region}: live adapters come from {source.place}, which all replicas "
+            f"together read at {source.mib_per_second:,.0f} MiB/s or less: "
+            f"{_ADAPTER_MIB / source.mib_per_second:.1f} s for {_ADAPTER_MIB} MiB"
+        )
     for one in found:
         if one.kept:
             console.print(

@@ -1,6 +1,6 @@
 """Errors of the estimates, on held-out published measurements or on those of a file."""
 
-import csv
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
@@ -15,7 +15,8 @@ from planner.speed.errors import (
     of_new,
     splits,
 )
-from planner.speed.points import Point, points_of
+from planner.speed.measured import rows_of
+from planner.speed.points import points_of
 from scripts.terminal.console import CommandError, console
 
 
@@ -26,25 +27,32 @@ def _print_group(title: str, group: Group) -> None:
     )
 
 
-def _points(file: Path) -> list[Point]:
+def measured_rows(file: Path, option: str) -> list[Mapping[str, str]]:
+    """Return the measurements in a file.
+
+    Raises:
+        CommandError: It has none that the planner can use.
+    """
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            found = points_of(list(csv.DictReader(stream)))
+        found = rows_of(file)
+        usable = points_of(found)
     except OSError as error:
         raise CommandError(
-            f"--against: must be a readable file, got {str(file)!r}: {unread(error)}"
+            f"{option}: must be a readable file, got {str(file)!r}: {unread(error)}"
         ) from None
     except ValueError as error:
         raise CommandError(
-            f"--against: must be a CSV table of measurements, got {str(file)!r}: {error}"
+            f"{option}: must be a CSV table of measurements, or results of `vllm bench serve` in"
+            f" a .json or .jsonl file, got {str(file)!r}: {error}"
         ) from None
     except KeyError as error:
         raise CommandError(
-            f"--against: must have a column {error.args[0]}, got none in {str(file)!r}"
+            f"{option}: must have a column {error.args[0]}, got none in {str(file)!r}"
         ) from None
-    if not found:
+    if not usable:
         raise CommandError(
-            f"--against: must have rows with lengths and a known model, got none in {str(file)!r}"
+            f"{option}: must have rows with lengths, an accelerator of GKE and a known model, got"
+            f" none in {str(file)!r}"
         )
     return found
 
@@ -70,7 +78,7 @@ def print_errors(file: Path | None) -> None:
         CommandError: The file is not a table of measurements.
     """
     if file is not None:
-        _print_group(str(file), of_new(_points(file)))
+        _print_group(str(file), of_new(points_of(measured_rows(file, "--against"))))
         return
     for by in LEFT_OUT:
         _print_group(f"held out by {by}", left_out(by))

@@ -27,7 +27,7 @@ class Mode(StrEnum):
 _OF_STACK = frozenset({"budget", "limits", "load", "stack"})
 _USED: Mapping[Mode, Collection[str]] = {
     Mode.ERRORS: frozenset({"against", "errors"}),
-    Mode.STACK: _OF_STACK | {"as_json", "given", "made", "utilisation", "write"},
+    Mode.STACK: _OF_STACK | {"as_json", "given", "made", "measured", "utilisation", "write"},
     Mode.IMAGES: _HARDWARE,
 }
 """Parameters of a mode; text takes all but those of a stack."""

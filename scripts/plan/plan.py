@@ -15,7 +15,8 @@ from planner.choice.chart import draw
 from planner.choice.explain import explain as explained
 from planner.choice.plan import Choice, Plan, Question, best_forms
 from planner.choice.plan import plan as ranked
-from scripts.plan.errors import print_errors
+from planner.speed.measured import include
+from scripts.plan.errors import measured_rows, print_errors
 from scripts.plan.filters import PLAN_OPTIONS, Filters, guess_of, no_hardware
 from scripts.plan.images import image_tokens, print_image_plan
 from scripts.plan.modes import Mode, given_options, refuse_unused
@@ -182,7 +183,15 @@ def plan(
         bool, typer.Option("--errors", help="Show the errors of the estimates instead of a plan.")
     ] = False,
     against: Annotated[
-        Path | None, typer.Option(help="Show the errors on the measurements in this CSV file.")
+        Path | None,
+        typer.Option(help="Show the errors on the measurements in this file, instead of a plan."),
+    ] = None,
+    measured: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Also learn from your measurements in this file: CSV, or JSON of"
+            " `vllm bench serve`; repeat for more."
+        ),
     ] = None,
     invoked: typer.Context = None,  # pyright: ignore[reportArgumentType] - Typer sets it
 ) -> None:
@@ -192,6 +201,8 @@ def plan(
         refuse_unused(Mode.ERRORS, options)
         print_errors(against)
         return
+    for file in measured or ():
+        include(measured_rows(file, "--measured"))
     if stack is not None:
         refuse_unused(Mode.STACK, options)
         if write not in (None, stack):

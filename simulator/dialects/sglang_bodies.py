@@ -158,7 +158,8 @@ def _call_id() -> str:
 
 def _has_call(ask: Ask, reason: str) -> bool:
     """Return whether a response is a complete call that the server parses."""
-    return ask.form is not None and ask.form.tool is not None and reason == "stop"
+    is_cut = reason != "stop" or ask.stopped_by is not None
+    return ask.form is not None and ask.form.tool is not None and not is_cut
 
 
 def _likely_chat(ask: Ask, pieces: Sequence[str]) -> Any:

@@ -121,7 +121,8 @@ def _check_message(where: str, found: Any) -> None:
         raise _wrong(f"{where}.role", role, "a string")
     content: Any = message.get("content")
     parts = cast(list[Any], content) if isinstance(content, list) else []
-    has_calls = isinstance(message.get("tool_calls"), list)
+    calls: Any = message.get("tool_calls")
+    has_calls = isinstance(calls, list) and all(isinstance(call, dict) for call in calls)  # pyright: ignore[reportUnknownVariableType]
     has_text = isinstance(content, str | list) and all(map(_is_part, parts))
     if not has_text and not has_calls:
         raise form_error(f"{where}: data did not match any variant of untagged enum MessageBody")

@@ -151,11 +151,25 @@ def tool_error(said: str) -> ApiError:
 
 def call_id(messages: list[Any]) -> str:
     """Return the ID of a call: one more than the largest in the messages (`next_tool_call_id`)."""
-    numbers: list[int] = []
-    for each in messages:
-        calls: list[Json] = cast(Json, each).get("tool_calls") or []
-        numbers += [int(str(call["id"])) for call in calls if str(call.get("id")).isdigit()]
+    numbers = [
+        int(str(call["id"])) for each in messages for call in _calls(each) if _is_number(call)
+    ]
     return str(max(numbers, default=-1) + 1)
+
+
+def _calls(message: Json) -> list[Json]:
+    """Return the calls of a message; serde takes one with text whatever its calls are."""
+    found: Any = message.get("tool_calls")
+    return (
+        [call for call in cast(list[Any], found) if isinstance(call, dict)]
+        if isinstance(found, list)
+        else []
+    )
+
+
+def _is_number(call: Json) -> bool:
+    text = str(call.get("id"))
+    return text.isascii() and text.isdigit()
 
 
 def called(form: Form, text: str, name: str) -> Json:

@@ -2,7 +2,7 @@
 
 from planner.speed.roofline import StepLoad
 from simulator.dialects.exporting import Families, OtherMetrics
-from simulator.engine.request import Request
+from simulator.engine.request import FinishReason, Request
 from simulator.engine.scheduler import Scheduler
 from simulator.engine.settings import Deployment
 
@@ -60,6 +60,11 @@ class TgiMetrics(OtherMetrics):
         self.families.set("tgi_queue_size", len(scheduler.waiting))
         self.families.set("tgi_batch_current_size", len(running))
         self.families.set("tgi_batch_current_max_tokens", held)
+
+    def on_abort(self, request: Request) -> None:
+        """Count a request that failed, or whose client disconnected."""
+        err = "dropped" if request.finished is FinishReason.ABORT else "generation"
+        self.families.add("tgi_request_failure", 1, err=err)
 
     def on_step(self, load: StepLoad) -> None:
         """Count the model calls; a batch is a prefill or a decode."""

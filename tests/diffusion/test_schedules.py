@@ -35,7 +35,7 @@ def test_steps_reuse_blocks_where_diffusers_own_cache_does(caching, tiny, tmp_pa
     assert abs(generated - expected).max() <= LAST_BIT
 
 
-@pytest.mark.soak
+@pytest.mark.soak  # the test above compares these steps with those of diffusers
 def test_an_image_with_cached_steps_is_close_to_the_one_without(caching, tiny, tmp_path):
     exact, _ = reference(tiny, tmp_path / "exact.png", "--steps", STEPS)
     difference = abs(ask(caching)[0] - exact)

@@ -45,7 +45,7 @@ def pool_profile(inputs: Json) -> Profile | None:
     """Return the profile of a node pool, or None if its accelerators have no networks."""
     if not get_path(inputs, "networkConfig.acceleratorNetworkProfile"):
         return None
-    zones = as_list(inputs.get("nodeLocations")) or [""]
+    zones = as_list(inputs.get("nodeLocations")) or [inputs.get("location")]
     name = str(get_path(inputs, "nodeConfig.machineType"))
     return Profile(last_segment(str(inputs.get("cluster"))), str(zones[0]), name)
 

@@ -12,9 +12,12 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
+from workloads.stream.cluster import ClusterError
+
 from .answers import keep, read_parts, seal
 from .asking import Question
 from .bucket import Bucket, BucketError, Changed, Entry, Gone, reason
+from .engines import Engines
 from .logs import say
 from .metrics import ServiceMetrics
 from .records import (
@@ -25,6 +28,8 @@ from .records import (
     add_shard,
     change_batch,
     change_shard,
+    engine_of,
+    fail,
     fail_without_input,
     file_metadata,
     file_name,
@@ -45,9 +50,23 @@ _ABANDONED_SECONDS: Final = 600
 
 
 class Keeper:
-    """Advances the open batches of a bucket."""
+    """Advances the open batches of a bucket.
 
-    def __init__(self, settings: Settings, bucket: Bucket, metrics: ServiceMetrics) -> None:
+    Args:
+        settings: Settings of the service.
+        bucket: The bucket.
+        metrics: Counts.
+        engines: Jobs of own engines; by default, there are none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        bucket: Bucket,
+        metrics: ServiceMetrics,
+        engines: Engines | None = None,
+    ) -> None:
+        self._engines = engines or Engines({}, {}, settings.engine_start_seconds)
         self._settings = settings
         self._bucket = bucket
         self._metrics = metrics
@@ -100,10 +119,27 @@ class Keeper:
             window = batch["expires_at"] - batch["created_at"]
             used = (time.time() - batch["created_at"]) / window
         if batch["status"] in ("validating", "in_progress"):
-            lines = _open_lines(batch, shards)
+            # workers of the pool take none of an own engine's
+            lines = 0 if engine_of(batch) else _open_lines(batch, shards)
+        engine = engine_of(batch)
+        if engine and batch["status"] == "in_progress" and not _has_step(batch, shards):
+            await self._run_engine(batch)
         if _has_step(batch, shards):
             await self._move_on(entry, batch, shards)
         return lines, used
+
+    async def _run_engine(self, batch: Batch) -> None:
+        """See to the job of a batch's own engine; without one that can end, the batch fails."""
+        try:
+            why = await self._engines.ensure(batch)
+        except ClusterError as error:  # its window goes on, and so does the alert about it
+            say(logging.WARNING, "no engine", batch=batch["id"], why=str(error))
+            return
+        if why is not None:
+            say(logging.WARNING, "engine failed", batch=batch["id"], why=why)
+            message = f"Not all requests were answered: {why}."
+            error = {"code": "engine_failed", "message": message, "param": None, "line": None}
+            await fail(self._bucket, batch, error)
 
     async def _move_on(self, entry: Entry, batch: Batch, shards: list[Held]) -> None:
         """Run the next step of a batch; a failure does not affect other batches."""
@@ -157,6 +193,8 @@ class Keeper:
                 batch, ("in_progress",), status="finalizing", ending=ending, finalizing_at=now()
             )
         elif status in OVER:
+            if engine_of(batch):
+                await self._engines.end(batch)
             await self._bucket.delete_all(f"{work_prefix(batch['id'])}/")
             await self._bucket.delete(entry.name)
             return
@@ -215,6 +253,7 @@ class Keeper:
             ("validating",),
             status="in_progress",
             in_progress_at=now(),
+            engine=found.engine,
             request_counts={"total": found.total, "completed": 0, "failed": 0},
         )
 

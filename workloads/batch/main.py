@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from workloads.stream.pressure import Pressure, queue_of
+from workloads.stream.pressure import Pressure, look
+from workloads.stream.serving import stopping, watch
 
 from .asking import Asking
 from .batches import Batches
 from .bucket import Bucket, BucketError, Changed
+from .engines import engines_of
 from .errors import Refused
 from .files import Files
 from .keeper import Keeper
@@ -27,84 +28,72 @@ from .worker import Worker
 
 TEAM_HEADER: Final = "x-gki-team"
 """Header with the caller: the client gate sets it, and overwrites a value from the client."""
-_LOOK_SECONDS: Final = 2.0
-_LOOK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
 _SHUTDOWN_SECONDS: Final = 60.0
+_ENDED: Final = 143
+"""Exit code of a process that SIGTERM ended."""
 _ROLES: Final = ("serve", "work")
 _Call = Callable[[str, web.Request], Awaitable[web.StreamResponse]]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until SIGTERM and return the exit code: 2 for wrong settings, 1 without a bucket."""
+    """Run until SIGTERM and return the exit code: 2 for wrong settings, 1 without a bucket.
+
+    With an only batch, 0 means that it needs no worker any more, and 143 that SIGTERM came first.
+    """
     set_up(sys.stderr)
     try:
-        if len(arguments) != 2 or arguments[0] not in _ROLES:
-            raise SettingsError("arguments: must be serve or work and a file of settings")
+        if len(arguments) not in (2, 3) or arguments[0] not in _ROLES:
+            rule = "must be serve or work, a file of settings and perhaps the only batch of work"
+            raise SettingsError(f"arguments: {rule}, got {' '.join(arguments)!r}")
         settings = read_settings(Path(arguments[1]))
     except SettingsError as error:
         say(logging.ERROR, str(error))
         return 2
-    run = _serve if arguments[0] == "serve" else _work
+    only = arguments[2] if len(arguments) == 3 else None
     try:
-        asyncio.run(run(settings))
+        if arguments[0] == "serve":
+            asyncio.run(_serve(settings))
+        elif not asyncio.run(_work(settings, only)) and only is not None:
+            return _ENDED
     except BucketError as error:
         say(logging.ERROR, str(error))
         return 1
     return 0
 
 
-def _stopping() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
-
-
-async def _work(settings: Settings) -> None:
-    """Answer requests of batches."""
-    stop = _stopping()
+async def _work(settings: Settings, only: str | None) -> bool:
+    """Answer requests of batches, or only of one; return whether that needs no worker any more."""
+    stop = stopping()
     metrics = WorkerMetrics()
     pressure = Pressure(settings.most_in_flight)
     async with aiohttp.ClientSession(trust_env=True) as session:
         asking = Asking(session, settings, pressure, metrics.retried)
-        worker = Worker(settings, Bucket(settings.bucket), asking, metrics)
+        worker = Worker(settings, Bucket(settings.bucket), asking, metrics, only)
 
         def text() -> bytes:
             metrics.limit.set(pressure.limit)
             metrics.running.set(pressure.running)
             return metrics.text()
 
-        watched = await _watch(settings, text, lambda: not worker.is_draining)
-        looking = asyncio.create_task(_look(settings, session, pressure))
+        watched = await watch(
+            settings.address, settings.metrics_port, text, lambda: not worker.is_draining
+        )
+        looking = asyncio.create_task(
+            look(settings.metrics_of_pickers, settings.queue_most, session, pressure)
+        )
         say(logging.INFO, "working")
         try:
-            await worker.run(stop)
+            return await worker.run(stop)
         finally:
             looking.cancel()
             await watched.cleanup()
 
 
-async def _look(settings: Settings, session: aiohttp.ClientSession, pressure: Pressure) -> None:
-    """Read the queues of the pools from their pickers; without an answer, a queue is empty."""
-    while settings.metrics_of_pickers:
-        queues: list[float] = []
-        for url in settings.metrics_of_pickers:
-            try:
-                async with session.get(url, timeout=_LOOK_TIMEOUT) as response:
-                    queues.append(queue_of(await response.text()) or 0.0)
-            except (aiohttp.ClientError, TimeoutError):
-                continue
-        pressure.crowded(max(queues, default=0.0) > settings.queue_most)
-        await asyncio.sleep(_LOOK_SECONDS)
-
-
 async def _serve(settings: Settings) -> None:
     """Serve files and batches, and advance batches."""
-    stop = _stopping()
+    stop = stopping()
     metrics = ServiceMetrics()
     bucket = Bucket(settings.bucket)
-    keeper = Keeper(settings, bucket, metrics)
     runner = web.AppRunner(
         application(settings, bucket, metrics),
         access_log=None,
@@ -112,10 +101,13 @@ async def _serve(settings: Settings) -> None:
     )
     await runner.setup()
     await web.TCPSite(runner, settings.address or None, settings.port).start()
-    watched = await _watch(settings, metrics.text, lambda: not stop.is_set())
+    watched = await watch(
+        settings.address, settings.metrics_port, metrics.text, lambda: not stop.is_set()
+    )
     say(logging.INFO, "serving")
     try:
-        await keeper.run(stop)
+        async with aiohttp.ClientSession() as session:
+            await Keeper(settings, bucket, metrics, engines_of(settings, session)).run(stop)
     finally:
         await runner.cleanup()
         await watched.cleanup()
@@ -182,23 +174,3 @@ def _team(settings: Settings, request: web.Request) -> str:
     if team not in settings.teams:
         raise Refused(401, "The team of this call is not known.", code="invalid_api_key")
     return team
-
-
-async def _watch(
-    settings: Settings, text: Callable[[], bytes], is_well: Callable[[], bool]
-) -> web.AppRunner:
-    """Serve `/metrics` and `/healthz`, which is 503 while the program drains."""
-
-    async def show(_: web.Request) -> web.Response:
-        return web.Response(body=text(), content_type="text/plain")
-
-    async def health(_: web.Request) -> web.Response:
-        return web.Response(status=200 if is_well() else 503)
-
-    app = web.Application()
-    app.router.add_get("/metrics", show)
-    app.router.add_get("/healthz", health)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, settings.address or None, settings.metrics_port).start()
-    return runner

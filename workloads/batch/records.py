@@ -133,8 +133,9 @@ GONE: Final = {
 }
 """Error of a batch whose requests cannot be read."""
 Batch = dict[str, Any]
-"""A batch: what the API has, and `team`, `ending` (what it becomes once its shards are sealed)."""
-_INTERNAL: Final = ("ending", "output_seconds", "team")
+"""A batch: what the API has, and `team`, `ending` (what it becomes once its shards are sealed) and
+`engine` (the own engine that answers it, or empty)."""
+_INTERNAL: Final = ("ending", "engine", "output_seconds", "team")
 
 
 def new_batch(
@@ -161,8 +162,14 @@ def new_batch(
         "metadata": metadata,
         "team": team,
         "ending": "completed",
+        "engine": "",
         "output_seconds": None,
     }
+
+
+def engine_of(batch: Batch) -> str:
+    """Return the own engine that answers a batch, or empty; older batches have none."""
+    return str(batch.get("engine") or "")
 
 
 def public_batch(batch: Batch) -> dict[str, Any]:
@@ -308,6 +315,11 @@ async def change_batch(
 
 async def fail_without_input(bucket: Bucket, batch: Batch) -> None:
     """End a batch without input as failed, with its answers so far."""
+    await fail(bucket, batch, GONE)
+
+
+async def fail(bucket: Bucket, batch: Batch, why: dict[str, Any]) -> None:
+    """End a batch as failed with an error of the API, with its answers so far."""
     await change_batch(
         bucket,
         batch["team"],
@@ -316,5 +328,5 @@ async def fail_without_input(bucket: Bucket, batch: Batch) -> None:
         status="finalizing",
         ending="failed",
         finalizing_at=batch["finalizing_at"] or now(),
-        errors={"object": "list", "data": [GONE]},
+        errors={"object": "list", "data": [why]},
     )

@@ -1,10 +1,14 @@
 """The settings of the service and the workers, read from one JSON file."""
 
-import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
+
+from workloads.stream.cluster import ACCOUNT
+from workloads.stream.serving import SettingsError, check_endpoint, read_object
+
+__all__ = ["ENDPOINTS", "Model", "Settings", "SettingsError", "read_settings"]
 
 ENDPOINTS: Final = (
     "/v1/chat/completions",
@@ -15,10 +19,6 @@ ENDPOINTS: Final = (
 """Endpoints of requests, as OpenAI's Batch API has them."""
 
 
-class SettingsError(ValueError):
-    """The settings cannot be used; the message has field, rule and value."""
-
-
 @dataclass(frozen=True)
 class Model:
     """A name for `model` in requests."""
@@ -27,6 +27,8 @@ class Model:
     """Endpoints that the model supports."""
     objective: str = ""
     """Value of the header that sets the priority of its requests; empty sends none."""
+    engine: str = ""
+    """Own engine that answers its requests; empty for the pool behind the gateway."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Settings:
     bucket: str
     """Bucket of files and batches: the only state."""
     endpoint: str
-    """URL of the gateway, without a path."""
+    """URL of the gateway or of an own engine, without a path. `$(POD_IP)` is the pod's address."""
     models: dict[str, Model]
     """Models and adapters that requests can name."""
     teams: dict[str, tuple[str, ...] | None] | None = None
@@ -45,6 +47,14 @@ class Settings:
     """File with the key for workers; empty if requests need none."""
     metrics_of_pickers: tuple[str, ...] = ()
     """URLs of the metrics of the pools' pickers."""
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """Job of each own engine, without a name; the service appends the batch to the arguments of its
+    container `batch`."""
+    engine_start_seconds: float = 3600.0
+    """Maximum time for which an own engine may have a node without being ready, in seconds. The
+    default is assumed: twice what its startup probe allows, for its images and a second start."""
+    account: str = ACCOUNT
+    """Folder of the Kubernetes token, with which the service creates those Jobs."""
     attempts: int = 5
     """Maximum attempts of a request that fails in progress."""
     deadline_seconds: float = 600.0
@@ -94,20 +104,20 @@ def read_settings(path: Path) -> Settings:
         SettingsError: A field is missing, unknown or of the wrong type.
     """
     try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        text = path.read_text()
+    except OSError as error:
         raise SettingsError(f"{path}: must be a JSON file, got {error}") from None
-    if not isinstance(content, dict):
-        raise SettingsError(f"{path}: must be a JSON object, got {type(content).__name__}")
-    given = cast("dict[str, Any]", content)
-    known = Settings.__dataclass_fields__
-    for name in given:
-        if name not in known:
-            raise SettingsError(f"{name}: must be one of {', '.join(sorted(known))}, got {name!r}")
+    given = read_object(text, Settings, str(path))
     try:
-        given.setdefault("address", os.environ.get("POD_IP", ""))
+        own = os.environ.get("POD_IP", "")
+        given.setdefault("address", own)
+        given["endpoint"] = given["endpoint"].replace("$(POD_IP)", own)
         given["models"] = {
-            name: Model(tuple(each["endpoints"]), str(each.get("objective", "")))
+            name: Model(
+                tuple(each["endpoints"]),
+                str(each.get("objective", "")),
+                str(each.get("engine", "")),
+            )
             for name, each in given.get("models", {}).items()
         }
         teams = given.get("teams")
@@ -131,8 +141,10 @@ def _check(settings: Settings) -> None:
             if endpoint not in ENDPOINTS:
                 rule = f"must be one of {', '.join(ENDPOINTS)}"
                 raise SettingsError(f"models.{name}.endpoints: {rule}, got {endpoint!r}")
+        if model.engine and model.engine not in settings.engines:
+            rule = f"must be one of {', '.join(settings.engines) or 'none'}"
+            raise SettingsError(f"models.{name}.engine: {rule}, got {model.engine!r}")
     for each in ("attempts", "most_in_flight", "replicas", "shard_lines"):
         if getattr(settings, each) < 1:
             raise SettingsError(f"{each}: must be 1 or more, got {getattr(settings, each)}")
-    if not settings.endpoint.startswith(("http://", "https://")):
-        raise SettingsError(f"endpoint: must be a URL, got {settings.endpoint!r}")
+    check_endpoint(settings.endpoint)

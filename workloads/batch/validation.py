@@ -23,6 +23,8 @@ class _Seen:
     ids: set[bytes] = field(default_factory=set[bytes])
     """Digests of them."""
     inputs: int = 0
+    engine: str | None = None
+    """Who answers the first request: the own engine, or empty for the pool."""
 
 
 @dataclass
@@ -34,6 +36,8 @@ class Checked:
     shards: list[Shard] = field(default_factory=list[Shard])
     total: int = 0
     """Requests."""
+    engine: str = ""
+    """Own engine that answers all requests; empty for the pool behind the gateway."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ def check(lines: Iterable[bytes], bounds: Bounds) -> Checked:
         found.shards.append(Shard(len(found.shards), start, at, first, count))
     if not found.total:
         found.errors = [_error("empty_file", "The input file has no requests.", None, None)]
+    found.engine = seen.engine or ""
     return found
 
 
@@ -109,6 +114,7 @@ def _wrong(raw: bytes, bounds: Bounds, seen: _Seen) -> tuple[str, str, str | Non
     return (
         _wrong_target(line, bounds)
         or _wrong_body(body, bounds)
+        or _wrong_engine(body, bounds, seen)
         or _wrong_inputs(body, bounds, seen)
     )
 
@@ -184,6 +190,19 @@ def _wrong_body(body: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | N
     if bounds.endpoint == "/v1/responses":
         return _wrong_response(body)
     return None
+
+
+def _wrong_engine(
+    body: dict[str, Any], bounds: Bounds, seen: _Seen
+) -> tuple[str, str, str | None] | None:
+    """Reject a second engine: a batch has one job, or none."""
+    engine = bounds.models[body["model"]].engine
+    if seen.engine is None:
+        seen.engine = engine
+    if engine == seen.engine:
+        return None
+    message = "This model has another engine than the first of this file: use one file for each."
+    return "mixed_engines", message, "model"
 
 
 def _wrong_response(body: dict[str, Any]) -> tuple[str, str, str | None] | None:

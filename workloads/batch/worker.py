@@ -18,6 +18,7 @@ from .records import (
     Batch,
     Held,
     change_shard,
+    engine_of,
     fail_without_input,
     file_name,
     new_owner,
@@ -55,11 +56,17 @@ class _Work:
 
 
 class Worker:
-    """Processes the open batches of a bucket."""
+    """Processes the open batches of a bucket, or `only` the batch of its own engine."""
 
     def __init__(
-        self, settings: Settings, bucket: Bucket, asking: Asking, metrics: WorkerMetrics
+        self,
+        settings: Settings,
+        bucket: Bucket,
+        asking: Asking,
+        metrics: WorkerMetrics,
+        only: str | None = None,
     ) -> None:
+        self._only = only
         self._settings = settings
         self._bucket = bucket
         self._asking = asking
@@ -73,22 +80,29 @@ class Worker:
         """Whether the worker takes no more work."""
         return self._draining
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Work until `stop` is set, then finish the running requests."""
+    async def run(self, stop: asyncio.Event) -> bool:
+        """Work until `stop` is set or the only batch needs no worker, then finish the requests.
+
+        Returns:
+            Whether the only batch needs no worker any more.
+        """
+        is_over = False
         wait = self._settings.poll_seconds
-        while not stop.is_set():
+        while not stop.is_set() and not is_over:
             pause = self._paused_until - time.monotonic()
             if pause > 0:
                 await _either(stop, seconds=pause)
                 continue
             try:
                 work = await self._take()
+                is_over = work is None and not self._works and await self._is_over()
                 wait = self._settings.poll_seconds
             except BucketError as error:
                 say(logging.WARNING, "no bucket", why=str(error))
                 work, wait = None, min(2 * wait, _LONGEST_CRAWL)
-            if work is None:
+            if work is None and not is_over:
                 await _either(stop, seconds=wait * random.uniform(0.5, 1))  # noqa: S311
+            if work is None:
                 continue
             task = asyncio.create_task(self._work(work))
             self._works[task] = work
@@ -100,6 +114,17 @@ class Worker:
         say(logging.INFO, "draining", shards=len(self._works))
         if self._works:
             await asyncio.wait(set(self._works))
+        return is_over
+
+    async def _is_over(self) -> bool:
+        """Return whether the only batch needs no worker: it has ended, or all has its answer."""
+        if self._only is None:
+            return False
+        for entry in await self._bucket.entries("open/"):
+            looked = await self._open_batch(entry.name)
+            if looked is not None:
+                return all(each.shard.state == "sealed" for each in looked[1])
+        return True
 
     async def _take(self) -> _Work | None:
         """Return a free shard of the team with the fewest running shards, oldest first."""
@@ -131,12 +156,14 @@ class Worker:
     async def _open_batch(self, name: str) -> tuple[Batch, list[Held]] | None:
         """Return a batch with its shards, or None if it has no work."""
         match opened(name):
-            case (_, team, number):
+            case (_, team, number) if self._only in (None, number):
                 batch = await read_batch(self._bucket, team, number)
-            case None:
+            case _:
                 return None
         if batch is None or batch["status"] != "in_progress":
             return None
+        if self._only is None and engine_of(batch):
+            return None  # the worker beside the engine takes it
         return batch, await shards_of(self._bucket, number)
 
     async def _claim(self, held: Held) -> Held | None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import signal
 import socket
 import time
 import uuid
@@ -16,11 +15,12 @@ import aiohttp
 from aiohttp import web
 
 from ..batch.bucket import Bucket
+from ..stream.serving import stopping
 from ..stream.source import Delivery
 from .adopting import adopt
 from .erasure import Eraser
 from .front import Front
-from .jobs import Cluster
+from .jobs import SetJobs
 from .logs import say
 from .sets import Refused, checked_name
 from .settings import FrontSettings, SettingsError, WorkSettings, read
@@ -59,19 +59,11 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _stopped() -> asyncio.Event:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    return stop
-
-
 async def _serve(settings: FrontSettings) -> None:
     from ..stream.pubsub import PubSubTopic  # noqa: PLC0415 - the worker has no topic
     from .signing import Signer  # noqa: PLC0415
 
-    stop = _stopped()
+    stop = stopping()
     signer = Signer(settings.bucket, settings.signer, settings.upload_seconds)
 
     def publisher(name: str) -> Callable[[bytes], Awaitable[None]]:
@@ -103,10 +95,12 @@ async def _listen(app: web.Application, port: int) -> web.AppRunner:
 async def _work(settings: WorkSettings) -> None:
     from ..stream.pubsub import PubSubSource  # noqa: PLC0415 - the service has no subscription
 
-    stop = _stopped()
+    stop = stopping()
     objects = Bucket(settings.bucket)
     async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
-        jobs = Cluster(session, settings.job, settings.account)
+        groups = {"configmaps": "/api/v1", "jobs": f"/apis/{settings.job['apiVersion']}"}
+        namespace = settings.job["metadata"]["namespace"]
+        jobs = SetJobs(session, namespace, groups, settings.account)
         owner = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
         worker = Worker(settings, owner, objects, jobs, poster(session))
         eraser = Eraser(settings, objects, jobs)

@@ -1,8 +1,11 @@
 """The settings of both roles, read from one JSON object."""
 
-import json
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final, TypeVar, cast
+
+from ..stream.serving import SettingsError, check_endpoint, read_object
+
+__all__ = ["FrontSettings", "SettingsError", "WorkSettings", "read"]
 
 _KINDS: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
     float: ((int, float), "a number"),
@@ -12,10 +15,6 @@ _KINDS: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
     tuple[str, ...]: ((list, tuple), "a list of strings"),
 }
 _T = TypeVar("_T")
-
-
-class SettingsError(ValueError):
-    """The settings cannot be used; the message has field, rule and value."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,7 @@ class WorkSettings:
         _within("callback_tries", self.callback_tries, 1, 50)
         _within("sets", self.sets, 1, 1000)
         _within("retention_days", self.retention_days, 2, 3650)
-        if not self.endpoint.startswith(("http://", "https://")):
-            raise SettingsError(f"endpoint: must be a URL, got {self.endpoint!r}")
+        check_endpoint(self.endpoint)
 
 
 def read(kind: type[_T], text: str) -> _T:
@@ -122,17 +120,9 @@ def read(kind: type[_T], text: str) -> _T:
     Raises:
         SettingsError: A field is missing, unknown or of another kind.
     """
-    try:
-        found: Any = json.loads(text)
-    except ValueError as error:
-        raise SettingsError(f"settings: must be JSON, got {error}") from None
-    if not isinstance(found, dict):
-        raise SettingsError(f"settings: must be a JSON object, got {type(found).__name__}")
-    given = cast("dict[str, Any]", found)
+    given = read_object(text, kind)
     known = {each.name: each for each in fields(cast("Any", kind))}
     for name, value in given.items():
-        if name not in known:
-            raise SettingsError(f"{name}: must be one of {', '.join(sorted(known))}")
         kinds, words = _KINDS[known[name].type]
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise SettingsError(f"{name}: must be {words}, got {value!r}")

@@ -2,26 +2,21 @@
 
 import asyncio
 import logging
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import aiohttp
-from aiohttp import web
 
 from .asking import Asking
 from .logs import say, set_up
 from .metrics import Metrics
-from .pressure import Pressure, queue_of
+from .pressure import Pressure, look
 from .results import BigQueryResults, BucketResults, Publishes, Results, TopicResults
+from .serving import stopping, watch
 from .settings import Settings, SettingsError, read_settings
 from .source import Source, SourceError
 from .worker import Worker
-
-_LOOK_SECONDS: Final = 2.0
-_LOOK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,10 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _run(settings: Settings) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stopping()
     metrics = Metrics(settings.stream)
     pressure = Pressure(settings.most_in_flight)
     async with aiohttp.ClientSession(trust_env=True) as session:
@@ -62,8 +54,15 @@ async def _run(settings: Settings) -> None:
         )
         source, letters, results = _opened(settings, session, metrics)
         worker = Worker(settings, source, asking, results, letters, metrics, pressure)
-        served = await _serve(settings, worker, metrics)
-        looking = asyncio.create_task(_look(settings, session, pressure))
+
+        def text() -> bytes:
+            worker.watch()
+            return metrics.text()
+
+        served = await watch(settings.address, settings.port, text, lambda: not worker.is_draining)
+        say(logging.INFO, "working", stream=settings.stream)
+        pickers = [settings.metrics_of_picker] if settings.metrics_of_picker else []
+        looking = asyncio.create_task(look(pickers, settings.queue_most, session, pressure))
         try:
             await worker.run(stop)
         finally:
@@ -106,35 +105,3 @@ def _results(settings: Settings, session: aiohttp.ClientSession) -> Results:
     from .pubsub import PubSubTopic  # noqa: PLC0415
 
     return TopicResults(settings.stream, PubSubTopic(results["topic"]))
-
-
-async def _serve(settings: Settings, worker: Worker, metrics: Metrics) -> web.AppRunner:
-    """Serve `/metrics` and `/healthz`, which is 503 while the worker drains."""
-
-    async def show(_: web.Request) -> web.Response:
-        worker.watch()
-        return web.Response(body=metrics.text(), content_type="text/plain")
-
-    async def health(_: web.Request) -> web.Response:
-        return web.Response(status=503 if worker.is_draining else 200)
-
-    app = web.Application()
-    app.router.add_get("/metrics", show)
-    app.router.add_get("/healthz", health)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, settings.address or None, settings.port).start()
-    say(logging.INFO, "working", stream=settings.stream)
-    return runner
-
-
-async def _look(settings: Settings, session: aiohttp.ClientSession, pressure: Pressure) -> None:
-    """Read the pool's queue from its picker; one that does not answer says nothing."""
-    while settings.metrics_of_picker:
-        try:
-            async with session.get(settings.metrics_of_picker, timeout=_LOOK_TIMEOUT) as response:
-                queue = queue_of(await response.text())
-        except (aiohttp.ClientError, TimeoutError):
-            queue = None
-        pressure.crowded(queue is not None and queue > settings.queue_most)
-        await asyncio.sleep(_LOOK_SECONDS)

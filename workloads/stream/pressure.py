@@ -3,9 +3,13 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+import aiohttp
+
+_LOOK_SECONDS: Final = 2.0
+_LOOK_TIMEOUT: Final = aiohttp.ClientTimeout(total=2)
 _START: Final = 2.0
 _LESS: Final = 0.5
 _QUIET_SECONDS: Final = 1.0
@@ -85,3 +89,26 @@ def queue_of(exposition: str) -> float | None:
     """
     found = [float(value) for value in _QUEUE.findall(exposition)]
     return max(found) if found else None
+
+
+async def look(
+    urls: Sequence[str], most: float, session: aiohttp.ClientSession, pressure: Pressure
+) -> None:
+    """Read the queues of the pools from their pickers; without an answer, a queue is empty.
+
+    Args:
+        urls: URLs of the pickers' metrics; empty if no queue counts.
+        most: Waiting requests per replica above which no request is sent.
+        session: Session of the calls.
+        pressure: Limit that the longest queue crowds.
+    """
+    while urls:
+        queues: list[float] = []
+        for url in urls:
+            try:
+                async with session.get(url, timeout=_LOOK_TIMEOUT) as response:
+                    queues.append(queue_of(await response.text()) or 0.0)
+            except (aiohttp.ClientError, TimeoutError):
+                continue
+        pressure.crowded(max(queues, default=0.0) > most)
+        await asyncio.sleep(_LOOK_SECONDS)

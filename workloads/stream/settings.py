@@ -1,16 +1,15 @@
 """The settings of a worker, read from one JSON file."""
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
+
+from .serving import SettingsError, check_endpoint, read_object
+
+__all__ = ["Settings", "SettingsError", "read_settings"]
 
 _KINDS: Final = {"source": ("kafka", "pubsub"), "results": ("bigquery", "bucket", "topic")}
-
-
-class SettingsError(ValueError):
-    """The settings cannot be used; the message has field, rule and value."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +65,10 @@ def read_settings(path: Path) -> Settings:
         SettingsError: A field is missing, unknown or of another kind.
     """
     try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        text = path.read_text()
+    except OSError as error:
         raise SettingsError(f"{path}: must be a JSON file, got {error}") from None
-    if not isinstance(content, dict):
-        raise SettingsError(f"{path}: must be a JSON object, got {type(content).__name__}")
-    given = cast("dict[str, Any]", content)
-    known = Settings.__dataclass_fields__
-    for name in given:
-        if name not in known:
-            raise SettingsError(f"{name}: must be one of {', '.join(sorted(known))}, got {name!r}")
+    given = read_object(text, Settings, str(path))
     try:
         given.setdefault("address", os.environ.get("POD_IP", ""))
         given["names"] = tuple(given.get("names", ()))
@@ -93,5 +86,4 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"{field}.kind: must be one of {', '.join(kinds)}, got {kind!r}")
     if settings.attempts < 1 or settings.most_in_flight < 1:
         raise SettingsError("attempts and most_in_flight: must be 1 or more")
-    if not settings.endpoint.startswith(("http://", "https://")):
-        raise SettingsError(f"endpoint: must be a URL, got {settings.endpoint!r}")
+    check_endpoint(settings.endpoint)

@@ -48,7 +48,7 @@ _BUILT_IN: dict[str, tuple[str, dict[str, str]]] = {
     "ResourceQuota": ("core.v1.ResourceQuota", {"spec": "spec"}),
     "Role": ("rbac.v1.Role", {"rules": "rules"}),
     "RoleBinding": ("rbac.v1.RoleBinding", {"roleRef": "role_ref", "subjects": "subjects"}),
-    "Secret": ("core.v1.Secret", {}),
+    "Secret": ("core.v1.Secret", {"type": "type"}),
     "Service": ("core.v1.Service", {"spec": "spec"}),
     "ServiceAccount": (
         "core.v1.ServiceAccount",

@@ -9,6 +9,7 @@ from gke_inference.base.manifests import (
     Manifest,
     deployment,
     disruption_budget,
+    fingerprint,
     labels_for,
     manifest,
     register,
@@ -52,9 +53,16 @@ class BatchService(pulumi.ComponentResource):
         super().__init__("gke-inference:index:BatchService", name, {}, opts)
         check(args)
         given = {"bucket": args["bucket"], "endpoint": args["endpoint"]}
-        content = pulumi.Output.all(**given).apply(lambda found: document(args, found))
+        jobs = pulumi.Output.all(**(args.get("engines") or {}))
+        content = pulumi.Output.all(jobs=jobs, **given).apply(
+            lambda found: document(args, found, found["jobs"])
+        )
         made: list[pulumi.Resource] = []
-        for role, obj in _objects(args, content).items():
+        objects = _objects(args, content)
+        if args.get("engines"):  # the service reads its settings once
+            found = objects["deployment"]["spec"]["template"]["metadata"]
+            found["annotations"]["gke-inference/engines"] = jobs.apply(fingerprint)
+        for role, obj in objects.items():
             logical = name if role == "deployment" else f"{name}-{role}"
             made.append(register(logical, obj, under(self, depends_on=list(made))))
         self.service_name = made[-1].urn.apply(lambda _: args["service_name"])
@@ -66,7 +74,11 @@ def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
     name, namespace = args["service_name"], args["namespace"]
     worker = f"{name}-worker"
     labels = labels_for(name, SERVICE)
-    plain = {key: value for key, value in args.items() if not isinstance(value, pulumi.Output)}
+    plain = {
+        key: value
+        for key, value in args.items()
+        if not isinstance(value, pulumi.Output) and key != "engines"
+    }
     deadline = whole(args, "deadline_seconds", 600, least=10, most=3600)
     ports: list[Manifest] = [{"name": "http", "port": PORT, "targetPort": "http"}]
     workers = deployment(

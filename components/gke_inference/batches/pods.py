@@ -49,9 +49,11 @@ def service_pod(args: BatchServiceArgs) -> Manifest:
     }
     container["volumeMounts"].append({"mountPath": SCRATCH_FOLDER, "name": "scratch"})
     name = args["service_name"]
+    access = {"automountServiceAccountToken": True} if args.get("engines") else {}
     return available(
         name,
         {
+            **access,  # it creates the jobs of own engines
             "containers": [container],
             "securityContext": hardened_pod(_USER),
             "serviceAccountName": args["service_account"],

@@ -22,6 +22,8 @@ class BatchModelArgs(TypedDict):
 
     endpoints: list[str]
     """Endpoints that it supports, such as `/v1/chat/completions`."""
+    engine: NotRequired[str]
+    """Own engine that answers its requests, one of `engines`. Default: the Gateway."""
     objective: NotRequired[str]
     """InferenceObjective of its requests. Default: none."""
 
@@ -61,6 +63,9 @@ class BatchServiceArgs(TypedDict):
     service can name any team. Default: no policy, all traffic is allowed."""
     deadline_seconds: NotRequired[int]
     """Maximum time to answer a request in seconds, 10 to 3600. Default: 600."""
+    engines: NotRequired[dict[str, pulumi.Input[str]]]
+    """Own engines by name: `BatchEngine.job`. The service creates a job for each batch of theirs.
+    Default: none."""
     hostname: NotRequired[str]
     """Hostname that clients use. Default: every hostname of the Gateway."""
     key_secret: NotRequired[str]
@@ -92,6 +97,11 @@ def check(args: BatchServiceArgs) -> None:
     name_of(args, "namespace", "namespace")
     if not args["models"]:
         raise pulumi.InputPropertyError("models", "must have one or more, got none")
+    for name, model in args["models"].items():
+        own = model.get("engine")
+        if own is not None and own not in (args.get("engines") or {}):
+            got = f"must be one of engines, got {own!r}"
+            raise pulumi.InputPropertyError(f"models.{name}.engine", got)
     least = whole(args, "min_workers", 1, least=0, most=1)
     whole(args, "max_workers", 4, least=max(least, 1), most=100)
     whole(args, "deadline_seconds", 600, least=10, most=3600)
@@ -99,12 +109,15 @@ def check(args: BatchServiceArgs) -> None:
     whole(args, "retention_days", 30, least=2, most=365)
 
 
-def document(args: BatchServiceArgs, given: Mapping[str, str]) -> str:
+def document(
+    args: BatchServiceArgs, given: Mapping[str, str], jobs: Mapping[str, str] | None = None
+) -> str:
     """Return the settings of service and workers (workloads/batch/settings.py) as JSON.
 
     Args:
         args: Arguments of the component.
         given: `bucket` and `endpoint`, once known.
+        jobs: Job of each of `engines`, once known.
     """
     found: dict[str, Any] = {
         "bucket": given["bucket"],
@@ -122,6 +135,8 @@ def document(args: BatchServiceArgs, given: Mapping[str, str]) -> str:
     }
     if args.get("key_secret"):
         found["key_file"] = f"{KEY_FOLDER}/key"
+    if jobs:
+        found["engines"] = {name: json.loads(job) for name, job in jobs.items()}
     teams = args.get("teams")
     if teams is not None:
         found["teams"] = {team: list(names) or None for team, names in teams.items()}

@@ -128,6 +128,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
     rung = rung_of(args["rung"], "rung", region=region)
     least, most = _node_range(args, rung)
     surge, unavailable = _upgrades(args)
+    _check_compact(rung, most, surge if rung.has_surge else 0)
     zones = _zones(rung, location, is_zonal)
     per_zone = rung.kind == "tpu" or rung.provisioning == "flex-start"
     chip = accelerator(rung.accelerator)
@@ -171,16 +172,19 @@ def _node_range(args: AcceleratorPoolArgs, rung: Rung) -> tuple[int, int]:
         most = whole(args, "max_nodes", 1, least=1, most=1000)
     if rung.provisioning == "flex-start" and least:
         raise pulumi.InputPropertyError("minNodes", f"must be 0 with flex-start, got {least}")
-    limit = accelerator(rung.accelerator).compact
-    if rung.placement == "compact" and limit is not None and most > limit.most_nodes:
-        raise pulumi.InputPropertyError(
-            "maxNodes", f"must be at most {limit.most_nodes} for compact nodes, got {most}"
-        )
     if least > most:
         raise pulumi.InputPropertyError(
             "minNodes", f"must be at most maxNodes ({most}), got {least}"
         )
     return least, most
+
+
+def _check_compact(rung: Rung, most: int, surge: int) -> None:
+    limit = accelerator(rung.accelerator).compact
+    if rung.placement == "compact" and limit is not None and most + surge > limit.most_nodes:
+        rule = f"must be at most {limit.most_nodes - surge} for compact nodes"
+        rule += f" with maxSurge {surge}" if surge else ""
+        raise pulumi.InputPropertyError("maxNodes", f"{rule}, got {most}")
 
 
 def _upgrades(args: AcceleratorPoolArgs) -> tuple[int, int]:

@@ -138,6 +138,11 @@ class Rung:
         return self.kind == "tpu" and self.is_multi_host
 
     @property
+    def has_surge(self) -> bool:
+        """Whether `max_surge` applies: slices are re-created, flex-start nodes not upgraded."""
+        return not self.is_slice and self.provisioning != "flex-start"
+
+    @property
     def label(self) -> str:
         """Display name of the rung, such as `tpu-v6e 2x4 reservation`."""
         shape = self.topology or f"x{self.chips_per_node}"

@@ -80,6 +80,8 @@ class AlertsArgs(TypedDict):
     personal_train_seconds: NotRequired[int]
     """Maximum time of its training jobs (`PersonalWorkerArgs.train_seconds`), 60 to 259200; an
     alert fires at half of it. Default: 14400."""
+    queue_clusters: NotRequired[list[str]]
+    """Clusters with job queues (`QueueOperator` with `metrics_namespace`). Default: none."""
     queue_limit: NotRequired[int]
     """Waiting requests per replica for 5 minutes above which an alert fires. Default: 20."""
     receivers: NotRequired[list[ReceiverArgs]]

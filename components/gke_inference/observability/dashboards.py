@@ -62,14 +62,16 @@ class DashboardsArgs(TypedDict):
     """Whether a `ClientGate` named `client-gate` is in the namespace. Default: false."""
     guards: NotRequired[bool]
     """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
+    queue_clusters: NotRequired[list[str]]
+    """Clusters with job queues (`QueueOperator` with `metrics_namespace`). Default: none."""
     queue_limit: NotRequired[int]
     """Waiting requests per replica considered too many, a line in a chart. Default: 20."""
 
 
 class Dashboards(pulumi.ComponentResource):
-    """Dashboards for service, engines, gateway and capacity, for images, and for clients.
+    """Dashboards for service, engines, gateway and capacity, for images, clients and job queues.
 
-    Image models and clients have theirs only where a platform has them.
+    Image models, clients and queues have theirs only where a platform has them.
 
     They cover every cluster of a project.
 
@@ -129,6 +131,7 @@ def scope_of(
         personal_train_seconds=whole(
             settings, "personal_train_seconds", TRAIN_SECONDS, least=60, most=259_200
         ),
+        queue_clusters=tuple(sorted(given.get("queue_clusters") or ())),
         subscriptions=tuple(sorted(given.get("subscriptions") or ())),
         queue_limit=whole(settings, "queue_limit", 20, least=1, most=1_000_000),
     )

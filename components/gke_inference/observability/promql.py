@@ -103,6 +103,8 @@ class Scope:
     """Name of the service for personalized images, and of its subscription."""
     personal_train_seconds: int = 14_400
     """Maximum time of a training job of theirs."""
+    queue_clusters: tuple[str, ...] = ()
+    """Clusters with job queues."""
     hostname: str | None = None
     """Public hostname of the endpoint, or None."""
     queue_limit: int = 20
@@ -131,6 +133,7 @@ class Scope:
             "hostname": self.hostname is not None and self.exposure == "external",
             "personal": self.personal is not None,
             "kafka_streams": bool(self.kafka_streams),
+            "queues": bool(self.queue_clusters),
             "streams": bool(self.subscriptions),
             "tpot_slo": any(
                 model.tpot_p95_ms is not None and engine(model.engine).metrics.output_token
@@ -211,6 +214,17 @@ def _absent_streams(scope: Scope) -> str:
     return " or ".join(each) or _NOTHING
 
 
+def _absent_queues(scope: Scope) -> str:
+    """Return an expression with a result for each cluster whose Kueue is not scraped."""
+    each = [
+        f'absent(kueue_pending_workloads{{{_KUEUE},cluster="{name}"}})'
+        for name in scope.queue_clusters
+    ]
+    return " or ".join(each) or _NOTHING
+
+
+_KUEUE = 'job="kueue",replica_role="leader"'
+"""Replicas that follow have values of the past."""
 _SUBSCRIPTION = 'monitored_resource="pubsub_subscription"'
 
 
@@ -236,6 +250,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         **rates,
         **of_all,
         "absent_gates": _absent_gates(scope),
+        "absent_queues": _absent_queues(scope),
         "absent_streams": _absent_streams(scope),
         "absent_models": _absent(scope, None, ""),
         "absent_pickers": _absent(scope, "inference_pool_ready_pods", "-picker"),
@@ -249,6 +264,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "gate": f'{inside},job="{GATE}"',
         "hostname": scope.hostname or "",
         "kafka": f'{inside},stream=~"{_any(scope.kafka_streams)}"',
+        "kueue": _KUEUE,
         "kv_limit": str(KV_CACHE_FULL),
         "lb_latencies": f"{balancer}_total_latencies_bucket",
         "lb_requests": f"{balancer}_request_count",

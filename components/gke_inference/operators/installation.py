@@ -17,6 +17,7 @@ def install(
     definitions: Mapping[str, Manifest],
     objects: Mapping[str, Manifest],
     server: Manifest,
+    after: Mapping[str, Manifest] | None = None,
 ) -> list[pulumi.Resource]:
     """Register the objects of an operator in order, and return those of its kinds.
 
@@ -28,6 +29,7 @@ def install(
         objects: Objects that the operator needs before it starts, by role. They include its
             webhooks: an operator is ready once it has written its CA into them.
         server: Deployment of the operator.
+        after: Objects that are created one after the other, by role. Default: none.
     """
     kinds: list[pulumi.Resource] = [
         register(f"{name}-{role}", definition, under(component))
@@ -40,4 +42,7 @@ def install(
     needed = [register(f"{name}-{role}", obj, inside) for role, obj in objects.items()]
     before = [*kinds, space, *needed]
     register(f"{name}-server", server, under(component, depends_on=before))
+    made: list[pulumi.Resource] = [space]
+    for role, obj in (after or {}).items():
+        made.append(register(f"{name}-{role}", obj, under(component, depends_on=list(made))))
     return kinds

@@ -47,6 +47,8 @@ class Manager:
     """CPU request."""
     memory: str
     """Memory request; the limit is 1 GiB."""
+    metrics_port: int | None = None
+    """Port of its metrics, or None for no metrics."""
 
 
 def manager_objects(manager: Manager, labels: dict[str, str]) -> dict[str, Manifest]:
@@ -61,9 +63,14 @@ def manager_objects(manager: Manager, labels: dict[str, str]) -> dict[str, Manif
             where,
             manager.component,
             [{"name": "webhook", "port": 443, "targetPort": WEBHOOK_PORT}],
-            {"app.kubernetes.io/name": manager.name},
+            manager_pods(manager.name),
         ),
     }
+
+
+def manager_pods(name: str) -> dict[str, str]:
+    """Return the labels by which objects select the pods of the operator with this name."""
+    return {"app.kubernetes.io/name": name}
 
 
 def manager_server(manager: Manager, replicas: int) -> Manifest:
@@ -79,6 +86,12 @@ def manager_server(manager: Manager, replicas: int) -> Manifest:
 
 
 def _pod(manager: Manager) -> Manifest:
+    ports: list[Manifest] = [
+        {"containerPort": WEBHOOK_PORT, "name": "webhook"},
+        {"containerPort": HEALTH_PORT, "name": "health"},
+    ]
+    if manager.metrics_port is not None:
+        ports.append({"containerPort": manager.metrics_port, "name": "metrics"})
     container: Manifest = {
         "args": [f"--config=/{CONFIG_FILE}", "--zap-log-level=info"],
         "command": ["/manager"],
@@ -89,10 +102,7 @@ def _pod(manager: Manager) -> Manifest:
             "periodSeconds": 20,
         },
         "name": "manager",
-        "ports": [
-            {"containerPort": WEBHOOK_PORT, "name": "webhook"},
-            {"containerPort": HEALTH_PORT, "name": "health"},
-        ],
+        "ports": ports,
         "readinessProbe": {**manager.ready, "periodSeconds": 5},
         "resources": {
             "limits": {"memory": "1Gi"},

@@ -9,7 +9,14 @@ from .queue_webhooks import QUEUED_NAMESPACE
 CERTIFICATE: Final = "kueue-webhook-server-cert"
 
 
-def configuration(api_version: str, kind: str, *, namespace: str, service: str) -> str:
+def configuration(
+    api_version: str,
+    kind: str,
+    *,
+    namespace: str,
+    service: str,
+    metrics_port: int | None = None,
+) -> str:
     """Return the file's content as JSON, which is valid YAML.
 
     Args:
@@ -17,6 +24,7 @@ def configuration(api_version: str, kind: str, *, namespace: str, service: str) 
         kind: Kind of the file.
         namespace: Namespace of Kueue.
         service: Name of the Service of its webhooks.
+        metrics_port: Port of its metrics, or None for no metrics.
     """
     found = {
         "apiVersion": api_version,
@@ -34,7 +42,10 @@ def configuration(api_version: str, kind: str, *, namespace: str, service: str) 
         "leaderElection": {"leaderElect": True, "resourceNamespace": namespace},
         "manageJobsWithoutQueueName": True,
         "managedJobsNamespaceSelector": {"matchLabels": QUEUED_NAMESPACE},
-        "metrics": {"bindAddress": "0"},
+        "metrics": {
+            "bindAddress": "0" if metrics_port is None else f":{metrics_port}",
+            "enableClusterQueueResources": metrics_port is not None,
+        },
         # Queues share chips; all other resources of a pod come with its node.
         "resources": {"excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage"]},
         "webhook": {"certDir": CERTIFICATE_FOLDER, "port": WEBHOOK_PORT},

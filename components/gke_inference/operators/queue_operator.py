@@ -9,9 +9,10 @@ from gke_inference.base.manifests import Manifest, labels_for, manifest, registe
 from gke_inference.catalogue.versions import api, image
 
 from .installation import install
-from .manager import Manager, manager_objects, manager_server
+from .manager import Manager, manager_objects, manager_pods, manager_server
 from .queue_configuration import CERTIFICATE, configuration
 from .queue_definitions import definitions
+from .queue_monitoring import METRICS_PORT, monitoring_objects
 from .queue_permissions import permissions
 from .queue_webhooks import webhooks
 
@@ -29,6 +30,8 @@ _COMPONENT: Final = "queue-operator"
 class QueueOperatorArgs(TypedDict):
     """Inputs of `QueueOperator`."""
 
+    metrics_namespace: NotRequired[str]
+    """Namespace of the Managed Prometheus collectors. Default: Kueue serves no metrics."""
     replicas: NotRequired[int]
     """Replicas of Kueue, 1 to 5. One is active; all answer webhooks. Default 2, because no job of
     a team can be created while no replica answers."""
@@ -54,13 +57,19 @@ class QueueOperator(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:QueueOperator", name, {}, opts)
         replicas = whole(args, "replicas", 2, least=1, most=5)
+        collectors = args.get("metrics_namespace")
+        observed = collectors is not None
         kinds = install(
             self,
             name,
             NAMESPACE,
             definitions=definitions(NAMESPACE, WEBHOOK_SERVICE),
-            objects={**operator_objects(), **webhooks(NAMESPACE, WEBHOOK_SERVICE)},
-            server=operator_server(replicas),
+            objects={
+                **operator_objects(observed=observed),
+                **webhooks(NAMESPACE, WEBHOOK_SERVICE),
+            },
+            server=operator_server(replicas, observed=observed),
+            after=None if collectors is None else observers(collectors),
         )
         for role, obj in priorities().items():
             register(f"{name}-priority-{role}", obj, under(self, depends_on=kinds))
@@ -68,19 +77,30 @@ class QueueOperator(pulumi.ComponentResource):
         self.register_outputs({"namespace": self.namespace})
 
 
-def operator_objects() -> dict[str, Manifest]:
-    """Return Kueue's other objects by role: account, permissions, configuration, Service."""
+def operator_objects(*, observed: bool = False) -> dict[str, Manifest]:
+    """Return Kueue's other objects by role: account, permissions, configuration, Service.
+
+    `observed` is whether it serves metrics.
+    """
     labels = labels_for(NAME, _COMPONENT)
     return {
         "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
         **permissions(NAME, NAMESPACE, labels),
-        **manager_objects(_manager(), labels),
+        **manager_objects(_manager(observed=observed), labels),
     }
 
 
-def operator_server(replicas: int) -> Manifest:
-    """Return the Deployment; it is ready when its webhooks answer."""
-    return manager_server(_manager(), replicas)
+def observers(collectors: str) -> dict[str, Manifest]:
+    """Return the objects through which collectors in a namespace read Kueue's metrics, by role."""
+    return monitoring_objects(NAME, NAMESPACE, collectors, manager_pods(NAME))
+
+
+def operator_server(replicas: int, *, observed: bool = False) -> Manifest:
+    """Return the Deployment; it is ready when its webhooks answer.
+
+    `observed` is whether it serves metrics.
+    """
+    return manager_server(_manager(observed=observed), replicas)
 
 
 def priorities() -> dict[str, Manifest]:
@@ -96,15 +116,20 @@ def priorities() -> dict[str, Manifest]:
     }
 
 
-def _manager() -> Manager:
+def _manager(*, observed: bool) -> Manager:
     kind = api("queue_operator_config")
+    metrics_port = METRICS_PORT if observed else None
     return Manager(
         name=NAME,
         namespace=NAMESPACE,
         component=_COMPONENT,
         image=image("queue_operator").reference,
         configuration=configuration(
-            kind.api_version, kind.kind, namespace=NAMESPACE, service=WEBHOOK_SERVICE
+            kind.api_version,
+            kind.kind,
+            namespace=NAMESPACE,
+            service=WEBHOOK_SERVICE,
+            metrics_port=metrics_port,
         ),
         config_name="kueue-manager-config",
         certificate=CERTIFICATE,
@@ -112,4 +137,5 @@ def _manager() -> Manager:
         ready={"httpGet": {"path": "/readyz", "port": "health"}},
         cpu="500m",
         memory="512Mi",
+        metrics_port=metrics_port,
     )

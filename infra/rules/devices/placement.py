@@ -28,13 +28,14 @@ def _problem(region: RegionPlan, capacity: RegionCapacity) -> InputError | None:
     most = min(limit.most_nodes for limit in limits if limit is not None)
     pools = capacity.settings.node_pools
     if pools is not None:
-        allowed = (most - pools.max_surge) // len(close)
+        surge = _added(region, capacity)
+        allowed = (most - surge) // len(close)
         if pools.max_nodes <= allowed:
             return None
         noun = "rung" if len(close) == 1 else "rungs"
         rule = f"must be at most {allowed} for compact nodes of {len(close)} {noun}"
-        if pools.max_surge:
-            rule += f" with max_surge {pools.max_surge}"
+        if surge:
+            rule += f" with max_surge {surge}"
         return InputError(join(where, "node_pools", "max_nodes"), rule, pools.max_nodes)
     needed = _nodes(region, capacity)
     if needed <= most:
@@ -44,19 +45,21 @@ def _problem(region: RegionPlan, capacity: RegionCapacity) -> InputError | None:
 
 
 def _nodes(region: RegionPlan, capacity: RegionCapacity) -> int:
-    """Return the maximum number of compact nodes: each claim on the rung that takes most.
-
-    Node pools are upgraded one after another.
-    """
+    """Return the maximum number of compact nodes: each claim on the rung that takes most."""
     close = capacity.compact_rungs
     found = sum(
         max((claim.nodes(at) for at in claim.rungs if at in close), default=0)
         for claim in claims(region)
         if claim.capacity.name == capacity.name
     )
-    added = [
+    return found + _added(region, capacity)
+
+
+def _added(region: RegionPlan, capacity: RegionCapacity) -> int:
+    """Return the compact nodes that an upgrade adds. Node pools are upgraded one after another."""
+    added = (
         nodes
         for upgraded, at, nodes in upgrades(region)
-        if upgraded.name == capacity.name and at in close
-    ]
-    return found + max(added, default=0)
+        if upgraded.name == capacity.name and at in capacity.compact_rungs
+    )
+    return max(added, default=0)

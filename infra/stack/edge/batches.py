@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import BucketName, ModelName, ObjectName, RegionName, StackModel
+from infra.stack.base.fields import BucketName, ModelName, Name, ObjectName, RegionName, StackModel
 from infra.stack.edge.clients import Priority
 
 
@@ -25,6 +25,20 @@ class BatchWorkers(StackModel):
     """Maximum concurrent requests per worker. A worker sends fewer while the pool is busy."""
 
 
+class BatchEngine(StackModel):
+    """Engine that a job starts for each batch of a model, on chips of a queue."""
+
+    queue: Name
+    """Queue of the jobs, in the region of the batches. Its flavors must have the same hardware."""
+    team: Name
+    """Team of the queue whose chips the jobs use."""
+    engine_args: dict[str, str] = Field(default_factory=dict[str, str])
+    """Additional engine flags, which replace those of the model. By default, the engine computes as
+    many tokens per step as vLLM does for offline work."""
+    requests: int = Field(default=256, ge=1, le=4096)
+    """Maximum concurrent requests of a job."""
+
+
 class Batches(StackModel):
     """Files API and Batch API behind the gateway of one region."""
 
@@ -36,6 +50,9 @@ class Batches(StackModel):
     """Maximum time for a batch. Its unanswered requests then expire."""
     deadline_seconds: int = Field(default=600, ge=10, le=3600)
     """Maximum time to answer one request."""
+    engines: dict[ModelName, BatchEngine] = Field(default_factory=dict[ModelName, BatchEngine])
+    """Models whose batches an engine of their own answers, instead of the replicas for interactive
+    traffic. A file has requests for one of them, or for other models."""
     key_secret: ObjectName | None = None
     """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`."""
     priority: Priority = Priority.BATCH

@@ -47,6 +47,7 @@ SCOPE = Scope(
     has_fallbacks=True,
     kafka_streams=("letters",),
     personal="acme-personal",
+    queue_clusters=("acme-prod-us-central1",),
     subscriptions=("docs",),
     hostname="models.example.com",
 )

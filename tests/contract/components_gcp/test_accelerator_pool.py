@@ -374,6 +374,12 @@ def test_a_pool_with_rdma_is_in_one_zone(recorder):
 
 
 COMPACT = {**RDMA, "placement": "compact"}
+CLOSE_H200 = {
+    "accelerator": "nvidia-h200-141gb",
+    "placement": "compact",
+    "provisioning": "spot",
+    "zones": ["us-central1-b"],
+}
 
 
 @pytest.mark.parametrize(
@@ -388,19 +394,24 @@ def test_compact_nodes_have_the_given_policy_or_one_that_gke_makes(recorder, pol
     assert recorder.one(POOL).inputs["placementPolicy"] == placement
 
 
+def test_upgrades_add_no_compact_nodes_of_flex_start(recorder):
+    rung = {**CLOSE_H200, "provisioning": "flex-start"}
+    run(recorder, {**L4_ARGS, "max_nodes": 96, "max_surge": 3, "rung": rung})
+    assert recorder.one(POOL).inputs["placementPolicy"] == {"type": "COMPACT"}
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"rung": {**L4, "placement": "compact"}}, "one zone for compact nodes, got 0"),
         (
+            {"max_nodes": 94, "max_surge": 3, "rung": CLOSE_H200},
+            "at most 93 for compact nodes with maxSurge 3, got 94",
+        ),
+        (
             {
                 "max_nodes": 97,
-                "rung": {
-                    "accelerator": "nvidia-h200-141gb",
-                    "placement": "compact",
-                    "provisioning": "spot",
-                    "zones": ["us-central1-b"],
-                },
+                "rung": CLOSE_H200,
             },
             "at most 96 for compact nodes, got 97",
         ),

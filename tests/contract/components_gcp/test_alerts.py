@@ -9,6 +9,7 @@ from gke_inference.catalogue.engine_metrics import SCRAPED
 from gke_inference.observability.alert_source import SEVERITIES, alerts, rule_group, sources
 from gke_inference.observability.alerts import Alerts
 from gke_inference.observability.promql import Dialect, ModelFacts, Scope
+from gke_inference.operators.queue_monitoring import METRICS as KUEUE_METRICS
 from tests.contract.components_gcp.observed import CALLOUT_METRICS, RELAY_METRICS, SCOPE, args
 from tests.contract.components_gcp.test_dashboards import GKE_METRICS, PICKER_METRICS, metrics_of
 
@@ -57,7 +58,7 @@ def test_every_alert_has_a_severity_a_duration_and_a_summary():
 def test_every_alert_looks_at_metrics_that_somebody_exports():
     scraped = {name.removesuffix("_(bucket|count|sum)") for name in SCRAPED}
     known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS
-    known |= BATCH_METRICS | STREAM_METRICS
+    known |= BATCH_METRICS | STREAM_METRICS | set(KUEUE_METRICS)
     for alert in alerts(SCOPE, Dialect.MANAGED):
         used = metrics_of(alert.expr)
         assert used, alert.name
@@ -109,6 +110,7 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "GatewayUnreachable",
         "GuardFailsClosed",
         "GuardFailsOpen",
+        "JobQueueStalled",
         "KafkaStreamBehind",
         "KafkaStreamDeadLetters",
         "PersonalDeadLetters",

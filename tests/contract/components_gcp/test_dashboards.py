@@ -13,6 +13,7 @@ from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.dashboard_source import UNITS, dashboards
 from gke_inference.observability.dashboards import Dashboards
 from gke_inference.observability.promql import Dialect, ModelFacts, Scope, fill
+from gke_inference.operators.queue_monitoring import METRICS as KUEUE_METRICS
 from tests.contract.components_gcp.observed import (
     CALLOUT_METRICS,
     MIXED,
@@ -49,7 +50,7 @@ GKE_METRICS = {
 METRIC = re.compile(
     r"\b(?:vllm|kubernetes_io|loadbalancing_googleapis_com|gke_inference"
     r"|monitoring_googleapis_com|pubsub_googleapis_com):\w+"
-    r"|\b(?:kube|inference|callout|relay|gke_inference_(?:batch|stream))_\w+"
+    r"|\b(?:kube|kueue|inference|callout|relay|gke_inference_(?:batch|stream))_\w+"
 )
 
 
@@ -79,6 +80,7 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped():
         - GKE_METRICS
         - {f"{m}_bucket" for m in PICKER_METRICS | ours}
         - ours
+        - {name for name in others if any(re.fullmatch(p, name) for p in KUEUE_METRICS)}
         - {"loadbalancing_googleapis_com:https_external_regional_request"}
         == set()
     )

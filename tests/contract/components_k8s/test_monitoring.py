@@ -1,3 +1,4 @@
+import json
 import re
 from pathlib import Path
 
@@ -5,8 +6,10 @@ import pulumi
 import pytest
 
 from gke_inference.catalogue import engine_metrics
+from gke_inference.catalogue.engines import engine
 from gke_inference.observability.monitoring import Monitoring, MonitoringArgs
 from tests.contract.components_k8s import crds
+from twin.host.paths import REPOSITORY
 
 SCRAPE = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
 RULES = "kubernetes:monitoring.googleapis.com/v1:Rules"
@@ -104,6 +107,28 @@ def test_the_engine_exports_what_is_scraped(name):
     base = name.removesuffix("_(bucket|count|sum)")
     assert base in EXPORTED
     assert (EXPORTED[base] == "histogram") == (base != name)
+
+
+def types(name: str) -> dict[str, str]:
+    """Return the type of every metric of an engine by its name."""
+    if name == "vllm":
+        return EXPORTED
+    text = (REPOSITORY / f"simulator/dialects/data/{name}.json").read_text()
+    return {metric: each["type"] for metric, each in json.loads(text)["metrics"].items()}
+
+
+@pytest.mark.parametrize("name", ["sglang", "tgi", "triton", "vllm"])
+def test_a_histogram_is_stored_as_a_whole_or_not_at_all(name):
+    """Managed Prometheus drops one without its sum, count or last bucket."""
+    patterns = engine(name).metrics.stored(has_tiers=True)
+
+    def stored(metric: str) -> int:
+        parts = (f"{metric}_{part}" for part in ("bucket", "count", "sum"))
+        return sum(any(re.fullmatch(each, part) for each in patterns) for part in parts)
+
+    histograms = {metric for metric, kind in types(name).items() if kind == "histogram"}
+    assert {metric for metric in histograms if stored(metric) not in (0, 3)} == set()
+    assert any(stored(metric) == 3 for metric in histograms) or not histograms
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from gke_inference.operators.queue_operator import (
     WEBHOOK_SERVICE,
     QueueOperator,
     QueueOperatorArgs,
+    observers,
     operator_objects,
     operator_server,
     priorities,
@@ -29,9 +30,12 @@ def build(recorder: Any, args: QueueOperatorArgs) -> str:
     return recorder.run(lambda: QueueOperator("kueue", args).namespace)
 
 
+FILE = "controller_manager_config.yaml"
+
+
 def configuration() -> dict[str, Any]:
     data = operator_objects()["config"]["data"]
-    return yaml.safe_load(data["controller_manager_config.yaml"])
+    return yaml.safe_load(data[FILE])
 
 
 def test_kueue_comes_with_its_kinds_and_two_priorities(recorder: Any):
@@ -91,6 +95,43 @@ def test_every_role_bound_is_there():
 def test_it_reads_no_secret_outside_its_namespace():
     (role,) = [obj for obj in operator_objects().values() if obj["kind"] == "ClusterRole"]
     assert not [rule for rule in role["rules"] if "secrets" in rule["resources"]]
+
+
+def test_collectors_read_metrics_with_a_token_that_is_good_for_nothing_else(recorder: Any):
+    build(recorder, {"metrics_namespace": "gmp-system"})
+    config = yaml.safe_load(operator_objects(observed=True)["config"]["data"][FILE])
+    assert config["metrics"] == {"bindAddress": ":8443", "enableClusterQueueResources": True}
+    made = observers("gmp-system")
+    (endpoint,) = made["monitoring"]["spec"]["endpoints"]
+    assert endpoint["scheme"] == "https"
+    secret = endpoint["authorization"]["credentials"]["secret"]
+    token = made["token"]
+    assert secret == {"key": "token", "name": token["metadata"]["name"]}
+    assert token["type"] == "kubernetes.io/service-account-token"
+    account = made["reader"]["metadata"]["name"]
+    assert token["metadata"]["annotations"] == {"kubernetes.io/service-account.name": account}
+    assert made["reading"]["subjects"] == [
+        {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
+    ]
+    assert made["may-read"]["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    assert made["collecting"]["subjects"] == [
+        {"kind": "ServiceAccount", "name": "collector", "namespace": "gmp-system"}
+    ]
+    assert made["may-collect"]["rules"][0]["resourceNames"] == [secret["name"]]
+    (port,) = [
+        each
+        for each in recorder.one(SERVER).inputs["spec"]["template"]["spec"]["containers"][0][
+            "ports"
+        ]
+        if each["name"] == endpoint["port"]
+    ]
+    assert port["containerPort"] == 8443
+
+
+def test_without_collectors_kueue_serves_no_metrics(recorder: Any):
+    build(recorder, {})
+    assert configuration()["metrics"]["bindAddress"] == "0"
+    assert not recorder.all("kubernetes:monitoring.googleapis.com/v1:PodMonitoring")
 
 
 def test_a_priority_is_what_its_definition_declares():

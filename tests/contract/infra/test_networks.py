@@ -258,6 +258,12 @@ def test_the_nodes_of_a_capacity_fit_in_one_policy(capacity, refusal):
     assert f"capacity.nodes{refusal}" in refusals(stack(capacity={"nodes": capacity}))
 
 
+def test_upgrades_add_no_nodes_to_a_pool_of_flex_start():
+    rung = {**H200, "hosts": 2, "placement": "compact", "provisioning": "flex-start"}
+    pools = {"max_nodes": 96, "max_surge": 3}
+    platform(stack(capacity={"nodes": {"node_pools": pools, "rungs": [rung]}}))
+
+
 @pytest.mark.parametrize(
     ("rung", "least", "most", "needed"),
     [

@@ -175,3 +175,16 @@ def test_resolving_leaves_no_address_behind(monkeypatch, tmp_path):
     (tmp_path / "requirements.lock").write_text("numpy==1\n")
     images_lock.PackageLock(tmp_path).resolve()
     assert {"--no-emit-index-url", "--no-emit-find-links", "--generate-hashes"} <= set(asked[0])
+
+
+@pytest.mark.parametrize("name", ["guardrails", "personal", "stream"])
+def test_the_images_of_python_alone_are_built_by_the_same_steps(name):
+    """What may differ: the name, the program, its variables, and how it starts."""
+
+    def steps(folder: str) -> list[str]:
+        text = (CONTEXT / "images" / folder / "Dockerfile").read_text().replace("\\\n", " ")
+        lines = [" ".join(line.split()) for line in text.replace(folder, "NAME").splitlines()]
+        own = ("#", "COPY --chmod", "ENV HOME", "RUN python3 -c", "ENTRYPOINT", "WORKDIR", "LABEL")
+        return [line for line in lines if line and not line.startswith(own)]
+
+    assert steps(name) == steps("batch")

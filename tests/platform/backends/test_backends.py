@@ -1,10 +1,11 @@
-"""One endpoint for six runtimes, and a pool with a fallback, as in docs/backends.md."""
+"""One endpoint for six runtimes, a pool with a fallback, and a key in front of all of them."""
 
 import base64
 import json
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import yaml
 from tests.platform import example_checkout
 from tests.platform.example_checkout import output_of
 from tests.platform.gate import until_keys_are_read
+from twin import daemon
+from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_manager
 from twin.wire.kube import Kube
@@ -37,12 +40,48 @@ ANSWERED_BY = {
     "small": "gemma-314159265358.us-central1.run.app",
 }
 VERTEX = "us-central1-aiplatform.googleapis.com"
+COUNTED = {"requests": 2, "refused": 1, "completion_tokens": 4}
+"""What one answer and one refusal add to a team's usage."""
+REVOKED_WITHIN_SECONDS = 5.0
 MESSAGES: Any = [{"role": "user", "content": "Which keys open which doors?"}]
 
 
-@pytest.fixture
-def checkout(tmp_path) -> Path:
-    return example_checkout.checkout(tmp_path / "checkout", "backends")
+@dataclass(frozen=True)
+class Deployed:
+    """The example after its `up`, and a client of the team `assistant`."""
+
+    checkout: Path
+    paths: TwinPaths
+    shown: str
+    """What `up` printed."""
+    key: str
+    client: openai.OpenAI
+
+    def cli(self, *arguments: str) -> str:
+        return output_of(self.checkout, self.paths, *arguments, *STACK)
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory) -> Iterator[Deployed]:
+    folder = tmp_path_factory.mktemp("backends")
+    paths = TwinPaths(folder / "twin")
+    checkout = example_checkout.checkout(folder / "checkout", "backends")
+    try:
+        shown = output_of(checkout, paths, "up", *STACK)
+        for name, key in KEYS.items():
+            fill(paths, name, key)
+        endpoint = (folder / "backends" / "endpoint").read_text().strip()
+        create = ("clients", "keys", "create", "assistant")
+        key = output_of(checkout, paths, *create, *STACK).strip()
+        until_keys_are_read(paths)
+        with openai.DefaultHttpxClient(trust_env=False) as http:
+            client = openai.OpenAI(
+                base_url=f"{endpoint}/v1", api_key=key, max_retries=0, http_client=http
+            )
+            yield Deployed(checkout, paths, shown, key, client)
+    finally:
+        daemon.shut_down(paths)
+    assert processes.running(paths) == {}
 
 
 def fill(paths: TwinPaths, name: str, key: str) -> None:
@@ -68,6 +107,15 @@ def content(client: openai.OpenAI, model: str) -> str:
     return str(answer.choices[0].message.content)
 
 
+def is_refused(client: openai.OpenAI) -> bool:
+    """Return whether the gate refuses a request for its key."""
+    try:
+        content(client, MODEL)
+    except openai.AuthenticationError:
+        return True
+    return False
+
+
 def cluster_of(paths: TwinPaths) -> Kube:
     """Return the API server of the only cluster."""
     (file,) = paths.root.glob("clusters/*/kubeconfig")
@@ -82,46 +130,58 @@ def scale(paths: TwinPaths, replicas: dict[str, int]) -> None:
         kube.patch(path, {"spec": {"replicas": number}}, "merge")
 
 
-def test_one_client_reaches_every_runtime_and_a_pool_without_engines_spills(checkout, paths):
-    up = output_of(checkout, paths, "up", *STACK)
-    assert "Models   claude, gemini-flash, gpt, llama-3.1-8b, on-premises, small" in up
-    for name, key in KEYS.items():
-        fill(paths, name, key)
-    endpoint = (paths.root.parent / "backends" / "endpoint").read_text().strip()
-    key = output_of(checkout, paths, "clients", "keys", "create", "assistant", *STACK).strip()
-    until_keys_are_read(paths)
-    with openai.DefaultHttpxClient(trust_env=False) as http:
-        client = openai.OpenAI(
-            base_url=f"{endpoint}/v1", api_key=key, max_retries=0, http_client=http
-        )
-        for model, hosts in ANSWERED_BY.items():
-            assert content(client, model).startswith(hosts)
-            chunks = list(
-                client.chat.completions.create(
-                    model=model, messages=MESSAGES, max_tokens=4, stream=True
-                )
+def test_one_client_reaches_every_runtime_and_a_pool_without_engines_spills(platform):
+    client, paths = platform.client, platform.paths
+    assert "Models   claude, gemini-flash, gpt, llama-3.1-8b, on-premises, small" in platform.shown
+    for model, hosts in ANSWERED_BY.items():
+        assert content(client, model).startswith(hosts)
+        chunks = list(
+            client.chat.completions.create(
+                model=model, messages=MESSAGES, max_tokens=4, stream=True
             )
-            assert [bool(chunk.choices) for chunk in chunks] == [True] * 4
-        until(lambda: not content(client, MODEL).startswith(VERTEX))
-        here = [content(client, MODEL) for _ in range(5)]
-        assert not any(each.startswith(VERTEX) for each in here), "an engine has room"
+        )
+        assert [bool(chunk.choices) for chunk in chunks] == [True] * 4
+    until(lambda: not content(client, MODEL).startswith(VERTEX))
+    here = [content(client, MODEL) for _ in range(5)]
+    assert not any(each.startswith(VERTEX) for each in here), "an engine has room"
 
-        kube = cluster_of(paths)
-        found = kube.get("/apis/apps/v1/namespaces/models/deployments")["items"]
-        engines = {
-            each["metadata"]["name"]: each["spec"]["replicas"]
-            for each in found
-            if each["metadata"]["labels"]["app.kubernetes.io/component"] == "model-server"
-        }
-        scale(paths, dict.fromkeys(engines, 0))
-        until(lambda: content(client, MODEL).startswith(VERTEX))
-        scale(paths, engines)
-        until(lambda: not content(client, MODEL).startswith(VERTEX))
+    kube = cluster_of(paths)
+    found = kube.get("/apis/apps/v1/namespaces/models/deployments")["items"]
+    engines = {
+        each["metadata"]["name"]: each["spec"]["replicas"]
+        for each in found
+        if each["metadata"]["labels"]["app.kubernetes.io/component"] == "model-server"
+    }
+    scale(paths, dict.fromkeys(engines, 0))
+    until(lambda: content(client, MODEL).startswith(VERTEX))
+    scale(paths, engines)
+    until(lambda: not content(client, MODEL).startswith(VERTEX))
 
-        spent = kube.get("/api/v1/namespaces/models/configmaps/relay-llama-3-1-8b-spent")
-        assert int(spent["data"]["spent_nano_usd"]) > 0
+    spent = kube.get("/api/v1/namespaces/models/configmaps/relay-llama-3-1-8b-spent")
+    assert int(spent["data"]["spent_nano_usd"]) > 0
     logs = "".join(log.read_text() for log in paths.root.glob("clusters/*/logs/pods/*relay*.log"))
     assert '"serving"' in logs
     assert not [key for key in (*KEYS.values(), "ya29", "Bearer") if key in logs]
     state = yaml.safe_dump([file.read_text() for file in paths.root.rglob("*.json")])
     assert not [key for key in KEYS.values() if key in state]
+
+
+def test_a_team_is_charged_for_what_its_key_used_and_a_revoked_key_opens_nothing(platform):
+    def used() -> dict[str, Any]:
+        rows = json.loads(platform.cli("clients", "usage", "--json"))
+        return {row["team"]: row for row in rows}.get("assistant", dict.fromkeys(COUNTED, 0))
+
+    before = used()
+    content(platform.client, MODEL)
+    with pytest.raises(openai.NotFoundError, match="does not exist or you do not have access"):
+        content(platform.client, "none")
+    until(lambda: used()["requests"] == before["requests"] + COUNTED["requests"])
+    after = used()
+    assert {name: after[name] - before[name] for name in COUNTED} == COUNTED
+    assert after["usd"] > before["usd"]
+
+    key_id = platform.key.split("_")[1]
+    (listed,) = json.loads(platform.cli("clients", "keys", "list", "--json"))
+    assert (listed["team"], listed["id"]) == ("assistant", key_id)
+    platform.cli("clients", "keys", "revoke", key_id)
+    until(lambda: is_refused(platform.client), REVOKED_WITHIN_SECONDS)

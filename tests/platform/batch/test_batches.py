@@ -22,7 +22,7 @@ LINES = 900
 """More than one worker's share, so that there are two, and enough to be at work for three kills."""
 
 
-def answered(api, batch):
+def answered(api, batch) -> int:
     return api.batches.retrieve(batch.id).request_counts.completed
 
 

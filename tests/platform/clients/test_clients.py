@@ -17,7 +17,7 @@ from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 
-# test_backends.py has a platform with a key, tests/running/callout what the gate does with one
+# tests/platform/backends has a key until it is revoked, tests/running/callout the limits and cache
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
 
 MODEL = "llama-3.1-8b"

@@ -20,8 +20,7 @@ from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.wire.kube import KubeError
 
-# twin/tests/running/cluster has commits and drift, tests/unit the roll-back of a tree and a canary
-pytestmark = [pytest.mark.needs_tools, pytest.mark.soak]
+pytestmark = pytest.mark.needs_tools
 
 MODEL, TEAM = "llama-3.1-8b", "search"
 OTHER_MODEL, OTHER_TEAM = "qwen3-8b", "ads"
@@ -76,49 +75,77 @@ def until(reached, what: str, seconds: float = 60.0):
     return value
 
 
-def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(paths, tmp_path):
-    folder = example_checkout.checkout(tmp_path / "checkout", "gitops")
-    serving, stack = tmp_path / "serving", folder / "stacks" / "Pulumi.search.yaml"
-    serving.mkdir()
-    git(serving, "init", "--quiet", "--initial-branch=main")
-    # a replica of a rollout counts as well, and a canary has replicas of its own
-    edit(folder / "stacks" / "Pulumi.shared.yaml", ("gpu: 2}", "gpu: 4}"), ADD_OTHER)
-    shutil.copy(OTHER, folder / "stacks")
-    git(serving, "config", "user.name", "test")
-    git(serving, "config", "user.email", "test@example.com")
-    edit(stack, (REMOTE, f"file://{serving}"), ("replicas: {min: 1, max: 2}\n", CANARY))
+class Teams:
+    """The example's stacks, and the repository of the team that is delivered from git."""
 
-    def run(*arguments: str) -> tuple[int, str]:
-        answer = example_checkout.run(folder, paths, *arguments)
+    def __init__(self, paths: TwinPaths, folder: Path) -> None:
+        self.paths = paths
+        self.folder = example_checkout.checkout(folder / "checkout", "gitops")
+        self.shared = self.folder / "stacks" / "Pulumi.shared.yaml"
+        self.stack = self.folder / "stacks" / "Pulumi.search.yaml"
+        self.serving = folder / "serving"
+        self.serving.mkdir()
+        git(self.serving, "init", "--quiet", "--initial-branch=main")
+        git(self.serving, "config", "user.name", "test")
+        git(self.serving, "config", "user.email", "test@example.com")
+        edit(self.stack, (REMOTE, f"file://{self.serving}"))
+
+    def run(self, *arguments: str) -> tuple[int, str]:
+        answer = example_checkout.run(self.folder, self.paths, *arguments)
         return answer.returncode, answer.stdout
 
-    def render() -> str:
-        status, said = run("render", "--stack", "search", "--git", str(serving))
+    def render(self) -> str:
+        """Write the team's objects into its repository; return the commit."""
+        status, said = self.run("render", "--stack", TEAM, "--git", str(self.serving))
         assert status == 0, said
-        return commit(serving)
+        return commit(self.serving)
 
-    def delivered(revision: str = "", wait: int = 180) -> tuple[int, dict]:
-        options = ("--stack", "search", "--wait", str(wait), "--revision", revision, "--json")
-        status, said = run("delivery", "status", *options)
+    def delivered(self, revision: str = "", wait: int = 180) -> tuple[int, dict]:
+        options = ("--stack", TEAM, "--wait", str(wait), "--revision", revision, "--json")
+        status, said = self.run("delivery", "status", *options)
         [cluster] = json.loads(said)
         return status, cluster
 
-    status, said = run("up", "--stack", OTHER_TEAM)
-    assert (status, "must be a serving stack whose platform is up" in said) == (2, True), said
-    status, said = run("up", "--stack", "shared")
-    assert status == 0, said
-    first = render()
-    status, said = run("up", "--stack", "search")
-    assert status == 0, said
-    endpoint = "http://" + said.split("Gateway  http://")[1].split()[0]
-    status, cluster = delivered(first)
-    assert (status, cluster["state"], cluster["synced"]) == (0, "synced", first), cluster
+    def bring_up(self) -> str:
+        """Bring up the platform and the team, and return the gateway's address."""
+        status, said = self.run("up", "--stack", "shared")
+        assert status == 0, said
+        first = self.render()
+        status, said = self.run("up", "--stack", TEAM)
+        assert status == 0, said
+        status, cluster = self.delivered(first)
+        assert (status, cluster["state"], cluster["synced"]) == (0, "synced", first), cluster
+        return "http://" + said.split("Gateway  http://")[1].split()[0]
 
-    # Pulumi has the RepoSync and no object of the models.
-    kinds = owned_by_pulumi(folder, paths)
+
+@pytest.fixture
+def teams(paths, tmp_path) -> Teams:
+    return Teams(paths, tmp_path)
+
+
+def test_a_team_serves_what_it_commits_on_a_platform_that_is_not_its_own(teams):
+    endpoint = teams.bring_up()
+    kinds = owned_by_pulumi(teams.folder, teams.paths)
     assert [kind for kind in kinds if kind.startswith("kubernetes:")] == [
         "kubernetes:configsync.gke.io/v1beta1:RepoSync"
-    ]
+    ], "no object of the models"
+    assert stream_chat(endpoint, MODEL, "Hello", max_tokens=8, timeout=60).text
+
+
+# the test above has a team's stack; twin/tests/running/cluster has bad commits and drift,
+# tests/unit the roll-back of a tree and of a canary
+@pytest.mark.soak
+def test_teams_share_a_platform_and_a_bad_commit_of_one_leaves_what_runs(teams):
+    paths, folder, serving, stack = teams.paths, teams.folder, teams.serving, teams.stack
+    run, render, delivered = teams.run, teams.render, teams.delivered
+    # a replica of a rollout counts as well, and a canary has replicas of its own
+    edit(teams.shared, ("gpu: 2}", "gpu: 4}"), ADD_OTHER)
+    shutil.copy(OTHER, folder / "stacks")
+    edit(stack, ("replicas: {min: 1, max: 2}\n", CANARY))
+
+    status, said = run("up", "--stack", OTHER_TEAM)
+    assert (status, "must be a serving stack whose platform is up" in said) == (2, True), said
+    endpoint = teams.bring_up()
 
     # The other team applies its own, beside it.
     status, said = run("up", "--stack", OTHER_TEAM)

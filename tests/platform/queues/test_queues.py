@@ -9,6 +9,8 @@ import pytest
 
 from tests.platform import example_checkout
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.monitoring.promql import query
+from twin.cluster.monitoring.server import address_of
 from twin.host.paths import TwinPaths
 from twin.tests.eventually import eventually
 from twin.world.capacity import World
@@ -28,6 +30,7 @@ class Jobs:
         self._paths = paths
         (spec,) = (paths.root / "clusters").glob("*/spec.json")
         self.kube = ClusterContext(paths, spec.parent).kube
+        self._prometheus = address_of(spec.parent)
 
     def submit(
         self,
@@ -58,6 +61,13 @@ class Jobs:
         assert ran.returncode == 0, ran.stderr
         return {each["job"]: each for each in json.loads(ran.stdout)["jobs"]}
 
+    def measured(self, metric: str) -> dict[str, float]:
+        """Return what Kueue's leader reports in Prometheus, by queue and team."""
+        expression = f'sum by (cluster_queue) ({metric}{{job="kueue",replica_role="leader"}})'
+        assert self._prometheus is not None
+        found = query(self._prometheus, expression)
+        return {point.labels["cluster_queue"]: point.value for point in found}
+
     def states(self, *wanted: str) -> list[str]:
         return sorted(name for name, each in self.shown().items() if each["state"] in wanted)
 
@@ -84,10 +94,16 @@ def test_teams_share_chips_and_see_what_their_jobs_wait_for(
     assert sorted(flavors) == ["jobs-flex"] * 2 + ["jobs-spot"] * 4
     (waiting,) = jobs.states("queued")
     assert "insufficient unused quota for google.com/tpu" in found[waiting]["reason"]
+    # and Prometheus has it from Kueue, with the token that the collector may read
+    eventually(lambda: jobs.measured("kueue_pending_workloads").get("chips-research") == 1, 60)
+    assert jobs.measured("kueue_admitted_active_workloads")["chips-research"] == 6
+    used = jobs.measured("kueue_cluster_queue_resource_usage")
+    assert (used["chips-research"], used["chips-evals"]) == (24, 0)
 
     # evals comes back for its own
     jobs.submit("evals", "check", lasts="20s")
     eventually(lambda: jobs.states("preempted"), 90)
+    eventually(lambda: jobs.measured("kueue_evicted_workloads_total").get("chips-research"), 60)
     eventually(lambda: jobs.shown()["check"]["state"] == "succeeded", 90)
     eventually(lambda: len(jobs.states("running")) == 6, 90)
 

@@ -193,6 +193,7 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
     [on_gitlab] = yaml.safe_load(PIPELINES[1].read_text())["soak"]["parallel"]["matrix"]
     parts = [each["tests"] for each in on_github]
     assert parts == on_gitlab["TESTS"]
+    assert "tests/diffusion" in parts  # alone: make installs one environment for a part
     folders = [folder for part in parts for folder in part.split()]
     tests = (REPOSITORY / each for each in ("tests", "twin/tests", "simulator/tests"))
     files = [file for folder in tests for file in folder.rglob("test_*.py")]
@@ -200,6 +201,15 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
         if "mark.soak" in file.read_text():
             path = file.relative_to(REPOSITORY).as_posix()
             assert sum(path.startswith(f"{folder}/") for folder in folders) == 1, path
+
+
+@pytest.mark.parametrize(
+    ("tests", "installed"), [("tests/diffusion", "diffusion"), ("tests/xla tests/unit", "xla")]
+)
+def test_a_part_installs_what_its_tests_would_otherwise_be_skipped_without(tests, installed):
+    argv = ["make", "-n", "-o", ".venv/.ready", "soak", f"TESTS={tests}"]
+    shown = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    assert f"tools --with {installed}\n" in shown
 
 
 def steps_in(name, job):

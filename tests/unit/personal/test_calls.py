@@ -11,11 +11,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from workloads.personal.callback import ID
-from workloads.personal.jobs import Cluster
+from workloads.personal.jobs import SetJobs
 from workloads.personal.main import poster
 from workloads.personal.worker import Retry
 
-JOB = {"apiVersion": "batch/v1", "metadata": {"namespace": "jobs-images"}}
+GROUPS = {"configmaps": "/api/v1", "jobs": "/apis/batch/v1"}
 
 
 def sent(
@@ -89,7 +89,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_the_objects_of_a_user_are_found_by_their_label(account: str) -> None:
     api: Any = Api('{"items": [{"metadata": {"name": "train-alice-one"}}]}')
-    cluster = Cluster(api, JOB, account)
+    cluster = SetJobs(api, "jobs-images", GROUPS, account)
     assert asyncio.run(cluster.names("jobs", "alice")) == ["train-alice-one"]
     assert asyncio.run(cluster.names("configmaps", "alice")) == ["train-alice-one"]
     label = "?labelSelector=personal-images/user%3Dalice"
@@ -101,6 +101,6 @@ def test_the_objects_of_a_user_are_found_by_their_label(account: str) -> None:
 
 def test_a_job_is_deleted_after_its_pods(account: str) -> None:
     api: Any = Api("{}")
-    asyncio.run(Cluster(api, JOB, account).delete("jobs", "train-alice-one"))
+    asyncio.run(SetJobs(api, "jobs-images", GROUPS, account).delete("jobs", "train-alice-one"))
     ((method, _, body),) = api.asked
     assert (method, body) == ("DELETE", {"propagationPolicy": "Foreground"})

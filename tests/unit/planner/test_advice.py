@@ -111,7 +111,7 @@ def test_main_memory_is_of_use_where_a_disk_is_slower_than_computing():
     assert advice.useful is memory
     assert memory.gib >= advice.replica_gib > advice.accelerator_gib
     assert disk.problem is not None
-    assert disk.problem.startswith("reads 0.8 GB/s, computing makes ")
+    assert disk.problem.startswith("reads 1.6 GB/s, computing makes ")
     assert shared.gib >= memory.gib
 
 

@@ -81,7 +81,15 @@ def test_a_device_has_what_a_program_may_have_of_it():
     # the compiler of the kernels says the same, in an environment without the catalogue
     assert {name: device_gib(f"tpu-{name}") for name in HBM_GIB} == HBM_GIB
     assert device_gib("tpu7x") == 96
-    assert device_gib("nvidia-h100-80gb") == 80
+    assert device_gib("nvidia-h100-80gb") == 79.18
+
+
+@pytest.mark.parametrize(
+    ("name", "measured_gib"), [("llama-3.1-8b", 54.93), ("qwen3-30b-a3b", 10.78)]
+)
+def test_the_room_for_kv_cache_is_what_vllm_had_on_an_h100(name: str, measured_gib: float):
+    found = room(known(name, 20_480), "nvidia-h100-80gb", tensor=1)
+    assert found.left == pytest.approx(measured_gib, rel=0.01)
 
 
 def test_room_is_weights_reserve_and_one_request():

@@ -61,6 +61,10 @@ def _nothing_starts(monkeypatch, tmp_path):
             lambda: plan.plan(against=Path("/none.csv")),
             r"--against: must be a readable file, got '/none\.csv': no such",
         ),
+        (
+            lambda: plan.plan("llama-3.1-8b", measured=[Path("/none.json")]),
+            r"--measured: must be a readable file, got '/none\.json': no such",
+        ),
     ],
 )
 def test_it_is_one_line(run, message) -> None:

@@ -75,6 +75,16 @@ class Container:
         return str(self.spec["name"])
 
     @property
+    def is_sidecar(self) -> bool:
+        """Whether it is an init container that runs beside the others."""
+        return self.spec.get("restartPolicy") == "Always"
+
+    @property
+    def has_started(self) -> bool:
+        """Whether it has run at least once."""
+        return self.running_since is not None or self.restarts > 0 or self.finished
+
+    @property
     def file(self) -> Path:
         """File that contains its process record."""
         return self.folder / f"{self.name}.process.json"
@@ -215,6 +225,15 @@ class Container:
         due = [probe.due for probe in self._probes.values() if probe.probe is not None]
         return min([soon, *due])
 
+    def end_beside(self, grace: float) -> None:
+        """End a sidecar whose pod has nothing else to do; it will not restart.
+
+        `grace` is its time in seconds between SIGTERM and SIGKILL.
+        """
+        if self._record is not None:
+            records.end([self._record], grace)
+        self.end()
+
     def terminate(self) -> None:
         """Send SIGTERM."""
         if self._record is not None:
@@ -224,6 +243,7 @@ class Container:
         """Record that the pod ended, and with it the container; it will not restart."""
         if self.finished:
             return
+        self.restart_policy = "Never"
         if self.running_since is not None:
             self._exited()
             return
@@ -250,6 +270,30 @@ class Container:
         if self._record is not None:
             out["containerID"] = f"twin://{self._record.pid}"
         return out
+
+
+def tick_all(containers: list[Container], grace: float) -> None:
+    """Start, check, probe or restart the containers of a pod, as due.
+
+    As with the kubelet, the others start once all sidecars have started, and sidecars end after the
+    others.
+
+    Args:
+        containers: Containers of the pod.
+        grace: Time in seconds between SIGTERM and SIGKILL of a sidecar.
+    """
+    beside = [container for container in containers if container.is_sidecar]
+    main = [container for container in containers if not container.is_sidecar]
+    for container in beside:
+        container.tick()
+    may_start = all(container.started for container in beside)
+    for container in main:
+        if may_start or container.running_since is not None or container.finished:
+            container.tick()
+    if main and all(container.finished for container in main):
+        for container in beside:
+            if not container.finished:
+                container.end_beside(grace)
 
 
 def last_line(log: Path) -> str:

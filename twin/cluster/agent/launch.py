@@ -240,7 +240,8 @@ def _sidecar(container: JsonObject, place: Place) -> Launch:
 def _batch(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
     variables = {**bucket_programs.buckets(place.root), **_base(place), **place.services}
-    return Launch(Kind.BATCH, bucket_programs.batch(given, place), variables)
+    argv = bucket_programs.batch(given, place)
+    return Launch(Kind.BATCH, argv, variables, needs_kubeconfig=relays.has_token(place.pod))
 
 
 def _stream(container: JsonObject, place: Place) -> Launch:

@@ -11,7 +11,7 @@ from typing import Any
 
 from twin.cluster.agent import lifecycle, names, records, status
 from twin.cluster.agent.config_versions import ConfigVersions
-from twin.cluster.agent.container import Container
+from twin.cluster.agent.container import Container, tick_all
 from twin.cluster.agent.identity import write_kubeconfig
 from twin.cluster.agent.images import Images
 from twin.cluster.agent.launch import plan
@@ -33,6 +33,7 @@ from twin.wire.kube import JsonObject, KubeError
 from twin.world.image_names import missing_in
 
 _log = logging.getLogger("twin.cluster.agent")
+_GRACE_SECONDS = 30.0  # the default of Kubernetes
 _RETRY_SECONDS = 1.0
 _SERVERS = (Kind.ENGINE, Kind.IMAGES)
 _SAME_EVENT_SECONDS = 30.0
@@ -163,9 +164,9 @@ class PodRunner:
             return any(adopted) or self._pull()
         return False
 
-    def _not_yet(self, reason: str, error: Exception | str) -> None:
+    def _not_yet(self, reason: str, error: Exception | str, image: str = "") -> None:
         """Report why the containers cannot be created, and wait before the next attempt."""
-        self._waiting(reason, str(error))
+        self._waiting(reason, str(error), image)
         self._event("Warning", "Failed", f"Error: {error}")
         self._wake.wait(_RETRY_SECONDS)
 
@@ -228,7 +229,7 @@ class PodRunner:
             launch,
             self.folder,
             self._context.dir / "logs" / "pods" / log,
-            self._pod["spec"].get("restartPolicy", "Always"),
+            spec.get("restartPolicy") or self._pod["spec"].get("restartPolicy", "Always"),
             self._context.rules,
             lambda port: self._target(spec, port),
             self._event,
@@ -241,10 +242,13 @@ class PodRunner:
 
     def _pull(self) -> bool:
         """Pull the images; return False if one does not exist and the pod was deleted."""
-        for image in (container["image"] for container in self._pod["spec"]["containers"]):
+        spec = self._pod["spec"]
+        for image in [
+            each["image"] for each in [*spec.get("initContainers", []), *spec["containers"]]
+        ]:
             where = self._context.paths, self._context.spec.project
             while problem := missing_in(image, *where):
-                self._not_yet("ImagePullBackOff", problem)
+                self._not_yet("ImagePullBackOff", problem, image)
                 if self._stop.is_set() or self._deleted.is_set():
                     return False
             seconds = self._images.pull_seconds(image, self._node)
@@ -256,19 +260,8 @@ class PodRunner:
             self._images.keep(image, self._node)
         return True
 
-    def _waiting(self, reason: str, message: str) -> None:
-        statuses = [
-            {
-                "name": container["name"],
-                "image": container["image"],
-                "imageID": "",
-                "ready": False,
-                "restartCount": 0,
-                "state": {"waiting": {"reason": reason, "message": message}},
-            }
-            for container in self._pod["spec"]["containers"]
-        ]
-        self._patch({"containerStatuses": statuses})
+    def _waiting(self, reason: str, message: str, image: str = "") -> None:
+        self._patch(status.waiting(self._pod, reason, message, image))
 
     # -- running
 
@@ -301,8 +294,8 @@ class PodRunner:
 
     def _move_on(self) -> None:
         self._refresh()
-        for container in self._containers:
-            container.tick()
+        grace = float(self._pod["spec"].get("terminationGracePeriodSeconds") or _GRACE_SECONDS)
+        tick_all(self._containers, grace / self._context.rules.speed)
         self._report()
         self._announce()
 

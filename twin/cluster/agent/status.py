@@ -8,12 +8,10 @@ from twin.wire.kube import JsonObject
 def phase(containers: list[Container]) -> str:
     """Return the pod's phase."""
     if containers and all(container.finished for container in containers):
-        codes = [container.state["terminated"]["exitCode"] for container in containers]
+        main = [container for container in containers if not container.is_sidecar]
+        codes = [container.state["terminated"]["exitCode"] for container in main]
         return "Failed" if any(codes) else "Succeeded"
-    begun = all(
-        container.running_since is not None or container.restarts or container.finished
-        for container in containers
-    )
+    begun = all(container.has_started for container in containers)
     return "Running" if begun and containers else "Pending"
 
 
@@ -30,6 +28,9 @@ def _condition(kind: str, *, holds: bool, reason: str = "", message: str = "") -
 def conditions(pod: JsonObject, containers: list[Container], now: str) -> list[JsonObject]:
     """Return the pod's conditions; a transition time changes only with its status."""
     unready = [container.name for container in containers if not container.ready]
+    beside = [each.name for each in containers if each.is_sidecar and not each.started]
+    has_begun = any(each.has_started for each in containers if not each.is_sidecar)
+    initial = [] if has_begun else beside
     done = phase(containers) == "Succeeded"
     reason = "PodCompleted" if done else "ContainersNotReady" if unready else ""
     message = (
@@ -41,7 +42,12 @@ def conditions(pod: JsonObject, containers: list[Container], now: str) -> list[J
     begun = any(container.running_since is not None for container in containers)
     out = [
         _condition("PodReadyToStartContainers", holds=begun),
-        _condition("Initialized", holds=True),
+        _condition(
+            "Initialized",
+            holds=not initial,
+            reason="ContainersNotInitialized" if initial else "",
+            message=f"containers with incomplete status: [{' '.join(initial)}]" if initial else "",
+        ),
         _condition("Ready", holds=not unready and gated, reason=reason, message=message),
         _condition("ContainersReady", holds=not unready, reason=reason, message=message),
     ]
@@ -84,6 +90,39 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
     if initial:
         out["initContainerStatuses"] = initial
     return out
+
+
+def waiting(pod: JsonObject, reason: str, message: str, image: str) -> JsonObject:
+    """Return the status of a pod whose containers cannot be created.
+
+    If `image` is an init container's, only that waits for `reason`, and the others wait for it.
+    """
+    init: list[JsonObject] = pod["spec"].get("initContainers", [])
+    first = [container for container in init if container["image"] == image]
+    if not first:
+        return {"containerStatuses": [_waits(each, reason, message) for each in _main(pod)]}
+    return {
+        "containerStatuses": [_waits(each, "PodInitializing") for each in _main(pod)],
+        "initContainerStatuses": [
+            _waits(each, reason, message) if each in first else _waits(each, "PodInitializing")
+            for each in init
+        ],
+    }
+
+
+def _main(pod: JsonObject) -> list[JsonObject]:
+    return pod["spec"]["containers"]
+
+
+def _waits(container: JsonObject, reason: str, message: str = "") -> JsonObject:
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"waiting": {"reason": reason, **({"message": message} if message else {})}},
+    }
 
 
 def last_status(pod: JsonObject, containers: list[Container], started: float) -> JsonObject:

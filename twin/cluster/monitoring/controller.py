@@ -17,7 +17,14 @@ from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
 from twin.cluster.base.reports import timestamp
-from twin.cluster.monitoring import alert_policies, rule_files, scrape, system_jobs, targets
+from twin.cluster.monitoring import (
+    alert_policies,
+    rule_files,
+    scrape,
+    system_jobs,
+    targets,
+    tokens,
+)
 from twin.cluster.monitoring.durations import Clock
 from twin.cluster.monitoring.gateways import admin_addresses
 from twin.cluster.monitoring.kube_state_metrics import KubeStateMetrics
@@ -104,10 +111,14 @@ class Monitoring:
             "rules/gke-system.yaml": _yaml(system_jobs.system_rules(self._clock)),
         }
         pods = self._pods.items()
+        secrets: set[scrape.SecretKey] = set()
         for monitoring in _sorted(self._scraped):
             problem: str | None = None
             try:
-                made = scrape.scrape_configs(monitoring, self._clock, folder)
+                made = scrape.scrape_configs(
+                    monitoring, self._clock, folder, str(self._server.tokens)
+                )
+                secrets |= scrape.secret_keys(monitoring)
                 wanted |= self._targets(monitoring, list(made), pods)
                 jobs += made.values()
             except ConfigError as error:
@@ -116,6 +127,7 @@ class Monitoring:
         files, about_rules = self._rule_files()
         wanted |= files
         wanted["prometheus.yml"] = self._config(jobs)
+        tokens.write(self._ctx, self._server.tokens, secrets)
         changed = self._write(wanted)
         started = self._server.ensure()
         if not started and any(not name.startswith("targets/") for name in changed):

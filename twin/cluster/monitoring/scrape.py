@@ -1,11 +1,12 @@
 """Prometheus scrape configuration from PodMonitoring and ClusterPodMonitoring. Pure.
 
 This module rejects what the operator of Managed Prometheus rejects
-(GoogleCloudPlatform/prometheus-engine, pkg/operator/apis/monitoring/v1/pod_config.go), and also
-credentials, because the twin's engines require none.
+(GoogleCloudPlatform/prometheus-engine, pkg/operator/apis/monitoring/v1/pod_config.go and
+http_types.go), and also passwords and OAuth 2, which no program of the platform requires.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from twin.cluster.base.fields import part, parts
@@ -13,7 +14,7 @@ from twin.cluster.monitoring.durations import Clock, seconds, text
 from twin.wire.kube import JsonObject
 
 _PROTECTED = ("project_id", "location", "cluster", "namespace", "job", "instance", "__address__")
-_CREDENTIALS = ("authorization", "basicAuth", "oauth2")
+_NOT_READ = ("basicAuth", "oauth2")
 _DEFAULT_INTERVAL = "1m"
 _LIMITS = {
     "samples": "sample_limit",
@@ -36,6 +37,26 @@ class ConfigError(Exception):
     """A monitoring object cannot be converted to configuration; the message gives the reason."""
 
 
+@dataclass(frozen=True, order=True)
+class SecretKey:
+    """A key of a Secret that has a token for scrape targets."""
+
+    namespace: str
+    name: str
+    key: str
+
+    @property
+    def file(self) -> str:
+        """Name of the file that has the token for Prometheus. No name has an underscore."""
+        return f"{self.namespace}_{self.name}_{self.key}"
+
+
+def secret_keys(monitoring: JsonObject) -> set[SecretKey]:
+    """Return the keys of Secrets that the endpoints of a valid object use."""
+    found = (_token(monitoring, each) for each in parts(monitoring["spec"], "endpoints"))
+    return {each for each in found if each is not None}
+
+
 def job_name(monitoring: JsonObject, endpoint: JsonObject) -> str:
     """Return the name of the job that scrapes an endpoint: `PodMonitoring/NAMESPACE/NAME/PORT`."""
     metadata = monitoring["metadata"]
@@ -43,13 +64,16 @@ def job_name(monitoring: JsonObject, endpoint: JsonObject) -> str:
     return "/".join(str(word) for word in words if word is not None)
 
 
-def scrape_configs(monitoring: JsonObject, clock: Clock, folder: str) -> dict[str, JsonObject]:
+def scrape_configs(
+    monitoring: JsonObject, clock: Clock, folder: str, tokens: str
+) -> dict[str, JsonObject]:
     """Return the scrape configuration of each endpoint by the name of its file of targets.
 
     Args:
         monitoring: PodMonitoring or ClusterPodMonitoring.
         clock: clock of the twin.
         folder: folder of the target files.
+        tokens: folder of the files of `secret_keys`.
 
     Raises:
         ConfigError: Managed Prometheus would reject the object.
@@ -62,9 +86,13 @@ def scrape_configs(monitoring: JsonObject, clock: Clock, folder: str) -> dict[st
             raise ConfigError(f"duplicate endpoint {job}: ports must differ")
         try:
             config = _scrape_config(endpoint, clock)
+            token = _token(monitoring, endpoint)
         except ValueError as error:
             text_ = f"invalid definition for endpoint with index {index}: {error}"
             raise ConfigError(text_) from error
+        if token is not None:
+            kind = part(endpoint, "authorization").get("type") or "Bearer"
+            config["authorization"] = {"credentials_file": f"{tokens}/{token.file}", "type": kind}
         limits = part(monitoring["spec"], "limits")
         config |= {name: limits[key] for key, name in _LIMITS.items() if key in limits}
         files = {"files": [f"{folder}/{file}"], "refresh_interval": "1m"}
@@ -73,9 +101,9 @@ def scrape_configs(monitoring: JsonObject, clock: Clock, folder: str) -> dict[st
 
 
 def _scrape_config(endpoint: JsonObject, clock: Clock) -> JsonObject:
-    for key in _CREDENTIALS:
+    for key in _NOT_READ:
         if endpoint.get(key):
-            raise ValueError(f"{key}: the twin reads no credentials of scrape targets")
+            raise ValueError(f"{key}: the twin does not implement it")
     interval = clock.interval(endpoint.get("interval") or _DEFAULT_INTERVAL)
     timeout = min(seconds(interval), seconds(endpoint.get("timeout") or interval))
     config: JsonObject = {
@@ -91,6 +119,26 @@ def _scrape_config(endpoint: JsonObject, clock: Clock) -> JsonObject:
     if part(endpoint, "tls").get("insecureSkipVerify"):
         config["tls_config"] = {"insecure_skip_verify": True}
     return config
+
+
+def _token(monitoring: JsonObject, endpoint: JsonObject) -> SecretKey | None:
+    """Return the Secret with an endpoint's token, if it has one.
+
+    Raises:
+        ValueError: The operator rejects the reference.
+    """
+    given = part(endpoint, "authorization")
+    if str(given.get("type", "")).lower() == "basic":
+        rule = 'authorization type cannot be set to "basic", use "basic_auth" instead'
+        raise ValueError(rule)
+    secret = part(part(given, "credentials"), "secret")
+    if not secret:
+        return None
+    own = monitoring["metadata"].get("namespace")
+    namespace = secret.get("namespace") or own or "default"
+    if own is not None and namespace != own:
+        raise ValueError(f'must use namespace "{own}", got: "{namespace}"')
+    return SecretKey(namespace, secret["name"], secret["key"])
 
 
 def _relabel(rule: JsonObject) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class PrometheusServer:
         self._ctx = ctx
         self.folder = ctx.dir / "prometheus"
         self.config = self.folder / "prometheus.yml"
+        self.tokens = self.folder / "tokens"
         for name in ("consoles", "rules", "targets"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
 

@@ -137,6 +137,16 @@ def test_a_call_that_the_token_limit_cuts_is_text():
     assert choice["finish_reason"] == "length"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_call_that_a_stop_text_cuts_is_none(stream: bool):
+    ((_, body),) = asked("sglang", PARSER, chat(max_tokens=99, stop="city", stream=stream, **NAMED))
+    choice = (events(body)[-1] if stream else body)["choices"][0]
+    assert (choice["finish_reason"], choice["matched_stop"]) == ("stop", "city")
+    if not stream:
+        assert "tool_calls" not in choice["message"]
+        assert choice["message"]["content"].startswith('[{"name": "book"')
+
+
 def test_a_streamed_call_has_its_name_once_and_then_its_arguments():
     ((_, text),) = asked("sglang", PARSER, chat(max_tokens=100, stream=True, **NAMED))
     choices = [part["choices"][0] for part in events(text)]

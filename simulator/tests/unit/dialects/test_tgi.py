@@ -170,6 +170,15 @@ def test_metrics_have_no_series_before_the_first_request():
     assert value(page, "tgi_request_generated_tokens_sum") == 12
 
 
+def test_a_client_that_disconnects_is_a_dropped_request():
+    async def use(client: Any, engine: Any) -> str:
+        engine.abort(engine.submit([1, 2, 3], ("a", "b"), 2))
+        return await (await client.get("/metrics")).text()
+
+    page = served("tgi", ARGUMENTS, use)
+    assert value(page, 'tgi_request_failure{err="dropped"}') == 1
+
+
 def test_unknown_flags_end_it_with_claps_message(capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as ended:
         tgi.settle([*ARGUMENTS, "--tp-size=2"], ON_H100)

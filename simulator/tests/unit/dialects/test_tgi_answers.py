@@ -119,6 +119,31 @@ def test_a_streamed_call_names_its_tool_once():
     assert choices[-1]["finish_reason"] == "stop"
 
 
+@pytest.mark.parametrize(
+    ("calls", "number"),
+    [
+        ([{"id": "0"}, {"id": "4"}], "5"),
+        ([{"id": "call_a"}, {"id": "²"}], "0"),
+        ([5], "0"),
+        (5, "0"),
+    ],
+)
+def test_a_streamed_call_has_the_number_after_the_largest(calls: Any, number: str):
+    messages = [{"role": "user", "content": "x", "tool_calls": calls}]
+    ((_, text),) = asked(
+        "tgi", ARGUMENTS, chat(max_tokens=99, stream=True, messages=messages, **REQUIRED)
+    )
+    first = events(text)[0]["choices"][0]["delta"]["tool_calls"][0]
+    assert first["id"] == number
+
+
+def test_calls_of_the_wrong_form_are_no_message():
+    messages = [{"role": "assistant", "tool_calls": [5]}]
+    ((status, text),) = asked("tgi", ARGUMENTS, chat(messages=messages))
+    assert status == 422
+    assert text.endswith("data did not match any variant of untagged enum MessageBody")
+
+
 def test_a_call_without_arguments_is_streamed_as_an_empty_object():
     tools = tool_of(name="stop", parameters={"type": "object"})
     ((_, text),) = asked(

@@ -28,14 +28,15 @@ def batch(arguments: list[str], place: Place) -> list[str]:
         arguments: Arguments of the container, with paths on this machine.
         place: Place of the container.
     """
-    role, file = arguments
+    role, file, *only = arguments
     settings = json.loads(Path(file).read_text())
+    settings["account"] = str(place.kubeconfig.parent / "serviceaccount")
     for name in _PATHS:
         if settings.get(name):
             settings[name] = rewrite(settings[name], place.mounts)
     moved = place.kubeconfig.parent / "batch.json"
     moved.write_text(json.dumps(settings))
-    return [sys.executable, "-W", "ignore", "-m", "workloads.batch", role, str(moved)]
+    return [sys.executable, "-W", "ignore", "-m", "workloads.batch", role, str(moved), *only]
 
 
 def weights(container: JsonObject, place: Place) -> list[str]:

@@ -16,6 +16,7 @@ _UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 _OWN = r"(^|/)(batch|personal|stream)([:@][^/]*)?$"
+_BATCH = r"(^|/)batch([:@][^/]*)?$"
 _BATCH_OWNER = "Job"
 _TRAIN = "train"
 _WEIGHTS = "loader"
@@ -23,7 +24,8 @@ _IS_BATCH = f'[.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}")'
 JQ = (
     f"(select({_IS_BATCH}) | .spec.containers[] | "
     f'select(((.image | test("{_IMAGES}")) and ((.command // []) | index("{_TRAIN}"))) or '
-    f'(.name == "{_WEIGHTS}" and (.image | test("python")))) | .name), '
+    f'(.name == "{_WEIGHTS}" and (.image | test("python"))) or '
+    f'(.image | test("{_BATCH}"))) | .name), '
     f"(select({_IS_BATCH} | not) | "
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
@@ -81,7 +83,7 @@ class Kind(enum.StrEnum):
     """No process; the container counts as running and ready."""
 
 
-_ENDING = {Kind.TRAINER, Kind.WEIGHTS}
+_ENDING = {Kind.BATCH, Kind.TRAINER, Kind.WEIGHTS}
 """Kinds of the pods of Jobs that the agent runs."""
 
 
@@ -124,8 +126,8 @@ def sidecars(pod: JsonObject) -> list[JsonObject]:
 def is_claimed(pod: JsonObject) -> bool:
     """Return whether the agent runs a pod, because one of its containers becomes a process.
 
-    Of the pods of Jobs, the agent runs only training runs and those that transfer weights, because
-    they have to end and servers do not.
+    Of the pods of Jobs, the agent runs only training runs, those that transfer weights and those of
+    batches, because they have to end and servers do not.
     """
     owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
     kinds = {kind_of(container) for container in pod["spec"]["containers"]}

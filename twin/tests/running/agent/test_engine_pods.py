@@ -227,6 +227,23 @@ def test_a_pod_of_a_tag_that_nobody_published_waits_for_its_image(pods: Pods):
     eventually(lambda: pods.gone("unseen"))
 
 
+def test_a_pod_whose_init_container_has_no_image_waits_for_it(pods: Pods):
+    init = {"name": "first", "image": "vllm/vllm-openai:v0.99.0"}
+    pods.create(pod("uninitialized", engine(), initContainers=[init]))
+
+    def reasons() -> list[str]:
+        found = pods.get("uninitialized")["status"]
+        names = ("initContainerStatuses", "containerStatuses")
+        waiting = [
+            each["state"].get("waiting", {}) for name in names for each in found.get(name, [])
+        ]
+        return [each.get("reason", "") for each in waiting]
+
+    eventually(lambda: reasons() == ["ImagePullBackOff", "PodInitializing"])
+    pods.kube.delete(f"{pods.path}/uninitialized")
+    eventually(lambda: pods.gone("uninitialized"))
+
+
 def test_pods_of_other_images_are_left_to_kwok(pods: Pods):
     pods.create(pod("plain", {"name": "web", "image": "registry.k8s.io/pause:3.10"}, kind="cpu"))
     found = pods.ready("plain")

@@ -75,6 +75,15 @@ def test_of_the_pods_of_jobs_only_training_runs_are_the_agents():
         assert is_claimed({**training, "metadata": owned})
 
 
+def test_a_job_with_the_worker_of_a_batch_is_the_agents_with_the_engine_beside_it():
+    engine = {"name": "vllm", "image": "vllm/vllm-openai:1", "restartPolicy": "Always"}
+    worker = {"name": "batch", "image": "a/batch@sha256:b"}
+    owned = {"name": "p", "ownerReferences": [{"kind": "Job", "name": "o"}]}
+    pod = {"metadata": owned, "spec": {"containers": [worker], "initContainers": [engine]}}
+    assert is_claimed(pod)
+    assert sidecars(pod) == [engine]
+
+
 def test_the_command_tells_a_training_run_from_the_server():
     image = "us-docker.pkg.dev/p/platform/diffusion-tpu@sha256:abc"
     assert kind_of({"name": "c", "image": image, "command": TRAIN}) is Kind.TRAINER

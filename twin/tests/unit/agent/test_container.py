@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from twin.cluster.agent import records, status
-from twin.cluster.agent.container import Container
+from twin.cluster.agent.container import Container, tick_all
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.place import Launch
 from twin.world.rules import Rules
@@ -254,3 +254,40 @@ def test_a_process_whose_threads_outlive_its_first_one_has_its_own_code(
     container = make(LINGERS, policy="Never")
     until(container, lambda: container.finished)
     assert container.state["terminated"]["exitCode"] == 7
+
+
+def test_a_sidecar_starts_first_ends_last_and_does_not_decide_how_the_pod_ended(
+    make: Callable[..., Container], server: Server
+):
+    probe = {"httpGet": {"path": "/", "port": 1}, "periodSeconds": 0.01, "failureThreshold": 1000}
+    server.status = 503
+    beside = make(
+        SLEEPS,
+        target=lambda _: server.address,
+        name="beside",
+        restartPolicy="Always",
+        startupProbe=probe,
+    )
+    main = make(ENDS, "Never")
+    pod = [beside, main]
+
+    def move_on(check: Callable[[], Any]) -> None:
+        limit = time.monotonic() + 10
+        while not check():
+            assert time.monotonic() < limit, [each.status() for each in pod]
+            tick_all(pod, grace=0.1)
+            time.sleep(0.01)
+
+    move_on(lambda: beside.running_since)
+    tick_all(pod, grace=0.1)
+    assert main.running_since is None
+    assert status.phase(pod) == "Pending"
+    initialized = {
+        each["type"]: each for each in status.conditions({"spec": {}, "status": {}}, pod, "now")
+    }["Initialized"]
+    assert (initialized["status"], initialized["reason"]) == ("False", "ContainersNotInitialized")
+    assert initialized["message"] == "containers with incomplete status: [beside]"
+    server.status = 200
+    move_on(lambda: main.finished and beside.finished)
+    assert beside.state["terminated"]["exitCode"] == 128 + signal.SIGTERM
+    assert status.phase(pod) == "Succeeded"

@@ -113,7 +113,7 @@ def test_an_endpoint_becomes_a_job_with_its_limits():
     keep = {"action": "keep", "sourceLabels": ["__name__"], "regex": "vllm:.*"}
     endpoint = {"port": "http", "interval": "1m", "timeout": "10s", "metricRelabeling": [keep]}
     wanted = monitoring(endpoints=[endpoint], limits={"samples": 500})
-    made = scrape.scrape_configs(wanted, CLOCK, "/targets")
+    made = scrape.scrape_configs(wanted, CLOCK, "/targets", "/tokens")
     assert made == {
         "PodMonitoring--llm--chat--http.json": {
             "job_name": "PodMonitoring/llm/chat/http",
@@ -149,13 +149,42 @@ def test_an_endpoint_becomes_a_job_with_its_limits():
 def test_relabelling_that_managed_prometheus_refuses_is_refused(rule, why):
     endpoint = {"port": "http", "interval": "15s", "metricRelabeling": [rule]}
     with pytest.raises(scrape.ConfigError, match=why):
-        scrape.scrape_configs(monitoring(endpoints=[endpoint]), CLOCK, "/targets")
+        scrape.scrape_configs(monitoring(endpoints=[endpoint]), CLOCK, "/targets", "/tokens")
 
 
-def test_an_endpoint_with_credentials_is_refused():
+def secured(namespace=None, **authorization):
+    """Return an endpoint with TLS and a token from the Secret `reader`."""
+    secret = {"name": "reader", "key": "token"} | ({"namespace": namespace} if namespace else {})
+    given = {"credentials": {"secret": secret}, **authorization}
+    tls = {"insecureSkipVerify": True}
+    return {"port": "http", "scheme": "https", "tls": tls, "authorization": given}
+
+
+def test_a_target_with_a_token_gets_the_one_of_its_secret():
+    wanted = monitoring(endpoints=[secured()])
+    assert scrape.secret_keys(wanted) == {scrape.SecretKey("llm", "reader", "token")}
+    (config,) = scrape.scrape_configs(wanted, CLOCK, "/targets", "/tokens").values()
+    file = "/tokens/llm_reader_token"
+    assert config["authorization"] == {"credentials_file": file, "type": "Bearer"}
+    assert (config["scheme"], config["tls_config"]) == ("https", {"insecure_skip_verify": True})
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "why"),
+    [
+        (secured("other"), 'must use namespace "llm", got: "other"'),
+        (secured(type="Basic"), 'authorization type cannot be set to "basic"'),
+    ],
+)
+def test_a_token_that_managed_prometheus_refuses_is_refused(endpoint, why):
+    with pytest.raises(scrape.ConfigError, match=why):
+        scrape.scrape_configs(monitoring(endpoints=[endpoint]), CLOCK, "/targets", "/tokens")
+
+
+def test_an_endpoint_with_a_password_is_refused():
     endpoint = {"port": "http", "interval": "15s", "basicAuth": {"username": "u"}}
     with pytest.raises(scrape.ConfigError, match="basicAuth"):
-        scrape.scrape_configs(monitoring(endpoints=[endpoint]), CLOCK, "/targets")
+        scrape.scrape_configs(monitoring(endpoints=[endpoint]), CLOCK, "/targets", "/tokens")
 
 
 def test_a_status_changes_only_with_the_generation_or_the_outcome():

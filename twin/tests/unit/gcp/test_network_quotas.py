@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from twin.providers.gcp.resources.network_quotas import check_network_quota
+from twin.providers.gcp.resources.pools.network_quotas import check_network_quota
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud, Refused
 from twin.wire.property_values import CloudError
 from twin.world.capacity import World
+from twin.world.network_quota import Profile, pool_profile
 from twin.world.store import new_record
 
 NETWORK = "gcp:compute/network:Network"
@@ -67,6 +68,12 @@ def test_the_networks_of_a_pool_for_rdma_count_once_for_each_machine_type(cloud:
         pool(cloud, "c", "a4-highgpu-8g")
     with pytest.raises(Refused, match="Quota 'NETWORKS' exceeded"):
         network(cloud, "more")
+
+
+def test_the_nodes_of_a_zonal_pool_share_its_networks():
+    zonal: dict[str, Any] = {**RDMA, "location": "us-central1-b"}
+    del zonal["nodeLocations"]
+    assert pool_profile(zonal) == Profile("serving", "us-central1-b", "a3-ultragpu-8g")
 
 
 def test_a_pool_for_tcpxo_needs_a_network_for_each_interface(cloud: Cloud):

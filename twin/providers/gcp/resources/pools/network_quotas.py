@@ -1,4 +1,4 @@
-"""Quotas of networks and subnets, when a program creates them or a pool that brings its own."""
+"""Quotas of networks and subnets: those of a program, and those that a node pool brings."""
 
 from collections.abc import Callable
 

@@ -1,0 +1,1 @@
+"""Engines that run as jobs, for work that nobody waits for."""

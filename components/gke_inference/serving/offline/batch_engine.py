@@ -1,0 +1,225 @@
+"""An engine for the batches of one model: a Job with an engine and a worker in its pod."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypedDict, cast
+
+import pulumi
+
+from gke_inference.base.inputs import camel, name_of, rung_of, under, whole
+from gke_inference.base.manifests import (
+    HARDENED_CONTAINER,
+    Manifest,
+    labels_for,
+    manifest,
+    register,
+    role_binding,
+    service_account,
+)
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.versions import api, image
+from gke_inference.intent.intent import ModelServerArgs
+from gke_inference.serving.model_objects import deployments, launcher_config
+from gke_inference.serving.model_plan import ModelPlan, model_plan
+
+COMPONENT = "batch-engine"
+"""Value of `app.kubernetes.io/component` on its objects."""
+WORKER = "batch"
+"""Container of the worker, to whose arguments the service of batches adds the batch."""
+REQUESTS = 256
+"""Default of `requests`: what vLLM has in a batch on most hardware (`--max-num-seqs`)."""
+_FILE = "settings.json"
+_FOLDER = "/etc/batch"
+_METRICS_PORT = 9091
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_RETRIES = 3
+_KEPT_SECONDS = 3600
+_USER = 1000
+
+
+class BatchEngineArgs(TypedDict):
+    """Inputs of `BatchEngine`."""
+
+    bucket: pulumi.Input[str]
+    """Bucket of the batches: `BatchBucket.bucket_name`."""
+    models: dict[str, list[str]]
+    """Endpoints of the model and of each of its adapters, by the name that requests use."""
+    queue: str
+    """Queue of the jobs (`JobNamespace`)."""
+    server: ModelServerArgs
+    """The model as a server: one kind of hardware, one host, and the namespace of the jobs. The
+    service account must be able to write to the bucket of batches."""
+    service_account: str
+    """Kubernetes service account of the `BatchService`, which creates the jobs."""
+    service_namespace: str
+    """Namespace of that account."""
+    deadline_seconds: NotRequired[int]
+    """Maximum time to answer a request in seconds, 10 to 3600. Default: 600."""
+    images: NotRequired[dict[str, str]]
+    """Images to use instead of others. The job is text in a ConfigMap, so nothing else replaces
+    them. Default: none."""
+    requests: NotRequired[int]
+    """Maximum concurrent requests, 1 to 4096. Default: 256."""
+
+
+class BatchEngine(pulumi.ComponentResource):
+    """What the jobs of batches need, and the Job that a `BatchService` creates for each batch.
+
+    A job waits in its queue, starts the engine and a worker, answers all requests of its batch, and
+    ends. A preempted job continues where it ended. Pass the cluster's Kubernetes provider in
+    `opts`.
+    """
+
+    job: pulumi.Output[str]
+    """The Job as JSON, without a name: one of `BatchServiceArgs.engines`."""
+
+    def __init__(
+        self, name: str, args: BatchEngineArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gke-inference:index:BatchEngine", name, {}, opts)
+        plan = _checked(args)
+        content = pulumi.Output.from_input(args["bucket"]).apply(
+            lambda bucket: settings(args, bucket)
+        )
+        made = [
+            register(f"{name}-{role}", obj, under(self))
+            for role, obj in objects(args, plan, content).items()
+        ]
+        job = json.dumps(job_of(args, plan), sort_keys=True)
+        self.job = pulumi.Output.all(*[each.urn for each in made]).apply(lambda _: job)
+        self.register_outputs({"job": self.job})
+
+
+def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, Manifest]:
+    """Return the objects that jobs need by role, and the permission to create jobs."""
+    name, namespace = _name(plan), plan.namespace
+    labels = labels_for(name, COMPONENT)
+    rules = [
+        {
+            "apiGroups": [api("job").group],
+            "resources": ["jobs"],
+            "verbs": ["create", "delete", "get"],
+        },
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},  # whether engines start
+    ]
+    subjects = [service_account(args["service_account"], args["service_namespace"])]
+    return {
+        "launcher": launcher_config(plan),
+        "settings": manifest("config_map", name, namespace, labels=labels, data={_FILE: content}),
+        "role": manifest("role", name, namespace, labels=labels, rules=rules),
+        "binding": role_binding(name, name, subjects, namespace, labels=labels),
+    }
+
+
+def settings(args: BatchEngineArgs, bucket: str) -> str:
+    """Return the settings of the worker (workloads/batch/settings.py) as JSON."""
+    deadline = whole(args, "deadline_seconds", 600, least=10, most=3600)
+    found = {
+        "bucket": bucket,
+        "deadline_seconds": deadline,
+        "endpoint": "http://$(POD_IP):8000",
+        "metrics_port": _METRICS_PORT,
+        "models": {name: {"endpoints": each} for name, each in args["models"].items()},
+        "most_in_flight": whole(args, "requests", REQUESTS, least=1, most=4096),
+    }
+    return json.dumps(found, indent=1, sort_keys=True)
+
+
+def job_of(args: BatchEngineArgs, plan: ModelPlan) -> Manifest:
+    """Return the Job, without a name.
+
+    The engine runs as a sidecar: it starts before the worker, and ends after it. A preempted spot
+    machine is no failure, nor is exit code 143: the worker was terminated, and has stored its
+    answers. Kueue adds the nodes.
+    """
+    (template,) = [each["spec"]["template"] for each in deployments(plan).values()]
+    pod = template["spec"]
+    for ours in ("nodeSelector", "tolerations", "topologySpreadConstraints"):
+        pod.pop(ours)
+    engine = {**pod["containers"][0], "restartPolicy": "Always"}
+    pod |= {
+        "containers": [_worker()],
+        "initContainers": [engine],
+        "restartPolicy": "Never",
+        "volumes": [*pod["volumes"], {"configMap": {"name": _name(plan)}, "name": "settings"}],
+    }
+    name = _name(plan)
+    template["metadata"]["labels"] = labels_for(name, COMPONENT)
+    exit_codes = {"containerName": WORKER, "operator": "In", "values": [143]}
+    disrupted = {"status": "True", "type": "DisruptionTarget"}
+    spec = {
+        "backoffLimit": _RETRIES,
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "Ignore", "onPodConditions": [disrupted]},
+                {"action": "Ignore", "onExitCodes": exit_codes},
+            ]
+        },
+        "template": template,
+        "ttlSecondsAfterFinished": _KEPT_SECONDS,
+    }
+    labels = {**labels_for(name, COMPONENT), _QUEUE: args["queue"]}
+    job = manifest("job", "", plan.namespace, labels=labels, spec=spec)
+    return _with_images(job, args.get("images") or {})
+
+
+def _worker() -> Manifest:
+    address = {"fieldRef": {"fieldPath": "status.podIP"}}
+    return {
+        "args": ["work", f"{_FOLDER}/{_FILE}"],
+        "env": [{"name": "POD_IP", "valueFrom": address}],
+        "image": image("batch").reference,
+        "name": WORKER,
+        "ports": [{"containerPort": _METRICS_PORT, "name": "metrics"}],
+        "resources": {
+            "limits": {"memory": "1Gi"},
+            "requests": {"cpu": "100m", "memory": "256Mi"},
+        },
+        "securityContext": {
+            **HARDENED_CONTAINER,
+            "runAsGroup": _USER,
+            "runAsNonRoot": True,
+            "runAsUser": _USER,  # an engine on TPU is root, and so is its pod
+        },
+        "volumeMounts": [{"mountPath": _FOLDER, "name": "settings", "readOnly": True}],
+    }
+
+
+def _name(plan: ModelPlan) -> str:
+    return f"batch-{plan.model}"
+
+
+def _with_images(value: Any, images: Mapping[str, str]) -> Any:
+    """Return a value with every image replaced, at any depth."""
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        return {
+            key: images.get(item, item) if key == "image" else _with_images(item, images)
+            for key, item in given.items()
+        }
+    if isinstance(value, list):
+        return [_with_images(item, images) for item in cast("list[Any]", value)]
+    return value
+
+
+def _checked(args: BatchEngineArgs) -> ModelPlan:
+    """Return the plan of the model.
+
+    Raises:
+        pulumi.InputPropertyError: An argument is wrong, or the model has several kinds or hosts.
+    """
+    name_of(args, "queue", "namespace")
+    whole(args, "requests", REQUESTS, least=1, most=4096)
+    if not args["models"]:
+        raise pulumi.InputPropertyError("models", "must have one or more, got none")
+    server = args["server"]
+    rungs = [rung_of(rung, f"server.rungs[{at}]") for at, rung in enumerate(server["rungs"])]
+    try:
+        plan = model_plan(cast("dict[str, Any]", server), rungs)
+        if len(plan.nodes) != 1 or any(node.is_group for node in plan.nodes.values()):
+            rule = "must have one kind of hardware and one host: a job has one pod"
+            raise InputError("rungs", rule, ", ".join(plan.placements))
+    except InputError as error:
+        path = f"server.{camel(error.path)}"
+        raise pulumi.InputPropertyError(path, error.message) from error
+    return plan

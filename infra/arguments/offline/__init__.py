@@ -1,0 +1,1 @@
+"""Arguments for engines that run as jobs."""

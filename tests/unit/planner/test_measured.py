@@ -1,0 +1,72 @@
+"""Measurements of users: results of `vllm bench serve`, here those of one H100."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.speed import points as published
+from planner.speed.correction import correction, gather, residuals, traits_of
+from planner.speed.measured import include, rows_of
+from planner.speed.points import points_of, rows
+
+RESULTS = Path(__file__).parent / "measured" / "llama-3.1-8b-h100.jsonl"
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    return json.loads(RESULTS.read_text().splitlines()[0]) | changes
+
+
+@pytest.fixture
+def only_published() -> Iterator[None]:
+    """Forgets what a test adds."""
+    yield
+    published.ADDED.clear()
+    published.points.cache_clear()
+    correction.cache_clear()
+
+
+def test_results_of_vllm_are_the_rows_that_the_data_has_of_them():
+    ours = [row for row in rows() if row["kind"] == "measured" and row["model"] == "llama3.1-8b"]
+    read = rows_of(RESULTS)
+    same = ("accelerator", "chips", "input_tokens", "output_tokens", "load", "precision")
+    same += ("output_tokens_per_second", "ttft_ms", "tpot_ms", "engine", "parallelism")
+    assert [{key: row[key] for key in same} for row in read] == [
+        {key: row[key] for key in same} for row in ours
+    ]
+
+
+def test_one_result_is_a_file_too(tmp_path: Path):
+    (tmp_path / "own.json").write_text(json.dumps(result(), indent=1))
+    assert len(rows_of(tmp_path / "own.json")) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"accelerator": ""}, "accelerator: is required .*--metadata accelerator="),
+        ({"chips": None}, "chips: is required"),
+        ({"request_rate": 4.0}, "request_rate: must be inf, with a max_concurrency, got 4.0 and 1"),
+        ({"max_concurrency": None}, "request_rate: must be inf, .*got inf and None"),
+        ({"failed": 2}, "failed: must be 0 of at least one request, got 2"),
+        ({"completed": 0}, "failed: must be 0 of at least one request"),
+    ],
+)
+def test_a_result_that_says_too_little_is_refused(tmp_path: Path, changes, message: str):
+    (tmp_path / "own.json").write_text(json.dumps(result(**changes)))
+    with pytest.raises(ValueError, match=f"^{message}"):
+        rows_of(tmp_path / "own.json")
+
+
+def test_the_estimate_follows_measurements_that_are_added(tmp_path: Path, only_published: None):
+    slow = result(accelerator="nvidia-l4", output_throughput=40.0, mean_tpot_ms=25.0)
+    (tmp_path / "own.json").write_text(json.dumps(slow))
+    own = rows_of(tmp_path / "own.json")
+    (point, _) = points_of(own)
+    at = gather([traits_of(point)])
+    true = float(residuals([point])[0])
+    before = abs(float(correction().mean(at)[0]) - true)
+    include(own)
+    assert abs(float(correction().mean(at)[0]) - true) < before / 2

@@ -1,0 +1,57 @@
+"""Tokens for scrape targets, from the Secrets that the collector of Managed Prometheus may read."""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from pathlib import Path
+
+from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.fields import text_map
+from twin.cluster.monitoring.scrape import SecretKey
+from twin.wire.kube import Kube, KubeError
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_COLLECTOR = "collector"
+
+
+def write(ctx: ClusterContext, folder: Path, wanted: Iterable[SecretKey]) -> None:
+    """Write the tokens that the collector may read, and remove all others.
+
+    Prometheus reads a token's file before each scrape; a scrape without its file fails.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    user = collector(autopilot=ctx.spec.autopilot)
+    found = {each.file: _read(ctx.kube, user, each) for each in wanted}
+    for name, token in found.items():
+        file = folder / name
+        if token is not None and not (file.is_file() and file.read_text() == token):
+            file.touch(mode=0o600)
+            file.write_text(token)
+    for file in folder.iterdir():
+        if found.get(file.name) is None:
+            file.unlink()
+
+
+def collector(*, autopilot: bool) -> str:
+    """Return the user name of the collector."""
+    namespace = "gke-gmp-system" if autopilot else "gmp-system"
+    return f"system:serviceaccount:{namespace}:{_COLLECTOR}"
+
+
+def _read(kube: Kube, user: str, wanted: SecretKey) -> str | None:
+    """Return the content of a Secret's key, or None if it is missing or may not be read."""
+    asked = {
+        "name": wanted.name,
+        "namespace": wanted.namespace,
+        "resource": "secrets",
+        "verb": "get",
+    }
+    try:
+        review = kube.post(_REVIEWS, {"spec": {"resourceAttributes": asked, "user": user}})
+        if not review["status"]["allowed"]:
+            return None
+        secret = kube.get(f"/api/v1/namespaces/{wanted.namespace}/secrets/{wanted.name}")
+        value = text_map(secret, "data").get(wanted.key)
+        return None if value is None else base64.b64decode(value).decode()
+    except (KubeError, binascii.Error, UnicodeDecodeError):
+        return None

@@ -1,0 +1,144 @@
+"""Own engines: one Job for each batch of their models, with an engine and a worker in its pod."""
+
+import copy
+import math
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import aiohttp
+
+from workloads.stream.cluster import Cluster, ended
+
+from .records import Batch
+from .settings import Settings
+
+_WORKER: Final = "batch"
+"""Container of the worker, whose last argument is the batch."""
+_KINDS: Final = ("PodScheduled", "Ready")
+"""Conditions of a pod whose times count."""
+_OVER: Final = ("Failed", "Succeeded")
+"""Phases of a pod that has ended."""
+
+
+class Jobs(Protocol):
+    """The jobs of a namespace."""
+
+    async def create(self, kind: str, obj: dict[str, Any], /) -> None:
+        """Create a Job; one that exists is as good."""
+        ...
+
+    async def get(self, name: str, /) -> dict[str, Any] | None:
+        """Return a Job, or None."""
+        ...
+
+    async def pods_of(self, job: str, /) -> list[dict[str, Any]]:
+        """Return the pods of a Job."""
+        ...
+
+    async def delete(self, kind: str, name: str, /) -> None:
+        """Delete a Job, with its pods."""
+        ...
+
+
+class Engines:
+    """The Jobs of batches.
+
+    Args:
+        templates: Job of each engine, without a name.
+        jobs: Jobs of each engine's namespace.
+        start_seconds: Maximum time for which an engine may have a node without being ready.
+    """
+
+    def __init__(
+        self,
+        templates: Mapping[str, dict[str, Any]],
+        jobs: Mapping[str, Jobs],
+        start_seconds: float,
+    ) -> None:
+        self._start_seconds = start_seconds
+        self._templates = templates
+        self._jobs = jobs
+
+    async def ensure(self, batch: Batch) -> str | None:
+        """Create the Job of a batch, unless it exists; return why it cannot end, if so."""
+        engine = batch["engine"]
+        if engine not in self._jobs:
+            return f"the platform has no own engine for {engine} any more"
+        jobs, name = self._jobs[engine], job_name(batch["id"])
+        found = await jobs.get(name)
+        if found is None:
+            await jobs.create("jobs", job_of(self._templates[engine], batch["id"]))
+            return None
+        end = ended(found)
+        if end is not None:
+            return None if end == "Complete" else f"the job of its engine failed: {end}"
+        state: dict[str, Any] = found.get("status", {})
+        if not state.get("active") or state.get("ready"):
+            return None
+        for pod in await jobs.pods_of(name):
+            if time.time() - _unready_since(pod) > self._start_seconds:
+                limit = f"{self._start_seconds:.0f} s"
+                return f"its engine was not ready for {limit}: {_reason(pod)}"
+        return None
+
+    async def end(self, batch: Batch) -> None:
+        """Delete the Job of a batch, which gives its chips back."""
+        jobs = self._jobs.get(batch["engine"])
+        if jobs is not None:
+            await jobs.delete("jobs", job_name(batch["id"]))
+
+
+def job_name(batch: str) -> str:
+    """Return the name of a batch's Job."""
+    return batch.replace("_", "-")
+
+
+def job_of(template: dict[str, Any], batch: str) -> dict[str, Any]:
+    """Return the Job of a batch. The platform made the rest: it knows versions and images."""
+    job = copy.deepcopy(template)
+    job["metadata"]["name"] = job_name(batch)
+    for container in job["spec"]["template"]["spec"]["containers"]:
+        if container["name"] == _WORKER:
+            container["args"].append(batch)
+    return job
+
+
+def _unready_since(pod: dict[str, Any]) -> float:
+    """Return since when a pod has a node and is not ready; infinity if it is ready or has no node.
+
+    A sidecar restarts in its pod for as long as it fails, so its Job never fails.
+    """
+    status: dict[str, Any] = pod.get("status", {})
+    known: list[dict[str, Any]] = status.get("conditions") or []
+    found = {str(each["type"]): each for each in known}
+    is_placed = found.get("PodScheduled", {}).get("status") == "True"
+    is_ready = found.get("Ready", {}).get("status") == "True"
+    is_over = "deletionTimestamp" in pod["metadata"] or status.get("phase") in _OVER
+    if is_over or is_ready or not is_placed:
+        return math.inf
+    times = [str(found[kind]["lastTransitionTime"]) for kind in _KINDS if kind in found]
+    return max(datetime.fromisoformat(each).timestamp() for each in times)
+
+
+def _reason(pod: dict[str, Any]) -> str:
+    """Return the first container that is not ready, and why: `vllm, ImagePullBackOff`."""
+    status: dict[str, list[dict[str, Any]]] = pod["status"]
+    for name in ("initContainerStatuses", "containerStatuses"):
+        for each in status.get(name) or []:
+            if not each.get("ready"):
+                waiting: dict[str, Any] = each.get("state", {}).get("waiting") or {}
+                return f"{each['name']}, {waiting.get('reason') or 'NotReady'}"
+    return "NotReady"
+
+
+def engines_of(settings: Settings, session: aiohttp.ClientSession) -> Engines:
+    """Return the own engines of a service."""
+
+    def cluster(job: dict[str, Any]) -> Cluster:
+        groups = {"jobs": f"/apis/{job['apiVersion']}", "pods": "/api/v1"}
+        return Cluster(session, job["metadata"]["namespace"], groups, settings.account)
+
+    jobs = {name: cluster(job) for name, job in settings.engines.items()}
+    return Engines(settings.engines, jobs, settings.engine_start_seconds)
