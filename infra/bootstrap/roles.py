@@ -70,7 +70,8 @@ CLIENT_ROLES: Final = (
 """Additional roles if the stack has clients with counters."""
 
 PEOPLE_ROLES: Final = ("roles/iap.admin",)
-"""Additional roles if people sign in with Google: the stack says who may."""
+"""Additional roles if people sign in with Google: the stack grants them access
+(docs.cloud.google.com/iap/docs/managing-access)."""
 ARMOR_ROLES: Final = ("roles/modelarmor.admin", "roles/modelarmor.floorSettingsAdmin")
 """Additional roles if a guardrail of the stack uses Model Armor."""
 BACKEND_ROLES: Final = ("roles/run.admin",)

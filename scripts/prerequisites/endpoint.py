@@ -1,4 +1,4 @@
-"""The gateway's certificate in each region, and the DNS records of its hostnames."""
+"""The gateway's certificate in each region, the DNS records of its hostnames, and its sign-in."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,7 @@ from scripts.shared.google_cloud import CloudError, NotFound
 
 _CERTIFICATES: Final = "certificatemanager.googleapis.com/v1/projects"
 _DNS: Final = "dns.googleapis.com/dns/v1/projects"
+_BACKENDS: Final = "compute.googleapis.com/compute/v1/projects/{project}/global/backendServices"
 
 
 def certificates(project: Project) -> Iterator[Finding]:
@@ -233,3 +234,32 @@ def _addresses(project: Project) -> dict[str, str]:
             raise CloudError(f"{address} in {region}: the response has no address")
         found[region] = str(answer["address"])
     return found
+
+
+def sign_in(project: Project) -> Iterator[Finding]:
+    """Yield whether the stack has the ID that the tokens of people are signed for.
+
+    JSON has it as a string (docs.cloud.google.com/compute/docs/reference/rest/v1/backendServices).
+    """
+    people = people_of(project.plan.platform)
+    if people is None:
+        return
+    subject, name = "backend service of people", f"{Names(project.plan.platform).front()}-people"
+
+    def look() -> Finding:
+        field, given = "clients.people.backend_service", people.backend_service
+        try:
+            found = project.cloud.get(f"{_BACKENDS.format(project=project.id)}/{name}")
+        except NotFound:
+            says = f"`up` creates it; then set {field} to its ID, which this command prints"
+            return Finding(subject, name, State.LATER, says)
+        identifier = str(found.get("id", ""))
+        if not identifier:
+            return Finding(subject, name, State.UNSEEN, "the response has no ID")
+        if given != identifier:
+            got = "none" if given is None else repr(given)
+            says = f"{field}: must be {identifier!r}, got {got}; people get 401"
+            return Finding(subject, name, State.MISSING, says)
+        return Finding(subject, name, State.MET, "the stack has its ID")
+
+    yield judged(project, subject, name, look)

@@ -7,7 +7,7 @@ from scripts.prerequisites.accounts import accounts
 from scripts.prerequisites.apis import apis, number, permissions
 from scripts.prerequisites.calendar_mode import calendar_mode
 from scripts.prerequisites.disks import disks
-from scripts.prerequisites.endpoint import certificates, records
+from scripts.prerequisites.endpoint import certificates, records, sign_in
 from scripts.prerequisites.existing import existing
 from scripts.prerequisites.existing_clusters import existing_clusters
 from scripts.prerequisites.finding import Check, Finding, Project
@@ -17,7 +17,6 @@ from scripts.prerequisites.obtainability import obtainability
 from scripts.prerequisites.org_policies import org_policies
 from scripts.prerequisites.reservations import reservations
 from scripts.prerequisites.shared_vpc import shared_vpc
-from scripts.prerequisites.sign_in import sign_in
 from scripts.prerequisites.upstreams import upstream_credentials
 from scripts.prerequisites.weights import adapters, weights
 

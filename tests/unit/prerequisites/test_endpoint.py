@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from infra.stack import Clients, ClientTeam, Dns, Exposure, Front, People, Team
-from scripts.prerequisites.endpoint import certificates, records
+from scripts.prerequisites.endpoint import certificates, records, sign_in
 from scripts.prerequisites.finding import State
-from scripts.prerequisites.sign_in import sign_in
 from tests.unit.bootstrap.fake_google import refused
 from tests.unit.prerequisites.ready_project import COMPUTE
 
