@@ -30,6 +30,7 @@ GROUPS = (
     "twin/tests/running/agent/",
     "twin/tests/running/queues/",
     "tests/xla/",
+    "tests/platform/gitops/",
     "tests/platform/backends/",
     "twin/tests/running/gcp/",
     "tests/running/engine/test_nodes.py",
