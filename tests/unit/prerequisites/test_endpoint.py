@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.stack import Clients, ClientTeam, Dns, Exposure, Front, People, Team
+from infra.stack import Chips, Clients, ClientTeam, Dns, Exposure, Front, People, Team
 from scripts.prerequisites.endpoint import certificates, records, sign_in
 from scripts.prerequisites.finding import State
 from tests.unit.bootstrap.fake_google import refused
@@ -273,7 +273,7 @@ def test_the_hostname_of_people_must_be_in_the_zone_or_lead_to_the_front(google,
 
 
 def test_the_certificate_and_the_records_serve_the_hostnames_of_teams(project):
-    team = Team(chips={"gpu": 8}, hostname="search.example.net")
+    team = Team(chips=Chips(gpu=8), hostname="search.example.net")
     platform = project.plan.platform.model_copy(update={"teams": {"search": team}})
     found = replace(project, plan=replace(project.plan, platform=platform))
     assert first(found).says == "is for models.example.com; must be for search.example.net"
