@@ -93,7 +93,7 @@ class Member:
             tool=tool,
         )
         self.controller: Any = GatewayController(context)
-        self.controller._reconcile_cloud = lambda models: False
+        self.controller._reconcile_cloud = lambda *_: False
         self.controller._ctx = context
         for item in (gateway_class(CLASS), obj("Namespace", "ns", ""), *models(region)):
             self.put(item)
