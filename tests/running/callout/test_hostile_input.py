@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.running.callout.world import LOAD_BALANCER, bearer, key_of
+from tests.running.callout.world import LOAD_BALANCER, PATIENT, bearer, key_of
 
 pytestmark = pytest.mark.needs_tools
 PROMPT = {"model": "llama", "max_tokens": 1, "prompt": "a secret prompt"}
@@ -92,7 +92,7 @@ def test_paths_beside_those_for_prompts_are_refused(world, path):
 
 def test_guessing_keys_is_slowed_down_for_the_address_that_guesses(world):
     store = world.start_store()
-    world.start(replicas=3, store=store)
+    world.start(*PATIENT, replicas=3, store=store)
 
     def guess(address: str, number: int) -> int:
         # what a client writes in front of its address changes nothing

@@ -7,7 +7,7 @@ import aiohttp
 import openai
 import pytest
 
-from tests.running.callout.world import CLIENT, LOAD_BALANCER, bearer, key_of, until
+from tests.running.callout.world import CLIENT, LOAD_BALANCER, PATIENT, bearer, key_of, until
 
 pytestmark = pytest.mark.needs_tools
 FORWARDED = {"x-forwarded-for": f"{CLIENT}, {LOAD_BALANCER}"}
@@ -38,11 +38,6 @@ def flood(world, count: int, max_tokens: int = 1, at_once: int = 6) -> list[int]
     """Send requests and return their statuses."""
     url = f"{world.url}/v1/chat/completions"
     return asyncio.run(_flood(url, count, at_once, max_tokens))
-
-
-PATIENT = ("--store-timeout", "10s")
-"""A busy machine can keep the store from its answer for longer than the 50 ms of a gateway, and a
-replica without an answer counts alone."""
 
 
 def test_three_replicas_keep_a_limit_of_requests_within_five_percent(world):
