@@ -5,7 +5,7 @@ from typing import Final
 
 import pulumi
 
-from gke_inference.catalogue.versions import image
+from gke_inference.catalogue.versions import image, replaced
 from gke_inference.cluster.workload_identity import (
     BucketAccessArgs,
     WorkloadIdentityArgs,
@@ -16,7 +16,7 @@ from gke_inference.personal.personal_worker import PersonalWorkerArgs
 from infra.plan import RegionPlan
 from infra.plan.endpoint import endpoint
 from infra.plan.folders import path_of
-from infra.plan.image_names import replaced, replacements
+from infra.plan.image_names import replacements
 from infra.plan.names import Names
 from infra.plan.queue_places import queue_region, team_namespace
 from infra.stack import PersonalImages, Platform

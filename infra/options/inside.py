@@ -3,9 +3,10 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from gke_inference.catalogue.versions import replaced
 from infra.options.ownership import owned
 from infra.plan import RegionPlan
-from infra.plan.image_names import replaced, replacements
+from infra.plan.image_names import replacements
 from infra.stack import Layer, Platform
 
 

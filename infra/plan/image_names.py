@@ -169,20 +169,6 @@ def from_repository(platform: Platform, region: str) -> dict[str, str]:
     }
 
 
-def replaced(value: Any, references: dict[str, str]) -> Any:
-    """Return a value with every image reference replaced, at any depth.
-
-    Outputs that are unknown before an `up` are unchanged: none of them is an image.
-    """
-    if isinstance(value, str):
-        return references.get(value, value)
-    if isinstance(value, dict):
-        return {key: replaced(item, references) for key, item in value.items()}  # pyright: ignore
-    if isinstance(value, list):
-        return [replaced(item, references) for item in value]  # pyright: ignore
-    return value
-
-
 def in_use(value: Any) -> Iterator[str]:
     """Yield the `image` of every container in a value, at any depth."""
     if isinstance(value, dict):

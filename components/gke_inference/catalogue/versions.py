@@ -5,10 +5,11 @@ here, so that an upgrade changes one line and the cloud runs what was tested.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gke_inference.catalogue.data_file import read_table
 
@@ -207,6 +208,21 @@ def retired() -> dict[tuple[str, str], str]:
         for each in lock()["retired"].values()
         for kind in each["kinds"]
     }
+
+
+def replaced(value: Any, references: Mapping[str, str]) -> Any:
+    """Return a value with every image reference replaced, at any depth.
+
+    Outputs that are unknown before an `up` are unchanged: none of them is an image.
+    """
+    if isinstance(value, str):
+        return references.get(value, value)
+    if isinstance(value, dict):
+        given = cast("dict[str, Any]", value)
+        return {key: replaced(item, references) for key, item in given.items()}
+    if isinstance(value, list):
+        return [replaced(item, references) for item in cast("list[Any]", value)]
+    return value
 
 
 @cache

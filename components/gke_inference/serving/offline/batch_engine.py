@@ -1,7 +1,6 @@
 """An engine for the batches of one model: a Job with an engine and a worker in its pod."""
 
 import json
-from collections.abc import Mapping
 from typing import Any, NotRequired, TypedDict, cast
 
 import pulumi
@@ -17,7 +16,7 @@ from gke_inference.base.manifests import (
     service_account,
 )
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.versions import api, image
+from gke_inference.catalogue.versions import api, image, replaced
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
@@ -160,7 +159,7 @@ def job_of(args: BatchEngineArgs, plan: ModelPlan) -> Manifest:
     }
     labels = {**labels_for(name, COMPONENT), _QUEUE: args["queue"]}
     job = manifest("job", "", plan.namespace, labels=labels, spec=spec)
-    return _with_images(job, args.get("images") or {})
+    return replaced(job, args.get("images") or {})
 
 
 def _worker() -> Manifest:
@@ -187,19 +186,6 @@ def _worker() -> Manifest:
 
 def _name(plan: ModelPlan) -> str:
     return f"batch-{plan.model}"
-
-
-def _with_images(value: Any, images: Mapping[str, str]) -> Any:
-    """Return a value with every image replaced, at any depth."""
-    if isinstance(value, dict):
-        given = cast("dict[str, Any]", value)
-        return {
-            key: images.get(item, item) if key == "image" else _with_images(item, images)
-            for key, item in given.items()
-        }
-    if isinstance(value, list):
-        return [_with_images(item, images) for item in cast("list[Any]", value)]
-    return value
 
 
 def _checked(args: BatchEngineArgs) -> ModelPlan:
