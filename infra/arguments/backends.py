@@ -8,12 +8,13 @@ from gke_inference.backends.pool_fallback import PoolFallbackArgs
 from gke_inference.backends.settings import BackendArgs, BackendTargetArgs, RelayCallersArgs
 from gke_inference.base.manifests import NAME_LABEL
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
+from infra.arguments.ingress import collectors_namespace
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import RELAY, fallback_of, secrets_of
 from infra.plan.clients import gated
 from infra.plan.front import has_internal_gateways
 from infra.plan.names import Names
-from infra.stack import Backend, BackendKind, BackendTarget, ClusterMode, Exposure, Platform
+from infra.stack import Backend, BackendKind, BackendTarget, Exposure, Platform
 
 
 def access_args(platform: Platform, principal: pulumi.Input[str]) -> BackendAccessArgs:
@@ -105,9 +106,8 @@ def pool_selector(served: ServedModel, labels: dict[str, str]) -> dict[str, str]
 
 
 def _callers(region: RegionPlan) -> RelayCallersArgs:
-    is_autopilot = region.settings.mode is ClusterMode.AUTOPILOT
     return RelayCallersArgs(
-        metrics_namespace="gke-gmp-system" if is_autopilot else "gmp-system",
+        metrics_namespace=collectors_namespace(region.settings.mode),
         proxies_cidr=region.settings.proxies,
     )
 

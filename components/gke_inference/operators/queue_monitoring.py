@@ -16,6 +16,8 @@ from gke_inference.base.manifests import (
     service_account,
 )
 
+from .queue_permissions import rule
+
 METRICS_PORT: Final = 8443
 METRICS: Final = (
     "kueue_admission_wait_time_seconds_(bucket|count|sum)",
@@ -49,11 +51,11 @@ def monitoring_objects(
     """
     labels = labels_for(JOB, _COMPONENT)
     checks = [
-        _rule("authentication.k8s.io", "tokenreviews", ["create"]),
-        _rule("authorization.k8s.io", "subjectaccessreviews", ["create"]),
+        rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     ]
     reads = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
-    secret = {**_rule("", "secrets", ["get", "list", "watch"]), "resourceNames": [_READER]}
+    secret = rule("", ["secrets"], ["get", "list", "watch"], [_READER])
     kueue, reader = service_account(operator, namespace), service_account(_READER, namespace)
     collector = service_account(_COLLECTOR, collectors)
     return {
@@ -76,10 +78,6 @@ def monitoring_objects(
         ),
         "monitoring": _pod_monitoring(namespace, labels, selector),
     }
-
-
-def _rule(group: str, resource: str, verbs: list[str]) -> Manifest:
-    return {"apiGroups": [group], "resources": [resource], "verbs": verbs}
 
 
 def _pod_monitoring(namespace: str, labels: dict[str, str], selector: dict[str, str]) -> Manifest:

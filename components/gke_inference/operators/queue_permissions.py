@@ -25,7 +25,7 @@ def permissions(name: str, namespace: str, labels: dict[str, str]) -> dict[str, 
     """
     account = [service_account(name, namespace)]
     role, certify, lead = "kueue-manager-role", "kueue-certificate-role", "kueue-election-role"
-    secrets = [_rule("", ["secrets"], ["get", "list", "update", "watch"])]
+    secrets = [rule("", ["secrets"], ["get", "list", "update", "watch"])]
     return {
         "may": manifest("cluster_role", role, labels=labels, rules=_rules()),
         "binding": role_binding(f"{role}binding", role, account, labels=labels),
@@ -36,9 +36,10 @@ def permissions(name: str, namespace: str, labels: dict[str, str]) -> dict[str, 
     }
 
 
-def _rule(
+def rule(
     group: str, resources: list[str], verbs: list[str], names: list[str] | None = None
 ) -> Manifest:
+    """Return a rule of a Role; without names, it is for every resource of the kinds."""
     found: Manifest = {"apiGroups": [group], "resources": resources, "verbs": verbs}
     return found if names is None else {**found, "resourceNames": names}
 
@@ -48,34 +49,34 @@ def _rules() -> list[Manifest]:
     definitions, kueue = api("custom_resource_definition").group, api("cluster_queue").group
     mutating, validating = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
     return [
-        _rule("", ["limitranges", "namespaces", "nodes"], _READ),
-        _rule("", ["pods"], [*_CHANGE, "delete"]),
-        _rule("", ["pods/finalizers"], ["get", "update"]),
-        _rule("", ["pods/status"], ["get", "patch"]),
-        _rule("", ["podtemplates"], ["create", "delete", "get", "list", "update", "watch"]),
-        _rule(hooks, [mutating, validating], ["list", "watch"]),
-        _rule(hooks, [mutating], ["get", "update"], [MUTATING]),
-        _rule(hooks, [validating], ["get", "update"], [VALIDATING]),
-        _rule(definitions, ["customresourcedefinitions"], ["list", "watch"]),
-        _rule(
+        rule("", ["limitranges", "namespaces", "nodes"], _READ),
+        rule("", ["pods"], [*_CHANGE, "delete"]),
+        rule("", ["pods/finalizers"], ["get", "update"]),
+        rule("", ["pods/status"], ["get", "patch"]),
+        rule("", ["podtemplates"], ["create", "delete", "get", "list", "update", "watch"]),
+        rule(hooks, [mutating, validating], ["list", "watch"]),
+        rule(hooks, [mutating], ["get", "update"], [MUTATING]),
+        rule(hooks, [validating], ["get", "update"], [VALIDATING]),
+        rule(definitions, ["customresourcedefinitions"], ["list", "watch"]),
+        rule(
             definitions,
             ["customresourcedefinitions"],
             ["get", "update"],
             [f"{plural}.{kueue}" for plural in CONVERTED],
         ),
-        _rule(api("deployment").group, ["deployments", "replicasets", "statefulsets"], _READ),
-        _rule("autoscaling.x-k8s.io", ["provisioningrequests"], [*_CHANGE, "create", "delete"]),
-        _rule("autoscaling.x-k8s.io", ["provisioningrequests/status"], ["get"]),
-        _rule(api("job").group, ["jobs"], [*_CHANGE, "delete"]),
-        _rule(api("job").group, ["jobs/finalizers", "jobs/status"], ["get", "patch", "update"]),
-        _rule(api("event").group, ["events"], ["create", "patch", "update", "watch"]),
-        _rule("node.k8s.io", ["runtimeclasses"], _READ),
-        _rule(
+        rule(api("deployment").group, ["deployments", "replicasets", "statefulsets"], _READ),
+        rule("autoscaling.x-k8s.io", ["provisioningrequests"], [*_CHANGE, "create", "delete"]),
+        rule("autoscaling.x-k8s.io", ["provisioningrequests/status"], ["get"]),
+        rule(api("job").group, ["jobs"], [*_CHANGE, "delete"]),
+        rule(api("job").group, ["jobs/finalizers", "jobs/status"], ["get", "patch", "update"]),
+        rule(api("event").group, ["events"], ["create", "patch", "update", "watch"]),
+        rule("node.k8s.io", ["runtimeclasses"], _READ),
+        rule(
             "resource.k8s.io",
             ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"],
             _READ,
         ),
-        _rule("scheduling.k8s.io", ["priorityclasses"], _READ),
+        rule("scheduling.k8s.io", ["priorityclasses"], _READ),
         *_own(kueue),
     ]
 
@@ -86,18 +87,18 @@ def _own(group: str) -> list[Manifest]:
     read = ["cohorts", "localqueues", "multikueueclusters", "multikueueconfigs"]
     written = ["admissionchecks", "clusterqueues", "cohorts", "localqueues", "workloads"]
     return [
-        _rule(group, shared, ["get", "list", "update", "watch"]),
-        _rule(group, [f"{each}/finalizers" for each in [*shared, "workloads"]], ["update"]),
-        _rule(group, [f"{each}/status" for each in written], ["get", "patch", "update"]),
-        _rule(group, [*read, "provisioningrequestconfigs", "workloadpriorityclasses"], _READ),
-        _rule(group, ["workloads"], [*_CHANGE, "create", "delete"]),
+        rule(group, shared, ["get", "list", "update", "watch"]),
+        rule(group, [f"{each}/finalizers" for each in [*shared, "workloads"]], ["update"]),
+        rule(group, [f"{each}/status" for each in written], ["get", "patch", "update"]),
+        rule(group, [*read, "provisioningrequestconfigs", "workloadpriorityclasses"], _READ),
+        rule(group, ["workloads"], [*_CHANGE, "create", "delete"]),
     ]
 
 
 def _election() -> list[Manifest]:
     every = [*_CHANGE, "create", "delete"]
     return [
-        _rule("", ["configmaps"], every),
-        _rule(api("lease").group, ["leases"], every),
-        _rule("", ["events"], ["create", "patch"]),
+        rule("", ["configmaps"], every),
+        rule(api("lease").group, ["leases"], every),
+        rule("", ["events"], ["create", "patch"]),
     ]
