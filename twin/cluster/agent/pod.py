@@ -243,9 +243,8 @@ class PodRunner:
     def _pull(self) -> bool:
         """Pull the images; return False if one does not exist and the pod was deleted."""
         spec = self._pod["spec"]
-        for image in [
-            each["image"] for each in [*spec.get("initContainers", []), *spec["containers"]]
-        ]:
+        for container in [*spec.get("initContainers", []), *spec["containers"]]:
+            image = container["image"]
             where = self._context.paths, self._context.spec.project
             while problem := missing_in(image, *where):
                 self._not_yet("ImagePullBackOff", problem, image)
