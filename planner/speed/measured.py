@@ -12,6 +12,15 @@ from planner.speed.correction import correction
 METADATA = ("accelerator", "chips", "precision")
 """What `vllm bench serve` does not know: keys of its option `--metadata`. `model` is optional."""
 
+_NUMBERS = (
+    "completed",
+    "mean_tpot_ms",
+    "mean_ttft_ms",
+    "output_throughput",
+    "total_input_tokens",
+    "total_output_tokens",
+)
+
 
 def rows_of(file: Path) -> list[Mapping[str, str]]:
     """Return the rows of a CSV table, or of JSON results, one object or one for each line.
@@ -49,6 +58,12 @@ def _row(result: Any) -> Mapping[str, str]:
     for key in METADATA:
         if not one.get(key):
             raise ValueError(f"{key}: is required (vllm bench serve --metadata {key}=...)")
+    if one["precision"] not in published.BITS:
+        known = ", ".join(published.BITS)
+        raise ValueError(f"precision: must be one of {known}, got {one['precision']!r}")
+    for key in _NUMBERS:
+        if not isinstance(one[key], int | float):
+            raise ValueError(f"{key}: must be a number, got {one[key]!r}")
     if one.get("request_rate") != "inf" or not one.get("max_concurrency"):
         got = f"{one.get('request_rate')} and {one.get('max_concurrency')}"
         raise ValueError(f"request_rate: must be inf, with a max_concurrency, got {got}")

@@ -14,7 +14,8 @@ from planner.speed.links import HIGH_THROUGHPUT
 from planner.speed.roofline_step import Work, most_kept_busy, work
 
 MOST_SEQUENCES = 1024
-_BITS = {"bf16": 16, "fp16": 16, "bf16/fp8?": 16, "fp8": 8, "fp4": 4, "nvfp4": 4, "mxfp4": 4}
+BITS = {"bf16": 16, "fp16": 16, "bf16/fp8?": 16, "fp8": 8, "fp4": 4, "nvfp4": 4, "mxfp4": 4}
+"""Bits of a weight by the precision of a row."""
 _STAGES = re.compile(r"PP(\d+)")
 _UNIT = re.compile(r"(\d+) concurrent")
 # columns of public collections of such rows, by our column name
@@ -108,7 +109,7 @@ def _number(text: str) -> float:
 def shape_of_row(row: Mapping[str, str]) -> ModelShape:
     """Return the shape of a row's model at the precision of the measurement."""
     shape = shape_of(_name(row))
-    bits = _BITS.get(row["precision"])
+    bits = BITS.get(row["precision"])
     if bits is None:  # not stated for MLPerf 2024: its llama2-70b ran in fp8
         bits = 8 if row["kind"] == "mlperf" else shape.bits
     return replace(shape, bits=bits)
