@@ -54,7 +54,7 @@ def platform(tmp_path_factory):
 def draws(platform):
     """Return whether the model of `pictures` draws."""
     try:
-        return bool(generate_images(platform.url, FAST, "x"))
+        return bool(generate_images(platform.url, FAST, "x", timeout=20))  # `wait_for` asks again
     except CommandError:
         return False
 
