@@ -111,13 +111,18 @@ def amount_of(price: Price | None, what: str, region: str) -> Amount:
 
 def missing_lines(missing: Iterable[Missing]) -> list[str]:
     """Return one line for each item without a price, with its regions."""
+    return [
+        f"no published price here for {item}: not in these totals"
+        for item in missing_items(missing)
+    ]
+
+
+def missing_items(missing: Iterable[Missing]) -> list[str]:
+    """Return the items without a price, each once, with its regions."""
     regions: dict[str, list[str]] = {}
     for one in sorted(set(missing)):
         regions.setdefault(one.what, []).append(one.region)
-    return [
-        f"no published price here for {_placed(what, places)}: not in these totals"
-        for what, places in regions.items()
-    ]
+    return [_placed(what, places) for what, places in regions.items()]
 
 
 def _placed(what: str, places: list[str]) -> str:

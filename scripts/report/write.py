@@ -6,7 +6,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from infra.cost.usage import NOT_DEDUCTED
-from planner.amount import missing_lines
+from planner.amount import missing_items
 from scripts.report.number_formats import cents, dollars, of_unit, part, per_cent, span, time
 from scripts.report.page import Page
 from scripts.report.places import picture
@@ -39,5 +39,5 @@ def html(found: Page) -> str:
     environment.filters.update(own)  # pyright: ignore[reportUnknownMemberType]
     template = environment.get_template("page.html")
     return template.render(
-        page=found, phases=PHASES, span=span, missing=missing_lines, not_deducted=NOT_DEDUCTED
+        page=found, phases=PHASES, span=span, missing=missing_items, not_deducted=NOT_DEDUCTED
     )

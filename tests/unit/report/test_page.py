@@ -137,8 +137,9 @@ def test_what_has_no_published_price_is_a_line_and_no_sign_at_the_figures(made, 
     assert '<p class="figure">$16,129</p>' in text
     assert "$15,768 of it for accelerator machines" in text
     assert '<a href="#missing">1 price is not published</a>' in text
-    line = "no published price here for Cloud Armor policy in us-central1: not in these totals"
-    assert f"<li>{line}</li>" in text
+    named = text.partition('id="missing"><summary>')[2].partition("</details>")[0]
+    assert named.startswith("1 price is not published and not in these totals</summary>")
+    assert "<li>Cloud Armor policy in us-central1</li>" in named
     prod = html(
         page(
             resolve(stack(name="prod")),
@@ -166,7 +167,8 @@ def test_what_always_runs_is_shown_committed(made):
     text = html(made).partition("Always-running machines, with commitments")[2]
     assert "<dt>on demand, per month</dt><dd>$98</dd>" in text
     assert "<dt>committed for 3 years</dt><dd>$44<small>-55\u00a0%</small></dd>" in text
-    assert "no published price here for commitments of tpu-v6e 2x2 in us-central1" in text
+    named = text.partition('id="missing-commitments">')[2].partition("</details>")[0]
+    assert "<li>commitments of tpu-v6e 2x2 in us-central1</li>" in named
 
 
 @pytest.mark.parametrize("name", ["dev", "prod", "staging", "pictures", "slices"])
