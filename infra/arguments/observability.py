@@ -38,7 +38,7 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     )
     if model.engine.value != "vllm":
         args["engine"] = model.engine.value
-    if model.settings.kv_offload is not None:
+    if first.has_kv_tiers:
         args["has_kv_tiers"] = True
     if model.disaggregated is not None:
         args["roles"] = list(ROLES)
