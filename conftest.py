@@ -51,6 +51,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """
     gc.freeze()
     if session.config.getoption("markexpr") != "not needs_tools":
+        gc.set_threshold(100_000, 20, 100)
         gc.enable()
 
 
