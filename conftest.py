@@ -1,5 +1,6 @@
 """Setup of all tests, before any of them imports a console, and the budget of a run."""
 
+import gc
 import importlib.util
 import os
 import socketserver
@@ -17,6 +18,7 @@ settings.load_profile("busy")
 # readline, which pytest loads, sets a width for the workers, which would wrap piped output
 os.environ.pop("COLUMNS", None)
 
+gc.disable()  # until the tests are loaded, see below
 # the SDKs have a module for each resource, but tests need few: this halves the collection time;
 # the interpreter with JAX has no SDKs
 if importlib.util.find_spec("pulumi"):
@@ -39,6 +41,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Start the clock of the run."""
     config.stash[_STARTED] = time.monotonic()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Collect no garbage in the tiers without tools either.
+
+    The SDKs are a million objects that stay, and each resource of a program leaves 60 kB. To look
+    through them again and again was a third of the time of tests that build a whole platform.
+    """
+    gc.freeze()
+    if session.config.getoption("markexpr") != "not needs_tools":
+        gc.set_threshold(100_000, 20, 100)
+        gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Leave all objects to the end of the process: to free them takes seconds."""
+    gc.freeze()
 
 
 _printed = socketserver.BaseServer.handle_error

@@ -32,7 +32,7 @@ from infra.plan.batches import batches_in
 from infra.plan.clients import gated
 from infra.plan.folders import BUCKET_CLAIM, is_tuned
 from infra.plan.front import has_global_access, has_internal_gateways, is_published
-from infra.plan.names import Names, claim_name
+from infra.plan.names import Names, bucket_in, claim_name
 from infra.stack import ClusterMode, Engine, Exposure, Form, Layer, Platform, Task
 
 _USAGE_FLAG: Final = "enable-force-include-usage"
@@ -46,14 +46,14 @@ def identity_args(
     A principal is the same in every cluster of a project, so only the model's first region grants
     access to a bucket that all regions share.
     """
-    weights = served.settings.weights
+    bucket = bucket_in(served.settings.weights)
     access: dict[str, BucketAccessArgs] = {}
     if platform.layer is Layer.SERVING:
         pass  # the platform grants the whole namespace access to its buckets
-    elif not weights.startswith("gs://"):
+    elif bucket is None:
         access["models"] = {"access": "read", "bucket": buckets["models"]}
     elif served.is_first:
-        access["weights"] = {"access": "read", "bucket": weights.split("/")[2]}
+        access["weights"] = {"access": "read", "bucket": bucket}
     if platform.layer is Layer.ALL:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
     return WorkloadIdentityArgs(
@@ -92,16 +92,9 @@ def gate_identity_args(
 
 def _own_buckets(platform: Platform) -> set[str]:
     """Return the buckets for weights that do not belong to the platform."""
-    found: set[str] = set()
-    for model in platform.models.values():
-        guess = model.settings.speculative
-        paths = (
-            model.weights,
-            None if model.canary is None else model.canary.weights,
-            None if guess is None else guess.weights,
-        )
-        found |= {path.split("/")[2] for path in paths if path and path.startswith("gs://")}
-    return found
+    every = (model.weights_by_field().values() for model in platform.models.values())
+    found = {bucket_in(weights) for of_model in every for weights in of_model}
+    return {bucket for bucket in found if bucket is not None}
 
 
 def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
@@ -250,7 +243,7 @@ def monitoring_args(
         args["groups"] = groups
     if served.settings.disaggregated is not None:
         args["role_label"] = ROLE_LABEL
-    if served.settings.settings.kv_offload is not None:
+    if served.has_kv_tiers:
         args["has_kv_tiers"] = True
     if len(server.deployments) > 1:
         args["filled_deployment"] = server.deployments["tpu"]

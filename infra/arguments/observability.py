@@ -38,7 +38,7 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     )
     if model.engine.value != "vllm":
         args["engine"] = model.engine.value
-    if model.settings.kv_offload is not None:
+    if first.has_kv_tiers:
         args["has_kv_tiers"] = True
     if model.disaggregated is not None:
         args["roles"] = list(ROLES)
@@ -78,13 +78,18 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
         queue_clusters=_queue_clusters(plan),
         title=Names(platform).title(),
     )
+    _mark(platform, args)
+    return args
+
+
+def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
+    """Add what dashboards and alerts both have for the parts of a stack."""
     if _has_gate(platform):
         args["clients"] = True
         if has_guards(platform):
             args["guards"] = True
     if has_backends(platform):
         args["backends"] = True
-    return args
 
 
 def _queue_clusters(plan: Plan) -> list[str]:
@@ -118,14 +123,10 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         ],
         title=Names(platform).title(),
     )
-    if _has_gate(platform):
-        args["clients"] = True
-        if has_guards(platform):
-            args["guards"] = True
-    if has_backends(platform):
-        args["backends"] = True
-        if any(model.fallback is not None for model in platform.models.values()):
-            args["fallbacks"] = True
+    _mark(platform, args)
+    has_fallback = any(model.fallback is not None for model in platform.models.values())
+    if has_backends(platform) and has_fallback:
+        args["fallbacks"] = True
     if platform.batches is not None:
         args["batches"] = True
     if platform.personal_images is not None:

@@ -3,7 +3,7 @@
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.files.filestore import TIERS
-from infra.plan.names import Names, object_name
+from infra.plan.names import Names, bucket_in, object_name
 from infra.plan.resolve import canary_model
 from infra.plan.served import ServedModel
 from infra.stack import (
@@ -31,7 +31,7 @@ BUCKET_CLAIM = "model-bucket"
 def is_tuned(platform: Platform, served: ServedModel) -> bool:
     """Return whether GKE tunes the mounts of the bucket with the weights of a served model."""
     bucket = Names(platform).bucket("models", served.region)
-    return platform.storage.fuse_profile is not None and served.weights.split("/")[2] == bucket
+    return platform.storage.fuse_profile is not None and bucket_in(served.weights) == bucket
 
 
 def mounts_model_bucket(platform: Platform, model: Model) -> bool:
@@ -42,7 +42,7 @@ def mounts_model_bucket(platform: Platform, model: Model) -> bool:
     names = Names(platform)
     paths = [model.weights, *([] if model.canary is None else [model.canary.weights])]
     own = {names.bucket("models", region) for region in platform.regions_of(model)}
-    if not any(not path.startswith("gs://") or path.split("/")[2] in own for path in paths):
+    if not any(bucket_in(path) in {None, *own} for path in paths):
         return False
     hardware = engine(model.engine.value).hardware
     kinds = {accelerator(rung.accelerator).kind for rung in platform.capacity[model.capacity].rungs}

@@ -12,6 +12,11 @@ GATEWAY_NAMESPACE = "inference-gateway"
 """Namespace of the gateway that teams share."""
 
 
+def bucket_in(weights: str) -> str | None:
+    """Return the bucket that a path of weights names, or None if it is in the model bucket."""
+    return weights.split("/")[2] if weights.startswith("gs://") else None
+
+
 @dataclass(frozen=True)
 class Names:
     """Physical names of one platform. Each raises ValueError if it breaks Google's naming rules."""
@@ -133,7 +138,7 @@ class Names:
         """Return `gs://BUCKET/PATH` of weights as a region reads them, with `@VERSION` if named."""
         folder, version = split(path)
         found = folder.rstrip("/")
-        if not found.startswith("gs://"):
+        if bucket_in(found) is None:
             found = f"gs://{self.bucket('models', region)}/{found}"
         return found if version is None else f"{found}@{version}"
 

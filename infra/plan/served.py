@@ -92,6 +92,11 @@ class ServedModel:
         """Whether each replica is a Ray cluster, which nothing scales."""
         return self.settings.spanning is Spanning.KUBERAY
 
+    @property
+    def has_kv_tiers(self) -> bool:
+        """Whether its engines keep KV cache outside the accelerators, and report on it."""
+        return self.settings.settings.kv_offload is not None
+
     def controllers(self, kind: str) -> list[str]:
         """Return the names of what makes its pods on a kind of hardware; Ray clusters are many."""
         name = self.deployments[kind]

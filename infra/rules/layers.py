@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import Plan, ServedModel
-from infra.plan.names import GATEWAY_NAMESPACE, Names
+from infra.plan.names import GATEWAY_NAMESPACE, Names, bucket_in
 from infra.stack import (
     Delivery,
     DeliveryKind,
@@ -151,13 +151,8 @@ def _check_team(platform: Platform) -> Iterator[InputError]:
         if model.disk is not None:
             message = "must not be set when layer is serving: the platform's stack creates the disk"
             yield InputError(f"{where}.disk", message)
-        guess, canary = model.settings.speculative, model.canary
-        for path, weights in (
-            (f"{where}.weights", model.weights),
-            (f"{where}.canary.weights", None if canary is None else canary.weights),
-            (f"{where}.settings.speculative.weights", None if guess is None else guess.weights),
-        ):
-            yield from _check_bucket(platform, path, weights, team)
+        for field, weights in model.weights_by_field().items():
+            yield from _check_bucket(platform, f"{where}.{field}", weights, team)
         is_known = model.capacity in platform.capacity
         if is_known and platform.form_of(model) is Form.DUAL_CONTAINER and not team.privileged:
             of = f"teams.{platform.team}.privileged of {platform.platform}"
@@ -165,14 +160,10 @@ def _check_team(platform: Platform) -> Iterator[InputError]:
             yield InputError(f"{where}.form", message, Form.DUAL_CONTAINER.value)
 
 
-def _check_bucket(
-    platform: Platform, path: str, weights: str | None, team: Team
-) -> Iterator[InputError]:
-    if weights is None or not weights.startswith("gs://"):
-        return
-    bucket = weights.split("/")[2]
+def _check_bucket(platform: Platform, path: str, weights: str, team: Team) -> Iterator[InputError]:
+    bucket = bucket_in(weights)
     own = {Names(platform).bucket("models", region) for region in platform.regions}
-    if bucket not in own and bucket not in team.buckets:
+    if bucket is not None and bucket not in own and bucket not in team.buckets:
         of = f"teams.{platform.team}.buckets of {platform.platform}"
         yield InputError(path, f"must be in the platform's bucket or one of {of}", weights)
 

@@ -223,3 +223,13 @@ class Model(StackModel):
         """Return the names that requests use for the adapters of the model `name`."""
         form = engine(self.engine.value).adapter_name
         return tuple(form.format(model=name, adapter=adapter) for adapter in self.adapters)
+
+    def weights_by_field(self) -> dict[str, str]:
+        """Return the weights that its servers read, and those of its canary, by field."""
+        guess, canary = self.settings.speculative, self.canary
+        found = {
+            "weights": self.weights,
+            "canary.weights": None if canary is None else canary.weights,
+            "settings.speculative.weights": None if guess is None else guess.weights,
+        }
+        return {field: weights for field, weights in found.items() if weights is not None}

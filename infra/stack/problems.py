@@ -8,6 +8,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -187,9 +188,14 @@ def _fields(location: Sequence[str | int]) -> list[str]:
     return list(_schema_at(location).get("properties", {}))
 
 
+@cache
+def _schema() -> dict[str, Any]:
+    return Platform.model_json_schema()
+
+
 def _schema_at(location: Sequence[str | int]) -> dict[str, Any]:
     """Return the part of the JSON schema at a location of the stack, or an empty schema."""
-    whole = Platform.model_json_schema()
+    whole = _schema()
     here: dict[str, Any] = whole
     for part in location:
         here = _resolved(here, whole)

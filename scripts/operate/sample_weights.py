@@ -5,10 +5,13 @@ simulated engines, whose speed depends on the model's name. The servers wait for
 Google Cloud, and check the contents of the bucket.
 """
 
+import tempfile
 import threading
 import warnings
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra.plan import resolve
@@ -70,12 +73,10 @@ class SampleWeights(threading.Thread):
         # Google's client takes a second to load, here in parallel with the deployment. It warns
         # about future Python versions; warning filters are not per thread.
         warnings.filterwarnings("ignore", category=FutureWarning, module="google")
-        from workloads.transfer.errors import TransferError  # noqa: PLC0415
-
         try:
             self._push()
-        except (TransferError, OSError, ValueError) as error:
-            self._problem = str(error)
+        except Exception as error:  # noqa: BLE001 - `finish` reports it where someone looks
+            self._problem = str(error) or type(error).__name__
 
     def _push(self) -> None:
         from scripts.models.places import targets  # noqa: PLC0415
@@ -109,6 +110,21 @@ class SampleWeights(threading.Thread):
         return False
 
 
+def made_whole(folder: Path, write: Callable[[Path], object]) -> Path:
+    """Return a folder, after writing it beside its place if it is missing.
+
+    Several twins of a checkout share the samples: none reads a file that another one writes.
+    """
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+            written = Path(beside) / folder.name
+            write(written)
+            with suppress(OSError):  # another twin was faster
+                written.rename(folder)
+    return folder
+
+
 def push_sample(
     paths: TwinPaths, home: "Home", version: str | None = None, *, is_adapter: bool = False
 ) -> str | None:
@@ -139,9 +155,11 @@ def push_sample(
         if gcs.has_object(paths, home.bucket, f"{home.folder}/{ADAPTER_CONFIG}"):
             return None  # without versions
         name = home.folder.rpartition("/")[2]
-        folder = write_adapter(FOLDER.parent / "adapters" / name, seed=zlib.crc32(name.encode()))
+        seed = zlib.crc32(name.encode())
+        adapters = FOLDER.parent / "adapters"
+        folder = made_whole(adapters / name, lambda beside: write_adapter(beside, seed=seed))
     else:
-        folder = write_model(FOLDER)
+        folder = made_whole(FOLDER, write_model)
     files = scan(folder, ())
     crew, progress = Crew(_WORKERS), Silent()
     entries = tuple(hash_files(files, crew, progress, HashCache(_HASHES)))

@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from infra.plan import ServedModel
+from infra.plan.names import bucket_in
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import NotFound
 from workloads.engine.weights_manifest import (
@@ -45,7 +46,7 @@ def _finding(project: Project, served: ServedModel) -> Finding:
 
     def look() -> Finding:
         exists = project.plan.regions[served.region].settings.existing.bucket is not None
-        is_own = not exists and not served.settings.weights.startswith("gs://")
+        is_own = not exists and bucket_in(served.settings.weights) is None
         try:
             project.cloud.get(f"{_STORAGE}/{bucket}")
         except NotFound:

@@ -12,12 +12,13 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
     register,
+    scraping,
     service,
 )
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
 
-from .relay import COMPONENT, FILE, PORT, relay_pod, scraping, walls
+from .relay import COMPONENT, FILE, PORT, relay_pod, walls
 from .settings import BackendArgs, RelayCallersArgs, checked, document, ports_of, timeout_of
 
 
@@ -92,7 +93,7 @@ def _objects(relay: str, replicas: int, args: ModelBackendsArgs) -> dict[str, Ma
         "deployment": deployment(relay, namespace, COMPONENT, pod, replicas),
         "budget": disruption_budget(relay, namespace, COMPONENT),
         "service": service(relay, namespace, COMPONENT, ports),
-        "monitoring": scraping(relay, namespace, labels),
+        "monitoring": scraping(relay, namespace, COMPONENT),
     }
     policies = gateway_routes.policies(
         relay,

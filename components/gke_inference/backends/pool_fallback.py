@@ -15,11 +15,13 @@ from gke_inference.base.manifests import (
     manifest,
     register,
     role_binding,
+    scraping,
     service_account,
 )
 from gke_inference.catalogue.engines import engine
 
-from .relay import FILE, PORT, relay_pod, scraping, walls
+from .relay import COMPONENT as RELAY
+from .relay import FILE, PORT, relay_pod, walls
 from .settings import BackendArgs, RelayCallersArgs, checked, document, ports_of, timeout_of
 
 COMPONENT = "pool-fallback"
@@ -138,7 +140,7 @@ def _objects(relay: str, args: PoolFallbackArgs) -> dict[str, Manifest]:
             spec={"maxUnavailable": 1, "selector": {"matchLabels": selector}},
         ),
         "deployment": _deployment(relay, namespace, labels, selector, pod, args),
-        "monitoring": scraping(relay, namespace, selector),
+        "monitoring": scraping(relay, namespace, RELAY, selector),
     }
 
 

@@ -90,20 +90,6 @@ def relay_pod(
     return pod
 
 
-def scraping(name: str, namespace: str, selector: dict[str, str]) -> Manifest:
-    """Return the PodMonitoring of a relay's own metrics."""
-    return manifest(
-        "pod_monitoring",
-        name,
-        namespace,
-        labels=labels_for(name, COMPONENT),
-        spec={
-            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
-            "selector": {"matchLabels": selector},
-        },
-    )
-
-
 def walls(
     name: str,
     namespace: str,

@@ -203,6 +203,28 @@ def disruption_budget(name: str, namespace: str, component: str) -> Manifest:
     )
 
 
+def scraping(
+    name: str,
+    namespace: str,
+    component: str,
+    selector: dict[str, str] | None = None,
+    *,
+    port: str = "metrics",
+) -> Manifest:
+    """Return the PodMonitoring of a program's own metrics, by default of pods with its labels."""
+    labels = labels_for(name, component)
+    return manifest(
+        "pod_monitoring",
+        name,
+        namespace,
+        labels=labels,
+        spec={
+            "endpoints": [{"interval": "15s", "path": "/metrics", "port": port}],
+            "selector": {"matchLabels": labels if selector is None else selector},
+        },
+    )
+
+
 def service(
     name: str,
     namespace: str,

@@ -13,6 +13,7 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
     register,
+    scraping,
     service,
 )
 from gke_inference.catalogue.engine_metrics import cloud_monitoring_name
@@ -20,7 +21,7 @@ from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
 from gke_inference.gateway.router import BATCH_PATHS
 
-from .pods import FILE, SERVICE, WORKER, scraping, service_pod, wall, worker_pod
+from .pods import FILE, SERVICE, WORKER, service_pod, wall, worker_pod
 from .settings import (
     PORT,
     REPLICAS,

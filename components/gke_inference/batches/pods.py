@@ -110,21 +110,6 @@ def _settings(name: str) -> Manifest:
     return {"configMap": {"name": name}, "name": "settings"}
 
 
-def scraping(name: str, namespace: str, component: str) -> Manifest:
-    """Return the PodMonitoring of the service's or the workers' metrics."""
-    labels = labels_for(name, component)
-    return manifest(
-        "pod_monitoring",
-        name,
-        namespace,
-        labels=labels,
-        spec={
-            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
-            "selector": {"matchLabels": labels},
-        },
-    )
-
-
 def wall(
     name: str, namespace: str, component: str, callers: BatchCallersArgs, *, is_called: bool
 ) -> Manifest:

@@ -16,6 +16,7 @@ from gke_inference.base.manifests import (
     hardened_pod,
     labels_for,
     manifest,
+    scraping,
     service,
 )
 from gke_inference.catalogue.versions import api, image
@@ -64,7 +65,7 @@ def callout_objects(
         "budget": disruption_budget(name, namespace, COMPONENT),
         "service": service(name, namespace, COMPONENT, [port]),
         "health": _health_check(name, namespace),
-        "monitoring": _monitoring(name, namespace),
+        "monitoring": scraping(name, namespace, COMPONENT),
     }
 
 
@@ -124,19 +125,6 @@ def _health_check(name: str, namespace: str) -> Manifest:
         spec={
             "default": {"config": {"grpcHealthCheck": check, "type": "GRPC"}},
             "targetRef": api("service").reference(name),
-        },
-    )
-
-
-def _monitoring(name: str, namespace: str) -> Manifest:
-    return manifest(
-        "pod_monitoring",
-        name,
-        namespace,
-        labels=labels_for(name, COMPONENT),
-        spec={
-            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
-            "selector": {"matchLabels": labels_for(name, COMPONENT)},
         },
     )
 

@@ -1,5 +1,6 @@
 """A Kubernetes service account with limited access to Google Cloud."""
 
+from collections.abc import Mapping
 from typing import NotRequired, TypedDict
 
 import pulumi
@@ -43,6 +44,23 @@ class WorkloadIdentityArgs(TypedDict):
     """IDs of Secret Manager secrets that it may read. Default: none."""
 
 
+def grant_buckets(
+    name: str,
+    roles: Mapping[str, BucketAccessArgs],
+    member: pulumi.Input[str],
+    opts: pulumi.ResourceOptions,
+) -> None:
+    """Grant an IAM member access to buckets."""
+    for title, entry in sorted(roles.items()):
+        storage.BucketIAMMember(
+            f"{name}-bucket-{title}",
+            bucket=entry["bucket"],
+            member=member,
+            role=ACCESS[entry["access"]],
+            opts=opts,
+        )
+
+
 class WorkloadIdentity(pulumi.ComponentResource):
     """A service account whose pods authenticate to Google Cloud with their own identity.
 
@@ -80,14 +98,7 @@ class WorkloadIdentity(pulumi.ComponentResource):
     def _build_roles(
         self, name: str, args: WorkloadIdentityArgs, member: pulumi.Output[str]
     ) -> None:
-        for title, entry in sorted((args.get("bucket_roles") or {}).items()):
-            storage.BucketIAMMember(
-                f"{name}-bucket-{title}",
-                bucket=entry["bucket"],
-                member=member,
-                role=ACCESS[entry["access"]],
-                opts=under(self),
-            )
+        grant_buckets(name, args.get("bucket_roles") or {}, member, under(self))
         for role in sorted(args.get("project_roles") or []):
             projects.IAMMember(
                 f"{name}-project-{role.rpartition('/')[2].replace('.', '-')}",

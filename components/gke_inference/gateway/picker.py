@@ -16,6 +16,7 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
     role_binding,
+    scraping,
     service,
     service_account,
     spread,
@@ -85,21 +86,8 @@ def picker_objects(
             strategy="Recreate",  # two active pickers would each see only half the load
         ),
         service(name, namespace, COMPONENT, _SERVICE_PORTS, annotations=annotations),
-        _scraping(name, namespace, labels),
+        scraping(name, namespace, COMPONENT, {NAME_LABEL: name}),
     ]
-
-
-def _scraping(name: str, namespace: str, labels: dict[str, str]) -> Manifest:
-    return manifest(
-        "pod_monitoring",
-        name,
-        namespace,
-        labels=labels,
-        spec={
-            "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
-            "selector": {"matchLabels": {NAME_LABEL: name}},
-        },
-    )
 
 
 def picker_args(namespace: str, pool: str, *, is_highly_available: bool) -> list[str]:

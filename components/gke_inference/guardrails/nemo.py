@@ -12,6 +12,7 @@ from gke_inference.base.manifests import (
     hardened_pod,
     labels_for,
     manifest,
+    scraping,
     service,
 )
 from gke_inference.catalogue.versions import image
@@ -39,10 +40,6 @@ def nemo_objects(
     port: Manifest = {"name": "http", "port": PORT, "targetPort": "http"}
     pod = available(name, _pod(name, bool(files)))
     settings = manifest("config_map", name, namespace, labels=labels, data=files)
-    scraped = {
-        "endpoints": [{"interval": "15s", "path": "/metrics", "port": "http"}],
-        "selector": {"matchLabels": labels},
-    }
     account = manifest(
         "service_account", name, namespace, labels=labels, automountServiceAccountToken=False
     )
@@ -52,7 +49,7 @@ def nemo_objects(
         "deployment": deployment(name, namespace, COMPONENT, pod, replicas, files=files or None),
         "budget": disruption_budget(name, namespace, COMPONENT),
         "service": service(name, namespace, COMPONENT, [port]),
-        "monitoring": manifest("pod_monitoring", name, namespace, labels=labels, spec=scraped),
+        "monitoring": scraping(name, namespace, COMPONENT, port="http"),
     }
 
 

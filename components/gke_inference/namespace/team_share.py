@@ -3,7 +3,6 @@
 from typing import NotRequired, TypedDict
 
 import pulumi
-from pulumi_gcp import storage
 
 from gke_inference.base.inputs import name_of, one_of, under
 from gke_inference.base.manifests import (
@@ -16,8 +15,8 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.catalogue.versions import api
 from gke_inference.cluster.workload_identity import (
-    ACCESS,
     BucketAccessArgs,
+    grant_buckets,
     namespace_principals,
 )
 
@@ -102,14 +101,7 @@ class TeamShare(pulumi.ComponentResource):
         namespace = name_of(args, "namespace", "namespace")
         register(name, chip_quota(_NAME, namespace, args), under(self))
         member = namespace_principals(args["project"], args["project_number"], namespace)
-        for title, entry in sorted((args.get("bucket_roles") or {}).items()):
-            storage.BucketIAMMember(
-                f"{name}-bucket-{title}",
-                bucket=entry["bucket"],
-                member=member,
-                role=ACCESS[entry["access"]],
-                opts=under(self),
-            )
+        grant_buckets(name, args.get("bucket_roles") or {}, member, under(self))
         delivery = None
         if args.get("delivery") is not None:
             delivery = one_of(args, "delivery", tuple(_DELIVERED_KINDS))

@@ -17,6 +17,7 @@ from gke_inference.base.manifests import (
     labels_for,
     manifest,
     register,
+    scraping,
     spread,
 )
 from gke_inference.catalogue.engine_metrics import cloud_monitoring_name
@@ -195,16 +196,7 @@ def worker_objects(args: StreamWorkerArgs, content: Any) -> dict[str, Manifest]:
         "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: content}),
         "deployment": workers,
         "budget": disruption_budget(name, namespace, COMPONENT),
-        "monitoring": manifest(
-            "pod_monitoring",
-            name,
-            namespace,
-            labels=labels,
-            spec={
-                "endpoints": [{"interval": "15s", "path": "/metrics", "port": "metrics"}],
-                "selector": {"matchLabels": labels},
-            },
-        ),
+        "monitoring": scraping(name, namespace, COMPONENT),
     }
     if args.get("network_policy", True):
         collectors = args.get("metrics_namespace", "gmp-system")

@@ -14,7 +14,7 @@ from infra.arguments.models import server_args
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
 from infra.plan.image_names import replacements
-from infra.plan.names import object_name
+from infra.plan.names import bucket_in, object_name
 from infra.plan.queue_places import team_namespace
 from infra.stack import BatchEngine, Form, Platform
 
@@ -59,13 +59,14 @@ def identity_args(
     batches: pulumi.Input[str],
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of a model's jobs: weights, caches and batches."""
-    weights = served.settings.weights
-    own = weights.split("/")[2] if weights.startswith("gs://") else buckets["models"]
+    own = bucket_in(served.settings.weights)
     return WorkloadIdentityArgs(
         bucket_roles={
             "batches": BucketAccessArgs(access="write", bucket=batches),
             "caches": BucketAccessArgs(access="write", bucket=buckets["caches"]),
-            "models": BucketAccessArgs(access="read", bucket=own),
+            "models": BucketAccessArgs(
+                access="read", bucket=buckets["models"] if own is None else own
+            ),
         },
         namespace=served.namespace,
         project=platform.project,

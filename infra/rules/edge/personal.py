@@ -6,6 +6,7 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import InputError
 from infra.plan.clients import gated
 from infra.plan.folders import is_on_folder
+from infra.plan.names import bucket_in
 from infra.plan.queue_places import queue_region
 from infra.rules.files.archives import check_classes
 from infra.stack import Layer, PersonalImages, Platform
@@ -54,7 +55,7 @@ def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[Input
         rule = "must be an image model with pictures, and live_adapters in filestore or lustre"
         yield InputError(where, rule, personal.model)
         return
-    if model.weights.startswith("gs://"):
+    if bucket_in(model.weights) is not None:
         rule = "must have weights in the models' bucket of the platform"
         yield InputError(where, rule, model.weights)
     if model.context > MOST_TEXT_TOKENS:

@@ -87,7 +87,9 @@ def test_a_gateway_without_teams_has_an_extension_for_model_armor_alone(deployed
 
 
 def test_each_region_has_its_own_template_and_the_project_one_set_of_roles(deployed) -> None:
-    seen = deployed(with_armor("prod", teams=TEAMS))
+    prod = with_armor("prod", teams=TEAMS)
+    guarded = {"llama-3.1-8b": prod.models["llama-3.1-8b"]}
+    seen = deployed(prod.model_copy(update={"models": guarded}))
     found = {one.inputs["location"]: one.inputs["templateId"] for one in seen.all(TEMPLATE)}
     assert sorted(found) == ["asia-northeast1", "europe-west4", "us-central1"]
     assert set(found.values()) == {"acme-prod-armor"}

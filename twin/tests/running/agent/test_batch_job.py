@@ -31,10 +31,20 @@ ENDPOINTS = ["/v1/completions"]
 LINES = 400
 
 
+@pytest.fixture
+def storage(context: ClusterContext) -> Iterator[str]:
+    """Address of the object storage, which ends even where the service's set-up fails."""
+    try:
+        yield gcs.url(context.paths)
+    finally:
+        processes.stop(context.paths, gcs.NAME)
+
+
 @pytest.fixture(name="service")
 def served(
     tmp_path: Path,
     context: ClusterContext,
+    storage: str,
     kube: Kube,
     namespace: str,
     request: pytest.FixtureRequest,
@@ -48,7 +58,6 @@ def served(
         key: {**value, "cpu": "180", "memory": "720Gi"} for key, value in machine["status"].items()
     }
     kube.post("/api/v1/nodes", machine)
-    storage = gcs.url(context.paths)
     for bucket in ("batches", "acme-models", "acme-caches"):
         body = json.dumps({"name": bucket}).encode()
         asked = urllib.request.Request(f"{storage}/storage/v1/b?project=p", body)  # noqa: S310
@@ -118,7 +127,6 @@ def served(
         for job in kube.list(jobs):  # a failed test leaves one, which would create more pods
             kube.delete(f"{jobs}/{job['metadata']['name']}", {"propagationPolicy": "Background"})
         kube.delete(f"/api/v1/nodes/{machine['metadata']['name']}")
-        processes.stop(context.paths, gcs.NAME)
 
 
 @pytest.mark.parametrize("service", ["v0.99.0"], indirect=True)
