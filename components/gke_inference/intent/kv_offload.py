@@ -38,8 +38,8 @@ class KvOffloadArgs(TypedDict):
     disk_gib: NotRequired[int]
     """Local SSD of each replica for blocks, deleted with the pod. Default: none."""
     shared_claim: NotRequired[str]
-    """Volume claim that all replicas can write to, such as that of a `SharedFolder`. Required with
-    `shared_gib`."""
+    """Volume claim that all replicas can write to, such as that of a `SharedFolder` or a
+    `LustreFolder`. Required with `shared_gib`."""
     shared_gib: NotRequired[int]
     """Room in that volume for the model's blocks, which all replicas share. Default: none."""
 
