@@ -1,4 +1,4 @@
-"""Prefill and decode that scale apart, as docs/disaggregation.md says: the example stack on the twin."""
+"""Roles that scale apart, as docs/disaggregation.md says: the example stack on the twin."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -103,8 +103,9 @@ class Roles:
     def average(self, role: str) -> str | None:
         """Return the average that the autoscaler has read last."""
         path = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers/m-{role}"
-        found = self._cluster.kube.get(path).get("status", {}).get("currentMetrics") or []
-        return found[0]["pods"]["current"].get("averageValue") if found else None
+        found = self._cluster.kube.get(path).get("status", {}).get("currentMetrics") or [{}]
+        # an autoscaler without a value writes an entry without a type
+        return found[0].get("pods", {}).get("current", {}).get("averageValue")
 
     def run(self, role: str, address: str) -> None:
         """Let the first pod of a role run, with the address of its metrics."""
