@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.catalogue.files.lustre import SIZES
-from gke_inference.intent.kv_offload import LOCAL_SSD_GIB
+from gke_inference.intent.kv_offload import LOCAL_SSD_GIB, SHARED_SHARE
 from gke_inference.sizing.memory import kv_cache_gib, kv_token_bytes
 from planner.choice.plan import Choice, Question
 from planner.speed.kv_tiers import (
@@ -120,7 +120,7 @@ def _tiers(choice: Choice, gib: float, computed: float) -> tuple[Tier, ...]:
 def _instance_gib(gib: int) -> int:
     """Return the capacity of the smallest Managed Lustre instance that holds a tier."""
     _, _, step = SIZES[_LUSTRE_TIER].ranges[0]
-    return step * math.ceil(gib / step)
+    return step * math.ceil(gib / SHARED_SHARE / step)
 
 
 def _of_memory(size: int, memory: int | None) -> str | None:

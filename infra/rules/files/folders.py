@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.files.filestore import TIERS
 from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX, SIZES
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.intent.kv_offload import SHARED_SHARE
 from infra.plan.folders import (
     CANARY_PATH,
     filestore_of,
@@ -22,9 +23,6 @@ from infra.stack.problems import join
 
 _CAPACITY = "storage.lustre.capacity_gib"
 _RANGE = "storage.lustre.services_range"
-_TIER_SHARE = 0.9
-"""Share of an instance that KV cache may have: files are deleted some seconds after a tier is full.
-Assumed."""
 
 
 def check_folders(platform: Platform) -> Iterator[InputError]:
@@ -101,7 +99,7 @@ def _check_tiers(platform: Platform) -> Iterator[InputError]:
                     yield InputError(join(where, "place"), message, place, " without it")
                 continue
             total += tier.gib
-            most = int(instance.capacity_gib * _TIER_SHARE)
+            most = int(instance.capacity_gib * SHARED_SHARE)
             if total > most:
                 message = f"must be at most {most} with all others on the share"
                 note = f": {total} together, on {instance.capacity_gib} GiB"
