@@ -77,7 +77,7 @@ FLEETS = (
                 KvOffload(12, None, _CLAIM, 900),
                 _filestore(10_240),
             ),
-            Arm("memory 12 GiB, Lustre 9 TiB", KvOffload(12, None, _CLAIM, 900), _LUSTRE),
+            Arm("memory 12 GiB, Lustre 9,000 GiB", KvOffload(12, None, _CLAIM, 900), _LUSTRE),
         ),
     ),
     Fleet(
@@ -90,7 +90,7 @@ FLEETS = (
             Arm("memory 48 GiB", KvOffload(48)),
             Arm("memory 128 GiB", KvOffload(128)),
             Arm("memory 48 GiB, local SSD", KvOffload(48, disk_gib=500)),
-            Arm("memory 48 GiB, Lustre 9 TiB", KvOffload(48, None, _CLAIM, 900), _LUSTRE),
+            Arm("memory 48 GiB, Lustre 9,000 GiB", KvOffload(48, None, _CLAIM, 900), _LUSTRE),
         ),
     ),
 )
