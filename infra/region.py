@@ -258,7 +258,7 @@ def _build_folders(
     network: RegionNetwork,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """Build the folder of the region's live adapters, on Filestore or Lustre, if it has one."""
+    """Build the shared folder of the region, on Filestore or Lustre, if it has one."""
     made: list[pulumi.Resource] = []
     filestore = shared_folder_args(platform, region, network.network)
     if filestore is not None:

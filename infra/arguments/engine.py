@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from infra.plan.folders import CLAIM, is_on_folder, path_of, tier_on_filestore
+from infra.plan.folders import CLAIM, is_on_folder, path_of, shared_tier
 from infra.plan.names import claim_name, object_name
 from infra.stack import EngineSettings, Model, Pictures, Task
 from workloads.engine.weights_manifest import adapter_folder, split
@@ -59,7 +59,7 @@ def _settings(settings: EngineSettings, weights: Callable[[str], str]) -> dict[s
     """Return the settings that are set, whose names are the same in `ModelServer`."""
     words = settings.model_dump(mode="json", exclude_defaults=True)
     offload: dict[str, Any] = words.get("kv_offload") or {}
-    tier = tier_on_filestore(settings)
+    tier = shared_tier(settings)
     if tier is not None:
         del offload["shared"]
         offload |= {"shared_claim": CLAIM, "shared_gib": tier.gib}

@@ -199,23 +199,32 @@ def scaling_args(
 def prefill_scaling_args(
     served: ServedModel, target_kinds: Mapping[str, str] | None = None
 ) -> dict[str, AutoscalingArgs]:
-    """Return the arguments of the prefill autoscalers, which follow the queue of prompts."""
-    model = served.settings
-    return {
-        deployment: AutoscalingArgs(
+    """Return the arguments of the prefill autoscalers, by scale target name.
+
+    They follow the queue of prompts. The KV cache of a prefill replica says little of its load: it
+    only holds blocks until decode replicas have read them.
+    """
+    model, made = served.settings, dict[str, AutoscalingArgs]()
+    if model.disaggregated is None:
+        return made
+    targets = model.disaggregated.prefill.autoscaling
+    for kind, deployment in served.deployments.items():
+        made[deployment] = AutoscalingArgs(
             engine=model.engine.value,
             max_replicas=served.maximum,
             min_replicas=served.minimum,
             model=served.object_name,
             namespace=served.namespace,
+            queue_depth=targets.queue_depth,
             scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
             scale_in_every_seconds=model.replicas.scale_in_every_seconds,
             signals=["queue"],
             target_kind=(target_kinds or {}).get(kind, "Deployment"),
             target_name=deployment,
         )
-        for kind, deployment in served.deployments.items()
-    }
+        if targets.running_requests is not None:
+            made[deployment]["running_requests"] = targets.running_requests
+    return made
 
 
 def monitoring_args(

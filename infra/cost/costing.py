@@ -9,11 +9,10 @@ from infra.plan.folders import filestore_of, is_on, is_tuned, lustre_of
 from infra.stack import AdapterPlace, Engine, Form, Platform
 from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
 from planner.choice.cost import BUFFER, Served
-from planner.speed.kv_tiers import share_bytes_per_second
+from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
 
 _MIB = 2**20
 _GB_PER_MIB = _MIB / 1e9
-_GIB_PER_TIB = 1024
 _KEPT_ON_GPU = (Engine.SGLANG, Engine.VLLM)
 
 
@@ -133,6 +132,6 @@ def _adapters(platform: Platform, served: ServedModel) -> AdapterSource | None:
         return AdapterSource("Filestore", rate / _MIB)
     lustre = lustre_of(platform, served.region)
     if lustre is not None and is_on(served.settings, AdapterPlace.LUSTRE):
-        rate = lustre.mb_per_second_per_tib * 1e6 * lustre.capacity_gib / _GIB_PER_TIB
+        rate = lustre_bytes_per_second(lustre.mb_per_second_per_tib, lustre.capacity_gib)
         return AdapterSource("Managed Lustre", rate / _MIB)
     return None

@@ -61,36 +61,35 @@ def is_on_folder(model: Model) -> bool:
     return live is not None and live.place is not AdapterPlace.BUCKET
 
 
-def tier_on_filestore(settings: EngineSettings | None) -> SharedTier | None:
-    """Return the tier of KV cache on Filestore in an engine's settings, or None."""
+def shared_tier(settings: EngineSettings | None) -> SharedTier | None:
+    """Return the tier of KV cache in the shared folder in an engine's settings, or None."""
     offload = None if settings is None else settings.kv_offload
-    tier = None if offload is None else offload.shared
-    return tier if tier is not None and tier.place is SharedPlace.FILESTORE else None
+    return None if offload is None else offload.shared
 
 
 def tiers_of(model: Model) -> dict[str, SharedTier]:
-    """Return the tiers on Filestore of a model and its canary, by the path of their settings.
+    """Return the shared tiers of a model and its canary, by the path of their settings.
 
     A canary without settings has those of its model, and a folder of its own.
     """
     canary = None if model.canary is None else canary_model(model, model.canary).settings
     found = {
-        "settings": tier_on_filestore(model.settings),
-        CANARY_PATH: tier_on_filestore(canary),
+        "settings": shared_tier(model.settings),
+        CANARY_PATH: shared_tier(canary),
     }
     return {path: tier for path, tier in found.items() if tier is not None}
 
 
 def filestore_of(platform: Platform, region: str) -> Filestore | None:
     """Return the Filestore settings of a region that has a model with files on it."""
-    models = (platform.models[name] for name in platform.models_in(region))
-    is_used = any(is_on(model, AdapterPlace.FILESTORE) or tiers_of(model) for model in models)
+    is_used = _uses(platform, region, AdapterPlace.FILESTORE, SharedPlace.FILESTORE)
     return platform.storage.filestore if is_used else None
 
 
 def lustre_of(platform: Platform, region: str) -> Lustre | None:
-    """Return the Lustre settings of a region that has a model with live adapters on it."""
-    return platform.storage.lustre if _uses(platform, region, AdapterPlace.LUSTRE) else None
+    """Return the Lustre settings of a region that has a model with files on it."""
+    is_used = _uses(platform, region, AdapterPlace.LUSTRE, SharedPlace.LUSTRE)
+    return platform.storage.lustre if is_used else None
 
 
 def has_folder(platform: Platform, region: str) -> bool:
@@ -134,6 +133,9 @@ def path_of(name: str, model: Model) -> str:
     )
 
 
-def _uses(platform: Platform, region: str, place: AdapterPlace) -> bool:
+def _uses(platform: Platform, region: str, adapters: AdapterPlace, tier: SharedPlace) -> bool:
     models = (platform.models[name] for name in platform.models_in(region))
-    return any(is_on(model, place) for model in models)
+    return any(
+        is_on(model, adapters) or any(found.place is tier for found in tiers_of(model).values())
+        for model in models
+    )

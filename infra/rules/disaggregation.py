@@ -21,6 +21,7 @@ def check_disaggregation(platform: Platform, by_region: CapacityByRegion) -> Ite
             continue
         where = join("models", name, "disaggregated")
         yield from _check_model(model, where)
+        yield from _check_targets(model, join("models", name, "autoscaling"))
         capacity = prefill_capacity(model)
         if capacity not in platform.capacity:
             yield one_of(join(where, "prefill", "capacity"), str(capacity), platform.capacity)
@@ -37,6 +38,13 @@ def _check_model(model: Model, where: str) -> Iterator[InputError]:
     if replicas.min > replicas.max:
         at = join(where, "prefill", "replicas", "min")
         yield InputError(at, f"must be at most max ({replicas.max})", replicas.min)
+
+
+def _check_targets(model: Model, where: str) -> Iterator[InputError]:
+    if "queue_depth" in model.autoscaling.model_fields_set:
+        rule = "must not be set with 'disaggregated': decode replicas follow their KV cache; set"
+        rule = f"{rule} disaggregated.prefill.autoscaling.queue_depth for prompts that wait"
+        yield InputError(join(where, "queue_depth"), rule, model.autoscaling.queue_depth)
 
 
 def _check_accelerator(

@@ -64,13 +64,15 @@ class SharedPlace(StrEnum):
     """Kind of volume that replicas share."""
 
     FILESTORE = "filestore"
+    LUSTRE = "lustre"
 
 
 class SharedTier(StackModel):
     """A tier of KV cache that all replicas of a region share, and that outlives them."""
 
     place: SharedPlace
-    """Volume of the tier: `filestore`, the share of `storage.filestore`."""
+    """Volume of the tier: `filestore`, the share of `storage.filestore`; or `lustre`, the instance
+    of `storage.lustre`."""
     gib: int = Field(ge=1, le=102_400)
     """Room for the model's blocks, including those of former settings. The least recently used are
     deleted first."""

@@ -39,7 +39,7 @@ class Filestore(StackModel):
 
 
 class Lustre(StackModel):
-    """A Managed Lustre instance in each region, for adapters that many nodes read at once."""
+    """A Managed Lustre instance in each region, for files that many nodes read at once."""
 
     capacity_gib: int = Field(ge=9000, le=40_032_000)
     """Provisioned capacity, billed whether used or not. The minimum and the step depend on the
@@ -111,7 +111,7 @@ class Storage(StackModel):
     filestore: Filestore | None = None
     """Filestore share, in each region of a model that keeps live adapters or KV cache there."""
     lustre: Lustre | None = None
-    """Managed Lustre instance in each region of a model that keeps its live adapters there; instead
-    of `filestore`."""
+    """Managed Lustre instance in each region of a model that keeps live adapters or KV cache there;
+    instead of `filestore`."""
     image_cache: ImageCache | None = None
     """Disk image for nodes whose capacity sets `image_cache`."""

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.engines import engine as engine_facts
-from gke_inference.intent.kv_offload import LOCAL_SSD_GIB
+from gke_inference.catalogue.files.lustre import SIZES
+from gke_inference.intent.kv_offload import LOCAL_SSD_GIB, SHARED_SHARE
 from gke_inference.sizing.memory import kv_cache_gib, kv_token_bytes
 from planner.choice.plan import Choice, Question
 from planner.speed.kv_tiers import (
     disk_bytes_per_second,
     disks_of,
     link_bytes_per_second,
+    lustre_bytes_per_second,
     share_bytes_per_second,
 )
 from planner.unit_cost.prompt_speed import prompts
@@ -19,6 +21,8 @@ from planner.unit_cost.prompt_speed import prompts
 _FOR_KV = 0.5
 """Largest share of a machine's memory for KV cache; the rest is for the engine and the system.
 Assumed."""
+_LUSTRE_TIER = 1000
+"""Performance tier of Managed Lustre with the smallest instance, in MB/s per TiB."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Tier:
     """One tier, sized for a replica, or for all replicas where it is shared."""
 
     name: str
-    """Field of `kv_offload`: `cpu_gib`, `disk_gib` or `shared`."""
+    """Field of `kv_offload` with its value, if it has a word: `cpu_gib`, `disk_gib`, or
+    `shared.place: filestore` or `lustre`."""
     gib: int
     bytes_per_second: float
     """Upper limit of its speed for one replica."""
@@ -97,6 +102,8 @@ def _tiers(choice: Choice, gib: float, computed: float) -> tuple[Tier, ...]:
     disks = disks_of(form.chip.name, form.count)
     link = link_bytes_per_second(form.chip.name, form.count)
     whole = math.ceil(gib * choice.replicas)
+    filestore = share_bytes_per_second("zonal", whole) / choice.replicas
+    lustre = lustre_bytes_per_second(_LUSTRE_TIER, _instance_gib(whole)) / choice.replicas
     return (
         Tier("cpu_gib", size, link, _of_memory(size, memory) or _slow(link, computed)),
         Tier(
@@ -105,13 +112,15 @@ def _tiers(choice: Choice, gib: float, computed: float) -> tuple[Tier, ...]:
             disk_bytes_per_second(disks),
             _of_disks(size, disks) or _slow(disk_bytes_per_second(disks), computed),
         ),
-        Tier(
-            "shared",
-            whole,
-            share_bytes_per_second("zonal", whole) / choice.replicas,
-            _slow(share_bytes_per_second("zonal", whole) / choice.replicas, computed),
-        ),
+        Tier("shared.place: filestore", whole, filestore, _slow(filestore, computed)),
+        Tier("shared.place: lustre", whole, lustre, _slow(lustre, computed)),
     )
+
+
+def _instance_gib(gib: int) -> int:
+    """Return the capacity of the smallest Managed Lustre instance that holds a tier."""
+    _, _, step = SIZES[_LUSTRE_TIER].ranges[0]
+    return step * math.ceil(gib / SHARED_SHARE / step)
 
 
 def _of_memory(size: int, memory: int | None) -> str | None:

@@ -36,6 +36,11 @@ def share_bytes_per_second(tier: str, capacity_gib: int) -> float:
     return entry["read_mib_per_s_per_tib"] * _MIB * capacity_gib / _GIB_PER_TIB
 
 
+def lustre_bytes_per_second(mb_per_second_per_tib: int, capacity_gib: int) -> float:
+    """Return how fast a Managed Lustre instance is read, by all of its clients together."""
+    return mb_per_second_per_tib * 1e6 * capacity_gib / _GIB_PER_TIB
+
+
 def disks_of(gke_type: str, chips: int) -> int:
     """Return the local SSDs of a machine with that many chips; 0 if it has none, or is unknown."""
     if gke_type not in WORDS:

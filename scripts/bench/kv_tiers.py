@@ -16,6 +16,7 @@ from typing import Any
 
 from gke_inference.intent.kv_offload import KvOffload
 from gke_inference.serving.kv.offload import offload_flag
+from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
 from simulator.engine.replay import Replay, TraceRequest, least_request, replay
 from simulator.engine.settings import Deployment, deploy
 from twin.engines.vllm_flags import parse
@@ -25,6 +26,7 @@ Row = dict[str, Any]
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
 _SEED = 7
 _CLAIM = "share"
+_MIB = 2**20
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Arm:
 
     name: str
     offload: KvOffload | None = None
-    share_gib: int = 0
-    """Capacity of the zonal Filestore share."""
+    share_bytes_per_s: float = 0.0
+    """Bandwidth of the shared instance, for all replicas together."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Fleet:
     arms: tuple[Arm, ...]
 
 
+def _filestore(capacity_gib: int) -> float:
+    return share_bytes_per_second("zonal", capacity_gib)
+
+
+_LUSTRE = lustre_bytes_per_second(1000, 9000)
+"""The smallest instance, of the fastest tier."""
 _NONE = Arm("none")
 FLEETS = (
     Fleet(
@@ -61,8 +69,15 @@ FLEETS = (
             _NONE,
             Arm("memory 4 GiB", KvOffload(4)),
             Arm("memory 12 GiB", KvOffload(12)),
-            Arm("memory 12 GiB, Filestore 1 TiB", KvOffload(12, None, _CLAIM, 900), 1024),
-            Arm("memory 12 GiB, Filestore 10 TiB", KvOffload(12, None, _CLAIM, 900), 10_240),
+            Arm(
+                "memory 12 GiB, Filestore 1 TiB", KvOffload(12, None, _CLAIM, 900), _filestore(1024)
+            ),
+            Arm(
+                "memory 12 GiB, Filestore 10 TiB",
+                KvOffload(12, None, _CLAIM, 900),
+                _filestore(10_240),
+            ),
+            Arm("memory 12 GiB, Lustre 9,000 GiB", KvOffload(12, None, _CLAIM, 900), _LUSTRE),
         ),
     ),
     Fleet(
@@ -75,6 +90,7 @@ FLEETS = (
             Arm("memory 48 GiB", KvOffload(48)),
             Arm("memory 128 GiB", KvOffload(128)),
             Arm("memory 48 GiB, local SSD", KvOffload(48, disk_gib=500)),
+            Arm("memory 48 GiB, Lustre 9,000 GiB", KvOffload(48, None, _CLAIM, 900), _LUSTRE),
         ),
     ),
 )
@@ -138,7 +154,7 @@ def _deployments(fleet: Fleet, arm: Arm, folder: Path) -> list[Deployment]:
             "GKE_INFERENCE_SIM_CHIPS": "1",
             "GKE_INFERENCE_SIM_MOUNTS": json.dumps({at: str(to) for at, to in mounts.items()}),
             # the replicas share what the instance reads
-            "GKE_INFERENCE_SIM_SHARE_GIB": str(arm.share_gib // fleet.replicas),
+            "GKE_INFERENCE_SIM_SHARE_MIB_PER_S": str(arm.share_bytes_per_s / fleet.replicas / _MIB),
         }
         made.append(deploy(parse(flags), environment))
     return made

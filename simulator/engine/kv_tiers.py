@@ -13,12 +13,14 @@ import argparse
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+from zlib import crc32
 
 from gke_inference.sizing.memory import kv_token_bytes
 from planner.speed.kv_tiers import (
@@ -47,11 +49,13 @@ class Folder:
     path: Path
     bytes_per_second: float
     block_bytes: int
+    seed: int = 0
+    """Changes the names of all blocks; engines with different seeds share none."""
     free_at: float = 0.0
 
     def file(self, block: BlockHash) -> str:
         """Return the file of a block, in the layout of vLLM's FileMapper."""
-        name = f"{block & (2**64 - 1):016x}"
+        name = f"{(block ^ self.seed) & (2**64 - 1):016x}"
         return f"{self.path}/{name[:3]}/{name[3:5]}_g0/{name}.bin"
 
     def has(self, block: BlockHash) -> bool:
@@ -214,9 +218,22 @@ def _folder(deployment: Deployment, tier: Mapping[str, Any], block_bytes: int) -
     except OSError as error:
         raise EngineError(f"{type(error).__name__}: {error}") from error
     is_shared = PurePosixPath(root).is_relative_to(KV_SHARED)
-    rate = (
-        share_bytes_per_second("zonal", here.share_gib or _SHARE_GIB)
-        if is_shared
-        else disk_bytes_per_second(disks_of(here.accelerator.name, deployment.chips))
-    )
-    return Folder(path, rate, block_bytes)
+    if not is_shared:
+        rate = disk_bytes_per_second(disks_of(here.accelerator.name, deployment.chips))
+    elif here.share_mib_per_s is None:
+        rate = share_bytes_per_second("zonal", _SHARE_GIB)
+    else:
+        rate = here.share_mib_per_s * 2**20
+    return Folder(path, rate, block_bytes, _hash_seed(deployment))
+
+
+def _hash_seed(deployment: Deployment) -> int:
+    """Return the seed of block hashes, as vLLM 0.32.0 (v1/core/kv_cache_utils.py).
+
+    It is the same everywhere for SHA-256, and random for xxHash, unless the environment sets it.
+    """
+    given = deployment.surroundings.hash_seed
+    if given is not None:
+        return crc32(given.encode())
+    is_secret = str(deployment.flags.prefix_caching_hash_algo).startswith("xxhash")
+    return secrets.randbits(64) if is_secret else 0

@@ -55,18 +55,21 @@ class Surroundings:
             mounts={path: Path(folder) for path, folder in mounts.items()},
             network=environment.get(PREFIX + "NETWORK", "tcp"),
             collector=environment.get(PREFIX + "COLLECTOR", ""),
-            share_gib=int(environment.get(PREFIX + "SHARE_GIB", "0")) or None,
+            share_mib_per_s=float(environment.get(PREFIX + "SHARE_MIB_PER_S", "0")) or None,
+            hash_seed=environment.get("PYTHONHASHSEED"),
             read_only=tuple(json.loads(environment.get(PREFIX + "READ_ONLY", "[]"))),
         )
 
+    hash_seed: str | None = None
+    """Seed of block hashes that engines agree on, or None for the default of their algorithm."""
     network: str = "tcp"
     """`rdma` where the pod has claimed its node's RDMA interfaces."""
     collector: str = ""
     """Host and port of the collector in the flags; empty if there is none."""
     read_only: tuple[str, ...] = ()
     """Read-only mount paths."""
-    share_gib: int | None = None
-    """Capacity of the Filestore share that is mounted, which determines its bandwidth."""
+    share_mib_per_s: float | None = None
+    """Bandwidth that this engine has of the mounted share; by default, a small Filestore share."""
 
     @property
     def host_network(self) -> HostNetwork:

@@ -24,6 +24,9 @@ MEMORY_SHARE = 0.7
 """Share of a machine's memory that a server requests; GKE's agents and DaemonSets use the rest."""
 LOCAL_SSD_GIB = 375
 """Size of one local SSD (cloud.google.com/compute/docs/disks/local-ssd)."""
+SHARED_SHARE = 0.9
+"""Share of a Filestore or Lustre instance that KV cache may have: files are deleted some seconds
+after a tier is full. Assumed."""
 _DISK_SHARE = 0.75
 """Share of a node's local SSDs that a tier may have. GKE evicts pods when 10 % are left, images
 are on the same disks, and files are deleted only some seconds after the tier is full. Assumed."""
@@ -38,8 +41,8 @@ class KvOffloadArgs(TypedDict):
     disk_gib: NotRequired[int]
     """Local SSD of each replica for blocks, deleted with the pod. Default: none."""
     shared_claim: NotRequired[str]
-    """Volume claim that all replicas can write to, such as that of a `SharedFolder`. Required with
-    `shared_gib`."""
+    """Volume claim that all replicas can write to, such as that of a `SharedFolder` or a
+    `LustreFolder`. Required with `shared_gib`."""
     shared_gib: NotRequired[int]
     """Room in that volume for the model's blocks, which all replicas share. Default: none."""
 

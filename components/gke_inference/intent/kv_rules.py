@@ -10,6 +10,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_offload import FIELD
 
+_ALGORITHM = "prefix-caching-hash-algo"
 _SHARED, _DISK = f"{FIELD}.shared_gib", f"{FIELD}.disk_gib"
 
 
@@ -33,6 +34,12 @@ def stale_problems(intent: ServingIntent) -> Iterator[InputError]:
         rule = "must not be set with weights on a disk, unless 'weights' names their version"
         note = ": other weights on it would read the same blocks"
         yield InputError(_SHARED, rule, offload.shared_gib, note)
+    algorithm = str(intent.engine_args.get(_ALGORITHM, ""))
+    if algorithm.startswith("xxhash") and "PYTHONHASHSEED" not in intent.engine_env:
+        # v1/core/kv_cache_utils.py: only SHA-256 has the same seed in all engines
+        rule = "must be sha256 or sha256_cbor with kv_offload.shared, unless engine_env sets"
+        note = ": each engine would have names of its own for blocks"
+        yield InputError(f"engine_args.{_ALGORITHM}", f"{rule} PYTHONHASHSEED", algorithm, note)
     words = sorted({rung.accelerator for rung in intent.rungs.values() if rung.kind == "gpu"})
     if len(words) > 1:
         rule = "must not be set when the rungs have several accelerators"

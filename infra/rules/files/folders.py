@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.files.filestore import TIERS
 from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX, SIZES
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.intent.kv_offload import SHARED_SHARE
 from infra.plan.folders import (
     CANARY_PATH,
     filestore_of,
@@ -14,17 +15,14 @@ from infra.plan.folders import (
     has_folder,
     is_on,
     lustre_regions,
-    tier_on_filestore,
+    shared_tier,
     tiers_of,
 )
-from infra.stack import AdapterPlace, Layer, Lustre, Platform
+from infra.stack import AdapterPlace, Layer, Lustre, Platform, SharedPlace
 from infra.stack.problems import join
 
 _CAPACITY = "storage.lustre.capacity_gib"
 _RANGE = "storage.lustre.services_range"
-_TIER_SHARE = 0.9
-"""Share of a Filestore instance that KV cache may have: files are deleted some seconds after a tier
-is full. Assumed."""
 
 
 def check_folders(platform: Platform) -> Iterator[InputError]:
@@ -80,28 +78,31 @@ def _check_zones(platform: Platform) -> Iterator[InputError]:
 
 
 def _check_tiers(platform: Platform) -> Iterator[InputError]:
-    """Yield problems of KV cache on Filestore: all tiers together must fit on the share."""
-    filestore = platform.storage.filestore
+    """Yield problems of KV cache in the folder: all tiers together must fit on the instance."""
+    storage = platform.storage
+    instances = {SharedPlace.FILESTORE: storage.filestore, SharedPlace.LUSTRE: storage.lustre}
     total = 0
     for name, model in platform.models.items():
         for path, tier in tiers_of(model).items():
             where = join("models", name, path, "kv_offload", "shared")
-            is_inherited = path == CANARY_PATH and tier is tier_on_filestore(model.settings)
+            is_inherited = path == CANARY_PATH and tier is shared_tier(model.settings)
             if platform.layer is not Layer.ALL:
                 message = f"must not be set when layer is {platform.layer.value}"
                 if not is_inherited:
                     yield InputError(where, message)
                 continue
-            if filestore is None:
-                message = "needs 'storage.filestore'"
+            instance = instances[tier.place]
+            if instance is None:
+                place = tier.place.value
                 if not is_inherited:
-                    yield InputError(join(where, "place"), message, "filestore", " without it")
+                    message = f"needs 'storage.{place}'"
+                    yield InputError(join(where, "place"), message, place, " without it")
                 continue
             total += tier.gib
-            most = int(filestore.capacity_gib * _TIER_SHARE)
+            most = int(instance.capacity_gib * SHARED_SHARE)
             if total > most:
                 message = f"must be at most {most} with all others on the share"
-                note = f": {total} together, on {filestore.capacity_gib} GiB"
+                note = f": {total} together, on {instance.capacity_gib} GiB"
                 if is_inherited:
                     note = f"{note}; the canary has the model's settings and a folder of its own"
                 yield InputError(join(where, "gib"), message, tier.gib, note)
@@ -153,5 +154,5 @@ def _check_network(platform: Platform, place: AdapterPlace) -> Iterator[InputErr
 
 
 def _unused(place: AdapterPlace) -> InputError:
-    users = "live adapters" if place is AdapterPlace.LUSTRE else "live adapters or KV cache"
-    return InputError(f"storage.{place.value}", f"must not be set unless a model has {users} on it")
+    rule = "must not be set unless a model has live adapters or KV cache on it"
+    return InputError(f"storage.{place.value}", rule)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from gke_inference.intent.intent import ROLES
+from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_plan import model_plan
 from infra.arguments import models as assemble_models
@@ -78,6 +79,24 @@ def test_prefill_follows_its_queue_and_decode_its_cache():
     prefill = assemble_models.prefill_scaling_args(computes)["llama-3-3-70b-prefill"]
     assert (decode.get("signals"), prefill.get("signals")) == (["kv-cache"], ["queue"])
     assert (prefill["min_replicas"], prefill["max_replicas"]) == (2, 6)
+
+
+def test_each_role_has_its_own_targets():
+    prod = platform(autoscaling={"queue_depth": 2, "running_requests": 4})
+    answers, computes = roles(prod)
+    region = region_of(prod, first_region(prod))
+    decode = assemble_models.scaling_args(region, answers)["llama-3-3-70b-decode"]
+    prefill = assemble_models.prefill_scaling_args(computes)["llama-3-3-70b-prefill"]
+    assert (prefill.get("queue_depth"), prefill.get("running_requests")) == (2, 4)
+    assert "running_requests" not in decode
+    metrics = [
+        (
+            metric["pods"]["metric"]["name"].split("|")[1],
+            metric["pods"]["target"]["averageValue"],
+        )
+        for metric in autoscaler(prefill)["spec"]["metrics"]
+    ]
+    assert metrics == [("vllm:num_requests_waiting", "2"), ("vllm:num_requests_running", "4")]
 
 
 def test_both_roles_are_watched_by_the_names_of_their_deployments():

@@ -1,4 +1,4 @@
-"""Live adapters on Managed Lustre: what a stack makes of them."""
+"""Live adapters and KV cache on Managed Lustre: what a stack makes of them."""
 
 import json
 from typing import Any
@@ -17,11 +17,12 @@ from tests.contract.infra.cloud import CloudRecorder
 
 MODEL = "llama-3.1-8b"
 INSTANCE = "gcp:lustre/instance:Instance"
+LUSTRE = {"capacity_gib": 9000, "services_range": "10.64.0.0/20"}
 
 
 def stack(**changes: Any) -> Platform:
     """Return the local stack with a folder on Managed Lustre."""
-    lustre = {"capacity_gib": 9000, "services_range": "10.64.0.0/20", **changes}
+    lustre = {**LUSTRE, **changes}
     edits = [
         {"at": ["models", MODEL, "adapters"], "value": []},
         {"at": ["models", MODEL, "live_adapters"], "value": {"place": "lustre", "max_rank": 32}},
@@ -49,6 +50,26 @@ def test_engines_read_adapters_from_the_folder_of_their_model(cloud: CloudRecord
         if volume["name"] == "live-adapters"
     ]
     assert claims == [{"claimName": "shared-folder", "readOnly": True}] * 2  # on TPU and on GPU
+
+
+def test_kv_cache_alone_makes_an_instance_that_every_engine_mounts(cloud: CloudRecorder) -> None:
+    tier = {"place": "lustre", "gib": 8100}
+    edits = [
+        {"at": ["models", MODEL, "settings", "kv_offload", "shared"], "value": tier},
+        {"at": ["storage"], "value": {"lustre": LUSTRE}},
+    ]
+    seen = deployed(cloud, parse(json.dumps(edited("kv-offload/kv-offload", edits))))
+    assert seen.one(INSTANCE).inputs["capacityGib"] == "9000"
+    (pod,) = [
+        pod
+        for each in seen.all("kubernetes:apps/v1:Deployment")
+        if (pod := each.inputs["spec"]["template"]["spec"])["containers"][0]["name"] == "vllm"
+    ]
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert volumes["kv-shared"]["persistentVolumeClaim"] == {"claimName": "shared-folder"}
+    # the driver gives the top folder to this group
+    assert pod["securityContext"]["fsGroup"] == 1000
+    assert seen.all("gcp:filestore/instance:Instance") == []
 
 
 def test_the_instance_is_reached_through_a_peering_of_the_network(cloud: CloudRecorder) -> None:

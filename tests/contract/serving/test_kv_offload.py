@@ -204,14 +204,26 @@ def test_tiers_that_cannot_be_are_refused(tiered, changes, message):
             "their version, got 9: other weights on it would read the same blocks",
         ),
         (
+            {"engine_args": {"prefix-caching-hash-algo": "xxhash"}, "kv_offload": ON_SHARE},
+            "engine_args.prefix-caching-hash-algo: must be sha256 or sha256_cbor with "
+            "kv_offload.shared, unless engine_env sets PYTHONHASHSEED, got 'xxhash': each engine "
+            "would have names of its own for blocks",
+        ),
+        (
             {"rungs": [H100, L4], "kv_offload": {**ON_SHARE, "cpu_gib": 1}},
             "kv_offload.shared_gib: must not be set when the rungs have several accelerators, got "
             "9: nvidia-h100-80gb, nvidia-l4 may have different layouts of a block",
         ),
     ],
 )
-def test_tiers_that_could_return_old_blocks_are_refused(tiered, changes, message):
+def test_tiers_that_could_return_old_blocks_or_none_are_refused(tiered, changes, message):
     assert refused({**tiered, **changes}) == message
+
+
+def test_a_common_seed_lets_engines_share_blocks_by_xxhash(tiered):
+    changes = {"engine_args": {"prefix-caching-hash-algo": "xxhash"}, "kv_offload": ON_SHARE}
+    own = serving_of({**tiered, **changes, "engine_env": {"PYTHONHASHSEED": "0"}})
+    assert own.kv_folders
 
 
 def test_adapters_that_never_change_while_the_engine_runs_may_be_in_memory(tiered):

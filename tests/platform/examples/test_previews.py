@@ -110,6 +110,7 @@ PROOFS = {
         ("rdma", {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1}),
         ("clients", {"GCPTrafficExtension": 1, "Instance": 2, "Secret": 1}),
         ("device-claims", CLAIMS),
+        ("disaggregation", {"HorizontalPodAutoscaler": 2, "InferencePool": 1}),
         ("engines", {"InferencePool": 3, "HTTPRoute": 4, "HorizontalPodAutoscaler": 3}),
         ("existing-network/existing", {"Network": 0, "Subnetwork": 0, "Bucket": 1, "Cluster": 1}),
         ("guardrails/guarded", {"GCPTrafficExtension": 1, "NemoGuardrails": 2, "Template": 1}),

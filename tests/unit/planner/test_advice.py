@@ -107,12 +107,23 @@ def test_conversations_that_the_accelerators_hold_need_no_tier():
 
 def test_main_memory_is_of_use_where_a_disk_is_slower_than_computing():
     advice = kept("nvidia-h100-80gb", 400)
-    memory, disk, shared = advice.tiers
+    memory, disk, filestore, lustre = advice.tiers
     assert advice.useful is memory
     assert memory.gib >= advice.replica_gib > advice.accelerator_gib
     assert disk.problem is not None
     assert disk.problem.startswith("reads 1.6 GB/s, computing makes ")
-    assert shared.gib >= memory.gib
+    assert filestore.gib == lustre.gib >= memory.gib
+
+
+@pytest.mark.parametrize(("conversations", "capacity_gib"), [(400, 9000), (8600, 18_000)])
+def test_all_replicas_together_read_the_smallest_lustre_instance_with_room(
+    conversations: int, capacity_gib: int
+):
+    """8,600 conversations are 8,399 GiB, and a tier may have 90 % of an instance."""
+    answer = planned(given=8000, ttft_p95_ms=4000, accelerators=("nvidia-h100-80gb",))
+    lustre = kept("nvidia-h100-80gb", conversations).tiers[-1]
+    assert lustre.name == "shared.place: lustre"
+    assert lustre.bytes_per_second == capacity_gib / 1024 * 1e9 / answer.choices[0].replicas
 
 
 def test_more_than_the_machine_has_is_not_proposed():

@@ -27,6 +27,7 @@ def engine(*flags: str, share: Path | None = None, **more: Any) -> EngineCore:
     environment = {
         "GKE_INFERENCE_SIM_ACCELERATOR": more.pop("chip", "nvidia-l4"),
         "GKE_INFERENCE_SIM_MOUNTS": json.dumps({} if share is None else {KV_SHARED: str(share)}),
+        **({} if (seed := more.pop("seed", None)) is None else {"PYTHONHASHSEED": seed}),
     }
     return EngineCore(deploy(parse([MODEL, "--max-model-len=17000", *flags]), environment), **more)
 
@@ -123,6 +124,20 @@ def test_deleted_files_are_computed_again(tmp_path: Path):
     ask(engine(flag, share=tmp_path), FIRST, 0.0)
     assert shrink(tmp_path, 250 * BLOCK_BYTES) == 500 - 225
     assert ask(engine(flag, share=tmp_path), FIRST, 0.0).loaded_tokens < 7984
+
+
+def test_engines_share_blocks_by_xxhash_only_with_a_common_seed(tmp_path: Path):
+    """As vLLM 0.32.0, which draws the seed of a hash that is not cryptographic for each process."""
+    flag = offload_flag(KvOffload(8, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
+    flags = (flag, "--prefix-caching-hash-algo=xxhash")
+    found = {
+        seed: [
+            ask(engine(*flags, share=tmp_path, seed=seed), FIRST, 0.0).loaded_tokens
+            for _ in range(2)
+        ]
+        for seed in (None, "0")
+    }
+    assert found == {None: [0, 0], "0": [0, 7984]}
 
 
 def test_another_model_reads_nothing_from_the_same_share(tmp_path: Path):

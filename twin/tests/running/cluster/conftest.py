@@ -12,7 +12,7 @@ from twin.cluster.base.context import ClusterContext, ClusterSpec
 from twin.cluster.controlplane import bootstrap
 from twin.cluster.controlplane.konnectivity import Konnectivity
 from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
-from twin.cluster.metrics_api.server import ExternalMetrics
+from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring import kube_state_metrics, server
 from twin.cluster.monitoring.controller import Monitoring
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
@@ -42,6 +42,7 @@ class Cluster:
             Autoscaler(self.ctx),
             GpuDrivers(self.ctx),
             Monitoring(self.ctx),
+            CustomMetrics(self.ctx),
             ExternalMetrics(self.ctx),
         ]
         self._threads = [threading.Thread(target=part.run, args=(self._stop,)) for part in parts]
