@@ -9,9 +9,8 @@ _MOST_SECONDS = 2.0
 def rest(begun: float) -> float:
     """Return how long to rest, in seconds: nine times the processor time since `begun`, at most 2.
 
-    All controllers share one interpreter. If scans take most of its time, the watches read too
-    slowly, the API server ends them, and everything is listed again. With a few nodes, the rest
-    is some milliseconds.
+    All controllers share one interpreter, so scans of many objects slow all of them and the watches
+    down. With a few nodes, the rest is some milliseconds.
 
     Args:
         begun: `time.thread_time()` at the start of the scan.
