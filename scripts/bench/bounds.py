@@ -67,6 +67,16 @@ def _difference(field: str) -> Callable[[list[Row]], float | None]:
     return value
 
 
+def _ratio_error(field: str) -> Callable[[list[Row]], float | None]:
+    """Return the error of a ratio against the published pair from one cluster, in percent."""
+
+    def value(rows: list[Row]) -> float | None:
+        found = [row for row in rows if str(row.get("arm", "")).endswith(", one cluster")]
+        return abs(found[0][field]["error_percent"]) if found and field in found[0] else None
+
+    return value
+
+
 BOUNDS: dict[str, tuple[Bound, ...]] = {
     "preview": (
         Bound("preview of prod, seconds", _of("stack", "prod", "preview_s"), 10.0),
@@ -81,6 +91,11 @@ BOUNDS: dict[str, tuple[Bound, ...]] = {
         Bound(
             "1,000 nodes, 2,000 pods, seconds", _of("nodes", 1000, "nodes_ready", "pods_ready"), 45
         ),
+    ),
+    "disagg": (
+        Bound("disaggregated, time to first token, error in %", _ratio_error("ttft_mean_ms"), 30.0),
+        Bound("disaggregated, time per token, error in %", _ratio_error("tpot_mean_ms"), 30.0),
+        Bound("disaggregated, whole answer, error in %", _ratio_error("e2e_mean_s"), 30.0),
     ),
     "gateway": (
         Bound("gateway hop, p50, ms", _of("what", "gateway hop (pair by pair)", "p50_ms"), 2.0),

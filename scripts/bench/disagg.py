@@ -2,15 +2,17 @@
 
 The workload and both arms are those of llm-d's guide (guides/pd-disaggregation: gpt-oss-120b on 16
 H200, 5,000 tokens in, which the engine counts as 5,151, and 250 out, 45 requests a second). Before:
-16 replicas of one chip behind a Kubernetes Service, which chooses at random. After: eight prefill
-replicas of one chip and two decode replicas of four behind a picker. All arms run simulated engines
-in virtual time with the same arrivals; no request passes a gateway. The picker knows a prefill
+16 replicas of one chip behind a Kubernetes Service, which chooses at random for each connection;
+each request has its own, except in one arm. After: eight prefill replicas of one chip and two
+decode replicas of four behind a picker. All arms run simulated engines in virtual time with the
+same arrivals; no request passes a gateway. The picker knows a prefill
 replica's load as of its last step, which is when an engine exports its metrics.
 """
 
 import asyncio
 import itertools
 import random
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +31,10 @@ RATE = 45.0
 PROMPT_TOKENS = 5151
 OUTPUT_TOKENS = 250
 SECONDS = 60.0
+WORKERS = 45
+"""Processes of the load generator, as in the guide's report; each has its own connections."""
+IDLE_SECONDS = 5.0
+"""Time after which vLLM closes an idle connection (`VLLM_HTTP_TIMEOUT_KEEP_ALIVE`)."""
 _CONNECTOR = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
 PUBLISHED = {
     "one cluster": {
@@ -65,6 +71,8 @@ class Fleet:
 
     decode: list[Engine]
     prefill: list[Engine] = field(default_factory=list[Engine])
+    keeps_connections: bool = False
+    """Whether requests to whole replicas use idle connections again."""
 
     async def call(self, remote: RemoteKv, verb: str) -> int:
         """Call a prefill engine, like the side channel.
@@ -94,9 +102,10 @@ def engine(chips: int, fleet: Fleet | None = None) -> Engine:
     return Engine(deploy(parse([MODEL, *flags]), environment), LoopClock(), fleet)
 
 
-def colocated(chips_each: int) -> Fleet:
+def colocated(chips_each: int, *, keeps_connections: bool = False) -> Fleet:
     """Return whole replicas on all chips."""
-    return Fleet([engine(chips_each) for _ in range(CHIPS // chips_each)])
+    engines = [engine(chips_each) for _ in range(CHIPS // chips_each)]
+    return Fleet(engines, keeps_connections=keeps_connections)
 
 
 def disaggregated() -> Fleet:
@@ -107,24 +116,52 @@ def disaggregated() -> Fleet:
     return fleet
 
 
-def at_random(engines: list[Engine], choose: random.Random) -> Engine:
-    """Return any engine, as a Kubernetes Service does for a new connection."""
-    return choose.choice(engines)
+class Connections:
+    """Connections of the load generator's workers to a Kubernetes Service.
+
+    The Service chooses an engine at random for each new connection. If connections are kept, the
+    choice is inference-perf's: it has one aiohttp session per worker, which reuses the connection
+    that has been idle for the longest time.
+    """
+
+    def __init__(self, engines: list[Engine], choose: random.Random, *, kept: bool) -> None:
+        self._engines = engines
+        self._choose = choose
+        self._kept = kept
+        self._idle: list[deque[tuple[Engine, float]]] = [deque() for _ in range(WORKERS)]
+
+    def take(self, now: float) -> tuple[int, Engine]:
+        """Return a worker, and the engine of the connection that it uses."""
+        if not self._kept:
+            return 0, self._choose.choice(self._engines)
+        worker = self._choose.randrange(WORKERS)
+        idle = self._idle[worker]
+        while idle:
+            one, since = idle.popleft()
+            if now - since < IDLE_SECONDS:
+                return worker, one
+        return worker, self._choose.choice(self._engines)
+
+    def leave(self, worker: int, one: Engine, now: float) -> None:
+        """Keep a connection whose response is complete, or close it."""
+        if self._kept:
+            self._idle[worker].append((one, now))
 
 
 class Seen:
     """Load of engines as a picker knows it: as of each engine's last finished step."""
 
-    def __init__(self) -> None:
+    def __init__(self, choose: random.Random) -> None:
+        self._choose = choose
         self._at: dict[Engine, tuple[int, int]] = {}
 
-    def least_busy(self, engines: list[Engine], choose: random.Random) -> Engine:
+    def least_busy(self, engines: list[Engine]) -> Engine:
         """Return an engine with the fewest requests, as far as known; ties are random."""
         for one in engines:
             if one not in self._at or self._at[one][0] != one.core.steps:
                 self._at[one] = (one.core.steps, one.unfinished)
         least = min(self._at[one][1] for one in engines)
-        return choose.choice([one for one in engines if self._at[one][1] == least])
+        return self._choose.choice([one for one in engines if self._at[one][1] == least])
 
 
 def least_busy(engines: list[Engine], turn: int) -> Engine:
@@ -142,28 +179,34 @@ async def _finish(one: Engine, request: Request) -> float:
 
 
 async def _ask(
-    fleet: Fleet, turn: int, prompt: list[int], seen: Seen, choose: random.Random
+    fleet: Fleet, turn: int, prompt: list[int], seen: Seen, connections: Connections
 ) -> Timing:
     loop = asyncio.get_running_loop()
     begun = loop.time()
     remote = None
     if fleet.prefill:
-        prefill = seen.least_busy(fleet.prefill, choose)
+        prefill = seen.least_busy(fleet.prefill)
         wish = prefill.submit(prompt, [1], 1, keeps_kv=True, stream=False)
         await _finish(prefill, wish)
         params = prefill.kv.answer(wish)
         remote, _ = prefill.kv.wish(params)
-    decode = least_busy(fleet.decode, turn) if fleet.prefill else at_random(fleet.decode, choose)
+        worker, decode = None, least_busy(fleet.decode, turn)
+    else:
+        worker, decode = connections.take(begun)
     output = list(range(OUTPUT_TOKENS + 1))
     request = decode.submit(prompt, output, OUTPUT_TOKENS, remote=remote, stream=False)
     first = await _finish(decode, request)
+    if worker is not None:
+        connections.leave(worker, decode, loop.time())
     return Timing(first - begun, loop.time() - begun)
 
 
 async def _replay(fleet: Fleet, rate: float, seconds: float, prompt_tokens: int) -> list[Timing]:
     steps = [asyncio.create_task(one.run()) for one in fleet.prefill + fleet.decode]
     choose = random.Random(7)  # noqa: S311 - arrivals, not secrets
-    route, seen = random.Random(3), Seen()  # noqa: S311 - replicas, not secrets
+    route = random.Random(3)  # noqa: S311 - replicas, not secrets
+    seen = Seen(route)
+    connections = Connections(fleet.decode, route, kept=fleet.keeps_connections)
     asked: list[asyncio.Task[Timing]] = []
     at = 0.0
     for turn in itertools.count():
@@ -172,7 +215,7 @@ async def _replay(fleet: Fleet, rate: float, seconds: float, prompt_tokens: int)
             break
         await asyncio.sleep(max(0.0, at - asyncio.get_running_loop().time()))
         prompt = [choose.randrange(1 << 30) for _ in range(prompt_tokens)]
-        asked.append(asyncio.create_task(_ask(fleet, turn, prompt, seen, route)))
+        asked.append(asyncio.create_task(_ask(fleet, turn, prompt, seen, connections)))
     found = await asyncio.gather(*asked)
     for step in steps:
         step.cancel()
@@ -229,7 +272,7 @@ def compared(before: Row, after: Row, pair: str) -> Row:
 
 
 def rows() -> list[Row]:
-    """Return the rows of the benchmark: three arms at the published rate, and a lower rate."""
+    """Return the rows of the benchmark: arms at the published rate, and a lower rate."""
     made: list[Row] = []
     for rate in (RATE / 3, RATE):
         after = measure("8 x 1 prefill, 2 x 4 decode", disaggregated(), rate)
@@ -237,6 +280,8 @@ def rows() -> list[Row]:
         made += [*arms, after]
         if rate == RATE:
             made += [compared(arms[0], after, pair) for pair in PUBLISHED]
+            kept = colocated(1, keeps_connections=True)
+            made.append(measure("16 x 1 whole, connections kept", kept, rate))
     # short prompts, which the threshold keeps on decode replicas
     made.append(measure("16 x 1 whole", colocated(1), RATE, 100))
     made.append(measure("8 x 1 prefill, 2 x 4 decode", disaggregated(), RATE, 100))

@@ -22,6 +22,7 @@ from twin.cluster.autoscaler.rungs import Class, Offer, Rung
 from twin.cluster.autoscaler.shrink import Shrinker
 from twin.cluster.autoscaler.state import Cluster, ClusterState
 from twin.cluster.base.context import ClusterContext
+from twin.cluster.base.pace import rest
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.provisioning import Group, Provisioner
 from twin.wire.kube import KubeError
@@ -54,7 +55,7 @@ class Autoscaler:
             return
         recovered = False
         while not stop.is_set():
-            busy = False
+            busy, begun = False, time.thread_time()
             try:
                 if not recovered:
                     self._provisioner.recover()
@@ -68,7 +69,8 @@ class Autoscaler:
                 stop.wait(1.0)
             self._state.wake.wait(_BUSY_SECONDS if busy else _IDLE_SECONDS)
             self._state.wake.clear()
-            stop.wait(min(_BUSY_SECONDS, self._ctx.rules.scaled("autoscaler.scan")))
+            pause = min(_BUSY_SECONDS, self._ctx.rules.scaled("autoscaler.scan"))
+            stop.wait(max(pause, rest(begun)))
 
     def scan(self) -> bool:
         """Do everything that is due; return whether something is under way."""

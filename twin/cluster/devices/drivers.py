@@ -13,6 +13,7 @@ from gke_inference.catalogue.accelerators import catalogue_labels
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
 from twin.cluster.base.informer import Informer
+from twin.cluster.base.pace import rest
 from twin.cluster.devices.devices import DRIVERS, devices_of, resource_slice
 from twin.cluster.devices.interfaces import CLASSES, device_class
 from twin.cluster.devices.interfaces import DRIVER as NETWORK_DRIVER
@@ -51,11 +52,13 @@ class DeviceDrivers:
                 return
         self._install_classes(stop)
         while not stop.is_set():
+            begun = time.thread_time()
             try:
                 self.scan(time.monotonic())
             except KubeError as error:
                 _LOG.warning("device drivers: %s", error)
                 stop.wait(_IDLE_SECONDS)
+            stop.wait(rest(begun))
             self._wake.wait(_IDLE_SECONDS)
             self._wake.clear()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
+from twin.cluster.base.informer import Informer
 from twin.cluster.nodes import pool_spec
 from twin.cluster.nodes.node_objects import POOL_LABEL
 from twin.cluster.nodes.policies import resource_policy
@@ -46,6 +47,8 @@ class PoolController:
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
         self._folder = ctx.dir / "pools"
+        self._changed = threading.Event()
+        self._nodes = Informer(ctx.watches, "/api/v1/nodes", self._changed)
         self._provisioner = Provisioner(ctx, "pools")
         self._errors: dict[str, str] = {}
         self._digests: dict[str, str | None] = {}
@@ -56,6 +59,7 @@ class PoolController:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set."""
         self._folder.mkdir(exist_ok=True)
+        self._nodes.start(stop)
         recovered = False
         seen: tuple[tuple[str, float], ...] = ()
         listed = 0.0
@@ -68,7 +72,9 @@ class PoolController:
                 now = time.monotonic()
                 files = self._snapshot()
                 busy = bool(self._provisioner.groups) or self._unsettled()
-                if files != seen or busy or now - listed > _RELIST_SECONDS:
+                is_due = self._changed.is_set() and now - listed > _RELIST_SECONDS
+                if files != seen or busy or is_due:
+                    self._changed.clear()
                     self._reconcile()
                     seen, listed = files, now
             except KubeError as error:
