@@ -60,7 +60,8 @@ class Surroundings:
         )
 
     network: str = "tcp"
-    """`rdma` where the pod has claimed its node's RDMA interfaces."""
+    """`rdma` where the pod has claimed its node's RDMA interfaces, `tcpxo` where its daemon drives
+    the node's TCPXO interfaces."""
     collector: str = ""
     """Host and port of the collector in the flags; empty if there is none."""
     read_only: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Networks between the nodes of a model, as its pods use them."""
