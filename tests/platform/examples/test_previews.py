@@ -76,6 +76,15 @@ QUEUES = {
     "ResourceFlavor": 3,
     "WorkloadPriorityClass": 2,
 }
+TCPXO = {
+    "DaemonSet": 2,
+    "Firewall": 9,
+    "GKENetworkParamSet": 8,
+    "LeaderWorkerSet": 1,
+    "Network": 1 + 8 + 8,  # of Compute Engine, and of Kubernetes
+    "NodePool": 3,
+    "Subnetwork": 10,
+}
 DNS = {
     "GCPTrafficExtension": 3,
     "HealthCheck": 1,
@@ -117,6 +126,7 @@ PROOFS = {
         ("multi-host/slices", {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1}),
         ("queues", QUEUES),
         ("streaming", STREAM),
+        ("tcpxo", TCPXO),
         ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
     ],
 )
