@@ -29,7 +29,6 @@ from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.launch import HEALTH_PORT, command
 from gke_inference.serving.launcher.spec import PORT, Serving
-from gke_inference.serving.networks.rdma import close_together
 from gke_inference.serving.pod_spec import (
     HARDWARE_LABEL,
     MODEL_LABEL,
@@ -37,6 +36,7 @@ from gke_inference.serving.pod_spec import (
     Pod,
     model_pods_labels,
 )
+from gke_inference.serving.rdma import close_together
 
 WORKER_LABEL = "gke-inference/worker-of"
 GROUP_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/group-index"

@@ -17,10 +17,10 @@ from gke_inference.serving.launch import annotations, config_map, volumes
 from gke_inference.serving.launcher.spec import ADAPTER_NEED, NEEDS, REPLICAS, Serving
 from gke_inference.serving.live_adapters import LOADER
 from gke_inference.serving.model_plan import ModelPlan
-from gke_inference.serving.networks.rdma import network_claims, with_deep_ep, with_rdma
 from gke_inference.serving.networks.tcpxo import with_tcpxo
 from gke_inference.serving.pod_spec import HARDWARE_LABEL, Pod, engine_pod
 from gke_inference.serving.ray_clusters import ray_clusters
+from gke_inference.serving.rdma import network_claims, with_deep_ep, with_rdma
 from gke_inference.serving.updates import update_steps
 
 _ROLLOUT_SECONDS = 3600

@@ -154,7 +154,7 @@ def test_the_pods_of_a_ray_cluster_have_the_interfaces_too(on_pairs):
     ],
 )
 def test_a_rung_that_tcpxo_cannot_be_used_on_is_refused(change, refusal):
-    rung = {key: value for key, value in {**PAIR, **change}.items() if value is not None}
+    rung: Any = {key: value for key, value in {**PAIR, **change}.items() if value is not None}
     with pytest.raises(InputError) as caught:
         check_rung(rung)
     assert str(caught.value) == refusal

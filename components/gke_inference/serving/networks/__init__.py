@@ -1,1 +1,1 @@
-"""Networks between the nodes of a model, as its pods use them."""
+"""Networks of accelerators that pods use without claims."""

@@ -306,7 +306,12 @@ def _check_pool(inputs: Json, _project: str, _store: Store, found: list[Link]) -
         raise CloudError(400, f"Machine type {name} does not exist.", "badRequest")
     if isinstance(name, str) and name:
         check_networks(inputs, cluster.outputs)
-        check_interfaces(inputs, cluster.outputs, found)
+        subnets = {
+            link.value: str(link.target.outputs.get("network"))
+            for link in found
+            if link.target is not None and link.target.type == SUBNETWORK
+        }
+        check_interfaces(inputs, cluster.outputs, subnets)
         check_placement(inputs, cluster.outputs)
         own = cluster.outputs.get("nodeLocations")
         check_offered(inputs, name, as_list(inputs.get("nodeLocations")) or as_list(own) or [])

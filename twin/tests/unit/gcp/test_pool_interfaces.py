@@ -29,7 +29,7 @@ def pool(machine: str, networks: list[dict[str, Any]], **more: Any) -> dict[str,
 def refusal(inputs: dict[str, Any], **cluster: Any) -> str:
     outputs = {"enableMultiNetworking": True, "network": "projects/acme/global/networks/net"}
     with pytest.raises(CloudError) as caught:
-        check_interfaces(inputs, {**outputs, **cluster}, [])
+        check_interfaces(inputs, {**outputs, **cluster}, {})
     return str(caught.value)
 
 
@@ -45,7 +45,7 @@ def refusal(inputs: dict[str, Any], **cluster: Any) -> str:
 )
 def test_a_machine_has_only_the_interfaces_that_compute_engine_gives_it(machine: str, most: int):
     cluster = {"enableMultiNetworking": True, "network": "net"}
-    check_interfaces(pool(machine, configs(most)), cluster, [])
+    check_interfaces(pool(machine, configs(most)), cluster, {})
     assert refusal(pool(machine, configs(most + 1))) == (
         f"googleapi: Error 400: Machine type {machine} has at most {most} additional interfaces, "
         f"got {most + 1}., badRequest"

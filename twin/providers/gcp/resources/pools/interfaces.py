@@ -1,8 +1,7 @@
 """Google's requirements for additional networks of a node pool, and for clusters with them."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from twin.providers.gcp.resources.references import Link
 from twin.wire.property_values import (
     CloudError,
     Json,
@@ -29,13 +28,13 @@ def check_multi_networking(inputs: Json) -> None:
         _refuse("Multi-networking requires GKE Dataplane V2.")
 
 
-def check_interfaces(inputs: Json, cluster: Json, found: Iterable[Link]) -> None:
+def check_interfaces(inputs: Json, cluster: Json, subnets: Mapping[str, str]) -> None:
     """Refuse additional networks that a pool cannot have (rule network.interfaces).
 
     Args:
         inputs: Of the node pool.
         cluster: Outputs of its cluster.
-        found: Its references, resolved.
+        subnets: Network of each subnet that it names, where the subnet is known.
 
     Raises:
         CloudError: The cluster, the machine or a network does not allow it.
@@ -52,19 +51,18 @@ def check_interfaces(inputs: Json, cluster: Json, found: Iterable[Link]) -> None
     for name in networks:
         if networks.count(name) > 1 or name == own:
             _refuse(f"Networks of a node's interfaces must be different, got {name} twice.")
-    subnets = {link.value: link.target for link in found if link.path == f"{_CONFIGS}.subnetwork"}
     for each, network in zip(configs, networks, strict=True):
-        subnet = subnets.get(str(each.get("subnetwork")))
-        if subnet is not None and last_segment(str(subnet.outputs.get("network"))) != network:
-            _refuse(f"Subnetwork {subnet.name} does not belong to network {network}.")
-    name = str(get_path(inputs, "nodeConfig.machineType"))
+        name = str(each.get("subnetwork"))
+        if last_segment(subnets.get(name, network)) != network:
+            _refuse(f"Subnetwork {last_segment(name)} does not belong to network {network}.")
+    kind = str(get_path(inputs, "nodeConfig.machineType"))
     try:
-        most = most_interfaces(machine(name)) - 1
+        most = most_interfaces(machine(kind)) - 1
     except UnknownMachineError:
         return
     given = len(configs)
     if given > most:
-        _refuse(f"Machine type {name} has at most {most} additional interfaces, got {given}.")
+        _refuse(f"Machine type {kind} has at most {most} additional interfaces, got {given}.")
 
 
 def _refuse(message: str) -> None:
