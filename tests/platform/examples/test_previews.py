@@ -81,7 +81,7 @@ TCPXO = {
     "Firewall": 9,
     "GKENetworkParamSet": 8,
     "LeaderWorkerSet": 1,
-    "Network": 1 + 8 + 8,  # of Compute Engine, and of Kubernetes
+    "Network": 2 + 8 + 8,  # the platform's and its component, and of interfaces: VPCs and objects
     "NodePool": 3,
     "Subnetwork": 10,
 }
