@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 import pulumi
 
+from gke_inference.cluster.accelerator_networks import AcceleratorNetworks
 from gke_inference.cluster.network import Network
 from gke_inference.cluster.private_services import PrivateServices
 from infra.arguments import provisioning as assemble
+from infra.arguments.devices import accelerator_networks_args
 from infra.arguments.folders import private_services_args
 from infra.arguments.provisioning import RegionNetwork
 from infra.stack import Platform
@@ -23,9 +25,16 @@ def build_network(platform: Platform, opts: pulumi.ResourceOptions) -> Mapping[s
     if services is not None:
         behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[network]))
         after = (network, PrivateServices("private-services", services, behind))
+    interfaces = None
+    of_interfaces = accelerator_networks_args(platform)
+    if of_interfaces is not None:
+        beside = AcceleratorNetworks("accelerator-networks", of_interfaces, opts)
+        interfaces = (beside.networks, beside.subnetworks)
+        after = (*after, beside)
     return {
         name: RegionNetwork(
             after=after,
+            interfaces=interfaces,
             network=network.network_id,
             pods_range=network.pods_range_name,
             published=None

@@ -28,12 +28,13 @@ from gke_inference.storage.shared_folder import SharedFolder
 from infra.arguments import front as assemble_front
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
+from infra.arguments.devices import additional_networks
 from infra.arguments.fleet import exported_args
 from infra.arguments.folders import lustre_folder_args, shared_folder_args, weights_volume_args
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import RegionNetwork, Site
 from infra.arguments.sharing import route_sources
-from infra.devices import drive_devices
+from infra.devices import connect_interfaces, drive_devices
 from infra.edge.backends import relay_backends
 from infra.edge.batches import answer_batches
 from infra.edge.clients import admit_clients
@@ -117,7 +118,10 @@ def build_region(
     }
     buckets.setdefault("models", Names(platform).bucket("models", region.name))
     inside = options_inside(platform, region, cluster.kubeconfig, [cluster])
+    inside = _after_kinds(region, inside)
+    interfaces = connect_interfaces(region, network, inside)
     site = Site(
+        additional_networks=additional_networks(network),
         cluster_name=cluster.cluster_name,
         image_cache=image_cache,
         placements={name: each.policy_name for name, each in placements.items()},
@@ -125,11 +129,10 @@ def build_region(
         platform=platform,
         region=region,
     )
-    inside = _after_kinds(region, inside)
     adapter = assemble.adapter_args(platform)
     if adapter is not None and region.has_gateway:
         MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
-    capacity = _build_capacity(site, cluster, inside)
+    capacity = _build_capacity(site, [cluster, *interfaces], inside)
     capacity += let_nodes_pull(platform, region.name, cluster.node_service_account, opts)
     if region.has_groups:  # models are created after it, and deleted before it
         operator = LeaderWorkerSetOperatorArgs()
@@ -232,14 +235,17 @@ def _publish(
 
 
 def _build_capacity(
-    site: Site, cluster: Cluster, inside: pulumi.ResourceOptions
+    site: Site, after: list[pulumi.Resource], inside: pulumi.ResourceOptions
 ) -> list[pulumi.Resource]:
-    """Build the node pools and compute classes."""
+    """Build the node pools and compute classes. Pools are created after others, such as a cluster.
+
+    Networks must be in the cluster before the nodes that have interfaces on them.
+    """
     classes: list[pulumi.Resource] = []
     for capacity in site.region.used_capacity:
         pools: list[pulumi.Resource] = [
             AcceleratorPool(
-                f"{site.region.name}-{name}", args, pulumi.ResourceOptions(depends_on=[cluster])
+                f"{site.region.name}-{name}", args, pulumi.ResourceOptions(depends_on=after)
             )
             for name, args in assemble.pool_args(site, capacity).items()
         ]

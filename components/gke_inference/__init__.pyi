@@ -58,7 +58,12 @@ from .capacity.node_image_cache import (
 from .capacity.node_image_cache import (
     NodeImageCacheArgs as NodeImageCacheArgs,
 )
-from .capacity.pool_settings import AcceleratorPoolArgs as AcceleratorPoolArgs
+from .capacity.pool_settings import (
+    AcceleratorPoolArgs as AcceleratorPoolArgs,
+)
+from .capacity.pool_settings import (
+    AdditionalNetworkArgs as AdditionalNetworkArgs,
+)
 from .catalogue.input_error import InputError as InputError
 from .catalogue.rungs import Rung as Rung
 from .catalogue.rungs import RungArgs as RungArgs
@@ -106,6 +111,12 @@ from .clients.settings import (
 )
 from .clients.settings import (
     TokenPriceArgs as TokenPriceArgs,
+)
+from .cluster.accelerator_networks import (
+    AcceleratorNetworks as AcceleratorNetworks,
+)
+from .cluster.accelerator_networks import (
+    AcceleratorNetworksArgs as AcceleratorNetworksArgs,
 )
 from .cluster.cluster import InferenceCluster as InferenceCluster
 from .cluster.existing_cluster import (
@@ -323,6 +334,12 @@ from .observability.dashboards import (
 )
 from .observability.monitoring import Monitoring as Monitoring
 from .observability.monitoring import MonitoringArgs as MonitoringArgs
+from .operators.accelerator_interfaces import (
+    AcceleratorInterfaces as AcceleratorInterfaces,
+)
+from .operators.accelerator_interfaces import (
+    AcceleratorInterfacesArgs as AcceleratorInterfacesArgs,
+)
 from .operators.cluster_kinds import (
     ClusterKinds as ClusterKinds,
 )

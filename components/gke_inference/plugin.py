@@ -15,6 +15,7 @@ from .clients.apigee_gate import ApigeeGate
 from .clients.client_gate import ClientGate
 from .clients.client_keys import ClientKeys
 from .clients.counter_store import CounterStore
+from .cluster.accelerator_networks import AcceleratorNetworks
 from .cluster.cluster import InferenceCluster
 from .cluster.existing_cluster import ExistingCluster
 from .cluster.network import Network
@@ -49,6 +50,7 @@ from .observability.alerts import Alerts
 from .observability.budget import Budget
 from .observability.dashboards import Dashboards
 from .observability.monitoring import Monitoring
+from .operators.accelerator_interfaces import AcceleratorInterfaces
 from .operators.cluster_kinds import ClusterKinds
 from .operators.device_drivers import DeviceDrivers
 from .operators.group_operator import LeaderWorkerSetOperator
@@ -75,6 +77,8 @@ from .streams.stream_worker import StreamWorker
 NAME = "gke-inference"
 VERSION = "0.1.0"
 COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
+    AcceleratorInterfaces,
+    AcceleratorNetworks,
     AcceleratorPool,
     Alerts,
     ApigeeGate,

@@ -5,14 +5,14 @@ arguments.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pulumi
 
 from gke_inference.capacity.compact_placement import CompactPlacementArgs
 from gke_inference.capacity.compute_class import ComputeClassArgs
 from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
-from gke_inference.capacity.pool_settings import AcceleratorPoolArgs
+from gke_inference.capacity.pool_settings import AcceleratorPoolArgs, AdditionalNetworkArgs
 from gke_inference.catalogue.labels import TEAM_LABEL
 from gke_inference.cluster.existing_cluster import ExistingClusterArgs
 from gke_inference.cluster.network import NetworkArgs, RegionRangesArgs
@@ -42,6 +42,10 @@ class Site:
     image_cache: pulumi.Input[str] | None
     placements: Mapping[str, pulumi.Input[str]]
     """Placement policies by capacity, of those with compact nodes."""
+    additional_networks: list[AdditionalNetworkArgs] = field(
+        default_factory=list[AdditionalNetworkArgs]
+    )
+    """Networks of the interfaces of nodes with TCPXO."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class RegionNetwork:
     """Name of the secondary range for services, or None for an existing cluster."""
     published: pulumi.Input[str] | None = None
     """Private Service Connect subnet, or None if nothing is published."""
+    interfaces: tuple[pulumi.Input[list[str]], pulumi.Input[list[str]]] | None = None
+    """Names of the networks of interfaces and of their subnets, or None if no node has them."""
     after: tuple[pulumi.Resource, ...] = ()
     """Dependencies of the cluster."""
 
@@ -111,16 +117,7 @@ def cluster_args(
     )
     if settings.authorized_networks:
         args["authorized_networks"] = dict(settings.authorized_networks)
-    if platform.monitoring.traces is not None:
-        args["traces"] = True
-    if filestore_of(platform, region.name) is not None:
-        args["shared_folders"] = True
-    if lustre_of(platform, region.name) is not None:
-        args["lustre"] = True
-    if region.has_ray_clusters:
-        args["ray_operator"] = True
-    if platform.images is not None and platform.images.is_attested:
-        args["image_admission"] = True
+    _turn_on(args, platform, region)
     if settings.auto_provisioning_limits is not None:
         args["auto_provisioning_limits"] = dict(settings.auto_provisioning_limits)
     if settings.kms_key is not None:
@@ -146,6 +143,22 @@ def cluster_args(
         if pool.fallback:
             args["system_pool"]["fallback"] = list(pool.fallback)
     return args
+
+
+def _turn_on(args: InferenceClusterArgs, platform: Platform, region: RegionPlan) -> None:
+    """Turn on the parts of a cluster that something in the region needs."""
+    if platform.monitoring.traces is not None:
+        args["traces"] = True
+    if filestore_of(platform, region.name) is not None:
+        args["shared_folders"] = True
+    if lustre_of(platform, region.name) is not None:
+        args["lustre"] = True
+    if region.has_ray_clusters:
+        args["ray_operator"] = True
+    if region.has_tcpxo:
+        args["multi_networking"] = True
+    if platform.images is not None and platform.images.is_attested:
+        args["image_admission"] = True
 
 
 def placement_args(platform: Platform, region: RegionPlan) -> dict[str, CompactPlacementArgs]:
@@ -207,6 +220,8 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             project=site.platform.project,
             rung=rung,
         )
+        if capacity.rungs[at].network == "tcpxo":
+            args["additional_networks"] = site.additional_networks
         if capacity.name in site.platform.claimed_capacity():
             args["device_claims"] = True
         if capacity.name in queued_capacity(site.platform):
@@ -284,7 +299,8 @@ def namespace_args(
 ) -> ServingNamespaceArgs:
     """Return the arguments of the namespace.
 
-    Dual-container pods are privileged, and RDMA locks more memory than `baseline` allows.
+    Dual-container pods are privileged, RDMA locks more memory than `baseline` allows, and TCPXO
+    mounts folders of the node.
 
     Args:
         platform: The stack.
@@ -294,7 +310,7 @@ def namespace_args(
     forms = {platform.form_of(served.settings) for served in region.served}
     args = ServingNamespaceArgs(namespace=Names(platform).namespace())
     if platform.existing.namespace is None:
-        is_privileged = Form.DUAL_CONTAINER in forms or region.has_rdma
+        is_privileged = Form.DUAL_CONTAINER in forms or region.has_rdma or region.has_tcpxo
         level = "privileged" if is_privileged else "baseline"
         args["pod_security"] = level
         if chips and not region.is_shared:  # otherwise, teams have quotas

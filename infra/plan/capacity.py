@@ -60,6 +60,16 @@ class RegionCapacity:
         return bool(self.rdma_rungs)
 
     @property
+    def tcpxo_rungs(self) -> tuple[int, ...]:
+        """Places in the stack of the rungs whose pods use the interfaces of TCPXO."""
+        return tuple(at for at, rung in self.rungs.items() if rung.network == "tcpxo")
+
+    @property
+    def has_tcpxo(self) -> bool:
+        """Whether pods on one of its rungs use the interfaces of TCPXO."""
+        return bool(self.tcpxo_rungs)
+
+    @property
     def compact_rungs(self) -> tuple[int, ...]:
         """Places in the stack of the rungs whose nodes are placed close to each other."""
         return tuple(at for at, rung in self.rungs.items() if rung.placement == "compact")

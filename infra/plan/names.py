@@ -27,6 +27,10 @@ class Names:
         """Return the name of the VPC."""
         return self._name("compute", "net")
 
+    def accelerator_networks(self) -> str:
+        """Return the prefix of the names of the networks of accelerators' interfaces."""
+        return self._name("compute", "accelerators")
+
     def cluster(self, region: str) -> str:
         """Return the name of a region's cluster."""
         return self._name("cluster", region)

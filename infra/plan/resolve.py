@@ -88,6 +88,11 @@ class RegionPlan:
         return any(role.capacity.has_rdma for served in self.served for role in served.roles)
 
     @property
+    def has_tcpxo(self) -> bool:
+        """Whether nodes have the interfaces of TCPXO."""
+        return any(capacity.has_tcpxo for capacity in self.used_capacity)
+
+    @property
     def has_ray_clusters(self) -> bool:
         """Whether replicas of some model are Ray clusters, which GKE's Ray operator makes."""
         return any(served.is_on_kuberay for served in self.served)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import machine
+from gke_inference.catalogue.node_networks import tcpxo_interfaces
 from gke_inference.catalogue.quotas import (
     NAT_PORTS_PER_NODE,
     made_by_google,
@@ -32,6 +33,7 @@ def network_asks(plan: Plan) -> Iterator[Ask]:
         yield from _network(len(plan.regions), is_published(plan.platform.gateway))
         if services_range(plan.platform) is not None:
             yield Ask(metric("FIREWALLS"), None, "network", "Managed Lustre", 1)
+        yield from _interface_networks(plan)
     if not _is_of_another_project(plan):
         yield from _firewalls(plan)
         for region in plan.regions.values():
@@ -65,6 +67,16 @@ def _network(regions: int, published: bool) -> Iterator[Ask]:
         ("FIREWALLS", "the network", 1),
     ):
         yield Ask(metric(name), None, "network", what, amount)
+
+
+def _interface_networks(plan: Plan) -> Iterator[Ask]:
+    """Yield the quota needs of the networks of interfaces: each has a subnet in every region."""
+    regions = sum(1 for region in plan.regions.values() if region.has_tcpxo)
+    count = tcpxo_interfaces() if regions else 0
+    amounts = {"NETWORKS": count, "SUBNETWORKS": count * regions, "FIREWALLS": count}
+    for name, amount in amounts.items():
+        if amount:
+            yield Ask(metric(name), None, "network", "interfaces of accelerators", amount)
 
 
 def _is_of_another_project(plan: Plan) -> bool:

@@ -18,6 +18,7 @@ _PREFIXES: Final = {
     "services": (8, 27),
     "proxies": (8, 26),
     "published": (8, 29),
+    "accelerators": (8, 26),
 }
 
 

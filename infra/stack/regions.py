@@ -54,6 +54,9 @@ class Ranges(StackModel):
     published: Cidr | None = None
     """Range of the Private Service Connect NAT subnet, /29 or larger. Required where
     `gateway.front` is `global` or `gateway.publish` is set; otherwise, omit it."""
+    accelerators: Cidr | None = None
+    """Range of the interfaces of accelerators, /26 or larger, which is divided among their eight
+    networks. Required with `network: tcpxo`; otherwise, omit it."""
 
 
 class Day(StrEnum):

@@ -40,7 +40,8 @@ class Form:
     bits: int
     """Bits of a weight as served."""
     network: str | None = None
-    """Network between the hosts of a GPU replica: `rdma` or `tcp`; None for one host."""
+    """Network between the hosts of a GPU replica: `rdma` or `tcp`; None for one host. Not `tcpxo`,
+    which needs node pools and a range that a plan does not write."""
     experts: bool = False
     """Whether the experts of a mixture are spread over all chips, each of which has a copy of the
     other layers and processes different requests."""

@@ -119,19 +119,21 @@ NETWORK_REACHED = 0.8
 _TCP_GBIT_PER_S = 200
 
 
-def _rdma_gbit_per_s() -> int:
-    """Return the rate of all RDMA interfaces of a machine: the same on A3 Ultra and A4."""
-    chips = map(catalogue.accelerator, catalogue.rdma_accelerators())
-    machines = (machine for chip in chips for machine in chip.machines if machine.has_rdma)
-    return min(each.network.nics * each.network.gbit_per_s for each in machines if each.network)
+def _gbit_per_s(technology: str) -> int:
+    """Return the rate of all interfaces of a machine: with RDMA, the same on A3 Ultra and A4."""
+    chips = map(catalogue.accelerator, catalogue.accelerators_on(technology))
+    found = [machine.network for chip in chips for machine in chip.machines]
+    own = [each for each in found if each is not None and each.technology == technology]
+    return min(each.nics * each.gbit_per_s for each in own)
 
 
 HOST_NETWORKS = {
-    "rdma": HostNetwork(_rdma_gbit_per_s() / 8 * NETWORK_REACHED, 15e-6),
+    "rdma": HostNetwork(_gbit_per_s("rdma") / 8 * NETWORK_REACHED, 15e-6),
+    "tcpxo": HostNetwork(_gbit_per_s("tcpxo") / 8 * NETWORK_REACHED, 30e-6),
     "tcp": HostNetwork(_TCP_GBIT_PER_S / 8 * NETWORK_REACHED, 60e-6),
 }
-"""Networks between hosts, by the `network` of a rung. With RDMA, each GPU sends over its own
-interfaces. TCP is one interface of 200 Gbit/s, whatever the machine: assumed, as are the
+"""Networks between hosts, by the `network` of a rung. With RDMA and TCPXO, each GPU sends over its
+own interface. TCP is one interface of 200 Gbit/s, whatever the machine: assumed, as are the
 latencies."""
 
 CHIPS_OF_A_HOST = 8

@@ -25,6 +25,7 @@ from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring.controller import Monitoring
 from twin.cluster.nodes.disks import DiskProvisioner
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
+from twin.cluster.nodes.interface_networks import InterfaceNetworks
 from twin.cluster.nodes.pools import PoolController
 from twin.cluster.services.proxy import ServiceProxy
 from twin.host.paths import TwinPaths
@@ -47,6 +48,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         PoolController(context),
         DeviceDrivers(context),
         GpuDrivers(context),
+        InterfaceNetworks(context),
         DiskProvisioner(context),
         Autoscaler(context),
         Monitoring(context),

@@ -1,6 +1,6 @@
 """Networks that GKE creates for the accelerators of nodes, and the labels of those nodes. Pure.
 
-Rules: `network.profile`, `network.claims`.
+Rules: `network.profile`, `network.claims`, `network.interfaces`.
 """
 
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ from twin.world.machines import Machine
 
 _ABLE = {"rdma", "tcpxo"}
 _ABLE_TPUS = {"tpu-v6e", "tpu7x"}
+_MOST_INTERFACES = 8
+"""Of machines without interfaces for accelerators."""
 
 
 def has_network_profile(item: Machine) -> bool:
@@ -22,6 +24,18 @@ def has_network_profile(item: Machine) -> bool:
 def network_of(item: Machine) -> AcceleratorNetwork | None:
     """Return the network that only the accelerators of a machine use."""
     return None if item.accelerator is None else entry_of(item.accelerator, item.name).network
+
+
+def most_interfaces(item: Machine) -> int:
+    """Return how many network interfaces a machine can have, the first one included.
+
+    The first of the machines with interfaces for accelerators is for everything else; those with
+    RDMA have a second one (rule network.interfaces).
+    """
+    network = network_of(item)
+    if network is None:
+        return max(2, min(item.vcpus, _MOST_INTERFACES))
+    return network.nics + (2 if network.technology == "rdma" else 1)
 
 
 def network_labels(profile: object, *, has_driver: bool) -> dict[str, str]:

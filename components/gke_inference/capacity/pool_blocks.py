@@ -112,6 +112,11 @@ def network_config(settings: PoolSettings) -> "container.NodePoolNetworkConfigAr
     }
     if settings.rung.network == "rdma":
         config["accelerator_network_profile"] = NETWORK_PROFILE
+    if settings.additional_networks:
+        config["additional_node_network_configs"] = [
+            {"network": each["network"], "subnetwork": each["subnetwork"]}
+            for each in settings.additional_networks
+        ]
     return config
 
 

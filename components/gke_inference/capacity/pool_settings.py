@@ -23,6 +23,16 @@ RESERVED = ("reservation", "calendar")
 """Consumption options that use a reservation."""
 
 
+class AdditionalNetworkArgs(TypedDict):
+    """A network of additional interfaces of nodes."""
+
+    network: pulumi.Input[str]
+    """Name of the VPC network: one of `AcceleratorNetworks.networks`."""
+    subnetwork: pulumi.Input[str]
+    """Name of its subnet in the region of the cluster: the same one of
+    `AcceleratorNetworks.subnetworks`."""
+
+
 class AcceleratorPoolArgs(TypedDict):
     """Inputs of `AcceleratorPool`."""
 
@@ -38,6 +48,9 @@ class AcceleratorPoolArgs(TypedDict):
     """Project of the cluster."""
     rung: RungArgs
     """Accelerator, shape and provisioning model."""
+    additional_networks: NotRequired[list[AdditionalNetworkArgs]]
+    """Networks of the accelerators' interfaces, one for each. Required for a rung with network
+    `tcpxo`, in a cluster with `multi_networking`; otherwise, not allowed."""
     boot_disk_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key for the boot disks. Default: Google-managed keys."""
     boot_disk_gib: NotRequired[int]
@@ -81,6 +94,7 @@ class AcceleratorPoolArgs(TypedDict):
 class PoolSettings:
     """Pool settings with all defaults."""
 
+    additional_networks: list[AdditionalNetworkArgs]
     boot_disk_gib: int
     boot_disk_type: str | None
     compute_class: str | None
@@ -133,6 +147,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
     per_zone = rung.kind == "tpu" or rung.provisioning == "flex-start"
     chip = accelerator(rung.accelerator)
     return PoolSettings(
+        additional_networks=_additional_networks(args, rung),
         boot_disk_gib=whole(args, "boot_disk_gib", 100, least=20, most=65_536),
         boot_disk_type=args.get("boot_disk_type") or rung.boot_disk_type,
         compute_class=_compute_class(args),
@@ -222,6 +237,21 @@ def _zones(rung: Rung, location: str, is_zonal: bool) -> tuple[str, ...]:
             field, f"must be one zone for compact nodes, got {len(zones)}"
         )
     return tuple(sorted(zones))
+
+
+def _additional_networks(args: AcceleratorPoolArgs, rung: Rung) -> list[AdditionalNetworkArgs]:
+    given = list(args.get("additional_networks") or [])
+    if rung.network != "tcpxo":
+        if given:
+            rule = f"must not be set for a rung without network tcpxo, got {len(given)} networks"
+            raise pulumi.InputPropertyError("additionalNetworks", rule)
+        return []
+    network = machine(rung.accelerator, rung.machine_type).network
+    count = 0 if network is None else network.nics
+    if len(given) != count:
+        rule = f"must be {count} networks, one for each interface of {rung.machine_type}"
+        raise pulumi.InputPropertyError("additionalNetworks", f"{rule}, got {len(given)}")
+    return given
 
 
 def _compute_class(args: AcceleratorPoolArgs) -> str | None:

@@ -70,6 +70,11 @@ class Machine:
         """Whether its GPUs reach GPUs of other machines by RDMA."""
         return self.network is not None and self.network.technology == "rdma"
 
+    @property
+    def has_tcpxo(self) -> bool:
+        """Whether NCCL reaches GPUs of other machines by GPUDirect-TCPXO."""
+        return self.network is not None and self.network.technology == "tcpxo"
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -226,10 +231,15 @@ def machine(name: str, machine_type: str) -> Machine:
 
 def rdma_accelerators() -> tuple[str, ...]:
     """Returns the accelerators with machines that have RDMA, sorted."""
+    return accelerators_on("rdma")
+
+
+def accelerators_on(technology: str) -> tuple[str, ...]:
+    """Return the accelerators with machines whose network is `rdma`, `tcpxo` or `tcpx`, sorted."""
     return tuple(
         name
         for name, chip in sorted(_accelerators().items())
-        if any(entry.has_rdma for entry in chip.machines)
+        if any(each.network and each.network.technology == technology for each in chip.machines)
     )
 
 

@@ -1,24 +1,42 @@
-"""Networks between the nodes of a GPU replica: RDMA, or TCP on the node's own interface.
+"""Networks between the nodes of a GPU replica: RDMA, TCPXO, or TCP on the node's own interface.
 
 GKE creates the networks of the RDMA interfaces for node pools of A3 Ultra and A4 machines, and pods
 claim the interfaces (docs.cloud.google.com/kubernetes-engine/docs/how-to/
-allocate-network-resources-dra, last updated 2026-04-10). GPUDirect-TCPX and TCPXO, the networks of
-A3 High and A3 Mega, need a plug-in and a daemon in every pod. This package does not support them.
+allocate-network-resources-dra, last updated 2026-04-10). GPUDirect-TCPXO, the network of A3 Mega,
+needs a VPC network for each interface, and a plug-in and a daemon beside every engine
+(docs.cloud.google.com/kubernetes-engine/docs/how-to/gpu-bandwidth-gpudirect-tcpx). GPUDirect-TCPX,
+the network of A3 High, is not supported: its plug-in has no release notes, so nobody publishes
+which versions of NCCL it works with (GoogleCloudPlatform/container-engine-accelerators @992db81).
 """
 
-from .accelerators import Machine, accelerator, rdma_accelerators
+from .accelerators import Machine, accelerator, accelerators_on, rdma_accelerators
 from .input_error import InputError
 
-NETWORKS = ("rdma", "tcp")
+NETWORKS = ("rdma", "tcpxo", "tcp")
+
+TCPXO_MTU = 8244
+"""MTU of the networks of TCPXO in bytes (GoogleCloudPlatform/cluster-toolkit @1047080
+examples/gke-a3-megagpu)."""
+
+
+def interface_networks(nics: int) -> list[str]:
+    """Return the names of the Network objects of a cluster, one for each interface of a node."""
+    return [f"tcpxo-{at}" for at in range(1, nics + 1)]
+
+
+def tcpxo_interfaces() -> int:
+    """Return the number of interfaces of machines with TCPXO."""
+    (name,) = accelerators_on("tcpxo")
+    return next(each.network.nics for each in accelerator(name).machines if each.network)
 
 
 def node_network(
     given: object, name: str, node: Machine, hosts: int, where: str = ""
 ) -> str | None:
-    """Return the network of a rung's nodes: `rdma`, `tcp`, or None for one-node replicas and TPUs.
+    """Return the network of a rung's nodes: a word of `NETWORKS`, or None.
 
-    Multi-node replicas without RDMA must set `tcp` explicitly, because the only symptom of a
-    mistake would be low speed.
+    None is for one-node replicas and TPUs. Multi-node replicas without RDMA must set `tcp` or
+    `tcpxo` explicitly, because the only symptom of a mistake would be low speed.
 
     Args:
         given: Value from the user, or None.
@@ -38,13 +56,27 @@ def node_network(
         return None
     others = f"; {' and '.join(rdma_accelerators())} have it"
     if given is None and hosts > 1 and not node.has_rdma:
-        rule = f"must be 'tcp' for {hosts} hosts of {node.name}, which has no RDMA"
+        ways = "'tcpxo' or 'tcp'" if node.has_tcpxo else "'tcp'"
+        rule = f"must be {ways} for {hosts} hosts of {node.name}, which has no RDMA"
         raise InputError(field, rule, given, others)
     if given is None:
         return "rdma" if hosts > 1 else None
     if given not in NETWORKS:
-        raise InputError(field, f"must be {' or '.join(NETWORKS)}", given)
+        raise InputError(field, f"must be {', '.join(NETWORKS[:-1])} or {NETWORKS[-1]}", given)
     if given == "rdma" and not node.has_rdma:
         rule = f"must be 'tcp' or unset for {node.name}, which has no RDMA"
         raise InputError(field, rule, given, others)
+    if given == "tcpxo":
+        _check_tcpxo(field, node, hosts)
     return str(given)
+
+
+def _check_tcpxo(field: str, node: Machine, hosts: int) -> None:
+    if not node.has_tcpxo:
+        ways = "'rdma' or 'tcp'" if node.has_rdma else "'tcp'"
+        note = f"; {' and '.join(accelerators_on('tcpxo'))} has it"
+        rule = f"must be {ways} or unset for {node.name}, which has no TCPXO"
+        raise InputError(field, rule, "tcpxo", note)
+    if hosts == 1:
+        rule = "must be unset for one host: NCCL, which TCPXO is for, would send nothing"
+        raise InputError(field, rule, "tcpxo")

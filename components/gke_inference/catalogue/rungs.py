@@ -66,8 +66,9 @@ class RungArgs(TypedDict):
     """Flex-start only: maximum life of a node in hours, 1 to 168. Default: 168."""
     network: NotRequired[str]
     """GPU only: `rdma` gives pods all RDMA interfaces of their node (A3 Ultra and A4 machines),
-    `tcp` only the interface of the node. Default: `rdma` for several `hosts` of a machine with
-    RDMA; several hosts of other machines require `tcp`."""
+    `tcpxo` the interfaces of GPUDirect-TCPXO (A3 Mega machines in node pools with
+    `additional_networks`), `tcp` only the interface of the node. Default: `rdma` for several
+    `hosts` of a machine with RDMA; several hosts of other machines require another value."""
     node_pools: NotRequired[list[str]]
     """Names of manually created node pools for this rung, instead of pools that GKE creates."""
     placement: NotRequired[str]
@@ -113,7 +114,7 @@ class Rung:
     boot_disk_type: str | None = None
     """None for GKE's default for the machine type."""
     network: str | None = None
-    """`rdma` or `tcp`, or None if replicas need no other node."""
+    """`rdma`, `tcpxo` or `tcp`, or None if replicas need no other node."""
     placement: str | None = None
     """`compact`, or None for any place in the zone."""
 
@@ -148,7 +149,7 @@ class Rung:
         shape = self.topology or f"x{self.chips_per_node}"
         if self.topology is None and self.is_multi_host:
             shape += f" on {self.hosts} hosts"
-        network = " tcp" if self.network == "tcp" else ""
+        network = f" {self.network}" if self.network in ("tcp", "tcpxo") else ""
         return f"{self.accelerator} {shape} {self.provisioning}{network}"
 
 

@@ -17,7 +17,7 @@ _FILE = Path(__file__).parent / "data" / "versions.yaml"
 _PLACEHOLDER = "gke-inference.invalid/"
 """Registry in the lock of images that exist only once they are built in a registry of one's own."""
 DOCKER_HUB = "docker.io"
-_GOOGLE = ("gcr.io", "gke.gcr.io")
+_GOOGLE = ("gcr.io", "gke.gcr.io", "us-docker.pkg.dev")
 """Registries of Google, which need no cache in Google Cloud."""
 
 

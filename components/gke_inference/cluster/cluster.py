@@ -117,6 +117,7 @@ class InferenceCluster(pulumi.ComponentResource):
             dns_config={"cluster_dns": "CLOUD_DNS", "cluster_dns_scope": "CLUSTER_SCOPE"},
             enable_autopilot=True if settings.is_autopilot else None,
             enable_intranode_visibility=True if standard else None,
+            enable_multi_networking=True if args.get("multi_networking") else None,
             enable_shielded_nodes=True if standard else None,
             gateway_api_config={"channel": "CHANNEL_STANDARD"},
             initial_node_count=1 if standard else None,

@@ -101,6 +101,9 @@ class InferenceClusterArgs(TypedDict):
     min_version: NotRequired[str]
     """Minimum GKE version of the control plane. A minor version, such as `1.36`, means its newest
     patch in the channel. Default: the channel's default for new clusters."""
+    multi_networking: NotRequired[bool]
+    """Whether node pools can have `additional_networks`, for pods on several networks. Standard
+    mode only. Default: false."""
     node_account_id: NotRequired[str]
     """ID of the node service account. Default: `<cluster name>-nodes`."""
     node_zones: NotRequired[list[str]]
@@ -168,6 +171,8 @@ def cluster_settings(args: InferenceClusterArgs) -> ClusterSettings:
             raise pulumi.InputPropertyError(
                 name, "must not be set in Autopilot mode, where GKE creates every node"
             )
+    if is_autopilot and args.get("multi_networking"):
+        raise pulumi.InputPropertyError("multiNetworking", "must be false in Autopilot mode")
     pool: SystemPoolArgs = args.get("system_pool") or {}
     least = _system_nodes(pool, "min_nodes", 1)
     most = _system_nodes(pool, "max_nodes", max(MOST_NODES, least))

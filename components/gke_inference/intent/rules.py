@@ -63,7 +63,7 @@ def _interfaces(intent: ServingIntent) -> Iterator[InputError]:
     if intent.form not in ONE_POD_FORMS:
         return
     for place, rung in intent.rungs.items():
-        if rung.network == "rdma":
+        if rung.network in ("rdma", "tcpxo"):
             rule = f"must be another form, or the network of {place} must be unset or 'tcp'"
             yield InputError("form", rule, intent.form)
             return

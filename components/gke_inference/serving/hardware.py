@@ -39,12 +39,17 @@ class Hardware:
     vcpus: int
     ram_gib: int
     network: str | None = None
-    """`rdma`, `tcp` or None, as of its rungs."""
+    """`rdma`, `tcpxo`, `tcp` or None, as of its rungs."""
 
     @property
     def has_rdma(self) -> bool:
         """Whether a pod claims the RDMA interfaces of its node."""
         return self.network == "rdma"
+
+    @property
+    def has_tcpxo(self) -> bool:
+        """Whether a pod uses the interfaces of GPUDirect-TCPXO of its node."""
+        return self.network == "tcpxo"
 
     @property
     def is_group(self) -> bool:

@@ -76,6 +76,15 @@ QUEUES = {
     "ResourceFlavor": 3,
     "WorkloadPriorityClass": 2,
 }
+TCPXO = {
+    "DaemonSet": 2,
+    "Firewall": 9,
+    "GKENetworkParamSet": 8,
+    "LeaderWorkerSet": 1,
+    "Network": 2 + 8 + 8,  # the platform's and its component, and of interfaces: VPCs and objects
+    "NodePool": 3,
+    "Subnetwork": 10,
+}
 DNS = {
     "GCPTrafficExtension": 3,
     "HealthCheck": 1,
@@ -118,6 +127,7 @@ PROOFS = {
         ("multi-host/slices", {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1}),
         ("queues", QUEUES),
         ("streaming", STREAM),
+        ("tcpxo", TCPXO),
         ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
     ],
 )

@@ -20,6 +20,7 @@ from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
 from twin.cluster.agent.launching.file_shares import share_folder
 from twin.cluster.agent.launching.fuse_profiles import check_profile
+from twin.cluster.agent.launching.interfaces import InitializingError, network_of_pod
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.agent.launching.volumes import MountError, Volumes, is_refreshed
@@ -153,6 +154,11 @@ class PodRunner:
                 self._event("Warning", reason, str(error))
                 self._wake.wait(_RETRY_SECONDS)
                 continue
+            except InitializingError as error:
+                self._waiting("PodInitializing", "")
+                self._event("Warning", "Unhealthy", str(error))
+                self._wake.wait(_RETRY_SECONDS)
+                continue
             except (ConfigError, KubeError) as error:
                 self._not_yet("CreateContainerConfigError", error)
                 continue
@@ -188,8 +194,9 @@ class PodRunner:
         claimed = prepared(kube, self._pod, self._node)
         if claimed.chips is not None:  # it sees only the devices of its claim
             node = hardware.NodeHardware(claimed.chips[0], node.accelerator, claimed.chips[1])
-        if claimed.interfaces:
-            node = replace(node, network="rdma")
+        network = "rdma" if claimed.interfaces else network_of_pod(kube, self._pod, self._node)
+        if network is not None:
+            node = replace(node, network=network)
         moved: dict[int, tuple[str, int]] = podports.read(
             self._context.dir, self.namespace, self.name
         )

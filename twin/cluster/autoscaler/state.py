@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gke_inference.catalogue.versions import api
 from twin.cluster.autoscaler import pods as autoscaler_pods
@@ -16,6 +16,7 @@ from twin.cluster.base.informer import Informer
 from twin.cluster.controlplane.bootstrap import has_kind
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes import pool_spec
+from twin.cluster.nodes.interface_networks import named
 from twin.cluster.nodes.policies import resource_policy
 from twin.cluster.nodes.pool_spec import PoolSpec
 from twin.cluster.nodes.pools import is_ready
@@ -297,5 +298,7 @@ class ClusterState:
             except (FileNotFoundError, ValueError, KeyError) as error:
                 _LOG.debug("%s: %s", file, error)
                 continue
-            found[cached[1].name] = cached[1]
+            spec = cached[1]
+            names = named(self._ctx, spec.shape.interfaces)
+            found[spec.name] = replace(spec, shape=replace(spec.shape, networks=names))
         return found

@@ -110,7 +110,9 @@ def gke_objects(autopilot: bool) -> list[JsonObject]:
     ]
     if autopilot:
         named += [data["autopilot_grace_policy"], data["autopilot_grace_policy_binding"]]
-    return [*named, data["compute_class_policy"], data["compute_class_policy_binding"]]
+    for name in ("compute_class_policy", "pod_networks_policy"):
+        named += [data[name], data[f"{name}_binding"]]
+    return named
 
 
 def _storage_class(name: str, body: JsonObject) -> JsonObject:

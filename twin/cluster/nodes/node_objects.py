@@ -9,6 +9,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 
 from gke_inference.catalogue.accelerators import catalogue_labels
+from twin.cluster.nodes.interfaces import INTERFACES_ANNOTATION, Attachment, resources
 from twin.wire.kube import JsonObject
 from twin.world.machines import Machine, Provisioning, single_host_topology
 
@@ -58,6 +59,10 @@ class NodeShape:
     """Whether spot nodes have a taint: only in compute classes; other spot pools have the label."""
     auto_created: bool = False
     image_streaming: bool = False
+    interfaces: tuple[Attachment, ...] = ()
+    """VPC networks and subnets of the interfaces beside the first."""
+    networks: tuple[str, ...] = ()
+    """Networks of the cluster that those interfaces are on, where they are known."""
     placement: str | None = None
     """Placement policy of GPU nodes, by name; None if nothing places them close to each other."""
 
@@ -117,6 +122,7 @@ def allocatable(shape: NodeShape) -> dict[str, str]:
         "hugepages-2Mi": "0",
         "pods": str(shape.max_pods),
         **_devices(shape),
+        **resources(shape.networks),
     }
 
 
@@ -132,6 +138,7 @@ def capacity(shape: NodeShape) -> dict[str, str]:
         "hugepages-2Mi": "0",
         "pods": str(shape.max_pods),
         **_devices(shape),
+        **resources(shape.networks),
     }
 
 
@@ -274,9 +281,10 @@ def build(
     """
     later = {} if has_driver else _devices(shape)
     promised = {DRIVER_ANNOTATION: json.dumps(later)} if later else {}
-    resources = {
-        field: {name: amount for name, amount in amounts.items() if name not in later}
-        for field, amounts in (("capacity", capacity(shape)), ("allocatable", allocatable(shape)))
+    wired = {INTERFACES_ANNOTATION: json.dumps(shape.interfaces)} if shape.interfaces else {}
+    amounts = {
+        field: {name: amount for name, amount in every.items() if name not in later}
+        for field, every in (("capacity", capacity(shape)), ("allocatable", allocatable(shape)))
     }
     return {
         "apiVersion": "v1",
@@ -288,6 +296,7 @@ def build(
                 "node.alpha.kubernetes.io/ttl": "0",
                 "container.googleapis.com/instance_id": str(zlib.crc32(name.encode())),
                 **promised,
+                **wired,
                 **(annotations or {}),
             },
             "labels": {"kubernetes.io/hostname": name, **labels(shape, zone), **(location or {})},
@@ -296,5 +305,5 @@ def build(
             "providerID": f"gce://{project}/{zone}/{name}",
             "taints": taints(shape),
         },
-        "status": resources,
+        "status": amounts,
     }

@@ -163,6 +163,10 @@ def _shape(name: str, inputs: JsonObject, topology: str | None) -> tuple[NodeSha
         gpu_partition=gpu.get("gpuPartitionSize"),
         gpu_shared_clients=int(sharing.get("maxSharedClientsPerGpu") or 1),
         image_streaming=bool(part(config, "gcfsConfig").get("enabled")),
+        interfaces=tuple(
+            (str(each["network"]).rpartition("/")[2], str(each["subnetwork"]).rpartition("/")[2])
+            for each in parts(part(inputs, "networkConfig"), "additionalNodeNetworkConfigs")
+        ),
     )
     return shape, slice_hosts(kind, topology)
 

@@ -18,6 +18,7 @@ from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
 from twin.cluster.devices.drivers import DeviceDrivers
 from twin.cluster.nodes.disks import DiskProvisioner
 from twin.cluster.nodes.gpu_drivers import GpuDrivers
+from twin.cluster.nodes.interface_networks import InterfaceNetworks
 from twin.host.paths import TwinPaths
 from twin.toolchain import ToolError, tool
 
@@ -58,6 +59,7 @@ def control_plane(paths: TwinPaths, operator: str, speed: float = 100) -> Iterat
                 agents.NodeAgent(found),
                 Autoscaler(found),
                 GpuDrivers(found),
+                InterfaceNetworks(found),
                 DiskProvisioner(found),
             ]
             parts.append(DeviceDrivers(found))

@@ -23,6 +23,7 @@ from twin.providers.gcp.resources.load_balancing import (
 from twin.providers.gcp.resources.machine_types import is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
 from twin.providers.gcp.resources.model_armor import check_floor, check_template
+from twin.providers.gcp.resources.pools.interfaces import check_interfaces, check_multi_networking
 from twin.providers.gcp.resources.pools.networks import check_networks
 from twin.providers.gcp.resources.pools.placement import check_placement
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
@@ -211,6 +212,7 @@ def _check_cluster(inputs: Json, project: str, store: Store, found: list[Link]) 
         raise CloudError(400, "Autopilot clusters must be regional clusters.", "badRequest")
     check_version(inputs)
     check_disk(inputs)
+    check_multi_networking(inputs)
     if inputs.get("initialNodeCount") == 0 and not autopilot:
         raise CloudError(400, "Cluster.initial_node_count must be greater than zero.", "badRequest")
     subnetwork = next((link.target for link in found if link.path == "subnetwork"), None)
@@ -304,6 +306,12 @@ def _check_pool(inputs: Json, _project: str, _store: Store, found: list[Link]) -
         raise CloudError(400, f"Machine type {name} does not exist.", "badRequest")
     if isinstance(name, str) and name:
         check_networks(inputs, cluster.outputs)
+        subnets = {
+            link.value: str(link.target.outputs.get("network"))
+            for link in found
+            if link.target is not None and link.target.type == SUBNETWORK
+        }
+        check_interfaces(inputs, cluster.outputs, subnets)
         check_placement(inputs, cluster.outputs)
         own = cluster.outputs.get("nodeLocations")
         check_offered(inputs, name, as_list(inputs.get("nodeLocations")) or as_list(own) or [])

@@ -1,0 +1,1 @@
+"""Networks of accelerators that pods use without claims."""

@@ -1,0 +1,94 @@
+"""Rules about GPUDirect-TCPXO: what its interfaces need of a stack."""
+
+import ipaddress
+from collections.abc import Iterator
+
+from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.node_networks import tcpxo_interfaces
+from infra.plan import CapacityByRegion, RegionCapacity
+from infra.plan.queue_places import capacity_of_queues
+from infra.stack import ClusterMode, Layer, Platform
+from infra.stack.problems import join
+
+_RESERVED = 4
+"""Addresses of a subnet that Google keeps (docs.cloud.google.com/vpc/docs/subnets)."""
+
+
+def check_tcpxo(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
+    """Yield the problems of rungs with TCPXO, and of the ranges of their networks.
+
+    Args:
+        platform: The stack.
+        by_region: Its capacity, resolved.
+    """
+    for region in platform.regions:
+        every = [by_region[name][region] for name in platform.capacity]
+        used = [capacity for capacity in every if capacity.is_used]
+        found = [capacity for capacity in used if capacity.has_tcpxo]
+        problems = [
+            problem for capacity in found for problem in _check_capacity(platform, capacity, used)
+        ]
+        yield from problems
+        if not problems and not any(capacity.problems for capacity in used):
+            yield from _check_range(platform, region, found)
+
+
+def _check_capacity(
+    platform: Platform, capacity: RegionCapacity, used: list[RegionCapacity]
+) -> Iterator[InputError]:
+    """Yield the first reason why nodes of a capacity cannot have the interfaces."""
+    where, region = join("capacity", capacity.name), capacity.region
+    field = join(where, "rungs", capacity.tcpxo_rungs[0], "network")
+    if platform.regions[region].mode is ClusterMode.AUTOPILOT:
+        yield InputError(field, f"must be 'tcp' in {region}, which is autopilot", "tcpxo")
+    elif platform.existing.network is not None:
+        rule = "must be 'tcp' when existing.network is set: its networks belong to a new cluster"
+        yield InputError(field, rule, "tcpxo")
+    elif platform.layer is not Layer.ALL:
+        rule = f"must be 'tcp' when layer is {platform.layer.value}"
+        note = ": its pods need a privileged namespace"
+        yield InputError(field, rule, "tcpxo", note)
+    elif capacity.name in capacity_of_queues(platform, region):
+        yield InputError(field, "must be 'tcp' for nodes of queues", "tcpxo")
+    elif any(each.has_rdma for each in used):
+        rule = f"must be 'tcp' in {region}, where other rungs have rdma"
+        note = ": two drivers would manage the interfaces of its nodes"
+        yield InputError(field, rule, "tcpxo", note)
+    elif capacity.settings.node_pools is None:
+        rule = "is required with network tcpxo: a compute class cannot name the networks of nodes"
+        yield InputError(join(where, "node_pools"), rule)
+
+
+def _check_range(
+    platform: Platform, region: str, found: list[RegionCapacity]
+) -> Iterator[InputError]:
+    ranges = platform.regions[region].ranges
+    if ranges is None:
+        return
+    where, given = join("regions", region, "ranges", "accelerators"), ranges.accelerators
+    if not found:
+        if given is not None:
+            rule = f"must be omitted: no rung in {region} has network tcpxo"
+            yield InputError(where, rule, given)
+        return
+    if given is None:
+        names = ", ".join(capacity.name for capacity in found)
+        yield InputError(where, f"is required: {names} has network tcpxo")
+        return
+    try:
+        addresses = ipaddress.IPv4Network(given).num_addresses
+    except ValueError:
+        return  # `check_regions` reports it
+    count, nodes = tcpxo_interfaces(), sum(map(_nodes, found))
+    room = addresses // count - _RESERVED
+    if nodes > room:
+        rule = f"must have room for {nodes} nodes in each of {count} networks"
+        yield InputError(where, rule, Bare(f"{given}, for {room}"))
+
+
+def _nodes(capacity: RegionCapacity) -> int:
+    """Return the most nodes of the pools with the interfaces; an upgrade adds its surge."""
+    pools = capacity.settings.node_pools
+    if pools is None:
+        return 0
+    return len(capacity.tcpxo_rungs) * pools.max_nodes + pools.max_surge

@@ -1,0 +1,160 @@
+"""The pods of groups whose nodes talk by GPUDirect-TCPXO."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.rungs import check_rung
+from gke_inference.serving.model_objects import claims, deployments
+from gke_inference.serving.model_plan import model_plan
+
+PAIR: dict[str, Any] = {
+    "accelerator": "nvidia-h100-mega-80gb",
+    "hosts": 2,
+    "network": "tcpxo",
+    "node_pools": ["nodes-0"],
+    "provisioning": "spot",
+}
+
+
+@pytest.fixture
+def on_pairs(gpu_only) -> dict[str, Any]:
+    return {**gpu_only, "parameters_billion": 405.0, "weight_bits": 8, "rungs": [PAIR]}
+
+
+def planned(args: dict[str, Any]) -> Any:
+    return model_plan(args, [check_rung(rung) for rung in args["rungs"]])
+
+
+def pods(args: dict[str, Any]) -> list[dict[str, Any]]:
+    template = deployments(planned(args))["gpu"]["spec"]["leaderWorkerTemplate"]
+    return [template["leaderTemplate"], template["workerTemplate"]]
+
+
+def variables(container: dict[str, Any]) -> dict[str, str]:
+    return {each["name"]: each.get("value", "") for each in container["env"]}
+
+
+def test_every_pod_of_a_group_has_an_interface_on_each_network_beside_its_own(on_pairs):
+    for pod in pods(on_pairs):
+        notes = pod["metadata"]["annotations"]
+        assert notes["networking.gke.io/default-interface"] == "eth0"
+        assert json.loads(notes["networking.gke.io/interfaces"]) == [
+            {"interfaceName": "eth0", "network": "default"},
+            *({"interfaceName": f"eth{at}", "network": f"tcpxo-{at}"} for at in range(1, 9)),
+        ]
+    assert claims(planned(on_pairs)) == {}
+
+
+def test_the_daemon_starts_before_the_engine_and_gets_the_devices_of_the_node(on_pairs):
+    for pod in pods(on_pairs):
+        (daemon,) = pod["spec"]["initContainers"]
+        assert daemon["name"] == "tcpxo-daemon"
+        assert daemon["restartPolicy"] == "Always"
+        assert daemon["startupProbe"]["exec"]["command"] == ["cat", "/run/health-check"]
+        assert variables(daemon)["HEALTH_CHECK_LOG_FILE"] == "/run/health-check"
+        assert daemon["securityContext"]["capabilities"]["add"] == ["NET_ADMIN", "NET_BIND_SERVICE"]
+        listed = pod["metadata"]["annotations"]["devices.gke.io/container.tcpxo-daemon"]
+        assert listed.splitlines() == [
+            *(f"- path: /dev/nvidia{at}" for at in range(8)),
+            "- path: /dev/nvidiactl",
+            "- path: /dev/nvidia-uvm",
+            "- path: /dev/dmabuf_import_helper",
+        ]
+
+
+def test_the_engine_has_the_plug_in_the_apertures_and_the_settings_of_the_release(on_pairs):
+    for pod in pods(on_pairs):
+        engine = pod["spec"]["containers"][0]
+        mounts = {each["name"]: each["mountPath"] for each in engine["volumeMounts"]}
+        assert mounts["aperture-devices"] == "/dev/aperture_devices"
+        assert mounts["nvidia"] == "/usr/local/nvidia/lib64"
+        found = variables(engine)
+        assert found["NCCL_FASTRAK_IFNAME"] == "eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8"
+        assert found["NCCL_FASTRAK_CTRL_DEV"] == found["NCCL_SOCKET_IFNAME"] == "eth0"
+        assert found["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"] == "/dev/aperture_devices"
+        assert found["NCCL_NVLSTREE_MAX_CHUNKSIZE"] == "131072"  # the plug-in aborts without it
+        assert found["LD_LIBRARY_PATH"].startswith("/usr/local/nvidia/lib64:")
+        assert engine["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_the_pod_says_why_it_mounts_folders_of_its_node(on_pairs):
+    for pod in pods(on_pairs):
+        folders = {
+            each["name"]: each["hostPath"]["path"]
+            for each in pod["spec"]["volumes"]
+            if "hostPath" in each
+        }
+        assert folders == {
+            "aperture-devices": "/dev/aperture_devices",
+            "nvidia": "/home/kubernetes/bin/nvidia/lib64",
+            "proc-sys": "/proc/sys",
+            "sys": "/sys",
+        }
+        assert pod["metadata"]["annotations"]["gke-inference/host-access-because"]
+
+
+def test_a_users_own_setting_of_nccl_takes_precedence(on_pairs):
+    for pod in pods({**on_pairs, "engine_env": {"NCCL_PROTO": "Simple"}}):
+        engine = pod["spec"]["containers"][0]
+        found = [each["value"] for each in engine["env"] if each["name"] == "NCCL_PROTO"]
+        assert found == ["Simple"]
+
+
+def test_the_pods_of_a_group_prefer_one_zone_and_nodes_in_one_block(on_pairs):
+    for pod in pods(on_pairs):
+        near = pod["spec"]["affinity"]["podAffinity"]
+        assert "requiredDuringSchedulingIgnoredDuringExecution" not in near
+        terms = near["preferredDuringSchedulingIgnoredDuringExecution"]
+        found = [(each["weight"], each["podAffinityTerm"]["topologyKey"]) for each in terms]
+        assert found == [
+            (100, "topology.kubernetes.io/zone"),
+            (20, "cloud.google.com/gce-topology-block"),
+            (10, "cloud.google.com/gce-topology-subblock"),
+        ]
+
+
+def test_the_pods_of_a_ray_cluster_have_the_interfaces_too(on_pairs):
+    made = deployments(planned({**on_pairs, "spanning": "kuberay"})).values()
+    (cluster, *_) = [obj for obj in made if obj["kind"] == "RayCluster"]
+    for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
+        pod = group["template"]
+        assert "networking.gke.io/interfaces" in pod["metadata"]["annotations"]
+        assert [each["name"] for each in pod["spec"]["initContainers"]] == ["tcpxo-daemon"]
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        (
+            {"network": None},
+            "network: must be 'tcpxo' or 'tcp' for 2 hosts of a3-megagpu-8g, which has no RDMA, "
+            "got none; nvidia-b200 and nvidia-h200-141gb have it",
+        ),
+        (
+            {"hosts": 1},
+            "network: must be unset for one host: NCCL, which TCPXO is for, would send nothing, "
+            "got 'tcpxo'",
+        ),
+        (
+            {"accelerator": "nvidia-h100-80gb", "count": 8},
+            "network: must be 'tcp' or unset for a3-highgpu-8g, which has no TCPXO, "
+            "got 'tcpxo'; nvidia-h100-mega-80gb has it",
+        ),
+        (
+            {"accelerator": "nvidia-h200-141gb"},
+            "network: must be 'rdma' or 'tcp' or unset for a3-ultragpu-8g, which has no TCPXO, "
+            "got 'tcpxo'; nvidia-h100-mega-80gb has it",
+        ),
+    ],
+)
+def test_a_rung_that_tcpxo_cannot_be_used_on_is_refused(change, refusal):
+    rung: Any = {key: value for key, value in {**PAIR, **change}.items() if value is not None}
+    with pytest.raises(InputError) as caught:
+        check_rung(rung)
+    assert str(caught.value) == refusal

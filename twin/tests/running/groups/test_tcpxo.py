@@ -1,0 +1,210 @@
+"""A group of two A3 Mega nodes with GPUDirect-TCPXO, by real admission and the real scheduler."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gke_inference.capacity.compute_class_rules import class_object
+from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.operators.accelerator_interfaces import interface_objects
+from gke_inference.serving.model_objects import deployments, launcher_config
+from gke_inference.serving.model_plan import model_plan
+from twin.cluster.agent import records
+from twin.cluster.base.context import ClusterContext
+from twin.tests.eventually import eventually
+from twin.wire.kube import Kube
+from twin.world.store import Store, new_record
+
+pytestmark = pytest.mark.needs_tools
+RUNG: RungArgs = {
+    "accelerator": "nvidia-h100-mega-80gb",
+    "count": 8,
+    "hosts": 2,
+    "network": "tcpxo",
+    "node_pools": ["mega"],
+    "provisioning": "spot",
+    "zones": ["us-east5-a"],
+    "allow_unlisted_zones": True,
+}
+NAMESPACE = "mega"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+NETWORKS = "/apis/networking.gke.io/v1/networks"
+PARAMETERS = "/apis/networking.gke.io/v1/gkenetworkparamsets"
+VPCS = [f"mega-{at}" for at in range(1, 9)]
+RESOURCES = {f"networking.gke.io.networks/tcpxo-{at}.IP": "1" for at in range(1, 9)}
+
+
+def plan() -> Any:
+    args = {
+        "compute_classes": {"gpu": "mega"},
+        "context_tokens": 8192,
+        "longest_request_seconds": 60,
+        "model": "llama-405b-mega",
+        "namespace": NAMESPACE,
+        "parameters_billion": 405.9,
+        "replicas": 1,
+        "served_name": "llama-3.1-405b",
+        "service_account": "default",
+        "weight_bits": 8,
+        "weights": "gs://acme-models/llama-3.1-405b",
+    }
+    return model_plan(args, [check_rung(RUNG, region="us-east5")])
+
+
+def in_the_cloud(context: ClusterContext) -> None:
+    """Put the cluster, and the networks and subnets of the interfaces, into the cloud."""
+    store, project = Store(context.paths.cloud_db), context.spec.project
+
+    def put(token: str, name: str, **outputs: Any) -> None:
+        values = {"name": name, **outputs}
+        store.add(new_record(token, f"{token}/{name}", name, project, name, values, values), [])
+
+    put("gcp:container/cluster:Cluster", "test", enableMultiNetworking=True, network="net")
+    for at, name in enumerate(VPCS):
+        put("gcp:compute/network:Network", name)
+        cidr = f"192.168.{at}.0/24"
+        put("gcp:compute/subnetwork:Subnetwork", name, ipCidrRange=cidr, region="us-east5")
+
+
+def pool_file() -> dict[str, Any]:
+    configs = [{"network": name, "subnetwork": name} for name in VPCS]
+    inputs = {
+        "autoscaling": {"totalMaxNodeCount": 4, "totalMinNodeCount": 0},
+        "networkConfig": {"additionalNodeNetworkConfigs": configs},
+        "nodeConfig": {
+            "guestAccelerators": [
+                {
+                    "count": 8,
+                    "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
+                    "type": "nvidia-h100-mega-80gb",
+                }
+            ],
+            "labels": {"cloud.google.com/compute-class": "mega"},
+            "machineType": "a3-megagpu-8g",
+            "spot": True,
+            "taints": [
+                {
+                    "effect": "NO_SCHEDULE",
+                    "key": "cloud.google.com/compute-class",
+                    "value": "mega",
+                }
+            ],
+        },
+        "project": "acme",
+    }
+    return {"digest": "1", "inputs": inputs, "name": "mega", "zones": ["us-east5-a"]}
+
+
+@pytest.fixture(scope="module")
+def mega(context: ClusterContext, kube: Kube) -> Kube:
+    in_the_cloud(context)
+    kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    eventually(lambda: kube.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
+    for obj in interface_objects(VPCS, VPCS).values():
+        kube.apply(obj, manager="test")
+    (context.dir / "pools" / "mega.json").write_text(json.dumps(pool_file()))
+    capacity = class_object(
+        "mega",
+        [check_rung(RUNG, region="us-east5")],
+        image_disk=None,
+        is_moving_back=False,
+        max_pods_per_node=32,
+        node_service_account="nodes@acme.iam.gserviceaccount.com",
+        when_unsatisfiable="DoNotScaleUp",
+    )
+    kube.apply(capacity, manager="test")
+    model = plan()
+    for obj in (launcher_config(model), *deployments(model).values()):
+        kube.apply(obj, manager="test")
+    return kube
+
+
+def status(kube: Kube, path: str) -> dict[str, tuple[str, str]]:
+    conditions = kube.get(path).get("status", {}).get("conditions", [])
+    return {each["type"]: (each["status"], each["reason"]) for each in conditions}
+
+
+def test_each_pod_of_a_group_has_all_interfaces_of_a_node_of_its_own(mega: Kube):
+    def started() -> bool:
+        pods = mega.list(PODS)
+        ready = [
+            each["status"] == "True"
+            for pod in pods
+            for each in pod["status"].get("conditions", [])
+            if each["type"] == "PodReadyToStartContainers"
+        ]
+        return len(pods) == 2 and len(ready) == 2 and all(ready)
+
+    eventually(started, 120)
+    pods = mega.list(PODS)
+    for pod in pods:
+        asked = pod["spec"]["containers"][0]["resources"]
+        for kind in ("limits", "requests"):
+            assert asked[kind].items() >= RESOURCES.items()
+    names = {pod["spec"]["nodeName"] for pod in pods}
+    assert len(names) == 2
+    for name in names:
+        assert mega.get(f"/api/v1/nodes/{name}")["status"]["allocatable"].items() >= (
+            RESOURCES.items()
+        )
+    assert status(mega, f"{PARAMETERS}/tcpxo-1") == {"Ready": ("True", "GNPReady")}
+    assert status(mega, f"{NETWORKS}/tcpxo-1")["ParamsReady"] == ("True", "GNPParamsReady")
+
+
+def test_the_engine_of_the_group_sends_over_the_interfaces(mega: Kube, context: ClusterContext):
+    def networks() -> set[str]:
+        found: set[str] = set()
+        for file in (context.dir / "pods" / NAMESPACE).glob("*/*.process.json"):
+            record = records.read(file)
+            if record is not None and record.alive:
+                lines = Path(f"/proc/{record.pid}/environ").read_text().split("\0")
+                found |= {line for line in lines if line.startswith("GKE_INFERENCE_SIM_NETWORK=")}
+        return found
+
+    eventually(lambda: networks() == {"GKE_INFERENCE_SIM_NETWORK=tcpxo"}, 120)
+
+
+def test_parameters_of_a_subnet_that_does_not_exist_are_not_ready_and_say_why(mega: Kube):
+    (obj,) = [
+        each
+        for each in interface_objects(VPCS, VPCS).values()
+        if each["kind"] == "GKENetworkParamSet" and each["metadata"]["name"] == "tcpxo-1"
+    ]
+    wrong = copy.deepcopy(obj)
+    wrong["metadata"]["name"] = "wrong"
+    wrong["spec"]["vpcSubnet"] = "nowhere"
+    mega.apply(wrong, manager="test")
+    eventually(lambda: status(mega, f"{PARAMETERS}/wrong"), 30)
+    assert status(mega, f"{PARAMETERS}/wrong") == {"Ready": ("False", "SubnetNotFound")}
+    mega.delete(f"{PARAMETERS}/wrong")
+
+
+def test_a_pod_on_a_network_that_no_node_has_stays_pending_and_says_why(mega: Kube):
+    interfaces = [
+        {"interfaceName": "eth0", "network": "default"},
+        {"interfaceName": "eth1", "network": "elsewhere"},
+    ]
+    container = {"image": "registry.k8s.io/pause:3.10", "name": "main"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "annotations": {"networking.gke.io/interfaces": json.dumps(interfaces)},
+            "name": "elsewhere",
+        },
+        "spec": {"containers": [container], "serviceAccountName": "default"},
+    }
+    mega.post(PODS, pod)
+
+    def messages() -> str:
+        path = f"/api/v1/namespaces/{NAMESPACE}/events"
+        found = mega.list(path, field_selector="involvedObject.name=elsewhere")
+        return " ".join(f"{each['reason']}: {each.get('message')}" for each in found)
+
+    eventually(lambda: "networking.gke.io.networks/elsewhere.IP" in messages(), 60)
+    assert "FailedScheduling" in messages()
+    assert mega.get(f"{PODS}/elsewhere")["status"]["phase"] == "Pending"
+    mega.delete(f"{PODS}/elsewhere")
