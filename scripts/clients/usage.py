@@ -1,4 +1,4 @@
-"""Usage of teams: the callout's records, summed by team, model, day, region or key."""
+"""Usage of teams: the callout's records, summed by team, model, day, region, key or subject."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from scripts.terminal.tables import Listing, figure, print_table
 
-FIELDS: Final = ("team", "model", "day", "region", "key")
+FIELDS: Final = ("team", "model", "day", "region", "key", "subject")
 """Fields for grouping usage."""
 _FIRST_ERROR: Final = 400
 
@@ -66,6 +66,7 @@ def used_of(record: Mapping[str, Any]) -> tuple[dict[str, str], Used] | None:
         "key": str(record.get("key_id") or "-"),
         "model": str(record.get("model") or "-"),
         "region": str(record.get("region", "")),
+        "subject": str(record.get("subject") or "-"),
         "team": str(record["team"]),
     }
     return names, Used(

@@ -140,8 +140,9 @@ def _protocol(*, is_tls: bool) -> EnvoyJson:
 def _detection(outliers: Outliers) -> EnvoyJson:
     return {
         "consecutive_gateway_failure": outliers.failures,
-        "enforcing_consecutive_gateway_failure": 100,
-        "enforcing_consecutive_5xx": 0,
+        "enforcing_consecutive_gateway_failure": outliers.failures_percent,
+        "consecutive_5xx": outliers.errors,
+        "enforcing_consecutive_5xx": outliers.errors_percent,
         "enforcing_success_rate": 0,
         "interval": f"{outliers.interval_seconds}s",
         "base_ejection_time": f"{outliers.ejection_seconds}s",

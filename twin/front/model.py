@@ -20,8 +20,14 @@ class Region:
 class Outliers:
     """Outlier detection: the conditions and the duration of a region's ejection."""
 
-    failures: int = 5
-    """Consecutive failures: 502, 503, 504, or no connection."""
+    errors: int = 5
+    """Consecutive errors: any 5xx, or no connection."""
+    errors_percent: int = 0
+    """Chance of an ejection after so many errors."""
+    failures: int = 3
+    """Consecutive gateway failures: 502, 503, 504, or no connection."""
+    failures_percent: int = 100
+    """Chance of an ejection after so many gateway failures."""
     interval_seconds: float = 1
     ejection_seconds: float = 30
     """Base duration, multiplied by the number of ejections."""

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import threading
+import time
 from pathlib import Path
 
 from twin.cluster.gateway import named_certificates
@@ -25,6 +26,7 @@ from twin.world.store import Record, list_resources
 
 _log = logging.getLogger(__name__)
 _PERIOD_SECONDS = 0.5
+_WARM_SECONDS = 10.0
 _CERTIFICATE = "gcp:certificatemanager/certificate:Certificate"
 
 
@@ -36,6 +38,8 @@ class FrontTier:
         self.folder = paths.root / "front"
         self._log_file = paths.logs / "front.log"
         self._applied: tuple[Front, ...] | None = None
+        self._clusters: list[EnvoyJson] = []
+        """Those of the last update."""
         self._events = Events(paths.events_file)
 
     def run(self, stop: threading.Event) -> None:
@@ -69,14 +73,35 @@ class FrontTier:
         port = None
         if any(front.guarded is not None for front in found):
             port = int(secret_manager.url(self._paths).rpartition(":")[2])
-        known = [each for front in found for each in clusters(front, port)]
-        self._write("cds", "cluster", _once(known))
+        known = _once([each for front in found for each in clusters(front, port)])
+        self._write_clusters(process, known, is_served=is_served)
         log = str(self._paths.logs / "front.access.jsonl")
         shown = [listener(front, log) for front in found if front.is_served]
         self._write("lds", "listener", shown)
         process.start()
         self._announce(found)
         self._applied = found
+
+    def _write_clusters(
+        self, process: EnvoyProcess, wanted: list[EnvoyJson], *, is_served: bool
+    ) -> None:
+        """Write clusters, and wait until a running Envoy has them.
+
+        It rejects a listener with a route to an unknown cluster, and does not try that again. The
+        clusters of the listeners before remain until the next update.
+
+        Raises:
+            EnvoyError: Envoy does not have them in time.
+        """
+        names = {str(each["name"]) for each in wanted}
+        kept = [each for each in self._clusters if each["name"] not in names]
+        self._write("cds", "cluster", [*wanted, *kept])
+        self._clusters = wanted
+        limit = time.monotonic() + _WARM_SECONDS
+        while is_served and not names <= process.active_clusters():
+            if time.monotonic() > limit:
+                raise EnvoyError(f"front: not within {_WARM_SECONDS:g} s: {len(names)} clusters")
+            time.sleep(0.02)
 
     def _process(self, *, started: bool) -> EnvoyProcess:
         binary = None

@@ -234,12 +234,18 @@ def _accepts(attachment: Record, project: str) -> bool:
 
 def _outliers(detection: Json) -> Outliers:
     usual = Outliers()
-    failures = detection.get("consecutiveGatewayFailure", usual.failures)
+
+    def number(key: str, default: int) -> int:
+        return int(str(detection.get(key, default)))
+
     interval = get_path(detection, "interval.seconds")
     ejection = get_path(detection, "baseEjectionTime.seconds")
     return Outliers(
-        failures=int(failures),
+        errors=number("consecutiveErrors", usual.errors),
+        errors_percent=number("enforcingConsecutiveErrors", usual.errors_percent),
+        failures=number("consecutiveGatewayFailure", usual.failures),
+        failures_percent=number("enforcingConsecutiveGatewayFailure", usual.failures_percent),
         interval_seconds=float(interval or usual.interval_seconds),
         ejection_seconds=float(ejection or usual.ejection_seconds),
-        most_percent=int(detection.get("maxEjectionPercent", usual.most_percent)),
+        most_percent=number("maxEjectionPercent", usual.most_percent),
     )

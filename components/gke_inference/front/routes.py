@@ -10,9 +10,12 @@ PATH_OF_MODELS = "/models/"
 
 OUTLIER_DETECTION: "compute.BackendServiceOutlierDetectionArgsDict" = {
     "base_ejection_time": {"seconds": 30},
-    # 502, 503, 504 and failed connections; the 500 of one engine is no sign of a lost region
+    # Any 5xx. One broken engine answers 500 between the answers of others, but a gateway whose
+    # router or gate is away answers nothing else.
+    "consecutive_errors": 10,
+    # 502, 503, 504 and failed connections
     "consecutive_gateway_failure": 5,
-    "enforcing_consecutive_errors": 0,
+    "enforcing_consecutive_errors": 100,
     "enforcing_consecutive_gateway_failure": 100,
     "enforcing_success_rate": 0,
     "interval": {"seconds": 1},

@@ -179,6 +179,9 @@ def test_a_token_of_the_issuer_is_its_team_and_stops_at_the_gate(world):
     headers, _ = world.servers.requests[-1]
     assert headers["x-gateway-inference-fairness-id"] == "research"
     assert "authorization" not in headers
+    until(world.records)
+    (record,) = world.records()
+    assert (record["key_id"], record["subject"]) == ("jwt", "ada")
     assert asked(world, key_of("ada")).status == 200  # keys work beside tokens
 
 

@@ -71,6 +71,12 @@ def test_usage_adds_up_by_several_names_at_once():
     ]
 
 
+def test_usage_adds_up_by_subject_and_keys_have_none():
+    ada = record(key_id="jwt", subject="accounts.google.com:1")
+    found = {row.names: row.used.requests for row in added_up([ada, ada, record()], ("subject",))}
+    assert found == {("accounts.google.com:1",): 2, ("-",): 1}
+
+
 def test_lines_that_are_no_record_do_not_count():
     assert added_up([{"level": "INFO", "msg": "serving"}, {"team": "a"}], ("team",)) == []
 

@@ -195,6 +195,16 @@ def test_a_region_that_fails_is_left_out_and_others_are_not(place: Place) -> Non
 def test_an_answer_500_of_an_engine_leaves_no_region_out(place: Place) -> None:
     place.gateways["europe-west4"].status = 500
     assert [place.ask("europe-west4")[0] for _ in range(8)] == [500] * 8
+    assert place.region("asia-northeast1") == "asia-northeast1"
+    place.gateways["europe-west4"].status = 200
+    assert place.region("europe-west4") == "europe-west4"
+
+
+def test_a_region_that_answers_everything_with_500_is_left_out(place: Place) -> None:
+    """So does a gateway whose router or gate is away: they fail closed."""
+    place.gateways["europe-west4"].status = 500
+    assert [place.ask("europe-west4")[0] for _ in range(10)] == [500] * 10
+    assert eventually(lambda: place.region("europe-west4") == "us-central1", 5)
 
 
 def test_a_region_taken_out_of_the_backends_gets_no_request(place: Place) -> None:

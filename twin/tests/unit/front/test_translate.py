@@ -39,7 +39,15 @@ def test_a_front_leads_to_the_address_that_each_gateway_binds(cloud: Cloud) -> N
         Region(name, address, 8080, f"10.3.{at}.2")
         for at, (name, address) in enumerate(GATEWAYS.items())
     )
-    assert every.outliers == Outliers(5, 1, 30, 50)
+    assert every.outliers == Outliers(
+        errors=10,
+        errors_percent=100,
+        failures=5,
+        failures_percent=100,
+        interval_seconds=1,
+        ejection_seconds=30,
+        most_percent=50,
+    )
     assert [region.name for region in small.regions] == ["us-central1"]
     assert (front.default, front.retries) == (every.name, 2)
     (path,) = front.paths

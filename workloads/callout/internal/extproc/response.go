@@ -197,7 +197,7 @@ func (e *exchange) finish(isComplete bool) {
 	e.count(outcome, used, cost)
 	e.Records.Write(usage.Record{
 		Time: time.Now().UTC(), RequestID: e.requestID(), Team: e.caller.Team, KeyID: e.caller.KeyID,
-		Model: e.request.Model, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
+		Subject: e.caller.Subject, Model: e.request.Model, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
 		PromptTokens: used.Prompt, CachedTokens: used.Cached, CompletionTokens: used.Completion,
 		Estimated: isEstimated, USD: float64(cost.NanoUSD) / config.NanoPerUSD,
 		Cache: string(e.reuse.outcome), SavedUSD: e.savedUSD(),

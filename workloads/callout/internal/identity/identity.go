@@ -15,6 +15,9 @@ type Caller struct {
 	// KeyID is the ID of an API key, `jwt` for a token, `certificate` for a client certificate, and empty
 	// without a credential.
 	KeyID string
+	// Subject is the claim `sub` of a token, which tells the members of a team apart; empty for other
+	// credentials, and for a claim that is longer than OpenID Connect allows.
+	Subject string
 }
 
 // Verdict is the result of checking a credential.
@@ -80,9 +83,9 @@ func (v *Verifier) Verify(c *config.Config, headers map[string][]string, now tim
 			continue
 		}
 		isToken = true
-		switch team, found := one.verify(token, now); found {
+		switch caller, found := one.verify(token, now); found {
 		case Valid:
-			return Caller{Team: team, KeyID: "jwt"}, Valid
+			return caller, Valid
 		case Invalid:
 		default:
 			verdict = found

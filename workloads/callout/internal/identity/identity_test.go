@@ -276,8 +276,28 @@ func TestATokenIsOfATeamByItsClaim(t *testing.T) {
 		"not a token":      {"x", Invalid},
 	} {
 		caller, verdict := v.Verify(c, map[string][]string{"authorization": {"Bearer " + one.token}}, now)
-		if verdict != one.want || (verdict == Valid && caller != Caller{"research", "jwt"}) {
+		if verdict != one.want || (verdict == Valid && caller != Caller{"research", "jwt", ""}) {
 			t.Errorf("%s: got %+v, %v", name, caller, verdict)
+		}
+	}
+}
+
+func TestTheSubjectOfATokenIsItsClaimUnlessThatIsTooLong(t *testing.T) {
+	s := newSigner(t)
+	c := &config.Config{JWT: []config.JWT{{Issuer: "https://i", Audiences: []string{"us"}, JWKSURI: s.server.URL,
+		Header: "authorization", Claim: "team", Teams: map[string]string{"r": "research"}}}}
+	v := verifierOf(t, c)
+	longest := strings.Repeat("a", 255)
+	for claim, want := range map[any]string{
+		"accounts.google.com:1": "accounts.google.com:1",
+		longest:                 longest,
+		longest + "a":           "",
+		7:                       "",
+	} {
+		token := s.token(t, jwt.SigningMethodES256, s.key, jwt.MapClaims{"sub": claim})
+		caller, verdict := v.Verify(c, map[string][]string{"authorization": {"Bearer " + token}}, now)
+		if verdict != Valid || caller.Subject != want {
+			t.Errorf("%v: got %+v, %v", claim, caller, verdict)
 		}
 	}
 }

@@ -19,6 +19,10 @@ import (
 const (
 	clockLeeway = 30 * time.Second
 
+	// maxSubjectBytes is the longest claim `sub` (OpenID Connect Core 1.0, section 2: 255 ASCII
+	// characters).
+	maxSubjectBytes = 255
+
 	// iapKeys are the public keys of Identity-Aware Proxy. The environment variable IAP_KEYS replaces
 	// this address.
 	iapKeys = "https://www.gstatic.com/iap/verify/public_key-jwk"
@@ -65,10 +69,10 @@ func newIssuer(ctx context.Context, wanted config.JWT) *issuer {
 	return &issuer{JWT: wanted, keys: keys, cancel: cancel}
 }
 
-// verify returns the team of a token.
-func (i *issuer) verify(token string, now time.Time) (string, Verdict) {
+// verify returns the caller with a token.
+func (i *issuer) verify(token string, now time.Time) (Caller, Verdict) {
 	if i.keys == nil || !isFrom(token, i.Issuer) {
-		return "", Invalid
+		return Caller{}, Invalid
 	}
 	claims := jwt.MapClaims{}
 	_, err := jwt.ParseWithClaims(token, claims, i.keys.Keyfunc,
@@ -81,18 +85,27 @@ func (i *issuer) verify(token string, now time.Time) (string, Verdict) {
 	)
 	switch {
 	case errors.Is(err, errUnread):
-		return "", Unknown
+		return Caller{}, Unknown
 	case errors.Is(err, jwkset.ErrKeyNotFound):
-		return "", Unpublished
+		return Caller{}, Unpublished
 	case err != nil:
-		return "", Invalid
+		return Caller{}, Invalid
 	}
 	for _, value := range values(claims[i.Claim]) {
 		if team, has := i.Teams[value]; has {
-			return team, Valid
+			return Caller{Team: team, KeyID: "jwt", Subject: subject(claims)}, Valid
 		}
 	}
-	return "", Invalid
+	return Caller{}, Invalid
+}
+
+// subject returns the claim `sub`, or nothing if there is none or it is too long.
+func subject(claims jwt.MapClaims) string {
+	found, err := claims.GetSubject()
+	if err != nil || len(found) > maxSubjectBytes {
+		return ""
+	}
+	return found
 }
 
 // isFrom returns whether a token names an issuer, without a look at its signature. The key of another

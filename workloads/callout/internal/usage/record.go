@@ -16,6 +16,7 @@ type Record struct {
 	RequestID        string    `json:"request_id"`
 	Team             string    `json:"team"`
 	KeyID            string    `json:"key_id"`
+	Subject          string    `json:"subject,omitempty"`
 	Model            string    `json:"model"`
 	Region           string    `json:"region"`
 	Status           int       `json:"status"`
