@@ -10,7 +10,7 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs
-from infra.arguments.models import server_args
+from infra.arguments.models import server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
 from infra.plan.image_names import replacements
@@ -59,13 +59,14 @@ def identity_args(
     batches: pulumi.Input[str],
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of a model's jobs: weights, caches and batches."""
-    weights = served.settings.weights
-    own = weights.split("/")[2] if weights.startswith("gs://") else buckets["models"]
+    access = weights_access(replace(served, is_first=True), buckets["models"])
+    if "weights" in access and "models" not in access:
+        access["models"] = access.pop("weights")
     return WorkloadIdentityArgs(
         bucket_roles={
             "batches": BucketAccessArgs(access="write", bucket=batches),
             "caches": BucketAccessArgs(access="write", bucket=buckets["caches"]),
-            "models": BucketAccessArgs(access="read", bucket=own),
+            **access,
         },
         namespace=served.namespace,
         project=platform.project,
