@@ -46,14 +46,9 @@ def identity_args(
     A principal is the same in every cluster of a project, so only the model's first region grants
     access to a bucket that all regions share.
     """
-    bucket = bucket_in(served.settings.weights)
     access: dict[str, BucketAccessArgs] = {}
-    if platform.layer is Layer.SERVING:
-        pass  # the platform grants the whole namespace access to its buckets
-    elif bucket is None:
-        access["models"] = {"access": "read", "bucket": buckets["models"]}
-    elif served.is_first:
-        access["weights"] = {"access": "read", "bucket": bucket}
+    if platform.layer is not Layer.SERVING:  # the platform grants a team's namespace its buckets
+        access = weights_access(served, buckets["models"])
     if platform.layer is Layer.ALL:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
     return WorkloadIdentityArgs(
@@ -63,6 +58,33 @@ def identity_args(
         project_number=str(platform.project_number),
         service_account_name=served.object_name,
     )
+
+
+def weights_access(served: ServedModel, models: pulumi.Input[str]) -> dict[str, BucketAccessArgs]:
+    """Return read access to the buckets with the weights of a model and of its draft model.
+
+    Args:
+        served: The model. Buckets outside the stack are included in its first region only.
+        models: The platform's bucket of the region.
+    """
+    guess = served.settings.settings.speculative
+    paths = {
+        "weights": served.settings.weights,
+        "draft": None if guess is None else guess.weights,
+    }
+    access: dict[str, BucketAccessArgs] = {}
+    own: set[str] = set()
+    for title, path in paths.items():
+        if path is None:
+            continue
+        bucket = bucket_in(path)
+        if bucket is None:
+            access["models"] = BucketAccessArgs(access="read", bucket=models)
+            continue
+        if served.is_first and bucket not in own:
+            access[title] = BucketAccessArgs(access="read", bucket=bucket)
+        own.add(bucket)
+    return access
 
 
 def gate_identity_args(

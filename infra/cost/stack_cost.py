@@ -124,7 +124,7 @@ def _parts(plan: Plan, machines: Bill, mean_share: float, usage: Usage) -> Itera
             yield from queue_parts(region)
             yield from batch_parts(plan.platform, name)
             yield from personal_parts(plan.platform, name)
-        yield from storage_parts(plan, region, nodes)
+        yield from storage_parts(plan, region, nodes, usage)
         scrape = plan.platform.monitoring.scrape_seconds
         yield from observability_parts(name, machines, nodes, usage, scrape)
     yield from backend_parts(plan.platform)

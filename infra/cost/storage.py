@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from gke_inference.catalogue.files.buckets import place_of
 from infra.cost.nodes import Nodes
 from infra.cost.parts import STORAGE, Count, Part, always, listed, part
+from infra.cost.usage import Usage
 from infra.plan import Plan, RegionPlan
 from infra.plan.archives import steps
 from infra.plan.folders import filestore_of, lustre_of
@@ -16,13 +17,16 @@ _MONTH_DAYS = 365 / 12
 _YEAR_DAYS = 365
 
 
-def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Iterator[Part]:
+def storage_parts(
+    plan: Plan, region: RegionPlan, nodes: Iterable[Nodes], usage: Usage
+) -> Iterator[Part]:
     """Yield the storage costs of a region.
 
     Args:
         plan: The resolved stack.
         region: A region of the plan.
         nodes: All nodes of the region, for their boot disks.
+        usage: Usage assumptions.
     """
     name = region.name
     weights = always(round(_weights_gib(region), 1))
@@ -50,7 +54,11 @@ def storage_parts(plan: Plan, region: RegionPlan, nodes: Iterable[Nodes]) -> Ite
     for kind, gib in by_type.items():
         yield listed(STORAGE, f"boot disks {kind}", name, kind, gib, unit=_GIB)
     if plan.platform.images is not None and has_shared:
-        yield part(STORAGE, "container images in Artifact Registry", name, None, always(1))
+        what, size = "container images in Artifact Registry", usage.images_gib
+        if size is not None:
+            yield listed(STORAGE, what, name, "artifact-registry", always(size), unit=_GIB)
+            return
+        yield part(STORAGE, what, name, None, always(1))
         if plan.platform.images.pull_through is not None:
             what = "images pulled through Artifact Registry"
             yield part(STORAGE, what, name, None, always(1))

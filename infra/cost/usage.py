@@ -1,6 +1,6 @@
 """Assumed usage of a platform, for cost estimates. No stack defines it."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from gke_inference.catalogue.input_error import InputError
 
@@ -16,6 +16,9 @@ class Usage:
     """GiB of logs per month for each node and its pods."""
     series_per_replica: int = 500
     """Time series that each model replica exports to Managed Prometheus."""
+    images_gib: float | None = None
+    """GiB of container images in the repositories of each region, also those that are pulled
+    through them; None: unknown, so the images have no price."""
 
     def __post_init__(self) -> None:
         """Reject negative values.
@@ -23,24 +26,26 @@ class Usage:
         Raises:
             InputError: a number is negative.
         """
-        for field in ("traffic_gib", "logs_gib_per_node", "series_per_replica"):
-            if getattr(self, field) < 0:
-                raise InputError(field, "must be 0 or more", getattr(self, field))
+        for field, value in asdict(self).items():
+            if value is not None and value < 0:
+                raise InputError(field, "must be 0 or more", value)
 
     def __str__(self) -> str:
         """Return the assumptions as a sentence."""
+        images = "" if self.images_gib is None else f", {self.images_gib:g} GiB of images a region"
         return (
             f"{self.traffic_gib:g} GiB of answers a month in each region, "
             f"{self.logs_gib_per_node:g} GiB of logs a month and node, "
-            f"{self.series_per_replica} time series a replica"
+            f"{self.series_per_replica} time series a replica{images}"
         )
 
 
 DEFAULT_USAGE = Usage()
 NOT_DEDUCTED = (
     "GKE's free tier (74.40 USD a month and billing account, for zonal and Autopilot clusters; "
-    "cloud.google.com/kubernetes-engine/pricing) and 50 GiB of logs a month and project "
-    "(cloud.google.com/stackdriver/pricing)"
+    "cloud.google.com/kubernetes-engine/pricing), 50 GiB of logs a month and project "
+    "(cloud.google.com/stackdriver/pricing) and 0.5 GB of images a billing account "
+    "(cloud.google.com/artifact-registry/pricing)"
 )
 """Free tiers, not deducted since other projects and clusters of the account may use them up; read
 2026-11-22."""

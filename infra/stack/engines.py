@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import StackModel, Weights
+from infra.stack.base.fields import Hostname, StackModel, Weights
 
 
 class Engine(StrEnum):
@@ -94,6 +94,20 @@ class KvOffload(StackModel):
     """A volume for blocks, which all replicas of a region share. None by default."""
 
 
+class Multimodal(StackModel):
+    """Limits of media in one prompt. vLLM and SGLang only."""
+
+    image: int | None = Field(default=None, ge=0, le=999)
+    """Maximum number of images. By default, the engine's."""
+    video: int | None = Field(default=None, ge=0, le=999)
+    """Maximum number of videos. By default, the engine's."""
+    audio: int | None = Field(default=None, ge=0, le=999)
+    """Maximum number of audio clips. By default, the engine's."""
+    domains: tuple[Hostname, ...] = ()
+    """Hosts from which the engine may fetch media that a request names by address. By default
+    none: a request must contain its media as data URLs."""
+
+
 class EngineSettings(StackModel):
     """Engine settings. Settings that the engine or its hardware does not support are rejected."""
 
@@ -108,6 +122,12 @@ class EngineSettings(StackModel):
     recompilation."""
     block_size: int | None = Field(default=None, ge=1, le=256)
     """Tokens per block of the KV cache. By default, the engine's."""
+    chat_template: str | None = None
+    """Text of the Jinja template that makes a prompt of a conversation. By default, the template
+    in the weights. vLLM and SGLang only."""
+    multimodal: Multimodal | None = None
+    """Limits of images, videos and audio in one prompt. By default the engine's numbers, and no
+    hosts."""
     engine_args: dict[str, bool | int | float | str] | None = None
     """Additional engine flags, by name without the leading dashes, such as max-num-batched-tokens.
     Flags that the platform sets are rejected."""

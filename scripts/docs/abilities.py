@@ -12,8 +12,8 @@ sources on {date}. For the start and the shutdown of a server, see [Engines](../
 """
 _HEAD = (
     "| hardware | weights | KV cache | speculative decoding | adapters | data parallel "
-    "| multi-host | disaggregated | KV cache tiers | tasks |\n"
-    "|---|---|---|---|---|---|---|---|---|---|"
+    "| multi-host | disaggregated | KV cache tiers | chat template, media limits | tasks |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -51,6 +51,7 @@ def _row(place: str, able: Abilities) -> str:
         _yes(able.multi_host),
         _yes(able.disaggregated),
         _yes(able.kv_offload),
+        _yes(able.chat_template and able.multimodal),
         ", ".join(able.tasks),
     ]
     return f"| {' | '.join(cells)} |"

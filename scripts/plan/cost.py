@@ -100,6 +100,10 @@ def cost(
     series_per_replica: Annotated[
         int, typer.Option(help="Time series that each replica exports.")
     ] = DEFAULT_USAGE.series_per_replica,
+    images_gib: Annotated[
+        float | None,
+        typer.Option(help="Container images in the repositories of each region, in GiB."),
+    ] = DEFAULT_USAGE.images_gib,
     now: Annotated[
         bool, typer.Option("--now", help="Also show the current cost on the twin.")
     ] = False,
@@ -109,7 +113,7 @@ def cost(
     plan = plan_of(stack)
     platform = plan.platform
     try:
-        usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica)
+        usage = Usage(traffic_gib, logs_gib_per_node, series_per_replica, images_gib)
         found = stack_cost(plan, mean_share, usage)
         traffic = Traffic(given, made, prefix_share, utilisation)
     except InputError as error:

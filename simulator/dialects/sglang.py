@@ -45,9 +45,10 @@ from simulator.dialects.sglang_forms import (
 from simulator.dialects.sglang_metrics import SglangMetrics
 from simulator.engine.engine import Engine
 from simulator.engine.request import Request
-from simulator.server.bodies import asks, messages, text, vectors
+from simulator.server.bodies import asks, text, vectors
 from simulator.server.bodies.errors import ApiError
 from simulator.server.bodies.fields import FieldError
+from simulator.server.bodies.templates import prompt_text
 from simulator.server.http_server import is_known_key
 
 __all__ = ["SglangServer", "make", "settle"]
@@ -203,7 +204,7 @@ class SglangServer(DialectServer):
         body = await read_body(http, Chat)
         if not body["messages"]:
             raise ApiError(400, "Messages cannot be empty.")
-        prompt = text.tokenize(messages.chat_text(body["messages"]))
+        prompt = text.tokenize(prompt_text(body["messages"], self._deployment.chat_template))
         return await self._generate(http, body, [prompt], is_chat=True)
 
     async def _generate(
@@ -350,7 +351,8 @@ class SglangServer(DialectServer):
         self._check(http)
         body = await read_body(http, Tokenized)
         if body.get("messages") is not None:
-            tokens = text.tokenize(messages.chat_text(body["messages"]))
+            chat = prompt_text(body["messages"], self._deployment.chat_template)
+            tokens = text.tokenize(chat)
         else:
             tokens = prompts_of(body.get("prompt"))[0]
         longest = self._deployment.max_model_len

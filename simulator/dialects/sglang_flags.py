@@ -68,6 +68,7 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         "max-loras": flags.max_loras_per_batch
         or (_ADAPTERS if adapters or flags.enable_lora else None),
         "max-lora-rank": flags.max_lora_rank,
+        "chat-template": flags.chat_template,
         "runner": "pooling" if flags.is_embedding else None,
     }
     made = [f"--{name}={value}" for name, value in words.items() if value is not None]
@@ -113,5 +114,11 @@ def _in_own_words(error: EngineError) -> EngineError:
     if "No available memory" in str(error):
         return EngineError(
             "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static."
+        )
+    if "chat template" in str(error):
+        given = str(error).partition("string (")[2].partition(")")[0]
+        return EngineError(
+            f"RuntimeError: Chat template {given} is not a built-in template name or a valid chat "
+            "template file path."
         )
     return EngineError(str(error).replace("World size", "Tensor parallel size"))

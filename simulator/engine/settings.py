@@ -14,6 +14,7 @@ from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, accelerat
 from planner.speed.links import ALLGATHER, BACKENDS
 from planner.speed.roofline import ExpertGroup
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
+from simulator.engine.templates import NoTemplateError, read_template
 
 PREFIX = "GKE_INFERENCE_SIM_"
 _GIB = 2**30
@@ -114,6 +115,8 @@ class Deployment:
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     """LoRA adapters at startup: name to path."""
     runtime_lora: bool = False
+    chat_template: str | None = None
+    """Template of `--chat-template`; None: that of the weights."""
 
     @property
     def model(self) -> str:
@@ -154,8 +157,13 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
         max_model_len = min(shape.context, kv_bytes // per_token)
     _check_length(max_model_len, per_token, kv_bytes)
     tokens, sequences = _batch(surroundings.accelerator)
+    try:
+        chat_template = read_template(flags.chat_template, surroundings.host_path)
+    except NoTemplateError as error:
+        raise EngineError(f"vllm.exceptions.VLLMValidationError: {error}") from error
     return Deployment(
         flags=flags,
+        chat_template=chat_template,
         surroundings=surroundings,
         shape=shape,
         served_names=tuple(flags.served_model_name or [flags.model]),

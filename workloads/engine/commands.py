@@ -43,6 +43,12 @@ def arguments(serving: Serving) -> list[str]:
     return [*_entry(serving.engine)[1](serving), *serving.extra_arguments]
 
 
+def environment(serving: Serving) -> dict[str, str]:
+    """Return an engine's settings that are environment variables, not flags."""
+    own = {"tgi": tgi.environment, "vllm": vllm.environment}
+    return own[serving.engine](serving) if serving.engine in own else {}
+
+
 def _entry(engine: str) -> tuple[tuple[str, ...], Callable[[Serving], list[str]]]:
     if engine not in _ENGINES:
         raise SpecError(f"engine: must be one of {', '.join(ENGINES)}, got {engine!r}")

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import caches, commands, hardware, health, node, tgi, vllm, weights
+from . import caches, commands, hardware, health, node, vllm, weights
 from .drain import Group, open_requests, wait_idle
 from .log import say
 from .process import Engine, expand, reap
@@ -311,8 +311,7 @@ class _Heard:
 
 
 def _environment(serving: Serving) -> "dict[str, str]":
-    own = tgi.environment(serving) if serving.engine == "tgi" else {}
-    return {**own, **caches.environment(serving), **os.environ}
+    return {**commands.environment(serving), **caches.environment(serving), **os.environ}
 
 
 def _kept(before: "int | None", after: "int | None") -> "dict[str, int]":

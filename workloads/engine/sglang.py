@@ -1,5 +1,7 @@
 """SGLang's command line. Flags: sglang 0.5.21 `srt/arg_groups`."""
 
+import json
+
 from .spec import Serving
 
 COMMAND = ("python3", "-m", "sglang.launch_server")
@@ -30,6 +32,7 @@ def arguments(serving: Serving) -> list[str]:
         args.append("--disable-radix-cache")
     kv_cache = serving.kv_cache_dtype
     for flag, value in (
+        ("--chat-template", serving.chat_template),
         ("--page-size", serving.block_size),
         ("--kv-cache-dtype", None if kv_cache is None else _KV_CACHE.get(kv_cache, kv_cache)),
         ("--max-running-requests", serving.max_batch),
@@ -40,7 +43,17 @@ def arguments(serving: Serving) -> list[str]:
     if serving.collector is not None:
         # gRPC without a scheme, like its default localhost:4317
         args += ["--enable-trace", f"--otlp-traces-endpoint={serving.collector.split('//')[-1]}"]
-    return args + _speculation(serving) + _adapters(serving)
+    return args + _media(serving) + _speculation(serving) + _adapters(serving)
+
+
+def _media(serving: Serving) -> list[str]:
+    args: list[str] = []
+    if serving.media_limits:
+        limits = json.dumps(serving.media_limits, sort_keys=True)
+        args.append(f"--limit-mm-data-per-request={limits}")
+    if serving.media_domains:
+        args += ["--allowed-media-domains", *serving.media_domains]
+    return args
 
 
 def _speculation(serving: Serving) -> list[str]:

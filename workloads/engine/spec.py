@@ -28,6 +28,8 @@ REPLICAS = "gke-inference/replicas"
 DELIVERED = "gke-inference/delivered"
 """Annotation with the value `git` on a workload that waits and whose manifest has no replica count,
 so that it is created with one replica."""
+CHAT_TEMPLATE = "chat-template.jinja"
+"""File beside the launcher with a chat template. SGLang takes another ending for its own format."""
 STATE = "weights-state"
 """Name of the ConfigMap in which the weights gate records waiting workloads."""
 
@@ -100,8 +102,14 @@ class Serving:
     """Number of adapters kept in main memory."""
     block_size: int | None = None
     """Tokens per KV-cache block."""
+    chat_template: str | None = None
+    """File with the chat template; None: that of the weights."""
     kv_cache_dtype: str | None = None
     max_batch: int | None = None
+    media_limits: dict[str, int] = field(default_factory=dict[str, int])
+    """Maximum number in a prompt by kind of media, where it is not the engine's default."""
+    media_domains: tuple[str, ...] = ()
+    """Hosts from which the engine may fetch media; empty: the model has no use for media."""
     quantization: str | None = None
     prefix_caching: bool = True
     speculation: Speculation | None = None

@@ -45,6 +45,7 @@ def arguments(serving: Serving) -> list[str]:
         args.append("--no-enable-prefix-caching")
     for flag, value in (
         ("--block-size", serving.block_size),
+        ("--chat-template", serving.chat_template),
         ("--kv-cache-dtype", serving.kv_cache_dtype),
         ("--max-num-seqs", serving.max_batch),
         ("--quantization", serving.quantization),
@@ -52,10 +53,29 @@ def arguments(serving: Serving) -> list[str]:
     ):
         if value is not None:
             args.append(f"{flag}={value}")
+    args += _media(serving)
     args += _speculation(serving)
     if serving.kv_transfer is not None:
         args.append(serving.kv_transfer)
     return args + _adapters(serving)
+
+
+def environment(serving: Serving) -> dict[str, str]:
+    """Return the settings that are environment variables, not flags.
+
+    A redirect from an allowed host would otherwise lead to any other
+    (docs.vllm.ai features/multimodal_inputs).
+    """
+    return {"VLLM_MEDIA_URL_ALLOW_REDIRECTS": "0"} if serving.media_domains else {}
+
+
+def _media(serving: Serving) -> list[str]:
+    args: list[str] = []
+    if serving.media_limits:
+        args.append(f"--limit-mm-per-prompt={json.dumps(serving.media_limits, sort_keys=True)}")
+    if serving.media_domains:
+        args += ["--allowed-media-domains", *serving.media_domains]
+    return args
 
 
 def _group(serving: Serving) -> list[str]:

@@ -74,6 +74,8 @@ class Abilities:
     """Name of its image in the lock."""
     adapters: bool
     block_size: tuple[int, ...]
+    chat_template: bool
+    """Whether it can use another chat template than that of the weights."""
     data_parallel: bool
     """Whether one server can run several copies of the model, each on some of its devices."""
     disaggregated: bool
@@ -84,6 +86,8 @@ class Abilities:
     max_batch: bool
     """Whether the maximum batch size can be set."""
     multi_host: bool
+    multimodal: bool
+    """Whether it has limits of media in a prompt, and of the hosts that it fetches them from."""
     prefix_caching: bool
     """Whether prefix caching can be turned on or off."""
     quantization: tuple[str, ...]

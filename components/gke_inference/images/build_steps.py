@@ -19,6 +19,9 @@ DISK_GB = 200
 # Google's builders, which Cloud Build caches; they have no published versions.
 _DOCKER = "gcr.io/cloud-builders/docker"
 _SDK = "gcr.io/google.com/cloudsdktool/cloud-sdk:slim"
+# Google's examples scan with this one. That the slim one lacks the component local-extract, which
+# reads the packages of an image, is assumed.
+_SCANNER = "gcr.io/cloud-builders/gcloud"
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,7 @@ def _scan_step(target: Target) -> Step:
     reference = target.name(target.repositories[0])
     return Step(
         "scan",
-        _SDK,
+        _SCANNER,
         "\n".join(
             [
                 "#!/usr/bin/env bash",

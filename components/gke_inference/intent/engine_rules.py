@@ -1,8 +1,6 @@
 """Limits of engines and hardware, based on the facts in `gke_inference.catalogue.engines`."""
 
-import json
 from collections.abc import Iterator
-from typing import cast
 
 from gke_inference.catalogue.engine_flags import flag_problem, variable_problem
 from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
@@ -10,10 +8,11 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_offload import FIELD, offload_problems
+from gke_inference.intent.prompts import prompt_problems
 from gke_inference.sizing.architectures import find_model
+from gke_inference.sizing.shapes import sees
 
 _TOOLS, _TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
-_MEDIA_LIMIT = "limit-mm-per-prompt"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization")
 
 
@@ -56,21 +55,6 @@ def _together(intent: ServingIntent) -> Iterator[InputError]:
     if is_on and _TOOL_PARSER not in given:
         rule = f"needs '{_TOOL_PARSER}' beside it, the parser of the model's family"
         yield InputError(f"engine_args.{_TOOLS}", rule, True)
-    limit = given.get(_MEDIA_LIMIT)
-    if limit is not None and not _is_media_limit(limit):
-        rule = "must be a JSON mapping of media to numbers"
-        yield InputError(f"engine_args.{_MEDIA_LIMIT}", rule, limit)
-
-
-def _is_media_limit(text: str) -> bool:
-    try:
-        found: object = json.loads(text)
-    except ValueError:
-        return False
-    if not isinstance(found, dict):
-        return False
-    counts = cast("dict[str, object]", found).values()
-    return all(isinstance(count, int | dict) and not isinstance(count, bool) for count in counts)
 
 
 def _problems(
@@ -91,6 +75,13 @@ def _problems(
         if value is not None and value not in known:
             yield InputError(name, _words(known, where), value)
     yield from _guessing(intent, able, where)
+    yield from prompt_problems(
+        intent.chat_template,
+        intent.multimodal,
+        able,
+        where,
+        sees=sees(intent.weights, intent.served_name),
+    )
     yield from _offload(intent, able, rung, where)
     if intent.tensor_parallel is not None and intent.experts is None:
         yield from _split(intent.tensor_parallel, able, rung, where)

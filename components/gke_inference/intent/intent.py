@@ -11,6 +11,7 @@ from typing import Any, NotRequired, TypedDict
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungArgs
 from gke_inference.intent.kv_offload import KvOffload, KvOffloadArgs, kv_offload_of
+from gke_inference.intent.prompts import Multimodal, MultimodalArgs, multimodal_of
 from gke_inference.intent.readers import given, one_of, optional, percent, positive, whole
 
 FORMS = ("dra", "dual-container", "paired", "single")
@@ -105,6 +106,9 @@ class ModelServerArgs(TypedDict):
     cache_bucket: NotRequired[str]
     """Bucket for compiled programs, which the service account must be able to write to. Required
     with a TPU rung."""
+    chat_template: NotRequired[str]
+    """Text of the Jinja template that makes a prompt of a conversation. Default: the template in
+    the weights."""
     engine: NotRequired[str]
     """`vllm` (default), `sglang`, `triton`, `tgi` or `diffusion`."""
     engine_args: NotRequired[dict[str, str]]
@@ -145,6 +149,9 @@ class ModelServerArgs(TypedDict):
     """Time that a terminating pod has to finish its requests, in seconds. Default: 300."""
     max_batch: NotRequired[int]
     """Maximum number of requests per batch. Default: the engine's."""
+    multimodal: NotRequired[MultimodalArgs]
+    """Limits of images, videos and audio in one prompt. Default: the engine's numbers, and media
+    only as data URLs."""
     prefix_caching: NotRequired[bool]
     """Whether to reuse the KV cache of a prompt prefix for later prompts. Default: true."""
     quantization: NotRequired[str]
@@ -238,6 +245,7 @@ class ServingIntent:
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     block_size: int | None = None
     buffer_replicas: int = 0
+    chat_template: str | None = None
     engine: str = "vllm"
     engine_args: Mapping[str, str] = field(default_factory=dict[str, str])
     engine_env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -253,6 +261,7 @@ class ServingIntent:
     live_adapters: AdapterFolder | None = None
     longest_request_seconds: int = 300
     max_batch: int | None = None
+    multimodal: Multimodal | None = None
     prefix_caching: bool = True
     quantization: str | None = None
     role: str | None = None
@@ -302,6 +311,7 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         adapters=dict(args.get("adapters") or {}),
         block_size=optional(args, "block_size", 1, 4096),
         buffer_replicas=whole(args, "buffer_replicas", 0, 1000, default=0),
+        chat_template=args.get("chat_template"),
         context_tokens=whole(args, "context_tokens", 1, 10_000_000),
         engine=str(given(args, "engine", "vllm")),
         engine_args=_texts(args.get("engine_args")),
@@ -319,6 +329,7 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         longest_request_seconds=whole(args, "longest_request_seconds", 1, 3600, default=300),
         max_batch=optional(args, "max_batch", 1, 4096),
         model=str(args["model"]),
+        multimodal=multimodal_of(args.get("multimodal")),
         parameters_billion=positive(args, "parameters_billion"),
         prefix_caching=bool(given(args, "prefix_caching", True)),
         quantization=args.get("quantization"),

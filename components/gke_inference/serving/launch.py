@@ -12,7 +12,7 @@ from gke_inference.base.manifests import Manifest, fingerprint, labels_for, mani
 from gke_inference.catalogue.engines import engine
 from gke_inference.serving.launcher.commands import arguments, program
 from gke_inference.serving.launcher.node import ACCESS, NAME_VARIABLE
-from gke_inference.serving.launcher.spec import Serving, Spec
+from gke_inference.serving.launcher.spec import CHAT_TEMPLATE, Serving, Spec
 
 HOME = "/opt/gke-inference"
 FOLDER = f"{HOME}/engine"
@@ -55,10 +55,22 @@ def spec_of(
     )
 
 
-def config_map(name: str, namespace: str, spec: Spec) -> Manifest:
-    """Return the ConfigMap with the launcher and its spec."""
+def files_of(spec: Spec, chat_template: str | None) -> dict[str, str]:
+    """Return the files that a server's launcher and engine read, by name.
+
+    Args:
+        spec: Spec of the launcher.
+        chat_template: Text of the model's chat template; None: that of the weights.
+    """
     files = {**launcher_files(), "spec.json": spec.text()}
-    return manifest("config_map", name, namespace, labels=labels_for(name, "launcher"), data=files)
+    return files if chat_template is None else {**files, CHAT_TEMPLATE: chat_template}
+
+
+def config_map(name: str, namespace: str, files: Mapping[str, str]) -> Manifest:
+    """Return the ConfigMap with the files of a server."""
+    return manifest(
+        "config_map", name, namespace, labels=labels_for(name, "launcher"), data=dict(files)
+    )
 
 
 def launcher_files() -> dict[str, str]:
@@ -67,9 +79,9 @@ def launcher_files() -> dict[str, str]:
     return {file.name: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.py"))}
 
 
-def annotations(spec: Spec) -> dict[str, str]:
-    """Return the annotations of pods that run a launcher."""
-    return {ANNOTATION: fingerprint({**launcher_files(), "spec.json": spec.text()})}
+def annotations(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations of pods that run a launcher with these files."""
+    return {ANNOTATION: fingerprint(dict(files))}
 
 
 def volumes(config: str) -> list[Manifest]:

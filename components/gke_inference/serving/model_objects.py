@@ -97,14 +97,14 @@ def claims(plan: ModelPlan) -> dict[str, Manifest]:
 
 def _launched(plan: ModelPlan, template: Manifest) -> Manifest:
     """Return a pod template with the launcher's files; pods restart when the files change."""
-    template["metadata"]["annotations"] |= annotations(plan.spec)
+    template["metadata"]["annotations"] |= annotations(plan.launcher)
     template["spec"]["volumes"] += volumes(plan.config)
     return template
 
 
 def launcher_config(plan: ModelPlan) -> Manifest:
-    """Return the ConfigMap with the launcher and its spec."""
-    return config_map(plan.config, plan.namespace, plan.spec)
+    """Return the ConfigMap with the launcher, its spec and the model's own chat template."""
+    return config_map(plan.config, plan.namespace, plan.launcher)
 
 
 def disruption_budget(plan: ModelPlan) -> Manifest:

@@ -14,7 +14,7 @@ from gke_inference.intent.readers import whole
 from gke_inference.intent.rules import problems
 from gke_inference.serving.hardware import Hardware, hardware
 from gke_inference.serving.kv.offload import tier_volumes
-from gke_inference.serving.launch import spec_of
+from gke_inference.serving.launch import files_of, spec_of
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.launcher.spec import Serving, Spec
 from gke_inference.serving.live_adapters import LiveAdapters, with_live
@@ -62,6 +62,11 @@ class ModelPlan:
             pod.longest_request_seconds,
             pod.settle_seconds_of_launcher,
         )
+
+    @property
+    def launcher(self) -> dict[str, str]:
+        """Files that the launchers and engines read, by name."""
+        return files_of(self.spec, self.pod.intent.chat_template)
 
     @property
     def config(self) -> str:

@@ -1,16 +1,22 @@
 """From an intent to the served configuration, for one kind of hardware."""
 
 from gke_inference.catalogue.engine_flags import flags
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import COLLECTOR
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.serving.disaggregation import port as engine_port
 from gke_inference.serving.disaggregation import transfer_flag
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.kv.offload import folders, limits, offload_flag, own_folder
-from gke_inference.serving.launcher.spec import Serving, Speculation
+from gke_inference.serving.launch import FOLDER
+from gke_inference.serving.launcher.spec import CHAT_TEMPLATE, Serving, Speculation
 from gke_inference.serving.live_adapters import LiveAdapters, slots
 from gke_inference.serving.weights import BucketPath, Storage, bucket_path
 from gke_inference.sizing.memory import UTILISATION
+from gke_inference.sizing.shapes import sees
+
+_NO_DOMAIN = "none.invalid"
+"""A host that does not exist (RFC 2606): engines allow every host if none is listed."""
 
 
 def serving_of(
@@ -34,6 +40,7 @@ def serving_of(
         # workers of a group also compile, and their caches are not collected
         cache_archive=files.cache_archive if node.hosts == 1 else None,
         cache_folder=files.cache_folder if node.hosts == 1 or node.kind == "tpu" else None,
+        chat_template=None if intent.chat_template is None else f"{FOLDER}/{CHAT_TEMPLATE}",
         collector=None if intent.trace_percent is None else COLLECTOR,
         context_tokens=intent.context_tokens,
         all2all=None if parallel is None else parallel.backend(intent.role),
@@ -56,6 +63,8 @@ def serving_of(
         live_adapters=live.folder if live is not None and intent.task == "image" else None,
         longest_request_seconds=intent.longest_request_seconds,
         max_batch=intent.max_batch,
+        media_domains=_media_domains(intent, node.kind),
+        media_limits={} if intent.multimodal is None else dict(intent.multimodal.limits),
         memory_share=UTILISATION,
         pipeline_parallel=stages,
         port=engine_port(intent.role),
@@ -71,6 +80,20 @@ def serving_of(
         tensor_parallel=split,
         version=files.version,
     )
+
+
+def _media_domains(intent: ServingIntent, kind: str) -> tuple[str, ...]:
+    """Return the hosts from which the engine may fetch media, unless the model has no use for any.
+
+    Without a list, vLLM and SGLang fetch whatever a client names, also inside the network
+    (docs.vllm.ai features/multimodal_inputs).
+    """
+    if not engine(intent.engine).hardware[kind].multimodal:
+        return ()
+    if sees(intent.weights, intent.served_name) is False:
+        return ()
+    limits = intent.multimodal
+    return (_NO_DOMAIN,) if limits is None or not limits.domains else limits.domains
 
 
 def _kv_transfer(intent: ServingIntent, node: Hardware) -> str | None:

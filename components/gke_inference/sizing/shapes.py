@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gke_inference.sizing.architectures import Architecture, find
+from gke_inference.sizing.architectures import Architecture, find, find_model
 
 _SIZE = re.compile(r"(?<![\d.a-z])(\d+(?:\.\d+)?)\s*([bm])(?![a-z])", re.IGNORECASE)
 _ACTIVE = re.compile(r"(?<![a-z])a(\d+(?:\.\d+)?)b(?![a-z])", re.IGNORECASE)
@@ -129,6 +129,20 @@ def shape(model: Architecture) -> ModelShape:
         experts=model.experts,
         active_experts=model.active_experts,
     )
+
+
+def sees(weights: str, name: str) -> bool | None:
+    """Return whether a stack's model accepts images, or None if it is not known.
+
+    Args:
+        weights: Path or `gs://` URI of its files.
+        name: Name of the model in the stack.
+    """
+    known = find_model(weights, name)
+    if known is None or known.kind == "diffusion":
+        return None
+    vision = shape(known).vision
+    return None if not vision and (_SEES.search(weights) or _SEES.search(name)) else vision
 
 
 def shape_of(model: str, quantization: str | None = None) -> ModelShape:

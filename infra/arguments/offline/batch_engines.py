@@ -10,11 +10,11 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs
-from infra.arguments.models import server_args
+from infra.arguments.models import server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
 from infra.plan.image_names import replacements
-from infra.plan.names import bucket_in, object_name
+from infra.plan.names import object_name
 from infra.plan.queue_places import team_namespace
 from infra.stack import BatchEngine, Form, Platform
 
@@ -59,14 +59,14 @@ def identity_args(
     batches: pulumi.Input[str],
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of a model's jobs: weights, caches and batches."""
-    own = bucket_in(served.settings.weights)
+    access = weights_access(replace(served, is_first=True), buckets["models"])
+    if "weights" in access and "models" not in access:
+        access["models"] = access.pop("weights")
     return WorkloadIdentityArgs(
         bucket_roles={
             "batches": BucketAccessArgs(access="write", bucket=batches),
             "caches": BucketAccessArgs(access="write", bucket=buckets["caches"]),
-            "models": BucketAccessArgs(
-                access="read", bucket=buckets["models"] if own is None else own
-            ),
+            **access,
         },
         namespace=served.namespace,
         project=platform.project,

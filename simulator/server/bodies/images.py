@@ -1,4 +1,4 @@
-"""Images in messages: how many tokens they take, and the errors of vLLM for those it cannot read.
+"""Media in messages: how many tokens images take, and vLLM's errors for what it does not read.
 
 An image is never looked at. Its tokens follow from its bytes, so that the same image in the next
 turn of a conversation is found in the prefix cache.
@@ -9,9 +9,10 @@ import binascii
 import io
 import json
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from PIL import Image, UnidentifiedImageError
 
@@ -20,6 +21,7 @@ from gke_inference.sizing.shapes import ModelShape
 from simulator.engine.settings import Deployment
 from simulator.server.bodies import messages, text
 from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.templates import prompt_text
 
 Json = dict[str, Any]
 _MOST = 999
@@ -34,18 +36,42 @@ class Sight:
     model: str
     """Model name in the flags."""
     shape: ModelShape
-    most: int = _MOST
-    """Largest number of images in a request."""
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Largest number in a request by kind of media, where there is a flag."""
+    domains: tuple[str, ...] = ()
+    """Hosts of `--allowed-media-domains`; empty: all."""
+    template: str | None = None
+    """Template of `--chat-template`."""
 
     @classmethod
     def of(cls, deployment: Deployment) -> "Sight":
         """Return what the model of a deployment sees."""
         given: Any = deployment.flags.limit_mm_per_prompt
         limits: Json = json.loads(given) if isinstance(given, str) else given or {}
-        limit: Any = limits.get("image", _MOST)
-        if isinstance(limit, dict):  # vLLM also accepts the size of the images it plans for
-            limit = cast(Json, limit).get("count", _MOST)
-        return cls(deployment.model, deployment.shape, int(limit))
+        return cls(
+            deployment.model,
+            deployment.shape,
+            {kind: _count(limit) for kind, limit in limits.items()},
+            tuple(deployment.flags.allowed_media_domains or ()),
+            deployment.chat_template,
+        )
+
+    def check_counts(self, given: Any) -> None:
+        """Reject more media than the flags allow (`multimodal/processing/context.py`).
+
+        Raises:
+            ApiError: 400 with vLLM's message.
+        """
+        for kind, count in messages.media_counts(given).items():
+            most = self.limits.get(kind, _MOST)
+            if count > most:
+                said = f"At most {most} {kind}(s) may be provided in one prompt."
+                raise ApiError(400, f"{said} (parameter={kind})", param=kind)
+
+
+def _count(limit: Any) -> int:
+    """Return the number in a limit; vLLM also accepts the size of the media it plans for."""
+    return int(cast(Json, limit).get("count", _MOST) if isinstance(limit, dict) else limit)
 
 
 def chat_prompt(given: Any, sight: Sight) -> str | list[int]:
@@ -56,23 +82,22 @@ def chat_prompt(given: Any, sight: Sight) -> str | list[int]:
     """
     kind = messages.media_of(given)
     if kind is None:
-        return messages.chat_text(given)
+        return prompt_text(given, sight.template)
+    if sight.shape.vision:
+        sight.check_counts(given)
     is_seen = sight.shape.vision and has_known_images(sight.shape)
     urls = list(_urls(given)) if is_seen else []
     marked = _marked(given)
     other = messages.media_of(marked)
     if not is_seen or other is not None:
         messages.refuse_media(given if not is_seen else marked, sight.model, sight.shape.vision)
-    if len(urls) > sight.most:
-        raise ApiError(
-            400,
-            f"At most {sight.most} image(s) may be provided in one prompt. Set "
-            "`--limit-mm-per-prompt` to increase this limit.",
-        )
-    parts = messages.chat_text(marked).split(_MARK)
+    parts = prompt_text(marked, sight.template).split(_MARK)
+    if len(parts) != len(urls) + 1:
+        said = "on a simulated engine, a chat template must write the content of every message once"
+        raise ApiError(400, said, param="messages")
     tokens = text.tokenize(parts[0])
     for url, part in zip(urls, parts[1:], strict=True):
-        tokens += _tokens(url, sight.shape)
+        tokens += _tokens(url, sight)
         tokens += text.tokenize(part)
     return tokens
 
@@ -102,21 +127,24 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, dict) and "image_url" in part
 
 
-def _tokens(url: str, shape: ModelShape) -> list[int]:
-    content = _content(url)
+def _tokens(url: str, sight: Sight) -> list[int]:
+    content = _content(url, sight.domains)
     try:
         with Image.open(io.BytesIO(content)) as image:
             width, height = image.size
-        count = tokens_of_image(shape, width, height)
+        count = tokens_of_image(sight.shape, width, height)
     except (UnidentifiedImageError, Image.DecompressionBombError, ValueError) as error:
         raise ApiError(400, str(error)) from error
     seed = zlib.crc32(content)
     return [zlib.crc32(at.to_bytes(4, "big"), seed) % text.VOCABULARY for at in range(count)]
 
 
-def _content(url: str) -> bytes:
+def _content(url: str, domains: tuple[str, ...]) -> bytes:
     """Return the bytes of a data URL. The errors are vLLM's (`multimodal/media/connector.py`)."""
     scheme, _, rest = url.partition(":")
+    if scheme.startswith("http") and domains and urlsplit(url).hostname not in domains:
+        said = f"The URL must be from one of the allowed domains: {list(domains)}."
+        raise ApiError(400, f"{said} Input URL domain: {urlsplit(url).hostname}")
     if scheme != "data":
         said = "a simulated engine reads no address: an image must be a base64 data URL"
         raise ApiError(400, f"{said}, got {url[:60]!r}.", param="messages")

@@ -1,21 +1,23 @@
 """Messages of a chat: their text, and parts that are not text."""
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any, cast
 
 from simulator.server.bodies.errors import ApiError
 
 Json = dict[str, Any]
-_MEDIA = (
-    "audio_embeds",
-    "audio_url",
-    "image_embeds",
-    "image_pil",
-    "image_url",
-    "input_audio",
-    "prompt_embeds",
-    "video_url",
-)
-"""Message parts that are not text for vLLM (`entrypoints/chat_utils.py`)."""
+_MEDIA = {
+    "audio_embeds": "audio",
+    "audio_url": "audio",
+    "image_embeds": "image",
+    "image_pil": "image",
+    "image_url": "image",
+    "input_audio": "audio",
+    "prompt_embeds": "",
+    "video_url": "video",
+}
+"""Message parts that are not text for vLLM (`renderers/chat_utils`), with their kind of media."""
 
 
 def chat_text(messages: Any) -> str:
@@ -36,17 +38,37 @@ def chat_text(messages: Any) -> str:
     for message in items:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):  # pyright: ignore[reportUnknownMemberType]
             raise ApiError(400, "each of messages must have a role.", param="messages")
-        content: Any = message.get("content") or ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        if isinstance(content, list):
-            content = "".join(map(_part, cast(list[Any], content)))
-        elif not isinstance(content, str):
-            raise ApiError(400, "content must be a text or a list of parts.", param="messages")
+        content = content_text(cast(Json, message))
         out.append(f"<{message['role']}>\n{content}\n")
     return "".join(out) + "<assistant>\n"
 
 
+def content_text(message: Json) -> str:
+    """Return the text of a message.
+
+    Raises:
+        ApiError: its content is neither text nor parts.
+    """
+    content: Any = message.get("content") or ""
+    if isinstance(content, list):
+        return "".join(map(_part, cast(list[Any], content)))
+    if not isinstance(content, str):
+        raise ApiError(400, "content must be a text or a list of parts.", param="messages")
+    return content
+
+
 def media_of(messages: Any) -> str | None:
-    """Return the kind of the first part that is not text, such as `image_url`, or None."""
+    """Return the type of the first part that is not text, such as `image_url`, or None."""
+    return next(_media(messages), None)
+
+
+def media_counts(messages: Any) -> Counter[str]:
+    """Return how many images, videos and audio clips messages have, by `image` and so on."""
+    return Counter(kind for part in _media(messages) if (kind := _MEDIA[part]))
+
+
+def _media(messages: Any) -> Iterator[str]:
+    """Yield the types of the parts that are not text."""
     items: list[Any] = messages if isinstance(messages, list) else []  # pyright: ignore[reportUnknownVariableType]
     for message in items:
         content: Any = message.get("content") if isinstance(message, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -54,10 +76,9 @@ def media_of(messages: Any) -> str | None:
         for part in parts:
             if isinstance(part, dict):
                 given = cast(Json, part)
-                for kind in _MEDIA:
-                    if given.get("type") == kind or kind in given:
-                        return kind
-    return None
+                types = (each for each in _MEDIA if given.get("type") == each or each in given)
+                if (found := next(types, None)) is not None:
+                    yield found
 
 
 def refuse_media(messages: Any, model: str, has_vision: bool | None) -> None:

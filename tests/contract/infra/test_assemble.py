@@ -61,6 +61,37 @@ def test_a_bucket_that_all_regions_share_is_granted_once() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("weights", "draft", "read"),
+    [
+        ("llama-3.1-8b", "llama-3.2-1b", {"models": "m"}),
+        ("llama-3.1-8b", "gs://acme-drafts/llama", {"models": "m", "draft": "acme-drafts"}),
+        ("gs://acme-weights/llama", "llama-3.2-1b", {"weights": "acme-weights", "models": "m"}),
+        ("gs://acme-weights/llama", "gs://acme-weights/1b", {"weights": "acme-weights"}),
+    ],
+)
+def test_a_model_reads_the_bucket_of_its_draft_model_too(
+    weights: str, draft: str, read: dict[str, str]
+) -> None:
+    guess = {"method": "draft", "tokens": 4, "weights": draft}
+    local = platform(
+        "local",
+        (["models", MODEL, "weights"], weights),
+        (["models", MODEL, "settings"], {"speculative": guess}),
+        (["models", MODEL, "capacity"], "gpus"),
+        (["models", MODEL, "form"], "single"),
+        (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
+        (
+            ["capacity", "gpus"],
+            {"rungs": [{"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}]},
+        ),
+    )
+    served = served_in(local, MODEL, "us-central1")
+    args: Any = assemble_models.identity_args(local, served, BUCKETS)
+    found = {title: each["bucket"] for title, each in args["bucket_roles"].items()}
+    assert found == {**read, "caches": "c"}
+
+
 def test_a_model_writes_compiled_programs_and_nothing_else() -> None:
     prod = read("prod")
     served = served_in(prod, "llama-3.3-70b", "us-central1")
@@ -80,6 +111,7 @@ def test_a_region_without_a_tpu_has_a_bucket_for_compiled_programs_too() -> None
         ),
         (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
         (["models", MODEL, "form"], "single"),
+        (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
     )
     assert set(assemble.bucket_args(local, region_of(local, "us-central1"))) == {
         "caches",

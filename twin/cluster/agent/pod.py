@@ -16,6 +16,7 @@ from twin.cluster.agent.identity import write_kubeconfig
 from twin.cluster.agent.images import Images
 from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching import hardware
+from twin.cluster.agent.launching.bucket_access import check_access
 from twin.cluster.agent.launching.claims import Kind, kind_of, sidecars
 from twin.cluster.agent.launching.environment import ConfigError, Sources, variables
 from twin.cluster.agent.launching.file_shares import share_folder
@@ -185,6 +186,7 @@ class PodRunner:
             self._context.paths.volumes,
             partial(share_folder, self._context.paths, self._context.spec.name),
             partial(check_profile, self._context.paths, self._context.spec.name),
+            partial(check_access, self._context.paths, self._context.spec.project, self._pod),
         )
         folders = volumes.make()
         self._volumes = volumes if is_refreshed(self._pod) else None

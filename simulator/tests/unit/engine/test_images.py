@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from simulator.engine.settings import EngineError
+from simulator.server.bodies.text import tokenize
 from simulator.tests.unit.engine.support import deployment
 from simulator.tests.unit.engine.test_api import post
 
@@ -70,7 +72,7 @@ def test_the_same_image_has_the_same_tokens_and_another_one_others():
         (QWEN, ["data:image/png;base64,%%"], ""),
         (QWEN, ["data:image/png;base64"], "missing ',' separator"),
         (QWEN, [url(8400, 28)], "aspect ratio must be smaller than 200, got 300.0"),
-        (QWEN, [url()] * 3, "At most 2 image(s) may be provided in one prompt."),
+        (QWEN, [url()] * 3, "At most 2 image(s) may be provided in one prompt. (parameter=image)"),
     ],
 )
 def test_an_image_that_cannot_be_read_is_refused(model: str, urls: list[str], problem: str):
@@ -80,9 +82,48 @@ def test_an_image_that_cannot_be_read_is_refused(model: str, urls: list[str], pr
     assert problem in answer["error"]["message"]
 
 
-def test_other_media_are_refused_for_a_model_that_sees():
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        ((), "video_url in messages is not available"),
+        (
+            ("--limit-mm-per-prompt", '{"video": 0}'),
+            "At most 0 video(s) may be provided in one prompt. (parameter=video)",
+        ),
+    ],
+)
+def test_other_media_are_refused_for_a_model_that_sees(flags: tuple[str, ...], problem: str):
     part = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AAAA"}}
     body = {"messages": [{"role": "user", "content": [part]}]}
-    status, answer = post(deployment(model=QWEN), CHAT, body)
+    status, answer = post(deployment(*flags, model=QWEN), CHAT, body)
     assert status == 400
-    assert "video_url in messages is not available" in answer["error"]["message"]
+    assert problem in answer["error"]["message"]
+
+
+def test_an_image_from_a_host_that_is_not_allowed_is_not_fetched():
+    flags = ("--allowed-media-domains", "none.invalid")
+    answer = ask(QWEN, "http://169.254.169.254/cat.png", flags=flags)
+    assert answer["error"]["message"] == (
+        "The URL must be from one of the allowed domains: ['none.invalid']. Input URL domain: "
+        "169.254.169.254"
+    )
+
+
+def test_the_template_of_a_flag_makes_the_prompt_also_around_images():
+    text = "{% for message in messages %}[{{ message.role }}] {{ message.content }}{% endfor %}"
+    flags = ("--chat-template", text)
+    plain, seen = (ask(QWEN, *urls, path="/tokenize", flags=flags) for urls in ([], [url()]))
+    assert plain["tokens"] == tokenize("[user] What is this?")
+    assert seen["count"] - plain["count"] == 102
+
+
+def test_a_template_that_refuses_a_conversation_gives_its_reason():
+    text = "{{ raise_exception('roles must alternate: ' ~ messages | length) }}"
+    answer = ask(QWEN, flags=("--chat-template", text))
+    assert answer["error"]["code"] == 400
+    assert answer["error"]["message"] == "roles must alternate: 1"
+
+
+def test_an_engine_whose_template_is_not_there_does_not_start():
+    with pytest.raises(EngineError, match=r"\(/no/chat.jinja\) appears path-like"):
+        deployment("--chat-template", "/no/chat.jinja")

@@ -59,6 +59,7 @@ class Volumes:
             handle and attributes.
         check_profile: Rejects a storage class whose volumes GKE tunes if it cannot tune the
             bucket, by class and bucket.
+        check_access: Rejects a bucket that the pod may not list.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Volumes:
         shared: Path,
         file_share: Callable[[str, str, JsonObject], Path],
         check_profile: Callable[[str, str], None] | None = None,
+        check_access: Callable[[str], None] | None = None,
     ) -> None:
         self._kube = kube
         self._pod = pod
@@ -77,6 +79,7 @@ class Volumes:
         self._shared = shared
         self._file_share = file_share
         self._check_profile = check_profile
+        self._check_access = check_access
         self._sources = Sources(kube, self._namespace)
 
     def make(self) -> dict[str, Path]:
@@ -162,6 +165,8 @@ class Volumes:
                     f'rpc error: code = NotFound desc = failed to get GCS bucket "{bucket}": '
                     "storage: bucket doesn't exist"
                 )
+            if self._check_access:
+                self._check_access(bucket)
             folder = stored if source.get("readOnly") else self._shared / "buckets" / bucket
             return folder / only.group(1).strip("/") if only else folder
         if source["driver"] in (filestore.DRIVER, lustre.DRIVER):

@@ -1,0 +1,36 @@
+"""The text of a chat as a prompt, by the model's own template or by that of a flag."""
+
+from typing import Any, cast
+
+from jinja2 import TemplateError
+
+from gke_inference.intent.template_syntax import compiled
+from simulator.server.bodies import messages
+from simulator.server.bodies.errors import ApiError
+
+Json = dict[str, Any]
+
+
+def prompt_text(given: Any, template: str | None) -> str:
+    """Return the prompt of a chat without media.
+
+    Args:
+        given: Messages.
+        template: Template of `--chat-template`, or None. The templates in weights are not
+            simulated: all models then write a role and a text per message.
+
+    Raises:
+        ApiError: The messages are malformed, or 400 with the template's reason, as vLLM's
+            `safe_apply_chat_template`.
+    """
+    plain = messages.chat_text(given)
+    if template is None:
+        return plain
+    flat = [
+        {**message, "content": messages.content_text(message)}
+        for message in cast(list[Json], given)
+    ]
+    try:
+        return compiled(template).render(messages=flat, add_generation_prompt=True, tools=None)
+    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise ApiError(400, str(error)) from error
