@@ -52,6 +52,7 @@ from .observability.monitoring import Monitoring
 from .operators.cluster_kinds import ClusterKinds
 from .operators.device_drivers import DeviceDrivers
 from .operators.group_operator import LeaderWorkerSetOperator
+from .operators.job_sets.job_set_operator import JobSetOperator
 from .operators.metrics_adapter import MetricsAdapter
 from .operators.queue_operator import QueueOperator
 from .personal.personal_front import PersonalFront
@@ -113,6 +114,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     InferenceGateway,
     JobNamespace,
     JobQueue,
+    JobSetOperator,
     LeaderWorkerSetOperator,
     LustreFolder,
     MetricsAdapter,
