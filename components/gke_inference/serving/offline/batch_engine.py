@@ -21,6 +21,7 @@ from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 
+from .batch_metrics import pod_monitoring, wall
 from .batch_set import set_spec
 
 COMPONENT = "batch-engine"
@@ -32,6 +33,7 @@ REQUESTS = 256
 _FILE = "settings.json"
 _FOLDER = "/etc/batch"
 _METRICS_PORT = 9091
+_METRICS_PORT_NAME = "metrics"
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _RETRIES = 3
 _KEPT_SECONDS = 3600
@@ -59,6 +61,9 @@ class BatchEngineArgs(TypedDict):
     images: NotRequired[dict[str, str]]
     """Images to use instead of others. The job is text in a ConfigMap, so nothing else replaces
     them. Default: none."""
+    metrics_namespace: NotRequired[str]
+    """Namespace of the Managed Prometheus collectors, which may then reach the pods. Default: pods
+    accept what the namespace's policies allow."""
     requests: NotRequired[int]
     """Maximum concurrent requests, 1 to 4096. Default: 256."""
 
@@ -105,12 +110,19 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
         },
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},  # whether engines start
     ]
+    collectors = args.get("metrics_namespace")
     subjects = [service_account(args["service_account"], args["service_namespace"])]
     return {
         "launcher": launcher_config(plan),
         "settings": manifest("config_map", name, namespace, labels=labels, data={_FILE: content}),
         "role": manifest("role", name, namespace, labels=labels, rules=rules),
         "binding": role_binding(name, name, subjects, namespace, labels=labels),
+        "monitoring": pod_monitoring(name, namespace, labels, _METRICS_PORT_NAME),
+        **(
+            {}
+            if collectors is None
+            else {"wall": wall(name, namespace, labels, collectors, _METRICS_PORT)}
+        ),
     }
 
 
@@ -194,7 +206,7 @@ def _worker() -> Manifest:
         "env": [{"name": "POD_IP", "valueFrom": address}],
         "image": image("batch").reference,
         "name": WORKER,
-        "ports": [{"containerPort": _METRICS_PORT, "name": "metrics"}],
+        "ports": [{"containerPort": _METRICS_PORT, "name": _METRICS_PORT_NAME}],
         "resources": {
             "limits": {"memory": "1Gi"},
             "requests": {"cpu": "100m", "memory": "256Mi"},
