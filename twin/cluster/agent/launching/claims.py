@@ -27,7 +27,7 @@ JQ = (
     f'select(((.image | test("{_IMAGES}")) and ((.command // []) | index("{_TRAIN}"))) or '
     f'(.name == "{_WEIGHTS}" and (.image | test("python"))) or '
     f'(.image | test("{_BATCH}"))) | .name), '
-    f'(select({_IS_BATCH} and (.metadata.labels["{_SET_LABEL}"] != null)) | .spec.containers[] | '
+    f'(select(({_IS_BATCH}) and (.metadata.labels["{_SET_LABEL}"] != null)) | .spec.containers[] | '
     f'select(.image | test("{_ENGINE}")) | .name), '
     f"(select({_IS_BATCH} | not) | "
     ".spec.containers[] | select((.image | "

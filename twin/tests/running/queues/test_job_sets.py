@@ -4,39 +4,16 @@ from typing import Any
 
 import pytest
 
-from gke_inference.base.job_sets import NAME_LABEL
+from gke_inference.base.job_sets import INDEX_LABEL, NAME_LABEL
 from gke_inference.base.manifests import labels_for
-from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rungs import RungArgs, check_rung
-from gke_inference.queues.job_namespace import jobs_namespace, local_queue
-from gke_inference.queues.job_queue import (
-    QueueFlavorArgs,
-    QueueTeamArgs,
-    cohort_object,
-    flavor_object,
-    team_queue,
-    team_queue_name,
-)
 from gke_inference.serving.offline.batch_set import set_spec
 from twin.cluster.base.context import ClusterContext
 from twin.tests.eventually import eventually
-from twin.tests.running.plane import ZONES
+from twin.tests.running.queues.slices import HOSTS, PODS, QUEUE, SETS, SPACE, queue_of_slices
 from twin.wire.kube import Kube
 from twin.world.capacity import World
 
 pytestmark = pytest.mark.needs_tools
-QUEUE, TEAM, SPACE = "slices", "nightly", "jobs-nightly"
-HOSTS = 4
-RUNG: RungArgs = {
-    "accelerator": "tpu-v6e",
-    "provisioning": "spot",
-    "topology": "4x4",
-    "zones": list(ZONES),
-}
-FLAVORS: list[QueueFlavorArgs] = [{"chips": 16, "compute_class": "jobs-slices", "kind": "tpu"}]
-TEAMS: dict[str, QueueTeamArgs] = {TEAM: {"chips": {"jobs-slices": 16}, "namespace": SPACE}}
-SETS = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{SPACE}/jobsets"
-PODS = f"/api/v1/namespaces/{SPACE}/pods"
 DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
 POOL = "cloud.google.com/gke-nodepool"
 
@@ -44,25 +21,7 @@ POOL = "cloud.google.com/gke-nodepool"
 @pytest.fixture(scope="module")
 def queue(kube: Kube) -> Kube:
     """The cluster with a queue of one slice."""
-    rungs = [check_rung(RUNG, region="us-east5")]
-    made = [
-        class_object(
-            "jobs-slices",
-            rungs,
-            image_disk=None,
-            is_moving_back=False,
-            max_pods_per_node=32,
-            node_service_account="nodes@acme.iam.gserviceaccount.com",
-            when_unsatisfiable="DoNotScaleUp",
-        ),
-        *(flavor_object(each, QUEUE) for each in FLAVORS),
-        cohort_object(QUEUE, FLAVORS, TEAMS),
-        jobs_namespace(SPACE),
-        team_queue(QUEUE, TEAM, TEAMS[TEAM], FLAVORS, preempt=True),
-        local_queue(QUEUE, SPACE, team_queue_name(QUEUE, TEAM)),
-    ]
-    for obj in made:
-        kube.apply(obj, manager="test")
+    queue_of_slices(kube)
     return kube
 
 
@@ -119,10 +78,7 @@ def running(kube: Kube, name: str) -> list[dict[str, Any]]:
         for pod in pods
         if pod["status"]["phase"] == "Running" and "deletionTimestamp" not in pod["metadata"]
     ]
-    return sorted(found, key=lambda pod: pod["metadata"]["labels"][f"{INDEX}"])
-
-
-INDEX = "jobset.sigs.k8s.io/job-global-index"
+    return sorted(found, key=lambda pod: pod["metadata"]["labels"][INDEX_LABEL])
 
 
 def state(kube: Kube, name: str) -> dict[str, Any]:
