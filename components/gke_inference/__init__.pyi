@@ -358,6 +358,12 @@ from .operators.group_operator import (
 from .operators.group_operator import (
     LeaderWorkerSetOperatorArgs as LeaderWorkerSetOperatorArgs,
 )
+from .operators.job_sets.job_set_operator import (
+    JobSetOperator as JobSetOperator,
+)
+from .operators.job_sets.job_set_operator import (
+    JobSetOperatorArgs as JobSetOperatorArgs,
+)
 from .operators.metrics_adapter import (
     MetricsAdapter as MetricsAdapter,
 )

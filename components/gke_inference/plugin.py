@@ -54,6 +54,7 @@ from .operators.accelerator_interfaces import AcceleratorInterfaces
 from .operators.cluster_kinds import ClusterKinds
 from .operators.device_drivers import DeviceDrivers
 from .operators.group_operator import LeaderWorkerSetOperator
+from .operators.job_sets.job_set_operator import JobSetOperator
 from .operators.metrics_adapter import MetricsAdapter
 from .operators.queue_operator import QueueOperator
 from .personal.personal_front import PersonalFront
@@ -117,6 +118,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     InferenceGateway,
     JobNamespace,
     JobQueue,
+    JobSetOperator,
     LeaderWorkerSetOperator,
     LustreFolder,
     MetricsAdapter,

@@ -16,7 +16,10 @@ from infra.plan.queues import QueueFlavorPlan, QueuePlan
 
 def operator_args(region: RegionPlan) -> QueueOperatorArgs:
     """Return the arguments of Kueue in a region."""
-    return QueueOperatorArgs(metrics_namespace=collectors_namespace(region.settings.mode))
+    args = QueueOperatorArgs(metrics_namespace=collectors_namespace(region.settings.mode))
+    if region.has_job_sets:
+        args["job_sets"] = True
+    return args
 
 
 def queue_args(queue: QueuePlan) -> JobQueueArgs:

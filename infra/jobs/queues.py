@@ -2,6 +2,7 @@
 
 import pulumi
 
+from gke_inference.operators.job_sets.job_set_operator import JobSetOperator, JobSetOperatorArgs
 from gke_inference.operators.queue_operator import QueueOperator
 from gke_inference.queues.job_namespace import JobNamespace
 from gke_inference.queues.job_queue import JobQueue
@@ -21,6 +22,9 @@ def build_queues(
     """
     if not region.queues:
         return []
+    if region.has_job_sets:
+        sets = JobSetOperator(f"{region.name}-job-sets", JobSetOperatorArgs(), inside)
+        inside = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=[sets]))
     operator = QueueOperator(f"{region.name}-kueue", assemble.operator_args(region), inside)
     behind = pulumi.ResourceOptions.merge(
         inside, pulumi.ResourceOptions(depends_on=[operator, *after])

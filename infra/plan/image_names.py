@@ -121,8 +121,15 @@ def _programs(plan: Plan) -> set[str]:
         found.add("queue_operator")
     if plan.platform.monitoring.metrics_adapter:
         found.add("metrics_adapter")
-    if any(region.has_groups for region in plan.regions.values()):
-        found.add("group_operator")
+    found |= {
+        name
+        for region in plan.regions.values()
+        for name, is_used in (
+            ("group_operator", region.has_groups),
+            ("job_set_operator", region.has_job_sets),
+        )
+        if is_used
+    }
     if plan.platform.claimed_capacity():  # what else their pods run has its digest in the lock
         found |= {"dra_driver_gpu", "dra_driver_tpu"}
     return found

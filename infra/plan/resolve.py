@@ -83,6 +83,12 @@ class RegionPlan:
         )
 
     @property
+    def has_job_sets(self) -> bool:
+        """Whether jobs may run on slices of several hosts, as sets of the JobSet operator."""
+        flavors = [flavor for queue in self.queues for flavor in queue.flavors]
+        return any(flavor.capacity.spans_hosts for flavor in flavors)
+
+    @property
     def has_rdma(self) -> bool:
         """Whether replicas of some model claim RDMA interfaces."""
         return any(role.capacity.has_rdma for served in self.served for role in served.roles)

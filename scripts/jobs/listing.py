@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from gke_inference.base.job_sets import UID_LABEL
 from gke_inference.catalogue.accelerators import catalogue_resources
 from gke_inference.catalogue.versions import api
 from gke_inference.operators.queue_webhooks import QUEUED_NAMESPACE
 from scripts.shared.clusters import Cluster, answering
 from scripts.terminal.tables import Column, Listing, figure, prose
 from twin.cluster.base.fields import part, parts, text_map
-from twin.wire.kube import JsonObject, Kube
+from twin.wire.kube import JsonObject, Kube, KubeError
 
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _SCALE_UPS: Final = ("FailedScaleUp", "NotTriggerScaleUp", "TriggeredScaleUp")
@@ -80,7 +81,8 @@ def _namespaces(kube: Kube) -> list[str]:
 
 
 def _jobs_in(kube: Kube, cluster: str, namespace: str) -> Iterator[QueuedJob]:
-    jobs = kube.list(f"/apis/{api('job').api_version}/namespaces/{namespace}/jobs")
+    alone = kube.list(f"/apis/{api('job').api_version}/namespaces/{namespace}/jobs")
+    jobs = [job for job in alone if UID_LABEL not in _labels(job)] + _sets(kube, namespace)
     kind = api("queued_workload")
     workloads = {
         uid: each
@@ -105,6 +107,16 @@ def _jobs_in(kube: Kube, cluster: str, namespace: str) -> Iterator[QueuedJob]:
         )
 
 
+def _sets(kube: Kube, namespace: str) -> list[JsonObject]:
+    """Return the JobSets of a namespace; a cluster without the operator has none."""
+    try:
+        return kube.list(f"/apis/{api('job_set').api_version}/namespaces/{namespace}/jobsets")
+    except KubeError as error:
+        if error.status == 404:
+            return []
+        raise
+
+
 def state_of(
     job: JsonObject,
     workload: JsonObject | None,
@@ -114,13 +126,13 @@ def state_of(
     """Return the state of a job and the reason, which is empty for self-explanatory states.
 
     Args:
-        job: The Job.
+        job: The Job or JobSet.
         workload: Workload of Kueue; None before Kueue has created it.
         pods: Its pods.
         node_news: Returns the autoscaler's last event for a pod that has no node.
     """
     ended = _conditions(job)
-    if "Complete" in ended:
+    if {"Complete", "Completed"} & ended.keys():
         return "succeeded", ""
     if "Failed" in ended:
         return "failed", ended["Failed"].get("message", "")
@@ -168,7 +180,7 @@ def _conditions(obj: JsonObject, *, only_true: bool = True) -> dict[str, JsonObj
 
 
 def _is_of(pod: JsonObject, uid: str) -> bool:
-    return uid in _owners(pod)
+    return uid in {*_owners(pod), _labels(pod).get(UID_LABEL)}
 
 
 def _owners(obj: JsonObject) -> set[str]:
@@ -195,10 +207,17 @@ def _node_news(kube: Kube, pod: JsonObject) -> str:
 
 
 def _chips(job: JsonObject) -> int:
-    """Return the chips of all pods that run in parallel."""
+    """Return the chips of all pods that run in parallel.
+
+    An engine beside the worker of a batch is an init container.
+    """
+    of_set = parts(job["spec"], "replicatedJobs")
+    if of_set:
+        return sum(int(each.get("replicas", 1)) * _chips(each["template"]) for each in of_set)
     wanted = set(catalogue_resources().values())
     one = 0
-    for container in parts(job["spec"]["template"]["spec"], "containers"):
+    pod = job["spec"]["template"]["spec"]
+    for container in (*parts(pod, "containers"), *parts(pod, "initContainers")):
         limits = text_map(part(container, "resources"), "limits")
         one += sum(int(amount) for name, amount in limits.items() if name in wanted)
     return one * int(job["spec"].get("parallelism", 1))

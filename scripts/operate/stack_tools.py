@@ -23,6 +23,8 @@ def purposes_of(plan: Plan) -> list[str]:
         purposes.append("clients")
     if plan.platform.queues:
         purposes.append("queues")
+    if any(region.has_job_sets for region in plan.regions.values()):
+        purposes.append("job_sets")
     if has_backends(plan.platform):
         purposes.append("backends")
     return purposes

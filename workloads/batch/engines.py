@@ -1,4 +1,7 @@
-"""Own engines: one Job for each batch of their models, with an engine and a worker in its pod."""
+"""Own engines: one Job for each batch of their models, with an engine and a worker in its pod.
+
+On hardware of several hosts, it is a JobSet, whose first pod has the worker.
+"""
 
 import copy
 import math
@@ -23,22 +26,22 @@ _OVER: Final = ("Failed", "Succeeded")
 
 
 class Jobs(Protocol):
-    """The jobs of a namespace."""
+    """The jobs of a namespace. A kind is `jobs` or `jobsets`."""
 
     async def create(self, kind: str, obj: dict[str, Any], /) -> None:
-        """Create a Job; one that exists is as good."""
+        """Create a job; one that exists is as good."""
         ...
 
-    async def get(self, name: str, /) -> dict[str, Any] | None:
-        """Return a Job, or None."""
+    async def get(self, name: str, kind: str, /) -> dict[str, Any] | None:
+        """Return a job, or None."""
         ...
 
-    async def pods_of(self, job: str, /) -> list[dict[str, Any]]:
-        """Return the pods of a Job."""
+    async def pods_of(self, job: str, kind: str, /) -> list[dict[str, Any]]:
+        """Return the pods of a job."""
         ...
 
     async def delete(self, kind: str, name: str, /) -> None:
-        """Delete a Job, with its pods."""
+        """Delete a job, with its pods."""
         ...
 
 
@@ -46,7 +49,7 @@ class Engines:
     """The Jobs of batches.
 
     Args:
-        templates: Job of each engine, without a name.
+        templates: Job or JobSet of each engine, without a name.
         jobs: Jobs of each engine's namespace.
         start_seconds: Maximum time for which an engine may have a node without being ready.
     """
@@ -66,18 +69,18 @@ class Engines:
         engine = batch["engine"]
         if engine not in self._jobs:
             return f"the platform has no own engine for {engine} any more"
-        jobs, name = self._jobs[engine], job_name(batch["id"])
-        found = await jobs.get(name)
+        jobs, name, template = self._jobs[engine], job_name(batch["id"]), self._templates[engine]
+        kind = _plural(template)
+        found = await jobs.get(name, kind)
         if found is None:
-            await jobs.create("jobs", job_of(self._templates[engine], batch["id"]))
+            await jobs.create(kind, job_of(template, batch["id"]))
             return None
         end = ended(found)
         if end is not None:
             return None if end == "Complete" else f"the job of its engine failed: {end}"
-        state: dict[str, Any] = found.get("status", {})
-        if not state.get("active") or state.get("ready"):
+        if not _is_starting(found):
             return None
-        for pod in await jobs.pods_of(name):
+        for pod in await jobs.pods_of(name, kind):
             if time.time() - _unready_since(pod) > self._start_seconds:
                 limit = f"{self._start_seconds:.0f} s"
                 return f"its engine was not ready for {limit}: {_reason(pod)}"
@@ -87,7 +90,7 @@ class Engines:
         """Delete the Job of a batch, which gives its chips back."""
         jobs = self._jobs.get(batch["engine"])
         if jobs is not None:
-            await jobs.delete("jobs", job_name(batch["id"]))
+            await jobs.delete(_plural(self._templates[batch["engine"]]), job_name(batch["id"]))
 
 
 def job_name(batch: str) -> str:
@@ -96,13 +99,29 @@ def job_name(batch: str) -> str:
 
 
 def job_of(template: dict[str, Any], batch: str) -> dict[str, Any]:
-    """Return the Job of a batch. The platform made the rest: it knows versions and images."""
+    """Return the job of a batch. The platform made the rest: it knows versions and images."""
     job = copy.deepcopy(template)
     job["metadata"]["name"] = job_name(batch)
-    for container in job["spec"]["template"]["spec"]["containers"]:
-        if container["name"] == _WORKER:
-            container["args"].append(batch)
+    spec: dict[str, Any] = job["spec"]
+    specs = [each["template"]["spec"] for each in spec.get("replicatedJobs", [])] or [spec]
+    for each in specs:
+        for container in each["template"]["spec"]["containers"]:
+            if container["name"] == _WORKER:
+                container["args"].append(batch)
     return job
+
+
+def _plural(job: dict[str, Any]) -> str:
+    return f"{job['kind'].lower()}s"
+
+
+def _is_starting(job: dict[str, Any]) -> bool:
+    """Return whether a job has pods of which some are not ready."""
+    state: dict[str, Any] = job.get("status", {})
+    parts: list[dict[str, Any]] = state.get("replicatedJobsStatus") or []
+    if not parts:
+        return bool(state.get("active")) and not state.get("ready")
+    return any(each.get("active", 0) > each.get("ready", 0) for each in parts)
 
 
 def _unready_since(pod: dict[str, Any]) -> float:
@@ -137,7 +156,7 @@ def engines_of(settings: Settings, session: aiohttp.ClientSession) -> Engines:
     """Return the own engines of a service."""
 
     def cluster(job: dict[str, Any]) -> Cluster:
-        groups = {"jobs": f"/apis/{job['apiVersion']}", "pods": "/api/v1"}
+        groups = {_plural(job): f"/apis/{job['apiVersion']}", "pods": "/api/v1"}
         return Cluster(session, job["metadata"]["namespace"], groups, settings.account)
 
     jobs = {name: cluster(job) for name, job in settings.engines.items()}

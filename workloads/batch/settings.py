@@ -48,8 +48,8 @@ class Settings:
     metrics_of_pickers: tuple[str, ...] = ()
     """URLs of the metrics of the pools' pickers."""
     engines: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    """Job of each own engine, without a name; the service appends the batch to the arguments of its
-    container `batch`."""
+    """Job or JobSet of each own engine, without a name; the service appends the batch to the
+    arguments of its container `batch`."""
     engine_start_seconds: float = 3600.0
     """Maximum time for which an own engine may have a node without being ready, in seconds. The
     default is assumed: twice what its startup probe allows, for its images and a second start."""

@@ -15,7 +15,13 @@ _MISSING: Final = 404
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Folder of a pod's token and of the cluster's certificate."""
 _LONGEST_REASON: Final = 300
-_JOB_LABEL: Final = "batch.kubernetes.io/job-name"
+_OWNER_LABELS: Final = {
+    "jobs": "batch.kubernetes.io/job-name",
+    "jobsets": "jobset.sigs.k8s.io/jobset-name",
+}
+"""Label of pods with the name of their Job or JobSet."""
+_COMPLETE: Final = ("Complete", "Completed")
+"""Condition of a Job and of a JobSet that succeeded."""
 
 
 class ClusterError(Exception):
@@ -52,9 +58,9 @@ class Cluster:
         """Create an object; one that exists is as good, because its content follows its name."""
         await self._call("POST", kind, "", obj, (_EXISTS,))
 
-    async def get(self, name: str) -> dict[str, Any] | None:
-        """Return a Job, or None."""
-        status, found = await self._call("GET", "jobs", f"/{name}", None, (_MISSING,))
+    async def get(self, name: str, kind: str = "jobs") -> dict[str, Any] | None:
+        """Return an object, by default a Job, or None."""
+        status, found = await self._call("GET", kind, f"/{name}", None, (_MISSING,))
         return None if status == _MISSING else found
 
     async def delete(self, kind: str, name: str) -> None:
@@ -68,9 +74,9 @@ class Cluster:
         found = await self._labelled(kind, label, value)
         return [str(each["metadata"]["name"]) for each in found]
 
-    async def pods_of(self, job: str) -> list[dict[str, Any]]:
-        """Return the pods of a Job."""
-        return await self._labelled("pods", _JOB_LABEL, job)
+    async def pods_of(self, job: str, kind: str = "jobs") -> list[dict[str, Any]]:
+        """Return the pods of a Job, or of a JobSet with `jobsets`."""
+        return await self._labelled("pods", _OWNER_LABELS[kind], job)
 
     async def _labelled(self, kind: str, label: str, value: str) -> list[dict[str, Any]]:
         _, found = await self._call("GET", kind, f"?labelSelector={label}%3D{value}", None, ())
@@ -112,11 +118,11 @@ def _said(text: str) -> str:
 
 
 def ended(job: Mapping[str, Any]) -> str | None:
-    """Return `Complete` or the reason of a failure, or None while a Job runs or waits."""
+    """Return `Complete` or the reason of a failure, or None while a Job or JobSet runs or waits."""
     conditions: list[dict[str, Any]] = job.get("status", {}).get("conditions") or []
     for condition in conditions:
-        if condition.get("status") == "True" and condition["type"] in ("Complete", "Failed"):
-            if condition["type"] == "Complete":
+        if condition.get("status") == "True" and condition["type"] in (*_COMPLETE, "Failed"):
+            if condition["type"] in _COMPLETE:
                 return "Complete"
             return str(condition.get("reason") or "Failed")
     return None

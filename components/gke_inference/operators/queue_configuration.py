@@ -15,6 +15,7 @@ def configuration(
     *,
     namespace: str,
     service: str,
+    job_sets: bool = False,
     metrics_port: int | None = None,
 ) -> str:
     """Return the file's content as JSON, which is valid YAML.
@@ -24,6 +25,7 @@ def configuration(
         kind: Kind of the file.
         namespace: Namespace of Kueue.
         service: Name of the Service of its webhooks.
+        job_sets: Whether sets of jobs (`JobSet`) queue as well.
         metrics_port: Port of its metrics, or None for no metrics.
     """
     found = {
@@ -33,7 +35,9 @@ def configuration(
         # Jobs across clusters and the visibility API are not used.
         "featureGates": {"MultiKueue": False, "VisibilityOnDemand": False},
         "health": {"healthProbeBindAddress": f":{HEALTH_PORT}"},
-        "integrations": {"frameworks": ["batch/job"]},
+        "integrations": {
+            "frameworks": ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_sets else [])]
+        },
         "internalCertManagement": {
             "enable": True,
             "webhookSecretName": CERTIFICATE,

@@ -30,6 +30,8 @@ _COMPONENT: Final = "queue-operator"
 class QueueOperatorArgs(TypedDict):
     """Inputs of `QueueOperator`."""
 
+    job_sets: NotRequired[bool]
+    """Whether sets of jobs (`JobSet`) queue as well. Depend on `JobSetOperator`. Default: false."""
     metrics_namespace: NotRequired[str]
     """Namespace of the Managed Prometheus collectors. Default: Kueue serves no metrics."""
     replicas: NotRequired[int]
@@ -59,16 +61,17 @@ class QueueOperator(pulumi.ComponentResource):
         replicas = whole(args, "replicas", 2, least=1, most=5)
         collectors = args.get("metrics_namespace")
         observed = collectors is not None
+        job_sets = bool(args.get("job_sets", False))
         kinds = install(
             self,
             name,
             NAMESPACE,
             definitions=definitions(NAMESPACE, WEBHOOK_SERVICE),
             objects={
-                **operator_objects(observed=observed),
-                **webhooks(NAMESPACE, WEBHOOK_SERVICE),
+                **operator_objects(observed=observed, job_sets=job_sets),
+                **webhooks(NAMESPACE, WEBHOOK_SERVICE, job_sets=job_sets),
             },
-            server=operator_server(replicas, observed=observed),
+            server=operator_server(replicas, observed=observed, job_sets=job_sets),
             after=None if collectors is None else observers(collectors),
         )
         for role, obj in priorities().items():
@@ -77,16 +80,16 @@ class QueueOperator(pulumi.ComponentResource):
         self.register_outputs({"namespace": self.namespace})
 
 
-def operator_objects(*, observed: bool = False) -> dict[str, Manifest]:
+def operator_objects(*, observed: bool = False, job_sets: bool = False) -> dict[str, Manifest]:
     """Return Kueue's other objects by role: account, permissions, configuration, Service.
 
-    `observed` is whether it serves metrics.
+    `observed` is whether it serves metrics, `job_sets` whether sets of jobs queue as well.
     """
     labels = labels_for(NAME, _COMPONENT)
     return {
         "account": manifest("service_account", NAME, NAMESPACE, labels=labels),
-        **permissions(NAME, NAMESPACE, labels),
-        **manager_objects(_manager(observed=observed), labels),
+        **permissions(NAME, NAMESPACE, labels, job_sets=job_sets),
+        **manager_objects(_manager(observed=observed, job_sets=job_sets), labels),
     }
 
 
@@ -95,12 +98,12 @@ def observers(collectors: str) -> dict[str, Manifest]:
     return monitoring_objects(NAME, NAMESPACE, collectors, manager_pods(NAME))
 
 
-def operator_server(replicas: int, *, observed: bool = False) -> Manifest:
+def operator_server(replicas: int, *, observed: bool = False, job_sets: bool = False) -> Manifest:
     """Return the Deployment; it is ready when its webhooks answer.
 
-    `observed` is whether it serves metrics.
+    `observed` is whether it serves metrics, `job_sets` whether sets of jobs queue as well.
     """
-    return manager_server(_manager(observed=observed), replicas)
+    return manager_server(_manager(observed=observed, job_sets=job_sets), replicas)
 
 
 def priorities() -> dict[str, Manifest]:
@@ -116,7 +119,7 @@ def priorities() -> dict[str, Manifest]:
     }
 
 
-def _manager(*, observed: bool) -> Manager:
+def _manager(*, observed: bool, job_sets: bool) -> Manager:
     kind = api("queue_operator_config")
     metrics_port = METRICS_PORT if observed else None
     return Manager(
@@ -129,6 +132,7 @@ def _manager(*, observed: bool) -> Manager:
             kind.kind,
             namespace=NAMESPACE,
             service=WEBHOOK_SERVICE,
+            job_sets=job_sets,
             metrics_port=metrics_port,
         ),
         config_name="kueue-manager-config",

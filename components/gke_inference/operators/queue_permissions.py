@@ -15,19 +15,22 @@ _READ: Final = ["get", "list", "watch"]
 _CHANGE: Final = [*_READ, "patch", "update"]
 
 
-def permissions(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Manifest]:
+def permissions(
+    name: str, namespace: str, labels: dict[str, str], *, job_sets: bool = False
+) -> dict[str, Manifest]:
     """Return roles and bindings by their role.
 
     Args:
         name: Name of the service account.
         namespace: Namespace of the service account.
         labels: Labels of the objects.
+        job_sets: Whether sets of jobs (`JobSet`) queue as well.
     """
     account = [service_account(name, namespace)]
     role, certify, lead = "kueue-manager-role", "kueue-certificate-role", "kueue-election-role"
     secrets = [rule("", ["secrets"], ["get", "list", "update", "watch"])]
     return {
-        "may": manifest("cluster_role", role, labels=labels, rules=_rules()),
+        "may": manifest("cluster_role", role, labels=labels, rules=_rules(job_sets=job_sets)),
         "binding": role_binding(f"{role}binding", role, account, labels=labels),
         "may-certify": manifest("role", certify, namespace, labels=labels, rules=secrets),
         "certifying": role_binding(f"{certify}binding", certify, account, namespace, labels=labels),
@@ -44,7 +47,7 @@ def rule(
     return found if names is None else {**found, "resourceNames": names}
 
 
-def _rules() -> list[Manifest]:
+def _rules(*, job_sets: bool) -> list[Manifest]:
     hooks = api("mutating_webhooks").group
     definitions, kueue = api("custom_resource_definition").group, api("cluster_queue").group
     mutating, validating = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
@@ -77,7 +80,16 @@ def _rules() -> list[Manifest]:
             _READ,
         ),
         rule("scheduling.k8s.io", ["priorityclasses"], _READ),
+        *(_of_sets(api("job_set").group) if job_sets else []),
         *_own(kueue),
+    ]
+
+
+def _of_sets(group: str) -> list[Manifest]:
+    return [
+        rule(group, ["jobsets"], [*_CHANGE, "delete"]),
+        rule(group, ["jobsets/finalizers"], ["get", "update"]),
+        rule(group, ["jobsets/status"], ["get", "patch", "update"]),
     ]
 
 

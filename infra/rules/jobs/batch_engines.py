@@ -1,8 +1,9 @@
-"""Rules about own engines of batches: a model of one pod, and a queue with its hardware."""
+"""Rules about own engines of batches: a model that one job holds, and a queue with its hardware."""
 
 from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import intent_of
 from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
@@ -61,7 +62,7 @@ def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
     }
     used = [field for field, value in unusable.items() if value is not None]
     if used:
-        rule = f"must be a model without {', '.join(unusable)}: a job has one pod"
+        rule = f"must be a model without {', '.join(unusable)}: its jobs have one kind of pod"
         yield InputError(where, rule, Bare(", ".join(used)))
     if model.guardrails:
         rule = "must be a model without guardrails: requests to its own engine skip the gateway"
@@ -93,9 +94,11 @@ def _check_hardware(
         for capacity in here
         for at, rung in capacity.rungs.items()
     }
-    if any(capacity.spans_hosts or capacity.problems for capacity in here) or not rungs:
-        return  # check_queues and check_capacity report it
-    shapes = sorted({f"{each.accelerator} x{each.chips_per_node}" for each in rungs.values()})
+    if any(capacity.problems for capacity in here) or not rungs:
+        return  # check_capacity reports it
+    if any(each.kind != "tpu" and each.is_multi_host for each in rungs.values()):
+        return  # check_queues reports it
+    shapes = sorted({_shape(each) for each in rungs.values()})
     if len(shapes) > 1:
         rule = "must be a queue whose flavors have the same chips per node: its jobs are all alike"
         yield InputError(join(where, "queue"), rule, Bare(", ".join(shapes)))
@@ -109,8 +112,8 @@ def _check_hardware(
 def _check_share(
     where: str, own: BatchEngine, queue: Queue, here: list[RegionCapacity]
 ) -> Iterator[InputError]:
-    """A job has a whole node; Kueue never admits one that is larger than what its team may have."""
-    nodes = [rung.chips_per_node for capacity in here for rung in capacity.rungs.values()]
+    """A job has a whole node or slice; Kueue never admits one that its team may not have."""
+    nodes = [rung.chips for capacity in here for rung in capacity.rungs.values()]
     share = queue.teams[own.team]
     most = max(
         flavor.chips
@@ -119,5 +122,11 @@ def _check_share(
         for flavor in queue.flavors
     )
     if nodes and most < min(nodes):
-        rule = f"must be a team that can have {min(nodes)} chips of one flavor, those of a node"
+        unit = "slice" if any(each.spans_hosts for each in here) else "node"
+        rule = f"must be a team that can have {min(nodes)} chips of one flavor, those of a {unit}"
         yield InputError(join(where, "team"), rule, Bare(f"{own.team}, {most}"))
+
+
+def _shape(rung: Rung) -> str:
+    size = f" {rung.topology}" if rung.is_multi_host else ""
+    return f"{rung.accelerator}{size} x{rung.chips_per_node}"

@@ -54,7 +54,7 @@ def check_queues(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
             yield from _check_shares(where, queue, here)
             yield from _check_folders(platform, where, region, queue)
             yield from _check_writers(where, region, queue, writers)
-            yield from _check_loans(where, queue, min(_node_chips(each) for each in here))
+            yield from _check_loans(where, queue, here)
 
 
 def _owners(platform: Platform) -> Iterator[tuple[str, str]]:
@@ -117,8 +117,8 @@ def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterat
             yield InputError(
                 path, f"must have a rung in {region}, the queue's region", capacity.name
             )
-        if capacity.spans_hosts:
-            rule = "must have single-host rungs: the pods of a job are created one by one"
+        if capacity.spans_hosts and not capacity.has_tpu:
+            rule = "must have rungs of one host, or TPU slices: the pods of a job name no group"
             yield InputError(path, rule, capacity.name)
 
 
@@ -140,12 +140,12 @@ def _check_topology(where: str, queue: Queue, here: list[RegionCapacity]) -> Ite
 
 
 def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Iterator[InputError]:
-    """Chips come in whole nodes, and the teams' quotas must not exceed the total."""
+    """Chips come in whole nodes or slices, and the quotas must not exceed the total."""
     for at, (flavor, capacity) in enumerate(zip(queue.flavors, here, strict=True)):
-        node = _node_chips(capacity)
+        node, unit = _unit(capacity)
         path = join(where, "flavors", at, "chips")
         if flavor.chips % node:
-            rule = f"must be a multiple of {node}, the chips of a node"
+            rule = f"must be a multiple of {node}, the chips of a {unit}"
             yield InputError(path, rule, flavor.chips)
         pools = capacity.settings.node_pools
         if pools is not None and pools.max_nodes * node < flavor.chips:
@@ -154,7 +154,7 @@ def _check_shares(where: str, queue: Queue, here: list[RegionCapacity]) -> Itera
         shares = {team: share.chips.get(flavor.capacity, 0) for team, share in queue.teams.items()}
         for team, chips in shares.items():
             if chips < 0 or chips % node:
-                rule = f"must be 0 or a multiple of {node}, the chips of a node"
+                rule = f"must be 0 or a multiple of {node}, the chips of a {unit}"
                 yield InputError(join(where, "teams", team, "chips", flavor.capacity), rule, chips)
         total = sum(shares.values())
         if total > flavor.chips:
@@ -195,18 +195,19 @@ def _check_writers(
             yield InputError(path, rule, True)
 
 
-def _check_loans(where: str, queue: Queue, node: int) -> Iterator[InputError]:
+def _check_loans(where: str, queue: Queue, here: list[RegionCapacity]) -> Iterator[InputError]:
     """Chips are borrowed and lent in whole nodes, and no team lends more than its quota.
 
     Args:
         where: Path of the queue.
         queue: The queue.
-        node: Chips of the smallest node of its flavors: a loan is the same for all of them.
+        here: Capacity of its flavors. A loan is the same for all of them.
     """
+    node, unit = min(_unit(each) for each in here)
     for team, share in queue.teams.items():
         for field, chips in (("borrow", share.borrow), ("lend", share.lend)):
             if chips is not None and chips % node:
-                rule = f"must be 0 or a multiple of {node}, the chips of the smallest node"
+                rule = f"must be 0 or a multiple of {node}, the chips of the smallest {unit}"
                 yield InputError(join(where, "teams", team, field), rule, chips)
         own = max(share.chips.values(), default=0)
         if share.lend is not None and share.lend > own:
@@ -214,5 +215,7 @@ def _check_loans(where: str, queue: Queue, node: int) -> Iterator[InputError]:
             yield InputError(join(where, "teams", team, "lend"), rule, share.lend)
 
 
-def _node_chips(capacity: RegionCapacity) -> int:
-    return max((rung.chips_per_node for rung in capacity.rungs.values()), default=1)
+def _unit(capacity: RegionCapacity) -> tuple[int, str]:
+    """Return the chips that GKE creates at once: those of a node, or of a slice of several."""
+    chips = max((rung.chips for rung in capacity.rungs.values()), default=1)
+    return chips, "slice" if capacity.spans_hosts else "node"

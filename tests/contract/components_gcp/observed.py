@@ -9,6 +9,13 @@ from gke_inference.observability.dashboards import ObservedModelArgs
 from gke_inference.observability.promql import ModelFacts, Scope
 
 CALLOUT = Path(__file__).parents[3] / "workloads" / "callout"
+_BATCHES = Path(__file__).parents[3] / "workloads" / "batch"
+BATCH_METRICS = {
+    name + suffix
+    for name in re.findall(r'"(gke_inference_batch_\w+)"', (_BATCHES / "metrics.py").read_text())
+    for suffix in ("", "_total")
+}
+"""What the service of batches and its workers export, as their source says it."""
 CALLOUT_METRICS = set(
     re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
 )

@@ -10,18 +10,17 @@ from gke_inference.observability.alert_source import SEVERITIES, alerts, rule_gr
 from gke_inference.observability.alerts import Alerts
 from gke_inference.observability.promql import Dialect, ModelFacts, Scope
 from gke_inference.operators.queue_monitoring import METRICS as KUEUE_METRICS
-from tests.contract.components_gcp.observed import CALLOUT_METRICS, RELAY_METRICS, SCOPE, args
+from tests.contract.components_gcp.observed import (
+    BATCH_METRICS,
+    CALLOUT_METRICS,
+    RELAY_METRICS,
+    SCOPE,
+    args,
+)
 from tests.contract.components_gcp.test_dashboards import GKE_METRICS, PICKER_METRICS, metrics_of
 
 POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
-BATCHES = Path(__file__).parents[3] / "workloads" / "batch"
 STREAMS = Path(__file__).parents[3] / "workloads" / "stream"
-BATCH_METRICS = {
-    name + suffix
-    for name in re.findall(r'"(gke_inference_batch_\w+)"', (BATCHES / "metrics.py").read_text())
-    for suffix in ("", "_total")
-}
-"""What the service of batches and its workers export, as their source says it."""
 STREAM_METRICS = {
     name + suffix
     for name in re.findall(r'"(gke_inference_stream_\w+)"', (STREAMS / "metrics.py").read_text())

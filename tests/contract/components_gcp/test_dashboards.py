@@ -15,6 +15,7 @@ from gke_inference.observability.dashboards import Dashboards
 from gke_inference.observability.promql import Dialect, ModelFacts, Scope, fill
 from gke_inference.operators.queue_monitoring import METRICS as KUEUE_METRICS
 from tests.contract.components_gcp.observed import (
+    BATCH_METRICS,
     CALLOUT_METRICS,
     MIXED,
     RELAY_METRICS,
@@ -73,7 +74,7 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped():
     engines = {name for name in used if name.startswith("vllm:")}
     assert [name for name in engines if not any(re.fullmatch(p, name) for p in SCRAPED)] == []
     others = {name.removesuffix("_sum").removesuffix("_count") for name in used - engines}
-    ours = CALLOUT_METRICS | RELAY_METRICS
+    ours = CALLOUT_METRICS | RELAY_METRICS | BATCH_METRICS
     assert (
         others
         - PICKER_METRICS

@@ -13,7 +13,7 @@ from twin import toolchain
 ROOT = Path(__file__).parents[3]
 _APIGEE = Path(__file__).parent / "apigee"
 """Kinds of the Apigee Operator, which the twin does not have."""
-_UPSTREAM = ("crds/gateway", "crds/inference", "crds/kueue", "crds/lws", "crds/ray")
+_UPSTREAM = ("crds/gateway", "crds/inference", "crds/jobset", "crds/kueue", "crds/lws", "crds/ray")
 
 
 def check(obj: dict[str, Any]) -> None:

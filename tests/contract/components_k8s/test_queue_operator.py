@@ -85,6 +85,29 @@ def test_jobs_outside_the_namespaces_of_teams_never_wait_for_kueue():
     assert not [hook for hook in hooks if hook["rules"][0]["resources"] == ["pods"]]
 
 
+def test_sets_of_jobs_queue_where_they_are_installed(recorder: Any):
+    recorder.run(lambda: QueueOperator("kueue", {"job_sets": True}).namespace)
+    config = yaml.safe_load(operator_objects(job_sets=True)["config"]["data"][FILE])
+    assert config["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset"]
+    assert configuration()["integrations"]["frameworks"] == ["batch/job"]
+    made = webhooks("n", "s", job_sets=True)
+    hooks = [hook for obj in made.values() for hook in obj["webhooks"]]
+    of_sets = [hook for hook in hooks if hook["rules"][0]["resources"] == ["jobsets"]]
+    selector = configuration()["managedJobsNamespaceSelector"]
+    assert [hook["namespaceSelector"] for hook in of_sets] == [selector, selector]
+    (rules,) = [
+        each.inputs["rules"]
+        for each in recorder.all("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole")
+        if each.inputs["metadata"]["name"] == "kueue-manager-role"
+    ]
+    of_kind = [rule for rule in rules if rule["apiGroups"] == ["jobset.x-k8s.io"]]
+    assert [rule["resources"] for rule in of_kind] == [
+        ["jobsets"],
+        ["jobsets/finalizers"],
+        ["jobsets/status"],
+    ]
+
+
 def test_every_role_bound_is_there():
     objects = operator_objects().values()
     made = {(o["kind"], o["metadata"]["name"]) for o in objects if "rules" in o}
@@ -158,20 +181,22 @@ def test_the_definitions_say_what_upstreams_say():
         }
         assert own["name"] == stored["name"]
         assert own.get("subresources", {}) == stored.get("subresources", {})
-        theirs = plain(stored["schema"]["openAPIV3Schema"], ())
+        theirs = plain(stored["schema"]["openAPIV3Schema"], (), (TEMPLATE,))
         assert own["schema"]["openAPIV3Schema"] == theirs, found["names"]["kind"]
 
 
-def plain(schema: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """Returns a schema without descriptions, and without that of pod templates."""
-    if path == TEMPLATE:
+def plain(
+    schema: dict[str, Any], path: tuple[str, ...], open_at: tuple[tuple[str, ...], ...]
+) -> dict[str, Any]:
+    """Returns a schema without descriptions, and without those at the paths of `open_at`."""
+    if path in open_at:
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     found = {key: value for key, value in schema.items() if key != "description"}
     if "properties" in found:
         found["properties"] = {
-            name: plain(body, (*path, name)) for name, body in found["properties"].items()
+            name: plain(body, (*path, name), open_at) for name, body in found["properties"].items()
         }
     for key, step in (("items", "[]"), ("additionalProperties", "{}")):
         if isinstance(found.get(key), dict):
-            found[key] = plain(found[key], (*path, step))
+            found[key] = plain(found[key], (*path, step), open_at)
     return found

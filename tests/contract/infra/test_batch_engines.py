@@ -101,3 +101,32 @@ def test_jobs_use_the_buckets_of_batches_weights_and_caches(seen: Any) -> None:
         "roles/storage.objectUser",
         "roles/storage.objectViewer",
     ]
+
+
+def test_the_metrics_of_worker_and_engine_are_stored_from_pods_that_collectors_reach(
+    seen: Any,
+) -> None:
+    kind = "kubernetes:monitoring.googleapis.com/v1:PodMonitoring"
+    (scraped,) = [
+        each.inputs for each in seen.all(kind) if each.inputs["metadata"]["namespace"] == NAMESPACE
+    ]
+    own = job_of(seen)["spec"]["template"]["metadata"]["labels"]
+    assert scraped["spec"]["selector"]["matchLabels"] == own
+    pod = job_of(seen)["spec"]["template"]["spec"]
+    ports = {
+        port["name"]: port["containerPort"]
+        for container in (*pod["containers"], *pod["initContainers"])
+        for port in container["ports"]
+    }
+    asked = [ports[each["port"]] for each in scraped["spec"]["endpoints"]]
+    assert asked == [9091, 8000]
+    (wall,) = [
+        each.inputs["spec"]
+        for each in seen.all("kubernetes:networking.k8s.io/v1:NetworkPolicy")
+        if each.inputs["metadata"]["name"] == NAME
+    ]
+    assert wall["podSelector"]["matchLabels"] == own
+    (rule,) = wall["ingress"]
+    assert sorted(port["port"] for port in rule["ports"]) == sorted(asked)
+    (peer,) = rule["from"]
+    assert peer["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "gmp-system"}

@@ -1,5 +1,7 @@
 """Batches with an engine of their own: a job in a queue, an engine and a worker in its pod."""
 
+import time
+
 import pytest
 
 from tests.platform.batch.rig import CHAT, chat, client
@@ -15,14 +17,17 @@ pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(1800)]
 EXAMPLE = REPOSITORY / "docs" / "examples" / "batch-engines" / "Pulumi.batch-engines.yaml"
 JOBS = "/apis/batch/v1/namespaces/jobs-nightly/jobs"
 PODS = "/api/v1/namespaces/jobs-nightly/pods"
+SLICES = REPOSITORY / "docs" / "examples" / "batch-slices" / "Pulumi.batch-slices.yaml"
+SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/jobs-nightly/jobsets"
 LINES = 600
 LONG = 200
 """Tokens of an answer, so that a lost pod leaves requests to the next one."""
 
 
 @pytest.fixture(name="platform")
-def built(tmp_path):
-    made = Platform(tmp_path, EXAMPLE, "{min: 1, max: 1, standby: 0}")
+def built(tmp_path, request):
+    example, replicas = getattr(request, "param", (EXAMPLE, "{min: 1, max: 1, standby: 0}"))
+    made = Platform(tmp_path, example, replicas)
     try:
         made.bring_up()
         yield made
@@ -35,14 +40,14 @@ def running(platform: Platform) -> list[JsonObject]:
     return [pod for pod in platform.kube.list(PODS) if pod["status"].get("phase") == "Running"]
 
 
-def nodes_of_jobs(platform: Platform) -> list[str]:
+def nodes_of_jobs(platform: Platform, capacity: str = "jobs-spot") -> list[str]:
     """Return the nodes with the chips of jobs."""
     label = "cloud.google.com/compute-class"
     found = platform.kube.list("/api/v1/nodes")
     return [
         node["metadata"]["name"]
         for node in found
-        if "jobs-spot" in node["metadata"]["labels"].get(label, "")
+        if capacity in node["metadata"]["labels"].get(label, "")
     ]
 
 
@@ -67,3 +72,33 @@ def test_a_batch_has_an_engine_until_each_request_has_one_answer_through_a_lost_
     # the chips are free again
     until(lambda: platform.kube.list(JOBS) == [], 60)
     until(lambda: nodes_of_jobs(platform) == [], 300)
+
+
+@pytest.mark.soak  # twin/tests/running/queues has sets without engines, the test above one host
+@pytest.mark.parametrize("platform", [(SLICES, "{min: 1, max: 1}")], indirect=True)
+def test_a_batch_on_slices_is_answered_by_a_set_that_starts_again_without_a_host(
+    platform, record_property
+):
+    model = "llama-3.1-70b"
+    api = client(platform.url)
+    began = time.monotonic()
+    lines = [chat(number, max_tokens=LONG, model=model) for number in range(LINES)]
+    batch = submit(api, jsonl(lines), CHAT)
+    until(lambda: answered(api, batch) >= 0.1 * LINES, 600)
+    pods = running(platform)
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 4
+    (worker, *_) = [pod for pod in pods if "-workers-" in pod["metadata"]["name"]]
+    platform.kube.delete(f"{PODS}/{worker['metadata']['name']}")
+    gone = {pod["metadata"]["uid"] for pod in pods}
+    until(lambda: not gone & {pod["metadata"]["uid"] for pod in running(platform)}, 180)
+    until(lambda: len(running(platform)) == 4, 300)
+    assert answered(api, batch) < LINES
+    done = over(api, batch, 600)
+    assert done.status == "completed"
+    output = read(api, done.output_file_id)
+    assert [each["custom_id"] for each in output] == [f"r{number}" for number in range(LINES)]
+    until(lambda: platform.kube.list(SETS) == [] and platform.kube.list(PODS) == [], 120)
+    until(lambda: nodes_of_jobs(platform, "jobs-slices") == [], 300)
+    record_property(
+        "figures", f"{LINES} requests on four hosts in {time.monotonic() - began:.0f} s"
+    )

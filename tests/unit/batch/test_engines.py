@@ -22,6 +22,7 @@ from workloads.stream.cluster import ClusterError
 
 TEMPLATE = {
     "apiVersion": "batch/v1",
+    "kind": "Job",
     "metadata": {"namespace": "jobs-nightly"},
     "spec": {"template": {"spec": {"containers": [{"args": ["work", "f"], "name": "batch"}]}}},
 }
@@ -33,23 +34,26 @@ BACKLOG = "gke_inference_batch_backlog"
 class Jobs:
     """The jobs of a namespace."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = "jobs") -> None:
+        self.kind = kind
         self.found: dict[str, Any] = {}
         self.pods: list[dict[str, Any]] = []
 
     async def create(self, kind: str, obj: dict[str, Any]) -> None:
-        assert kind == "jobs"
+        assert kind == self.kind
         self.found.setdefault(obj["metadata"]["name"], obj)
 
-    async def get(self, name: str) -> dict[str, Any] | None:
+    async def get(self, name: str, kind: str) -> dict[str, Any] | None:
+        assert kind == self.kind
         return self.found.get(name)
 
-    async def pods_of(self, job: str) -> list[dict[str, Any]]:
+    async def pods_of(self, job: str, kind: str) -> list[dict[str, Any]]:
         assert job in self.found
+        assert kind == self.kind
         return self.pods
 
     async def delete(self, kind: str, name: str) -> None:
-        assert kind == "jobs"
+        assert kind == self.kind
         self.found.pop(name, None)
 
 
@@ -212,6 +216,56 @@ def test_an_engine_that_does_not_start_gives_its_chips_back(
             assert error["code"] == "engine_failed"
             why = "its engine was not ready for 3600 s: vllm, CrashLoopBackOff."
             assert error["message"].endswith(why)
+
+    asyncio.run(run())
+
+
+SET = {
+    "apiVersion": "jobset.x-k8s.io/v1alpha2",
+    "kind": "JobSet",
+    "metadata": {"namespace": "jobs-nightly"},
+    "spec": {
+        "replicatedJobs": [
+            {"name": "leader", "template": {"spec": TEMPLATE["spec"]}},
+            {"name": "workers", "template": {"spec": {"template": {"spec": {"containers": []}}}}},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"replicatedJobsStatus": [{"active": 1, "ready": 1}, {"active": 3, "ready": 2}]}, "late"),
+        ({"replicatedJobsStatus": [{"active": 1, "ready": 1}, {"active": 3, "ready": 3}]}, None),
+        ({"conditions": [{"status": "True", "type": "Completed"}]}, None),
+        (
+            {"conditions": [{"reason": "ReachedMaxRestarts", "status": "True", "type": "Failed"}]},
+            "ReachedMaxRestarts",
+        ),
+    ],
+)
+def test_a_set_of_jobs_is_over_and_late_as_a_job_is(
+    status: dict[str, Any], expected: str | None
+) -> None:
+    async def run() -> None:
+        jobs = Jobs("jobsets")
+        engines = Engines({"llama": SET}, {"llama": jobs}, OWN.engine_start_seconds)
+        batch: Any = {"engine": "llama", "id": "batch_1"}
+        assert await engines.ensure(batch) is None
+        (made,) = jobs.found.values()
+        leader = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+        assert leader["containers"][0]["args"] == ["work", "f", "batch_1"]
+        made["status"] = status
+        jobs.pods = [pod(PodScheduled=("True", LONG), Ready=("False", LONG))]
+        reasons = {
+            None: None,
+            "late": "its engine was not ready for 3600 s: vllm, CrashLoopBackOff",
+        }
+        failed = f"the job of its engine failed: {expected}"
+        assert await engines.ensure(batch) == reasons.get(expected, failed)
+        await engines.end(batch)
+        assert jobs.found == {}
 
     asyncio.run(run())
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from gke_inference.base.job_sets import UID_LABEL
 from scripts.jobs.listing import QUEUE_LABEL, find_jobs, state_of
 from scripts.shared.clusters import Cluster
+from twin.wire.kube import KubeError
 
 NO_SHARE = "insufficient unused quota for google.com/tpu in flavor spot, 4 more needed"
 WAITS = {"message": NO_SHARE, "status": "False", "type": "QuotaReserved"}
@@ -65,6 +67,7 @@ def pod(phase: str = "Pending", **spec: str) -> dict[str, Any]:
     ("found", "held", "pods", "expected"),
     [
         (job("Complete"), workload(HAS, ADMITTED), [pod("Succeeded")], ("succeeded", "")),
+        (job("Completed"), workload(HAS, ADMITTED), [], ("succeeded", "")),
         (job("Failed", message="too many"), None, [], ("failed", "too many")),
         (job(queue=None), None, [], ("held", f"it names no queue in its label {QUEUE_LABEL}")),
         (job(), None, [], ("queued", "")),
@@ -87,17 +90,23 @@ def test_the_state_of_a_job_has_its_reason(
 
 
 class Answers:
-    """An API server with one job in the namespace of one team."""
+    """An API server with one job in the namespace of one team, and with sets of jobs or without."""
+
+    def __init__(self, sets: list[dict[str, Any]] | None = None) -> None:
+        self.sets = sets
 
     def list(self, path: str, label_selector: str | None = None) -> list[dict[str, Any]]:
         if path == "/api/v1/namespaces":
             assert label_selector == "gke-inference/jobs=queued"
             return [{"metadata": {"name": "jobs-a"}}]
+        if path.endswith("/jobsets") and self.sets is None:
+            raise KubeError(404, "NotFound", path, {})
         old = {"lastTimestamp": "2026-11-23T08:00:01Z", "reason": "TriggeredScaleUp"}
         new = {"lastTimestamp": "2026-11-23T08:00:09Z", "reason": "FailedScaleUp"}
         other = {"lastTimestamp": "2026-11-23T08:00:10Z", "reason": "Scheduled"}
         return {
-            "jobs": [job()],
+            "jobs": [job()] if self.sets is None else [child()],
+            "jobsets": self.sets or [],
             "workloads": [workload(HAS, ADMITTED)],
             "pods": [pod()],
             "events": [
@@ -105,6 +114,29 @@ class Answers:
                 for each in (old, new, other)
             ],
         }[path.rpartition("/")[2]]
+
+
+def child() -> dict[str, Any]:
+    made = job(queue=None)
+    made["metadata"]["labels"] = {UID_LABEL: "j"}
+    return made
+
+
+def test_a_set_of_jobs_is_one_line_with_the_chips_of_all_its_pods() -> None:
+    engine = {"resources": {"limits": {"google.com/tpu": "4"}}}
+    leader = {"spec": {"template": {"spec": {"containers": [{}], "initContainers": [engine]}}}}
+    worker = {"spec": {"parallelism": 1, "template": {"spec": {"containers": [engine]}}}}
+    made = job()
+    made["spec"] = {
+        "replicatedJobs": [
+            {"name": "leader", "replicas": 1, "template": leader},
+            {"name": "workers", "replicas": 3, "template": worker},
+        ]
+    }
+    kube: Any = Answers([made])
+    (found,) = find_jobs([Cluster("c", "us-east5", kube)])
+    assert (found.job, found.chips, found.queue) == ("nightly", 16, "chips")
+    assert found.state == "waiting for nodes"
 
 
 def test_a_job_without_a_node_shows_the_last_word_of_the_autoscaler() -> None:

@@ -63,6 +63,7 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.OPERATOR: _operator,
         Kind.PERSONAL: _personal,
         Kind.QUEUES: _operator,
+        Kind.JOB_SETS: _operator,
         Kind.RELAY: _relay,
         Kind.SIDECAR: _sidecar,
         Kind.STREAM: _stream,

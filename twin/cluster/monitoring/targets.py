@@ -83,13 +83,14 @@ def targets_of(
 def _ports(pod: JsonObject, wanted: int | str) -> list[tuple[int, str, str]]:
     """Return (number, name, container) of the selected ports; a number needs no declaration.
 
-    A port number does not determine the container.
+    A port number does not determine the container. Prometheus discovers the ports of init
+    containers as well, and Managed Prometheus keeps them (prometheus-engine, pod_config.go).
     """
     if isinstance(wanted, int):
         return [(wanted, "", "")]
     return [
         (int(entry["containerPort"]), str(entry["name"]), str(container["name"]))
-        for container in parts(pod["spec"], "containers")
+        for container in (*parts(pod["spec"], "initContainers"), *parts(pod["spec"], "containers"))
         for entry in parts(container, "ports")
         if re.fullmatch(wanted, str(entry.get("name") or ""))
     ]

@@ -21,6 +21,9 @@ from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 
+from .batch_metrics import pod_monitoring, wall
+from .batch_set import set_spec
+
 COMPONENT = "batch-engine"
 """Value of `app.kubernetes.io/component` on its objects."""
 WORKER = "batch"
@@ -30,6 +33,7 @@ REQUESTS = 256
 _FILE = "settings.json"
 _FOLDER = "/etc/batch"
 _METRICS_PORT = 9091
+_METRICS_PORT_NAME = "metrics"
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _RETRIES = 3
 _KEPT_SECONDS = 3600
@@ -46,8 +50,8 @@ class BatchEngineArgs(TypedDict):
     queue: str
     """Queue of the jobs (`JobNamespace`)."""
     server: ModelServerArgs
-    """The model as a server: one kind of hardware, one host, and the namespace of the jobs. The
-    service account must be able to write to the bucket of batches."""
+    """The model as a server: one kind of hardware, one host or TPU slices of several, and the
+    namespace of the jobs. The service account must be able to write to the bucket of batches."""
     service_account: str
     """Kubernetes service account of the `BatchService`, which creates the jobs."""
     service_namespace: str
@@ -57,6 +61,9 @@ class BatchEngineArgs(TypedDict):
     images: NotRequired[dict[str, str]]
     """Images to use instead of others. The job is text in a ConfigMap, so nothing else replaces
     them. Default: none."""
+    metrics_namespace: NotRequired[str]
+    """Namespace of the Managed Prometheus collectors, which may then reach the pods. Default: pods
+    accept what the namespace's policies allow."""
     requests: NotRequired[int]
     """Maximum concurrent requests, 1 to 4096. Default: 256."""
 
@@ -65,12 +72,13 @@ class BatchEngine(pulumi.ComponentResource):
     """What the jobs of batches need, and the Job that a `BatchService` creates for each batch.
 
     A job waits in its queue, starts the engine and a worker, answers all requests of its batch, and
-    ends. A preempted job continues where it ended. Pass the cluster's Kubernetes provider in
-    `opts`.
+    ends. A preempted job continues where it ended. On slices of several hosts it is a JobSet with a
+    pod for each host: depend on a `JobSetOperator` and a `QueueOperator` with `jobSets`. Pass the
+    cluster's Kubernetes provider in `opts`.
     """
 
     job: pulumi.Output[str]
-    """The Job as JSON, without a name: one of `BatchServiceArgs.engines`."""
+    """The Job or JobSet as JSON, without a name: one of `BatchServiceArgs.engines`."""
 
     def __init__(
         self, name: str, args: BatchEngineArgs, opts: pulumi.ResourceOptions | None = None
@@ -93,20 +101,28 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
     """Return the objects that jobs need by role, and the permission to create jobs."""
     name, namespace = _name(plan), plan.namespace
     labels = labels_for(name, COMPONENT)
+    (node,) = plan.nodes.values()
     rules = [
         {
-            "apiGroups": [api("job").group],
-            "resources": ["jobs"],
+            "apiGroups": [api("job_set" if node.is_group else "job").group],
+            "resources": ["jobsets" if node.is_group else "jobs"],
             "verbs": ["create", "delete", "get"],
         },
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},  # whether engines start
     ]
+    collectors = args.get("metrics_namespace")
     subjects = [service_account(args["service_account"], args["service_namespace"])]
     return {
         "launcher": launcher_config(plan),
         "settings": manifest("config_map", name, namespace, labels=labels, data={_FILE: content}),
         "role": manifest("role", name, namespace, labels=labels, rules=rules),
         "binding": role_binding(name, name, subjects, namespace, labels=labels),
+        "monitoring": pod_monitoring(name, namespace, labels, _METRICS_PORT_NAME),
+        **(
+            {}
+            if collectors is None
+            else {"wall": wall(name, namespace, labels, collectors, _METRICS_PORT)}
+        ),
     }
 
 
@@ -125,41 +141,62 @@ def settings(args: BatchEngineArgs, bucket: str) -> str:
 
 
 def job_of(args: BatchEngineArgs, plan: ModelPlan) -> Manifest:
-    """Return the Job, without a name.
+    """Return the Job or JobSet, without a name.
 
     The engine runs as a sidecar: it starts before the worker, and ends after it. A preempted spot
     machine is no failure, nor is exit code 143: the worker was terminated, and has stored its
     answers. Kueue adds the nodes.
     """
-    (template,) = [each["spec"]["template"] for each in deployments(plan).values()]
-    pod = template["spec"]
-    for ours in ("nodeSelector", "tolerations", "topologySpreadConstraints"):
-        pod.pop(ours)
-    engine = {**pod["containers"][0], "restartPolicy": "Always"}
-    pod |= {
-        "containers": [_worker()],
-        "initContainers": [engine],
-        "restartPolicy": "Never",
-        "volumes": [*pod["volumes"], {"configMap": {"name": _name(plan)}, "name": "settings"}],
-    }
-    name = _name(plan)
-    template["metadata"]["labels"] = labels_for(name, COMPONENT)
-    exit_codes = {"containerName": WORKER, "operator": "In", "values": [143]}
-    disrupted = {"status": "True", "type": "DisruptionTarget"}
-    spec = {
-        "backoffLimit": _RETRIES,
-        "podFailurePolicy": {
-            "rules": [
-                {"action": "Ignore", "onPodConditions": [disrupted]},
-                {"action": "Ignore", "onExitCodes": exit_codes},
-            ]
-        },
-        "template": template,
-        "ttlSecondsAfterFinished": _KEPT_SECONDS,
-    }
-    labels = {**labels_for(name, COMPONENT), _QUEUE: args["queue"]}
-    job = manifest("job", "", plan.namespace, labels=labels, spec=spec)
+    (made,) = deployments(plan).values()
+    (node,) = plan.nodes.values()
+    if node.is_group:
+        group = made["spec"]["leaderWorkerTemplate"]
+        leader, worker = _answering(plan, group["leaderTemplate"]), group["workerTemplate"]
+        engine = worker["spec"]["containers"][0]["name"]
+        spec = set_spec(
+            leader,
+            _of_jobs(plan, worker),
+            containers=(WORKER, engine),
+            hosts=node.hosts,
+            namespace=plan.namespace,
+            restarts=_RETRIES,
+        )
+    else:
+        exit_codes = {"containerName": WORKER, "operator": "In", "values": [143]}
+        disrupted = {"status": "True", "type": "DisruptionTarget"}
+        spec = {
+            "backoffLimit": _RETRIES,
+            "podFailurePolicy": {
+                "rules": [
+                    {"action": "Ignore", "onPodConditions": [disrupted]},
+                    {"action": "Ignore", "onExitCodes": exit_codes},
+                ]
+            },
+            "template": _answering(plan, made["spec"]["template"]),
+        }
+    labels = {**labels_for(_name(plan), COMPONENT), _QUEUE: args["queue"]}
+    spec["ttlSecondsAfterFinished"] = _KEPT_SECONDS
+    kind = "job_set" if node.is_group else "job"
+    job = manifest(kind, "", plan.namespace, labels=labels, spec=spec)
     return replaced(job, args.get("images") or {})
+
+
+def _answering(plan: ModelPlan, template: Manifest) -> Manifest:
+    """Return the pod template of a server as that of a worker with the server beside it."""
+    pod = _of_jobs(plan, template)["spec"]
+    pod["initContainers"] = [{**pod["containers"][0], "restartPolicy": "Always"}]
+    pod["containers"] = [_worker()]
+    pod["volumes"] = [*pod["volumes"], {"configMap": {"name": _name(plan)}, "name": "settings"}]
+    return template
+
+
+def _of_jobs(plan: ModelPlan, template: Manifest) -> Manifest:
+    """Return a pod template of a server for a job, to which Kueue adds the nodes."""
+    for ours in ("nodeSelector", "tolerations", "topologySpreadConstraints"):
+        template["spec"].pop(ours, None)
+    template["spec"]["restartPolicy"] = "Never"
+    template["metadata"]["labels"] = labels_for(_name(plan), COMPONENT)
+    return template
 
 
 def _worker() -> Manifest:
@@ -169,7 +206,7 @@ def _worker() -> Manifest:
         "env": [{"name": "POD_IP", "valueFrom": address}],
         "image": image("batch").reference,
         "name": WORKER,
-        "ports": [{"containerPort": _METRICS_PORT, "name": "metrics"}],
+        "ports": [{"containerPort": _METRICS_PORT, "name": _METRICS_PORT_NAME}],
         "resources": {
             "limits": {"memory": "1Gi"},
             "requests": {"cpu": "100m", "memory": "256Mi"},
@@ -192,7 +229,7 @@ def _checked(args: BatchEngineArgs) -> ModelPlan:
     """Return the plan of the model.
 
     Raises:
-        pulumi.InputPropertyError: An argument is wrong, or the model has several kinds or hosts.
+        pulumi.InputPropertyError: An argument is wrong, or the hardware cannot be that of a job.
     """
     name_of(args, "queue", "namespace")
     whole(args, "requests", REQUESTS, least=1, most=4096)
@@ -202,8 +239,9 @@ def _checked(args: BatchEngineArgs) -> ModelPlan:
     rungs = [rung_of(rung, f"server.rungs[{at}]") for at, rung in enumerate(server["rungs"])]
     try:
         plan = model_plan(cast("dict[str, Any]", server), rungs)
-        if len(plan.nodes) != 1 or any(node.is_group for node in plan.nodes.values()):
-            rule = "must have one kind of hardware and one host: a job has one pod"
+        groups = [node for node in plan.nodes.values() if node.is_group]
+        if len(plan.nodes) != 1 or any(node.kind != "tpu" for node in groups):
+            rule = "must have one kind of hardware: one host, or TPU slices"
             raise InputError("rungs", rule, ", ".join(plan.placements))
     except InputError as error:
         path = f"server.{camel(error.path)}"

@@ -12,7 +12,7 @@ from twin.wire.kube import JsonObject
 _ENGINE = r"(^|/)([^/]*vllm|sglang|text-generation-inference|tgi-gpu|tritonserver|triton-gpu)[^/]*$"
 _IMAGES = r"(^|/)diffusion[^/]*$"
 _GUARD = r"(^|/)guardrails([:@][^/]*)?$"
-_UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|callout|relay)([:@][^/]*)?$"
+_UPSTREAM = r"(^|/)(epp|bbr|lws|kueue|jobset|callout|relay)([:@][^/]*)?$"
 _PD_PICKER = r"(^|/)llm-d-inference-scheduler([:@][^/]*)?$"
 _SIDECAR = r"(^|/)llm-d-routing-sidecar([:@][^/]*)?$"
 _OWN = r"(^|/)(batch|personal|stream)([:@][^/]*)?$"
@@ -20,12 +20,15 @@ _BATCH = r"(^|/)batch([:@][^/]*)?$"
 _BATCH_OWNER = "Job"
 _TRAIN = "train"
 _WEIGHTS = "loader"
+_SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 _IS_BATCH = f'[.metadata.ownerReferences[]?.kind] | index("{_BATCH_OWNER}")'
 JQ = (
     f"(select({_IS_BATCH}) | .spec.containers[] | "
     f'select(((.image | test("{_IMAGES}")) and ((.command // []) | index("{_TRAIN}"))) or '
     f'(.name == "{_WEIGHTS}" and (.image | test("python"))) or '
     f'(.image | test("{_BATCH}"))) | .name), '
+    f'(select(({_IS_BATCH}) and (.metadata.labels["{_SET_LABEL}"] != null)) | .spec.containers[] | '
+    f'select(.image | test("{_ENGINE}")) | .name), '
     f"(select({_IS_BATCH} | not) | "
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
@@ -61,6 +64,8 @@ class Kind(enum.StrEnum):
     """The real LeaderWorkerSet operator."""
     QUEUES = "kueue"
     """The real Kueue."""
+    JOB_SETS = "jobset"
+    """The real JobSet operator."""
     LOADER = "adapter-loader"
     """The program in the container's command, which loads adapters into the engine beside it."""
     CATALOGUE = "catalogue"
@@ -127,10 +132,11 @@ def is_claimed(pod: JsonObject) -> bool:
     """Return whether the agent runs a pod, because one of its containers becomes a process.
 
     Of the pods of Jobs, the agent runs only training runs, those that transfer weights and those of
-    batches, because they have to end and servers do not.
+    batches, because they have to end and servers do not. A set of jobs ends its servers itself.
     """
     owners: list[JsonObject] = pod.get("metadata", {}).get("ownerReferences") or []
     kinds = {kind_of(container) for container in pod["spec"]["containers"]}
     if any(owner["kind"] == _BATCH_OWNER for owner in owners):
-        return bool(kinds & _ENDING)
+        is_of_set = _SET_LABEL in (pod["metadata"].get("labels") or {})
+        return bool(kinds & _ENDING) or (is_of_set and Kind.ENGINE in kinds)
     return bool(kinds - {Kind.IDLE, Kind.WEIGHTS})

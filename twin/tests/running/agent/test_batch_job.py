@@ -87,8 +87,9 @@ def served(
         },
     )
     plan = model_plan(cast("dict[str, Any]", args["server"]), [check_rung(V6E)])
-    for obj in objects(args, plan, settings(args, "batches")).values():
-        kube.apply(to_object(obj), manager="test")
+    for role, obj in objects(args, plan, settings(args, "batches")).items():
+        if role != "monitoring":  # this control plane has no kinds of Managed Prometheus
+            kube.apply(to_object(obj), manager="test")
     job = job_of(args, plan)
     (beside,) = job["spec"]["template"]["spec"]["initContainers"]
     tag = getattr(request, "param", None)

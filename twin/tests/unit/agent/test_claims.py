@@ -34,6 +34,7 @@ TRAIN = ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.js
         ("registry.k8s.io/lws/lws:v0.9.0", Kind.OPERATOR),
         ("registry.k8s.io/lws/tools:v0.9.0", Kind.IDLE),
         ("registry.k8s.io/kueue/kueue:v0.19.2", Kind.QUEUES),
+        ("registry.k8s.io/jobset/jobset:v0.12.0", Kind.JOB_SETS),
         ("registry.k8s.io/pause:3.10", Kind.IDLE),
         ("vllm/tools:1", Kind.IDLE),
         ("example/eppo:1", Kind.IDLE),
@@ -82,6 +83,18 @@ def test_a_job_with_the_worker_of_a_batch_is_the_agents_with_the_engine_beside_i
     pod = {"metadata": owned, "spec": {"containers": [worker], "initContainers": [engine]}}
     assert is_claimed(pod)
     assert sidecars(pod) == [engine]
+
+
+def test_a_server_in_a_set_of_jobs_is_the_agents_because_the_set_ends_it():
+    engine = {"name": "vllm", "image": "vllm/vllm-openai:1"}
+    idle = {"name": "work", "image": "python:3.12"}
+    of_set = {
+        "labels": {"jobset.sigs.k8s.io/jobset-name": "s"},
+        "name": "p",
+        "ownerReferences": [{"kind": "Job", "name": "o"}],
+    }
+    assert is_claimed({"metadata": of_set, "spec": {"containers": [engine]}})
+    assert not is_claimed({"metadata": of_set, "spec": {"containers": [idle]}})
 
 
 def test_the_command_tells_a_training_run_from_the_server():

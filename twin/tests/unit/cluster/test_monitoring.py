@@ -215,3 +215,11 @@ def test_series_of_a_load_balancer_are_of_a_region_and_of_no_cluster():
     assert target["labels"]["region"] == "us-east5"
     assert target["labels"]["project_id"] == "acme"
     assert target["labels"].keys().isdisjoint({"cluster", "location"})
+
+
+def test_the_port_of_a_container_beside_the_others_is_a_target_as_well():
+    one = pod(ports=((9091, "metrics"),))
+    engine = {"name": "vllm", "ports": [{"containerPort": 8000, "name": "http"}]}
+    one["spec"]["initContainers"] = [{**engine, "restartPolicy": "Always"}]
+    (target,) = found(monitoring(), one)
+    assert target["targets"] == ["127.70.0.4:8000"]
