@@ -5,7 +5,7 @@ from typing import Any
 
 from infra.plan.folders import CLAIM, is_on_folder, path_of, shared_tier
 from infra.plan.names import claim_name, object_name
-from infra.stack import EngineSettings, Model, Pictures, Task
+from infra.stack import EngineSettings, FurtherModel, Model, Pictures, Task
 from workloads.engine.weights_manifest import adapter_folder, split
 
 
@@ -34,7 +34,7 @@ def intent_words(
         "weight_bits": model.size.bits,
         "weights": uri,
         **_settings(model.settings, weights),
-        **_pictures(model),
+        **_pictures(model, weights),
     }
     if model.live_adapters is not None:
         words["live_adapters"] = {
@@ -69,7 +69,7 @@ def _settings(settings: EngineSettings, weights: Callable[[str], str]) -> dict[s
     return words
 
 
-def _pictures(model: Model) -> dict[str, Any]:
+def _pictures(model: Model, weights: Callable[[str], str]) -> dict[str, Any]:
     """Return the image settings of an image model, or nothing for other models."""
     if model.task is not Task.IMAGE:
         return {}
@@ -81,4 +81,21 @@ def _pictures(model: Model) -> dict[str, Any]:
         words["image_sigmas"] = list(pictures.sigmas)
     if pictures.step_cache is not None:
         words["image_step_cache"] = pictures.step_cache
+    if pictures.models:
+        words["image_models"] = {
+            name: _further(each, weights) for name, each in pictures.models.items()
+        }
     return words
+
+
+def _further(model: FurtherModel, weights: Callable[[str], str]) -> dict[str, Any]:
+    """Return a further image model as `ModelServer` takes it."""
+    words: dict[str, Any] = {
+        "context_tokens": model.context,
+        "parameters_billion": model.size.parameters_billion,
+        "sigmas": None if model.sigmas is None else list(model.sigmas),
+        "steps": model.steps,
+        "weight_bits": model.size.bits,
+        "weights": weights(model.weights),
+    }
+    return {key: value for key, value in words.items() if value is not None}

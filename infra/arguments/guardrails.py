@@ -130,7 +130,7 @@ def _by_model(platform: Platform, region: RegionPlan) -> dict[str, tuple[str, ..
         name: model.guardrails
         for served, model in platform.models_in(region.name).items()
         if model.guardrails
-        for name in (served, *model.adapter_names(served))
+        for name in (served, *model.other_names(served))
     }
 
 

@@ -345,6 +345,7 @@ def _routed(
     args = RoutedModelArgs(
         adapters=list(model.adapter_names(served.name)),
         engine=model.engine.value,
+        further_models=list(model.further_models),
         has_live_adapters=model.live_adapters is not None,
         model_name=served.name,
         pool_name=served.object_name,

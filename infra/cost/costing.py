@@ -107,7 +107,7 @@ def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
     def at(*, is_compiled: bool) -> ColdStart:
         return cold_start(
             rung.kind,
-            model.size.parameters_billion * model.size.bits / 8,
+            sum(each.parameters_billion * each.bits / 8 for each in model.sizes),
             provisioning=rung.provisioning,
             image="boot-disk" if is_stored else "streamed",
             weights=source,

@@ -9,7 +9,8 @@ from infra.cost.usage import Usage
 from infra.plan import Plan, RegionPlan
 from infra.plan.archives import steps
 from infra.plan.folders import filestore_of, lustre_of
-from infra.stack import Layer
+from infra.plan.names import Names
+from infra.stack import Layer, Size
 
 _BYTES_PER_GIB = 2**30
 _GIB = "GiB"
@@ -29,7 +30,7 @@ def storage_parts(
         usage: Usage assumptions.
     """
     name = region.name
-    weights = always(round(_weights_gib(region), 1))
+    weights = always(round(_weights_gib(plan, region), 1))
     yield listed(STORAGE, "weights in Cloud Storage", name, "gcs-standard", weights, unit=_GIB)
     has_shared = plan.platform.layer is not Layer.SERVING
     for zone in plan.platform.storage.cache_zones if has_shared else ():
@@ -94,13 +95,17 @@ def _archives(plan: Plan) -> Iterator[Part]:
                 yield listed(STORAGE, f"{what}: {cold}", region, item, size, unit=_GIB)
 
 
-def _weights_gib(region: RegionPlan) -> float:
+def _weights_gib(plan: Plan, region: RegionPlan) -> float:
     """Return the size of all weights in a region's bucket. Shared weights count once."""
-    sizes = {
-        served.weights: served.settings.size.parameters_billion * served.settings.size.bits / 8
-        for served in region.served
-    }
-    return sum(sizes.values()) * 1e9 / _BYTES_PER_GIB
+    sizes: dict[str, Size] = {}
+    names = Names(plan.platform)
+    for served in region.served:
+        sizes[served.weights] = served.settings.size
+        for further in served.settings.further_models.values():
+            sizes[names.weights(further.weights, served.region)] = further.size
+    return sum(size.parameters_billion * size.bits / 8 for size in sizes.values()) * (
+        1e9 / _BYTES_PER_GIB
+    )
 
 
 def _disks(plan: Plan, region: RegionPlan) -> Iterator[Part]:

@@ -27,7 +27,7 @@ def check_backends(platform: Platform) -> Iterator[InputError]:
 def _check_name(platform: Platform, name: str) -> Iterator[InputError]:
     taken = {
         *platform.models,
-        *(each for served, m in platform.models.items() for each in m.adapter_names(served)),
+        *(each for served, m in platform.models.items() for each in m.other_names(served)),
     }
     if name in taken:
         where = join("backends", name)

@@ -70,8 +70,8 @@ def _names(platform: Platform) -> set[str] | None:
     is_open = any(model.live_adapters is not None for model in platform.models.values())
     if platform.layer is Layer.PLATFORM or is_open:
         return None
-    adapters = [name for served, m in platform.models.items() for name in m.adapter_names(served)]
-    return {*platform.models, *adapters, *platform.backends}
+    others = [name for served, m in platform.models.items() for name in m.other_names(served)]
+    return {*platform.models, *others, *platform.backends}
 
 
 def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:

@@ -16,6 +16,7 @@ from infra.stack.problems import join
 _SETTINGS = frozenset(EngineSettings.model_fields)
 _PATHS = {
     "buffer_replicas": "replicas.buffer",
+    "image_models": "pictures.models",
     "image_sigmas": "pictures.sigmas",
     "image_sizes": "pictures.sizes",
     "image_step_cache": "pictures.step_cache",

@@ -121,3 +121,9 @@ def _check_served_names(platform: Platform) -> Iterator[InputError]:
             if adapter in owners:
                 yield InputError(where, "must be unique", adapter, f" as {owners[adapter]}")
             owners.setdefault(adapter, where)
+        for other in model.further_models:
+            where = join("models", name, "pictures", "models", other)
+            if other in owners:
+                rule = f"must be a unique name, which is {owners[other]} already"
+                yield InputError(where, rule)
+            owners.setdefault(other, where)

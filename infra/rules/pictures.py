@@ -19,11 +19,19 @@ def check_pictures(platform: Platform) -> Iterator[InputError]:
         if model.engine is not Engine.DIFFUSION:
             message = "must be diffusion when task is image"
             yield InputError(join("models", name, "engine"), message, model.engine.value)
-        found = find_model(model.weights, name)
-        if found is not None and not found.pipeline:
-            able = " or ".join(each.name for each in known() if each.pipeline)
-            rule = f"must be of a model that engine diffusion can run ({able})"
-            yield InputError(join("models", name, "weights"), rule, model.weights)
+        yield from _check_family(("models", name), model.weights, name)
+        for other, further in model.further_models.items():
+            where = ("models", name, "pictures", "models", other)
+            yield from _check_family(where, further.weights, other)
         if model.canary is not None:
             where = join("models", name, "canary")
             yield InputError(where, "must not be set when task is image")
+
+
+def _check_family(where: tuple[str, ...], weights: str, name: str) -> Iterator[InputError]:
+    """Yield that a model is known, and not one that the image server can run."""
+    found = find_model(weights, name)
+    if found is not None and not found.pipeline:
+        able = " or ".join(each.name for each in known() if each.pipeline)
+        rule = f"must be of a model that engine diffusion can run ({able})"
+        yield InputError(join(*where, "weights"), rule, weights)

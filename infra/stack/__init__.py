@@ -71,7 +71,7 @@ from infra.stack.models import (
     Task,
 )
 from infra.stack.monitoring import Monitoring
-from infra.stack.pictures import Pictures
+from infra.stack.pictures import FurtherModel, Pictures
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
@@ -145,6 +145,7 @@ __all__ = [
     "Fleet",
     "Form",
     "Front",
+    "FurtherModel",
     "FuseProfile",
     "Gateway",
     "Guardrail",

@@ -16,11 +16,12 @@ from infra.stack.base.fields import (
     Weights,
     Zone,
 )
+from infra.stack.base.size import Size
 from infra.stack.disaggregation import Disaggregated
 from infra.stack.edge.backends import Fallback
 from infra.stack.engines import Engine, EngineSettings
 from infra.stack.experts import Experts
-from infra.stack.pictures import Pictures
+from infra.stack.pictures import FurtherModel, Pictures
 
 
 class Form(StrEnum):
@@ -77,15 +78,6 @@ class Autoscaling(StackModel):
     """Average KV cache usage, in percent. Suits long contexts."""
     running_requests: int | None = Field(default=None, ge=1, le=10_000)
     """Running requests per replica. Optimizes latency; not used by default."""
-
-
-class Size(StackModel):
-    """Size of a model's weights."""
-
-    parameters_billion: float = Field(gt=0, le=10_000)
-    """Parameters, in billions."""
-    bits: int = Field(default=16, ge=4, le=32)
-    """Bits per parameter as served: 16, or 8 or 4 if quantized."""
 
 
 class Slo(StackModel):
@@ -231,5 +223,20 @@ class Model(StackModel):
             "weights": self.weights,
             "canary.weights": None if canary is None else canary.weights,
             "settings.speculative.weights": None if guess is None else guess.weights,
+            **{f"pictures.models.{n}.weights": m.weights for n, m in self.further_models.items()},
         }
         return {field: weights for field, weights in found.items() if weights is not None}
+
+    @property
+    def further_models(self) -> dict[str, FurtherModel]:
+        """Image models that the servers of this one also serve."""
+        return {} if self.pictures is None else self.pictures.models
+
+    def other_names(self, name: str) -> tuple[str, ...]:
+        """Return the names beside `name` that requests may use: adapters and further models."""
+        return (*self.adapter_names(name), *self.further_models)
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """Sizes of everything that a server holds: the model, then the further models."""
+        return (self.size, *(each.size for each in self.further_models.values()))

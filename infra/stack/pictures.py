@@ -4,9 +4,30 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.stack.base.fields import StackModel
+from infra.stack.base.fields import ModelName, StackModel, Weights
+from infra.stack.base.size import Size
 
 PictureSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
+
+
+class FurtherModel(StackModel):
+    """An image model that the servers of another one also serve.
+
+    It has the sizes, the queue and the step cache of that model, and no adapters.
+    """
+
+    weights: Weights
+    """Weights of the model, in the same form and the same bucket as those of the first."""
+    size: Size
+    """Size of the weights. Each chip holds all models."""
+    steps: int | None = Field(default=None, ge=1, le=100)
+    """Denoising steps for requests that set none. By default, 4 for distilled models and 28 for
+    others."""
+    sigmas: tuple[float, ...] | None = Field(default=None, min_length=1, max_length=100)
+    """Noise level before each step of a model that was distilled to a fixed schedule. By default,
+    evenly spaced over the steps."""
+    context: int | None = Field(default=None, ge=1, le=10_000_000)
+    """Maximum length of a prompt, in tokens. By default, that of the first model."""
 
 
 class Pictures(StackModel):
@@ -24,6 +45,11 @@ class Pictures(StackModel):
     """First-block caching: largest relative change of the first block's output for which a step
     reuses the output of the other blocks from an earlier step. By default, every step computes all
     blocks."""
+    models: dict[ModelName, FurtherModel] = Field(
+        default_factory=dict[str, FurtherModel], max_length=8
+    )
+    """Further models that every chip holds, by the name that requests use. Switching between models
+    takes no time, as all are in the chip's memory."""
     queue: int = Field(default=64, ge=1, le=10_000)
     """Maximum number of images that wait for one replica. Further requests are rejected with
     429."""

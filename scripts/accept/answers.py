@@ -45,6 +45,8 @@ def _answers(deployed: Deployed, served: ServedModel) -> Iterator[Row]:
     yield _asked(deployed, served, *question_of(task))
     if task is Task.GENERATE:
         yield _asked(deployed, served, "completion", "text, and a count of its tokens", _completion)
+    for other in served.settings.further_models:
+        yield _asked(deployed, served, "further model", "a PNG", _image, other)
     for adapter in served.settings.adapter_names(served.name):
         if task is Task.IMAGE:
             yield _asked(deployed, served, "adapter", "a PNG", _image, adapter)

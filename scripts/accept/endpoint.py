@@ -88,7 +88,7 @@ def certificate(subject: Subject, address: str, port: int, host: str, trust: ssl
 def names_of(plan: Plan, models: Iterable[str]) -> tuple[str, ...]:
     """Return the names that an endpoint lists for models: their own, adapters and backends."""
     known = plan.platform.models
-    own = (name for model in models for name in (model, *known[model].adapter_names(model)))
+    own = (name for model in models for name in (model, *known[model].other_names(model)))
     return tuple(dict.fromkeys((*own, *plan.platform.backends)))
 
 

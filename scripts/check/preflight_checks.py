@@ -88,7 +88,7 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
 
 def _copies(model: Model, rung: Rung) -> Check:
     """Return whether each chip holds a whole copy of an image model."""
-    weights = weights_gib(model.size.parameters_billion, model.size.bits)
+    weights = sum(weights_gib(each.parameters_billion, each.bits) for each in model.sizes)
     live, given = model.live_adapters, len(model.adapters)
     kept = (
         adapters_gib(given)

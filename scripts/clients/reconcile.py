@@ -62,7 +62,7 @@ def base_models(plan: Plan) -> dict[str, str]:
     return {
         name: served
         for served, model in plan.platform.models.items()
-        for name in (served, *model.adapter_names(served))
+        for name in (served, *model.other_names(served))
     }
 
 

@@ -10,6 +10,7 @@ from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
 from scripts.docs.engine import engine_page, engine_picture
 from scripts.docs.exit_codes import exit_codes_page
+from scripts.docs.image_claims import diffusion_page
 from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import contributing_page
 from scripts.docs.policies import policies_page
@@ -71,6 +72,7 @@ def _rule_line(rule: Rule) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "CONTRIBUTING.md": contributing_page,
     "twin/rules.md": rules_page,
+    "docs/diffusion.md": diffusion_page,
     "docs/images/engine-model.svg": engine_picture,
     "docs/invariants.md": lambda: _NOTICE + invariants_page(),
     "docs/policies.md": lambda: _NOTICE + policies_page(),

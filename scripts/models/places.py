@@ -25,7 +25,7 @@ class Target:
 
     name: str
     """As in the stack; `NAME-VERSION` of a canary, `NAME/draft` of a draft model,
-    `NAME/adapters/ADAPTER` of an adapter."""
+    `NAME/models/OTHER` of a further image model, `NAME/adapters/ADAPTER` of an adapter."""
     version: str | None
     """Version that the stack names; None for the current one."""
     places: tuple[Place, ...]
@@ -94,6 +94,8 @@ def _weights(name: str, model: Model) -> Iterator[tuple[str, str]]:
     guess = model.settings.speculative
     if guess is not None and guess.weights is not None:
         yield f"{name}/draft", guess.weights
+    for other, further in model.further_models.items():
+        yield f"{name}/models/{other}", further.weights
 
 
 def _target(platform: Platform, name: str, weights: str, regions: list[str]) -> Target:

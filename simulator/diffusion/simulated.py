@@ -1,7 +1,8 @@
 """A pipeline that generates placeholder images in the time that an accelerator would take.
 
-The image is a function of prompt, seed and adapter, so a seed always gives the same image; the
-prompt is written on it. Times are those of `planner.unit_cost.image_speed`, on the twin's clock.
+The image is a function of model, prompt, seed and adapter, so a seed always gives the same image;
+the prompt is written on it. Times are those of `planner.unit_cost.image_speed`, on the clock of the
+twin.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from PIL import Image, ImageDraw
 
 from planner.unit_cost.image_speed import StageSeconds, stage_seconds
 from workloads.diffusion.config import Settings
-from workloads.diffusion.work import Batch, Stopwatch
+from workloads.diffusion.work import Batch, Show, Stopwatch
 
 _PREFIX = "GKE_INFERENCE_SIM_"
 _MARGIN, _LINE = 16, 40
@@ -54,22 +55,26 @@ class Simulated:
         """Drop nothing: no adapter is kept."""
 
     def generate(
-        self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch
+        self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch, show: Show
     ) -> list[bytes] | None:
         """Return a placeholder for each seed."""
         takes = self._takes(batch)
         with clock("text_encode"):
             self._wait(takes.text_encode)
-        for _ in range(batch.steps):
+        previews = batch.preview_steps
+        for number in range(1, batch.steps + 1):
             if is_cancelled():
                 return None
             with clock("denoise_step"):
                 self._wait(takes.denoise_step)
+            if number in previews:
+                with clock("preview"):
+                    self._wait(takes.vae_decode)
+                    show(previews.index(number), _files(batch, f"step {number}"))
         with clock("vae_decode"):
             self._wait(takes.vae_decode)
         with clock("image_encode"):
-            pairs = zip(batch.prompts, batch.seeds, strict=True)
-            return [drawn(prompt, seed, batch) for prompt, seed in pairs]
+            return _files(batch)
 
     def _takes(self, batch: Batch) -> StageSeconds:
         pixels = batch.height * batch.width
@@ -79,9 +84,21 @@ class Simulated:
         time.sleep(seconds / self._speed)
 
 
-def drawn(prompt: str, seed: int, batch: Batch) -> bytes:
-    """Return a placeholder as a file, with colors from prompt, seed and adapter, and the prompt."""
-    told = f"{prompt}\n{seed}\n{batch.adapter and batch.adapter.name}".encode()
+def _files(batch: Batch, note: str = "") -> list[bytes]:
+    pairs = zip(batch.prompts, batch.seeds, strict=True)
+    return [drawn(prompt, seed, batch, note) for prompt, seed in pairs]
+
+
+def drawn(prompt: str, seed: int, batch: Batch, note: str = "") -> bytes:
+    """Return a placeholder as a file, with its own colors, and the prompt.
+
+    Args:
+        prompt: Prompt of the image.
+        seed: Seed of the image.
+        batch: Batch of the image.
+        note: Text for a preview, such as its step.
+    """
+    told = f"{prompt}\n{seed}\n{batch.model}\n{batch.adapter and batch.adapter.name}".encode()
     digest = hashlib.sha256(told).digest()
     above, below = tuple(digest[:3]), tuple(digest[3:6])
     column = Image.linear_gradient("L").resize((batch.width, batch.height))
@@ -89,7 +106,7 @@ def drawn(prompt: str, seed: int, batch: Batch) -> bytes:
         Image.new("RGB", column.size, below), Image.new("RGB", column.size, above), column
     )
     words = [prompt[at : at + _LINE] for at in range(0, min(len(prompt), 4 * _LINE), _LINE)]
-    words += [f"seed {seed}", "simulated"]
+    words += [f"seed {seed}", "simulated", note]
     ImageDraw.Draw(picture).multiline_text((_MARGIN, _MARGIN), "\n".join(words), fill="white")
     out = io.BytesIO()
     picture.save(out, batch.format)

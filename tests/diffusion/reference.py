@@ -2,7 +2,8 @@
 """Generates with diffusers' own pipeline what the server was asked.
 
 It runs where diffusers is, not where the tests are. With `--cache`, it prints how many steps reused
-the blocks behind the first.
+the blocks behind the first. With `--expected-after`, the picture is the one that the denoiser
+expects after that step.
 """
 
 import argparse
@@ -20,19 +21,29 @@ parser.add_argument("adapter", nargs="?")
 parser.add_argument("--steps", type=int, default=2)
 parser.add_argument("--sigma", type=float, action="append")
 parser.add_argument("--cache", type=float)
+parser.add_argument("--expected-after", type=int)
 given = parser.parse_args()
 
 pipeline = FluxPipeline.from_pretrained(given.folder)
 pipeline.set_progress_bar_config(disable=True)
 if given.adapter:
     pipeline.load_lora_weights(given.adapter)
+expected, step = [], pipeline.scheduler.step
+
+
+def watched(flow, at, latents, **words):
+    expected.append(latents - pipeline.scheduler.sigmas[len(expected)] * flow)
+    return step(flow, at, latents, **words)
+
+
+pipeline.scheduler.step = watched
 computed = []
 if given.cache is not None:
     last = pipeline.transformer.single_transformer_blocks[-1]
     forward = last.forward
     last.forward = lambda *args, **words: computed.append(1) or forward(*args, **words)
     pipeline.transformer.enable_cache(FirstBlockCacheConfig(threshold=given.cache))
-pipeline(
+picture = pipeline(
     "a red bicycle",
     height=given.size,
     width=given.size,
@@ -40,6 +51,13 @@ pipeline(
     sigmas=given.sigma,
     max_sequence_length=16,
     generator=torch.Generator().manual_seed(given.seed),
-).images[0].save(given.out)
+).images[0]
+if given.expected_after is not None:
+    packed, scale = expected[given.expected_after - 1], pipeline.vae.config
+    latents = pipeline._unpack_latents(packed, given.size, given.size, pipeline.vae_scale_factor)
+    with torch.no_grad():
+        pixels = pipeline.vae.decode(latents / scale.scaling_factor + scale.shift_factor).sample
+    picture = pipeline.image_processor.postprocess(pixels)[0]
+picture.save(given.out)
 if given.cache is not None:
     sys.stdout.write(f"{given.steps - len(computed)}\n")

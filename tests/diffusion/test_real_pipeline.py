@@ -16,10 +16,16 @@ pytestmark = [pytest.mark.needs_tools, pytest.mark.needs_diffusion, pytest.mark.
 LAST_BIT = 1  # of a colour: what arithmetic in another order may change
 
 
+def opened(file):
+    """Return the picture of a file, or of its base64."""
+    source = io.BytesIO(base64.b64decode(file)) if isinstance(file, str) else file
+    return Image.open(source)
+
+
 def pictures(answer):
     status, body, _ = answer
     assert status == 200, body
-    found = [Image.open(io.BytesIO(base64.b64decode(each["b64_json"]))) for each in body["data"]]
+    found = [opened(each["b64_json"]) for each in body["data"]]
     assert {each.format for each in found} <= {"PNG", "JPEG"}
     return [np.asarray(each).astype(int) for each in found]
 
@@ -33,7 +39,7 @@ def test_programs_made_ahead_of_time_are_read_and_nothing_is_compiled(server, co
     said = server.log.read_text().splitlines()
     lines = [json.loads(line) for line in said if line.startswith("{")]
     ready = next(line for line in lines if line["message"] == "ready")
-    assert ready["programs"] == {"read": 10}
+    assert ready["models"]["flux"]["programs"] == {"read": 10}
 
 
 def test_one_seed_is_one_picture_and_another_seed_another(server):
@@ -64,6 +70,34 @@ def test_the_picture_is_the_one_that_diffusers_own_pipeline_draws(server, tiny, 
     run(REPOSITORY / "tests/diffusion/reference.py", tiny, out, 7, SIZE, *extra)
     drawn = ask(server, model=adapter or "flux")[0]
     assert abs(drawn - np.asarray(Image.open(out)).astype(int)).max() <= LAST_BIT
+
+
+def test_a_preview_is_the_picture_that_the_denoiser_expects_after_its_step(server, tiny, tmp_path):
+    out = tmp_path / "expected.png"
+    extra = ["--steps", 4, "--expected-after", 2]
+    run(REPOSITORY / "tests/diffusion/reference.py", tiny, out, 7, SIZE, *extra)
+    words = {"prompt": "a red bicycle", "extra_body": {"seed": 7, "num_inference_steps": 4}}
+    preview, whole = server.client().images.generate(
+        model="flux", stream=True, partial_images=1, **words
+    )
+    assert preview.type == "image_generation.partial_image"
+    shown, last = (np.asarray(opened(each.b64_json)).astype(int) for each in (preview, whole))
+    assert abs(shown - np.asarray(opened(out)).astype(int)).max() <= LAST_BIT
+    assert (last == ask(server, num_inference_steps=4)[0]).all()
+    assert (shown != last).any()
+
+
+@pytest.mark.soak  # tests/running/diffusion has two models; this one loads their weights
+def test_two_models_in_one_process_draw_what_each_draws_alone(start, server, tiny, tmp_path):
+    code = "import sys, pathlib; from diffusion.xla import tiny;"
+    run("-c", f"{code} tiny.write_pipeline(pathlib.Path(sys.argv[1]), seed=1)", tmp_path)
+    both = start(base_models=[{"model": "other", "folder": str(tmp_path)}]).ready()
+    out = tmp_path / "reference.png"
+    run(REPOSITORY / "tests/diffusion/reference.py", tmp_path, out, 7, SIZE)
+    first, other, again = (ask(both, model=name)[0] for name in ("flux", "other", "flux"))
+    assert abs(other - np.asarray(opened(out)).astype(int)).max() <= LAST_BIT
+    assert (first == ask(server)[0]).all()
+    assert (first == again).all()
 
 
 def test_an_adapter_changes_the_picture_and_leaves_nothing_behind(server):
@@ -100,12 +134,13 @@ def test_several_processes_draw_candidates_of_one_request(start, server):
 
 
 def test_a_client_that_goes_ends_the_drawing_between_two_steps(server):
-    before = server.metric('diffusion_images_total{outcome="cancelled"}')
+    cancelled = 'diffusion_images_total{model_name="flux",outcome="cancelled"}'
+    before = server.metric(cancelled)
     leave = server.hang_up_on(prompt="x", num_inference_steps=100)
     server.until(lambda: server.metric("diffusion_pictures_running") == 1)
     leave()
     server.until(lambda: server.metric("diffusion_pictures_running") == 0)
-    assert server.metric('diffusion_images_total{outcome="cancelled"}') == before + 1
+    assert server.metric(cancelled) == before + 1
     assert ask(server)
 
 

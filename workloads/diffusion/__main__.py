@@ -21,6 +21,9 @@ def parser() -> argparse.ArgumentParser:
     for name, of in config.FLAGS.items():
         serve.add_argument(f"--{name.replace('_', '-')}", type=of, help="see config.py")
     serve.add_argument("--adapter", action="append", default=[], metavar="NAME=FOLDER")
+    serve.add_argument(
+        "--base-model", action="append", default=[], metavar="JSON", help="BaseModel of config.py"
+    )
     serve.add_argument("--size", action="append", default=[], metavar="WIDTHxHEIGHT")
     serve.add_argument("--sigma", action="append", default=[], type=float, metavar="SHARE")
     worker = commands.add_parser("worker", help="one chip of a server, which starts it")
@@ -49,13 +52,15 @@ def main(argv: list[str] | None = None) -> int:
         return 2
 
 
-def _settings(given: argparse.Namespace) -> dict[str, Any]:
+def settings_of(given: argparse.Namespace) -> dict[str, Any]:
     """Return the settings of a file, if there is one, overridden by the flags."""
     settings: dict[str, Any] = json.loads(given.config.read_text()) if given.config else {}
     flags: dict[str, Any] = {name: getattr(given, name) for name in config.FLAGS}
     settings |= {name: value for name, value in flags.items() if value is not None}
     if given.adapter:
         settings["adapters"] = dict(entry.split("=", 1) for entry in given.adapter)
+    if given.base_model:
+        settings["base_models"] = [json.loads(text) for text in given.base_model]
     if given.size:
         settings["sizes"] = given.size
     if given.sigma:
@@ -75,7 +80,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.command == "serve":
         from . import server  # noqa: PLC0415
 
-        server.main(config.from_dict(_settings(given)))
+        server.main(config.from_dict(settings_of(given)))
     elif given.command == "worker":
         from . import worker  # noqa: PLC0415
 

@@ -30,7 +30,7 @@ def find(settings: Settings, name: str) -> Adapter | None:
     """Return the adapter of a name, or None."""
     if name in settings.adapters:
         return Adapter(name, settings.adapters[name])
-    if not settings.live_adapters or name == settings.model or not NAME.fullmatch(name):
+    if not settings.live_adapters or name in settings.bases or not NAME.fullmatch(name):
         return None
     folder = Path(settings.live_adapters, name)
     version = _version(folder)

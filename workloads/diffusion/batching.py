@@ -9,8 +9,8 @@ encoding, which costs chip time but adds no latency. The decoder runs where the 
 """
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from .adapters import Adapter
@@ -21,6 +21,8 @@ from .work import Batch
 class Picture:
     """One candidate of a request, queued or in progress."""
 
+    model: str
+    """The model, not the adapter."""
     prompt: str
     seed: int
     height: int
@@ -35,18 +37,23 @@ class Picture:
     done: Any = None
     """Future of the file."""
     is_cancelled: bool = False
-    tags: dict[str, Any] = field(default_factory=dict[str, Any])
+    previews: int = 0
+    """Number of previews to show before the file."""
+    show: Callable[[int, str], None] | None = None
+    """Called with the index of a preview and its file, in base64."""
 
     @property
     def kind(self) -> tuple[Any, ...]:
         """Values that all images of a batch share."""
         return (
+            self.model,
             self.height,
             self.width,
             self.steps,
             self.guidance,
             self.adapter,
             self.format,
+            self.previews,
         )
 
 
@@ -107,6 +114,8 @@ def batch_of(pictures: list[Picture]) -> Batch:
         format=first.format,
         guidance=first.guidance,
         height=first.height,
+        model=first.model,
+        previews=first.previews,
         prompts=tuple(picture.prompt for picture in pictures),
         seeds=tuple(picture.seed for picture in pictures),
         steps=first.steps,

@@ -1,7 +1,8 @@
 """Settings of a server, from a JSON file that the platform writes."""
 
 import json
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,22 @@ RANKS = (4, 8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True)
+class BaseModel:
+    """A further model of a server; each chip holds all of them."""
+
+    model: str
+    """Name that clients use."""
+    folder: str
+    """Folder of the weights, in diffusers' layout."""
+    steps: int = 0
+    """Same as `Settings.steps`."""
+    sigmas: tuple[float, ...] = ()
+    """Same as `Settings.sigmas`."""
+    text_tokens: int = 0
+    """Tokens of a prompt; 0: same as for the first model."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings of a server."""
 
@@ -20,6 +37,9 @@ class Settings:
     """Name that clients use."""
     folder: str
     """Folder of the weights, in diffusers' layout."""
+    base_models: tuple[BaseModel, ...] = ()
+    """Further models. They have the sizes, the step cache and the batches of the first, and no
+    adapters."""
     adapters: dict[str, str] = field(default_factory=dict[str, str])
     """Folders of LoRA adapters, by the name that clients use in place of the model's."""
     live_adapters: str = ""
@@ -91,8 +111,15 @@ class Settings:
             raise ValueError("sizes: must have at least one, got none")
         if (self.adapters or self.live_adapters) and self.adapter_slots < 1:
             raise ValueError(f"adapter_slots: must be at least 1, got {self.adapter_slots}")
-        if self.model in self.adapters:
-            raise ValueError(f"adapters: must not have the model's name, got {self.model!r}")
+        names = [self.model]
+        for base in self.base_models:
+            if base.model in names:
+                raise ValueError(f"base_models: must have unique names, got {base.model!r}")
+            names.append(base.model)
+        for name in names:
+            if name in self.adapters:
+                raise ValueError(f"adapters: must not have the model's name, got {name!r}")
+        _ = self.bases  # each is checked, too
 
     def _check_schedule(self) -> None:
         """Reject an invalid schedule, and settings that conflict with a schedule.
@@ -114,6 +141,32 @@ class Settings:
         if self.step_cache:
             rule = "must be 0 when sigmas are set: a distilled schedule has no steps to skip"
             raise ValueError(f"step_cache: {rule}, got {self.step_cache:g}")
+
+    @cached_property
+    def bases(self) -> "Mapping[str, Settings]":
+        """Return the settings of each model, by name, the first model first.
+
+        Raises:
+            ValueError: Those of a further model are invalid.
+        """
+        found: dict[str, Settings] = {self.model: self}
+        for base in self.base_models:
+            try:
+                found[base.model] = replace(
+                    self,
+                    adapters={},
+                    base_models=(),
+                    folder=base.folder,
+                    live_adapters="",
+                    model=base.model,
+                    sigmas=base.sigmas,
+                    step_cache=0.0 if base.sigmas else self.step_cache,
+                    steps=base.steps,
+                    text_tokens=base.text_tokens or self.text_tokens,
+                )
+            except ValueError as error:
+                raise ValueError(f"base_models: {base.model}: {error}") from None
+        return found
 
     @property
     def batches(self) -> tuple[int, ...]:
@@ -188,7 +241,29 @@ def from_dict(given: dict[str, Any]) -> Settings:
         given = {**given, "sizes": tuple(parsed_size(size) for size in sizes)}
     if given.get("sigmas") is not None:
         given = {**given, "sigmas": tuple(float(sigma) for sigma in given["sigmas"])}
+    if given.get("base_models") is not None:
+        given = {**given, "base_models": tuple(map(_base_model, given["base_models"]))}
     return Settings(**given)
+
+
+def _base_model(given: Any) -> BaseModel:
+    """Return a further model from plain JSON.
+
+    Raises:
+        ValueError: A key is invalid.
+    """
+    where = "base_models"
+    if not isinstance(given, dict):
+        raise ValueError(f"{where}: must be objects, got {given!r}")
+    words: dict[str, Any] = given  # pyright: ignore[reportUnknownVariableType]
+    known = {entry.name for entry in fields(BaseModel)}
+    if unknown := sorted(set(words) - known):
+        raise ValueError(f"{where}.{unknown[0]}: no such setting")
+    for required in ("model", "folder"):
+        if not words.get(required):
+            raise ValueError(f"{where}.{required}: must be set, got nothing")
+    words = {**words, "sigmas": tuple(map(float, words.get("sigmas") or ()))}
+    return BaseModel(**words)
 
 
 def parsed_size(text: str, field: str = "sizes") -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """Metrics of a server, for Prometheus. The unit of work is an image, not a request."""
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from .work import STAGES
@@ -12,9 +14,13 @@ OUTCOMES = ("cancelled", "drawn", "failed", "refused", "timed_out")
 
 
 class Metrics:
-    """Metrics of one server."""
+    """Metrics of one server.
 
-    def __init__(self) -> None:
+    Args:
+        models: Names of its models, without adapters.
+    """
+
+    def __init__(self, models: Iterable[str]) -> None:
         registry = CollectorRegistry()
         self._registry = registry
         self.waiting = Gauge(WAITING, "Pictures that wait for a chip.", registry=registry)
@@ -26,7 +32,10 @@ class Metrics:
             "diffusion_workers", "Processes by state, one a chip.", ["state"], registry=registry
         )
         self.images = Counter(
-            "diffusion_images", "Pictures by what became of them.", ["outcome"], registry=registry
+            "diffusion_images",
+            "Pictures by model and by what became of them.",
+            ["model_name", "outcome"],
+            registry=registry,
         )
         self.requests = Counter(
             "diffusion_requests", "Requests by HTTP status.", ["code"], registry=registry
@@ -34,6 +43,7 @@ class Metrics:
         self.request_seconds = Histogram(
             "diffusion_request_seconds",
             "From the request to its whole answer.",
+            ["model_name"],
             buckets=_SECONDS,
             registry=registry,
         )
@@ -58,8 +68,10 @@ class Metrics:
         )
         for stage in STAGES:
             self.stage_seconds.labels(stage)
-        for outcome in OUTCOMES:
-            self.images.labels(outcome)
+        for model in models:
+            self.request_seconds.labels(model)
+            for outcome in OUTCOMES:
+                self.images.labels(model, outcome)
 
     def page(self) -> bytes:
         """Return the content of `/metrics`."""

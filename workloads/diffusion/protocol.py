@@ -1,8 +1,9 @@
 """OpenAI's images API: validation of requests, and errors.
 
-`POST /v1/images/generations` takes `prompt`, `model`, `n`, `size`, `response_format`,
-`output_format` and `user` as OpenAI documents them. Beyond that: `seed`, `num_inference_steps` and
-`guidance_scale`. Images are returned only as `b64_json`, because the server does not store files.
+`POST /v1/images/generations` takes `prompt`, `model`, `n`, `size`, `response_format`, `stream`,
+`partial_images`, `output_format` and `user` as OpenAI documents them. Beyond that: `seed`,
+`num_inference_steps` and `guidance_scale`. Images are returned only as `b64_json`, because the
+server does not store files.
 """
 
 import secrets
@@ -22,14 +23,18 @@ _ACCEPTED = frozenset(
         "n",
         "num_inference_steps",
         "output_format",
+        "partial_images",
         "prompt",
         "response_format",
         "seed",
         "size",
+        "stream",
         "user",
     }
 )
 _LARGEST_SEED = 2**32 - 1
+_MOST_PREVIEWS = 3
+"""Maximum of `partial_images` in OpenAI's API."""
 
 
 class ApiError(Exception):
@@ -65,6 +70,8 @@ class ImageRequest:
 
     prompt: str
     model: str
+    base: str
+    """The model itself, or that of the adapter."""
     adapter: adapters.Adapter | None
     count: int
     width: int
@@ -74,6 +81,9 @@ class ImageRequest:
     seed: int
     """Seed of the first image; it increases by one for each further image."""
     format: str
+    is_streamed: bool = False
+    previews: int = 0
+    """Number of previews of each image; 0 unless the request is streamed."""
 
 
 def parse(body: Any, settings: Settings) -> ImageRequest:
@@ -90,7 +100,8 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
             raise ApiError(400, f"{name}: this server has no such field", param=name)
     model = _text(given, "model", settings.model)
     adapter = adapters.find(settings, model)
-    if model != settings.model and adapter is None:
+    base = settings if adapter is not None else settings.bases.get(model)
+    if base is None:
         message = f"The model {model!r} does not exist"
         raise ApiError(404, message, param="model", code="model_not_found")
     if _text(given, "response_format", "b64_json") != "b64_json":
@@ -98,16 +109,20 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
             400, "response_format: must be b64_json: files are not kept", param="response_format"
         )
     width, height = _size(_text(given, "size", "auto"), settings)
+    is_streamed = _is_set(given, "stream")
     return ImageRequest(
         adapter=adapter,
+        base=base.model,
         count=_whole(given, "n", 1, 1, settings.max_candidates),
         format=_one_of(_text(given, "output_format", "png"), "output_format", _FORMATS),
         guidance=_number(given, "guidance_scale", settings.guidance, 0.0, 100.0),
         height=height,
+        is_streamed=is_streamed,
         model=model,
+        previews=_previews(given, is_streamed),
         prompt=_prompt(given),
         seed=_whole(given, "seed", secrets.randbelow(_LARGEST_SEED), 0, _LARGEST_SEED),
-        steps=_steps(given, settings),
+        steps=_steps(given, base),
         width=width,
     )
 
@@ -131,11 +146,11 @@ def seeds(request: ImageRequest) -> list[int]:
 
 
 def model_list(settings: Settings) -> dict[str, Any]:
-    """Return the body of `GET /v1/models`: the model, then its adapters."""
+    """Return the body of `GET /v1/models`: the models, then the adapters of the first."""
     entries: list[dict[str, Any]] = []
-    for name in (settings.model, *adapters.names(settings)):
+    for name in (*settings.bases, *adapters.names(settings)):
         entry = {"created": 0, "id": name, "object": "model", "owned_by": "gke-inference"}
-        entries.append(entry if name == settings.model else {**entry, "parent": settings.model})
+        entries.append(entry if name in settings.bases else {**entry, "parent": settings.model})
     return {"data": entries, "object": "list"}
 
 
@@ -150,6 +165,21 @@ def _steps(given: dict[str, Any], settings: Settings) -> int:
         message = f"{name}: must be {count}, as the model was distilled to, got {steps}"
         raise ApiError(400, message, param=name)
     return steps
+
+
+def _previews(given: dict[str, Any], is_streamed: bool) -> int:
+    name = "partial_images"
+    previews = _whole(given, name, 0, 0, _MOST_PREVIEWS)
+    if previews and not is_streamed:
+        raise ApiError(400, f"{name}: must be 0 unless stream is true, got {previews}", param=name)
+    return previews
+
+
+def _is_set(given: dict[str, Any], name: str) -> bool:
+    value = given.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ApiError(400, f"{name}: must be true or false, got {value!r}", param=name)
+    return bool(value)
 
 
 def _prompt(given: dict[str, Any]) -> str:

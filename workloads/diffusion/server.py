@@ -15,7 +15,8 @@ from . import logs
 from .config import Settings
 from .metrics import Metrics
 from .protocol import ApiError, answer, model_list, parse
-from .service import Service
+from .service import Service, Shown
+from .streaming import respond
 
 _LARGEST_BODY = 1_000_000
 _SERVICE = web.AppKey("service", Service)
@@ -23,7 +24,7 @@ _SERVICE = web.AppKey("service", Service)
 
 def application(settings: Settings) -> web.Application:
     """Return the application; its workers start with it."""
-    metrics = Metrics()
+    metrics = Metrics(settings.bases)
     app = web.Application(client_max_size=_LARGEST_BODY, middlewares=[_errors(metrics)])
 
     async def start(app: web.Application) -> None:
@@ -59,15 +60,24 @@ async def _generate(
         raise ApiError(400, f"the body is not JSON: {error}") from error
     asked = await asyncio.to_thread(parse, body, settings)  # a live adapter is on a share
     outcome = "failed"
-    try:
-        images = await request.app[_SERVICE].draw(asked, trace)
+
+    async def draw(shown: Shown | None = None) -> list[str]:
+        nonlocal outcome
+        try:
+            images = await request.app[_SERVICE].draw(asked, trace, shown)
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            raise
         outcome = "drawn"
-    except asyncio.CancelledError:
-        outcome = "cancelled"
-        raise
+        return images
+
+    try:
+        if asked.is_streamed:
+            return await respond(request, asked, draw)
+        return web.json_response(answer(asked, await draw(), int(time.time())))
     finally:
         seconds = time.monotonic() - begun
-        metrics.request_seconds.observe(seconds)
+        metrics.request_seconds.labels(asked.base).observe(seconds)
         logs.say(
             logging.INFO,
             f"{asked.count} of {asked.width}x{asked.height}: {outcome}",
@@ -78,7 +88,6 @@ async def _generate(
             steps=asked.steps,
             trace_id=trace,
         )
-    return web.json_response(answer(asked, images, int(time.time())))
 
 
 async def _health(request: web.Request) -> web.StreamResponse:
@@ -142,7 +151,7 @@ async def serve(settings: Settings) -> None:
 def _summary(settings: Settings) -> dict[str, object]:
     sizes = [f"{width}x{height}" for width, height in settings.sizes]
     return {
-        "model": settings.model,
+        "models": list(settings.bases),
         "adapters": sorted(settings.adapters),
         "port": settings.port,
         "sizes": sizes,

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import math
 import time
+from collections.abc import Callable
+from functools import partial
 
 from . import adapters, logs
 from .batching import Picture, Queue, adapters_of
@@ -12,6 +14,9 @@ from .metrics import Metrics
 from .protocol import ApiError, ImageRequest, seeds
 from .workers import Lost, Refused, State, Worker
 
+Shown = Callable[[int, int | None, str], None]
+"""Takes the number of an image in its request, from 0, the index of its preview or None for the
+finished image, and the file in base64."""
 _SMOOTHING = 0.2
 _LOOK_SECONDS = 2.0
 """Interval at which the server checks for removed live adapters."""
@@ -59,8 +64,15 @@ class Service:
             return "draining", stages
         return ("ready" if State.READY in states else "starting"), stages
 
-    async def draw(self, request: ImageRequest, trace: str) -> list[str]:
+    async def draw(
+        self, request: ImageRequest, trace: str, shown: Shown | None = None
+    ) -> list[str]:
         """Return the image files of a request, in base64.
+
+        Args:
+            request: The request.
+            trace: Identifier for the log.
+            shown: Called with each preview and each finished image as soon as there is one.
 
         Raises:
             ApiError: The request was rejected, timed out or failed.
@@ -69,6 +81,9 @@ class Service:
         if request.adapter is not None and request.adapter.version:
             self._live.add(request.adapter.name)
         pictures = [self._picture(request, seed, trace) for seed in seeds(request)]
+        if shown is not None:
+            for number, picture in enumerate(pictures):
+                _report(picture, number, shown)
         self._queue.add(pictures)
         self._changed()
         try:
@@ -88,7 +103,7 @@ class Service:
             self._give_up(pictures, "failed")
             logs.say(logging.ERROR, str(error), trace_id=trace)
             raise ApiError(500, "the picture could not be drawn", code="worker_lost") from error
-        self._metrics.images.labels("drawn").inc(len(images))
+        self._metrics.images.labels(request.base, "drawn").inc(len(images))
         return images
 
     async def drain(self) -> None:
@@ -130,6 +145,8 @@ class Service:
             format=request.format,
             guidance=request.guidance,
             height=request.height,
+            model=request.base,
+            previews=request.previews,
             prompt=request.prompt,
             seed=seed,
             steps=request.steps,
@@ -138,8 +155,8 @@ class Service:
         )
 
     def _give_up(self, pictures: list[Picture], outcome: str) -> None:
-        self._metrics.images.labels(outcome).inc(len(pictures))
         for picture in pictures:
+            self._metrics.images.labels(picture.model, outcome).inc()
             picture.is_cancelled = True
             picture.done.cancel()
             self._queue.remove(picture)
@@ -209,3 +226,14 @@ class Service:
             self._idle.clear()
         else:
             self._idle.set()
+
+
+def _report(picture: Picture, number: int, shown: Shown) -> None:
+    """Let an image report its previews and its file."""
+
+    def finished(done: asyncio.Future[str]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            shown(number, None, done.result())
+
+    picture.show = partial(shown, number)
+    picture.done.add_done_callback(finished)

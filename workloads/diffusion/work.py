@@ -7,8 +7,9 @@ from typing import Any, Protocol
 
 from .adapters import Adapter
 
-STAGES = ("text_encode", "denoise_step", "reused_step", "vae_decode", "image_encode")
-"""A `reused_step` is a denoising step that computed only the first block."""
+STAGES = ("text_encode", "denoise_step", "reused_step", "preview", "vae_decode", "image_encode")
+"""A `reused_step` is a denoising step that computed only the first block. A `preview` decodes and
+encodes images that are not finished."""
 
 
 @dataclass
@@ -18,14 +19,19 @@ class Lap:
     stage: str
 
 
+Show = Callable[[int, list[bytes]], None]
+"""Takes the index of a preview, from 0, and a file for each seed."""
+
 Stopwatch = Callable[[str], AbstractContextManager[Lap]]
 """Takes a stage; the returned context manager measures while it is open."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Images that are generated together: one size, one number of steps, one adapter."""
+    """Images that are generated together: one model, one size, one number of steps, one adapter."""
 
+    model: str
+    """The model, not the adapter."""
     prompts: tuple[str, ...]
     """One prompt for each image."""
     seeds: tuple[int, ...]
@@ -36,6 +42,18 @@ class Batch:
     adapter: Adapter | None
     format: str
     """Format: `png` or `jpeg`."""
+    previews: int = 0
+    """Number of previews of each image before it is finished."""
+
+    @property
+    def preview_steps(self) -> list[int]:
+        """Return the numbers of steps, from 1, after which to show a preview.
+
+        They are evenly spaced, and never the last step. A batch of few steps has fewer previews.
+        """
+        parts = self.previews + 1
+        found = {self.steps * part // parts for part in range(1, parts)}
+        return sorted(found - {0, self.steps})
 
 
 class Pipeline(Protocol):
@@ -54,9 +72,11 @@ class Pipeline(Protocol):
         ...
 
     def generate(
-        self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch
+        self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch, show: Show
     ) -> list[bytes] | None:
         """Return a file for each seed, or None if `is_cancelled` became true.
+
+        `show` is called with the previews, in order, before this returns.
 
         Raises:
             ValueError: The batch cannot be generated, for example because an adapter does not fit.

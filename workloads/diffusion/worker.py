@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO
 
 from . import frames, logs
@@ -52,7 +53,7 @@ def factory(name: str) -> Callable[[Settings, Callable[[str], None]], Pipeline]:
 
 
 class Worker:
-    """Main loop of a worker process.
+    """Main loop of a worker process, which holds every model of the server.
 
     Args:
         settings: Settings of the server.
@@ -68,40 +69,49 @@ class Worker:
         self._cancelled: set[int] = set()
         self._forgotten: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._timings: list[tuple[str, float]] = []
+        self._pipelines: dict[str, Pipeline] = {}
 
     def run(self) -> None:
         """Load, report it, and generate until the server ends."""
         threading.Thread(target=self._listen, daemon=True).start()
-        pipeline = factory(self._settings.pipeline)(self._settings, self._say)
-        pipeline.warm(self._say)
-        self._tell(op="ready", facts=pipeline.facts())
+        load = factory(self._settings.pipeline)
+        for name, settings in self._settings.bases.items():
+            say = partial(self._say, name)
+            self._pipelines[name] = load(settings, say)
+            self._pipelines[name].warm(say)
+        facts = {name: pipeline.facts() for name, pipeline in self._pipelines.items()}
+        self._tell(op="ready", facts=facts)
         while (message := self._batches.get()) is not None:
-            self._forget(pipeline)
+            self._forget()
             if message["op"] == "draw":
-                self._draw(pipeline, message)
+                self._draw(message)
 
-    def _draw(self, pipeline: Pipeline, message: dict[str, Any]) -> None:
+    def _draw(self, message: dict[str, Any]) -> None:
         number: int = message["number"]
         batch = _batch(message["batch"])
         self._timings = []
 
         def is_cancelled() -> bool:
-            self._forget(pipeline)  # between two steps: an adapter that is gone waits for no batch
+            self._forget()  # between two steps: an adapter that is gone waits for no batch
             return number in self._cancelled
 
+        def show(index: int, files: list[bytes]) -> None:
+            self._tell(op="preview", number=number, index=index, images=_in_base64(files))
+
         try:
-            files = pipeline.generate(batch, is_cancelled, self._measured)
+            pipeline = self._pipelines[batch.model]
+            files = pipeline.generate(batch, is_cancelled, self._measured, show)
         except ValueError as error:
             self._tell(op="refused", number=number, message=str(error))
         else:
-            images = None if files is None else [base64.b64encode(f).decode() for f in files]
+            images = None if files is None else _in_base64(files)
             self._tell(op="done", number=number, images=images, timings=self._timings)
         self._cancelled.discard(number)
 
-    def _forget(self, pipeline: Pipeline) -> None:
+    def _forget(self) -> None:
         """Remove the adapters that the server reported as deleted."""
         while not self._forgotten.empty():
-            pipeline.forget(self._forgotten.get())
+            self._pipelines[self._settings.model].forget(self._forgotten.get())
 
     @contextmanager
     def _measured(self, stage: str) -> Generator[Lap]:
@@ -121,12 +131,17 @@ class Worker:
         # No client is left: a step that takes minutes must not occupy the chip.
         threading.Timer(5.0, os._exit, (0,)).start()
 
-    def _say(self, doing: str) -> None:
-        self._tell(op="stage", stage=doing)
+    def _say(self, model: str, doing: str) -> None:
+        is_alone = len(self._settings.bases) == 1
+        self._tell(op="stage", stage=doing if is_alone else f"{model}: {doing}")
 
     def _tell(self, **message: Any) -> None:
         self._send.write(frames.packed(message))
         self._send.flush()
+
+
+def _in_base64(files: list[bytes]) -> list[str]:
+    return [base64.b64encode(file).decode() for file in files]
 
 
 def _batch(sent: dict[str, Any]) -> Batch:

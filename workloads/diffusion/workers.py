@@ -154,9 +154,11 @@ class Worker:
             case "stage":
                 self._set(self.state, message["stage"])
             case "ready":
-                logs.say(logging.INFO, "ready", worker=self.number, **message["facts"])
+                logs.say(logging.INFO, "ready", worker=self.number, models=message["facts"])
                 self._set(State.READY, "ready")
                 return True
+            case "preview":
+                self._show(message["index"], message["images"])
             case "refused":
                 self._finish(Refused(message["message"]))
             case _:
@@ -164,6 +166,11 @@ class Worker:
                     self._timed(stage, seconds)
                 self._finish(None, message["images"])
         return False
+
+    def _show(self, index: int, images: list[str]) -> None:
+        for picture, image in zip(self.pictures, images, strict=True):
+            if picture.show is not None and not picture.is_cancelled:
+                picture.show(index, image)
 
     def _finish(self, error: Exception | None, images: list[str] | None = None) -> None:
         pictures, self.pictures = self.pictures, []

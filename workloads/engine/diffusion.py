@@ -1,6 +1,8 @@
 """The command line of the image server, `workloads/diffusion`."""
 
-from .spec import Serving
+import json
+
+from .spec import ImageModel, Serving
 
 COMMAND = ("python3", "-m", "diffusion", "serve")
 TEXT_ENCODER_BITS = 8
@@ -24,6 +26,7 @@ def arguments(serving: Serving) -> list[str]:
         *(f"--size={size}" for size in serving.image_sizes),
         *(f"--sigma={sigma:g}" for sigma in serving.image_sigmas),
         *_live(serving),
+        *(_base(name, model) for name, model in sorted(serving.image_models.items())),
         *(f"--adapter={name}={path}" for name, path in sorted(serving.adapters.items())),
     ]
     for flag, value in (
@@ -35,6 +38,19 @@ def arguments(serving: Serving) -> list[str]:
         if value is not None:
             args.append(f"{flag}={value}")
     return args
+
+
+def _base(name: str, model: ImageModel) -> str:
+    """Return the flag of a further model, a JSON object with the fields of the server's."""
+    words = {
+        "folder": model.source,
+        "model": name,
+        "sigmas": list(model.sigmas),
+        "steps": model.steps,
+        "text_tokens": model.context_tokens,
+    }
+    given = {key: value for key, value in words.items() if value}
+    return f"--base-model={json.dumps(given, separators=(',', ':'), sort_keys=True)}"
 
 
 def _live(serving: Serving) -> list[str]:

@@ -58,6 +58,24 @@ class Speculation:
 
 
 @dataclass(frozen=True)
+class ImageModel:
+    """A further model of an image server."""
+
+    source: str
+    """Folder of a mounted volume, as in `Serving.source`."""
+    has_versions: bool = False
+    """Same as `Serving.has_versions`."""
+    version: str | None = None
+    """Same as `Serving.version`."""
+    steps: int | None = None
+    """Default number of denoising steps."""
+    sigmas: tuple[float, ...] = ()
+    """Noise level before each step, for a model that was distilled to a fixed schedule."""
+    context_tokens: int | None = None
+    """Tokens of a prompt; None: those of the first model."""
+
+
+@dataclass(frozen=True)
 class Serving:
     """Serving configuration of one engine process on one kind of hardware."""
 
@@ -129,6 +147,8 @@ class Serving:
     cache_archive: str | None = None
     """`gs://` folder of the object that archives them beyond the pod's lifetime; None:
     `cache_folder` itself is persistent."""
+    image_models: dict[str, ImageModel] = field(default_factory=dict[str, ImageModel])
+    """Further models of an image server, by the name that clients use."""
     image_sizes: tuple[str, ...] = ()
     """Sizes that an image model generates, such as `1024x1024`; the first is the default."""
     image_steps: int | None = None
@@ -220,7 +240,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     if origin is tuple and isinstance(value, list):
         listed = cast("list[Any]", value)
         return tuple(_value(inner[0], each, f"{where}[{at}]") for at, each in enumerate(listed))
-    if origin is None and hint in (Serving, Speculation) and isinstance(value, dict):
+    if origin is None and hint in (ImageModel, Serving, Speculation) and isinstance(value, dict):
         return _typed(hint, value, where)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

@@ -17,7 +17,7 @@ from typing import Protocol
 from . import hardware, triton
 from .bucket import Bucket, BucketError
 from .log import say
-from .spec import Serving
+from .spec import ImageModel, Serving
 from .weights_manifest import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
@@ -176,6 +176,12 @@ def look(serving: Serving) -> Weights:
         draft = whole(place(guess.source), guess.has_versions, guess.version)
         moved.append((guess.source, draft.source))
         found = replace(found, speculation=replace(guess, source=draft.source))
+    images: dict[str, ImageModel] = {}
+    for name, image in serving.image_models.items():
+        at = whole(place(image.source), image.has_versions, image.version)
+        moved.append((image.source, at.source))
+        images[name] = replace(image, source=at.source)
+    found = replace(found, image_models=images)
     adapters = {name: adapter(Folder(at)) for name, at in serving.adapters.items()}
     moved += [(serving.adapters[name], at) for name, at in adapters.items()]
     found = replace(found, adapters=adapters)

@@ -57,6 +57,7 @@ class Backends:
         catalogue, port = f"{gateway}-catalogue", gateway_catalogue.PORT
         served: dict[str, list[str]] = {name: [] for name in self.args.get("backend_names", [])}
         served |= {model.model_name: list(model.adapters) for model in models}
+        served |= {name: [] for model in models for name in model.further_models}
         replicas = int(self.args.get("router_replicas", 2))
         for obj in catalogue_objects(catalogue, namespace, served, replicas, path):
             register(f"{self.name}-catalogue-{role_of(obj)}", obj, self.opts)

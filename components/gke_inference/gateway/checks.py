@@ -127,6 +127,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         adapters=tuple(args.get("adapters", [])),
         canary=_canary(f"{where}.canary", args.get("canary")),
         engine=args.get("engine", "vllm"),
+        further_models=tuple(args.get("further_models", [])),
         has_live_adapters=bool(args.get("has_live_adapters", False)),
         is_picked=task == "generate",
         model_name=args["model_name"],

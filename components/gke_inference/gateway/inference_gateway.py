@@ -55,6 +55,8 @@ class RoutedModelArgs(TypedDict):
     """A second version that receives a share of the requests for the model and its adapters."""
     engine: NotRequired[str]
     """Engine of its pods, which determines their metric names. Default: `vllm`."""
+    further_models: NotRequired[list[str]]
+    """Other models that its pods serve, such as further image models of a server."""
     has_live_adapters: NotRequired[bool]
     """Whether adapters are uploaded while it serves. If so, only prompt paths are routed, and the
     header `X-Gateway-Base-Model-Name` routes an adapter's name to its model. Not with a canary."""

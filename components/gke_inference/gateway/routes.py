@@ -68,6 +68,8 @@ class RoutedModel:
     threshold_tokens: int | None = None
     """Threshold of a pool with prefill and decode replicas."""
     has_live_adapters: bool = False
+    further_models: tuple[str, ...] = ()
+    """Names of other models that its pods serve."""
 
     @property
     def paths(self) -> list[Manifest]:
@@ -88,8 +90,8 @@ class RoutedModel:
 
     @property
     def served_names(self) -> tuple[str, ...]:
-        """Names that a request may use: the model first, then its adapters in order."""
-        return (self.model_name, *sorted(self.adapters))
+        """Names that a request may use: the model, its adapters and further models, each sorted."""
+        return (self.model_name, *sorted(self.adapters), *sorted(self.further_models))
 
     @property
     def backend(self) -> ApiKind:

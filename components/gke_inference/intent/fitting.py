@@ -44,6 +44,7 @@ def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     """Return why a rung cannot hold a model, or None if it can."""
     if intent.task == "image":
         weights = weights_gib(intent.parameters_billion, intent.weight_bits)
+        weights += sum(each.gib for each in intent.image_models.values())
         return check_copies_fit(rung.accelerator, weights, _image_adapters(intent))
     model = loaded_model(intent)
     if intent.experts is not None:

@@ -10,6 +10,7 @@ from typing import Any, NotRequired, TypedDict
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung, RungArgs
+from gke_inference.intent.image_models import ImageModel, ImageModelArgs, image_models_of
 from gke_inference.intent.kv_offload import KvOffload, KvOffloadArgs, kv_offload_of
 from gke_inference.intent.prompts import Multimodal, MultimodalArgs, multimodal_of
 from gke_inference.intent.readers import given, one_of, optional, percent, positive, whole
@@ -126,6 +127,9 @@ class ModelServerArgs(TypedDict):
     has_gate: NotRequired[bool]
     """Whether the namespace has a `WeightsGate`: the servers start with zero replicas, and it
     scales them to `replicas` once the weights are available. Default: false."""
+    image_models: NotRequired[dict[str, ImageModelArgs]]
+    """Task `image`: further models, by the name that clients use. Each chip holds all models. They
+    have the sizes, the queue and the step cache of the first, and no adapters. Default: none."""
     image_queue: NotRequired[int]
     """Task `image`: maximum number of images that wait for a replica. Default: 64."""
     image_sizes: NotRequired[list[str]]
@@ -251,6 +255,7 @@ class ServingIntent:
     engine_env: Mapping[str, str] = field(default_factory=dict[str, str])
     experts: ExpertParallel | None = None
     form: str = "single"
+    image_models: Mapping[str, ImageModel] = field(default_factory=dict[str, ImageModel])
     image_queue: int | None = None
     image_sizes: tuple[str, ...] = ()
     image_sigmas: tuple[float, ...] = ()
@@ -318,6 +323,7 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         engine_env=_texts(args.get("engine_env")),
         experts=_experts(args.get("experts")),
         form=one_of(args, "form", FORMS) or ("paired" if len(kinds) > 1 else "single"),
+        image_models=image_models_of(args.get("image_models")),
         image_queue=optional(args, "image_queue", 1, 10_000),
         image_sizes=tuple(args.get("image_sizes") or ()),
         image_sigmas=tuple(map(float, args.get("image_sigmas") or ())),

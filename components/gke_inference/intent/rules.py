@@ -14,6 +14,7 @@ from gke_inference.intent.buffer_rules import buffer_problems
 from gke_inference.intent.engine_rules import engine_problems
 from gke_inference.intent.expert_rules import expert_problems
 from gke_inference.intent.fitting import fit_problems
+from gke_inference.intent.image_models import model_problems
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_rules import stale_problems
 from gke_inference.intent.kv_transport import unfit
@@ -37,6 +38,7 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
     yield from _bits(intent)
     yield from _images(intent)
     yield from _schedule(intent)
+    yield from _further_images(intent)
     role = list(_role(intent)) if not form else []
     yield from role
     experts = list(expert_problems(intent))
@@ -101,24 +103,39 @@ def _images(intent: ServingIntent) -> Iterator[InputError]:
             yield InputError(f"image_sizes[{at}]", rule, Bare(size))
 
 
+def _further_images(intent: ServingIntent) -> Iterator[InputError]:
+    yield from model_problems(
+        intent.image_models, intent.task, intent.weights, has_disk=intent.weights_claim is not None
+    )
+    for name, model in intent.image_models.items():
+        where = f"image_models.{name}"
+        yield from _steps(model.sigmas, model.steps, f"{where}.sigmas", f"{where}.steps")
+
+
 def _schedule(intent: ServingIntent) -> Iterator[InputError]:
     """A fixed schedule, and a cache between steps: never both."""
     sigmas, cache = intent.image_sigmas, intent.image_step_cache
     if cache is not None and not 0 < cache < 1:
         yield InputError("image_step_cache", "must be above 0 and below 1", Bare(f"{cache:g}"))
+    yield from _steps(sigmas, intent.image_steps, "image_sigmas", "image_steps")
+    if sigmas and cache is not None:
+        rule = "must not be set when sigmas are given: a distilled schedule has no steps to skip"
+        yield InputError("image_step_cache", rule, Bare(f"{cache:g}"))
+
+
+def _steps(
+    sigmas: tuple[float, ...], steps: int | None, of_sigmas: str, of_steps: str
+) -> Iterator[InputError]:
+    """Yield why a model cannot have a fixed schedule, with the paths of both fields."""
     if not sigmas:
         return
-    words = Bare(", ".join(f"{sigma:g}" for sigma in sigmas))
     falls = all(first > second for first, second in pairwise((*sigmas, 0.0)))
     if len(sigmas) > _MOST_STEPS or not falls or sigmas[0] > 1:
         rule = f"must be at most {_MOST_STEPS} falling numbers above 0, from at most 1"
-        yield InputError("image_sigmas", rule, words)
-    if intent.image_steps is not None:
+        yield InputError(of_sigmas, rule, Bare(", ".join(f"{sigma:g}" for sigma in sigmas)))
+    if steps is not None:
         rule = "must not be set when sigmas are given: each is one step"
-        yield InputError("image_steps", rule, Bare(str(intent.image_steps)))
-    if cache is not None:
-        rule = "must not be set when sigmas are given: a distilled schedule has no steps to skip"
-        yield InputError("image_step_cache", rule, Bare(f"{cache:g}"))
+        yield InputError(of_steps, rule, Bare(str(steps)))
 
 
 def _role(intent: ServingIntent) -> Iterator[InputError]:

@@ -148,6 +148,7 @@ def needs(plan: ModelPlan, kinds: Iterable[str]) -> list[str]:
     intent, found = plan.pod.intent, [plan.pod.intent.weights]
     if intent.speculative is not None and intent.speculative.weights is not None:
         found.append(intent.speculative.weights)
+    found += [model.weights for _, model in sorted(intent.image_models.items())]
     adapters = {name for kind in kinds for name in plan.files[kind].adapters}
     return found + [f"{ADAPTER_NEED}{intent.adapters[name]}" for name in sorted(adapters)]
 

@@ -19,7 +19,7 @@ from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.launcher.spec import Serving, Spec
 from gke_inference.serving.live_adapters import LiveAdapters, with_live
 from gke_inference.serving.pod_spec import Pod
-from gke_inference.serving.serving import draft_of, serving_of
+from gke_inference.serving.serving import draft_of, further_of, serving_of
 from gke_inference.serving.weights import ClaimPath, Storage, bucket_path, storage
 from gke_inference.sizing.memory import weights_gib
 
@@ -120,6 +120,7 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     nodes = _nodes(args["compute_classes"], intent)
     live = _live(intent)
     size_gib = weights_gib(intent.parameters_billion, intent.weight_bits)
+    size_gib += sum(each.gib for each in intent.image_models.values())
     pod = Pod(intent=intent, live=live, service_account=args["service_account"])
     spanning = _spanning(intent)
     files = _files(args, intent, size_gib, live)
@@ -160,6 +161,7 @@ def _files(
             claim=args.get("weights_claim"),
             draft=draft_of(intent),
             engine=intent.engine,
+            further=further_of(intent),
             is_streamed=engine(intent.engine).hardware[kind].streamed,
             weights_gib=size_gib,
         )

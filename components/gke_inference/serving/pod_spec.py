@@ -74,7 +74,8 @@ class Pod:
     @property
     def names(self) -> tuple[str, ...]:
         """Names served from the start, which no live adapter may use."""
-        return (self.intent.served_name, *sorted(self.intent.adapters))
+        intent = self.intent
+        return (intent.served_name, *sorted(intent.adapters), *sorted(intent.image_models))
 
     @property
     def environment(self) -> dict[str, str]:

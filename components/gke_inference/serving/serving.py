@@ -9,7 +9,7 @@ from gke_inference.serving.disaggregation import transfer_flag
 from gke_inference.serving.hardware import Hardware
 from gke_inference.serving.kv.offload import folders, limits, offload_flag, own_folder
 from gke_inference.serving.launch import FOLDER
-from gke_inference.serving.launcher.spec import CHAT_TEMPLATE, Serving, Speculation
+from gke_inference.serving.launcher.spec import CHAT_TEMPLATE, ImageModel, Serving, Speculation
 from gke_inference.serving.live_adapters import LiveAdapters, slots
 from gke_inference.serving.weights import BucketPath, Storage, bucket_path
 from gke_inference.sizing.memory import UTILISATION
@@ -50,6 +50,7 @@ def serving_of(
         has_versions=files.has_versions,
         hosts=node.hosts,
         hybrid_load_balancing=parallel is not None and parallel.hybrid_load_balancing,
+        image_models=_image_models(intent, files),
         image_queue=intent.image_queue,
         image_sigmas=intent.image_sigmas,
         image_sizes=intent.image_sizes,
@@ -122,6 +123,29 @@ def _speculation(intent: ServingIntent, files: Storage) -> Speculation | None:
         has_versions=draft is not None and draft.version is None,
         version=None if draft is None else draft.version,
     )
+
+
+def further_of(intent: ServingIntent) -> dict[str, BucketPath]:
+    """Return the location of each further image model."""
+    return {
+        name: bucket_path(model.weights, f"image_models.{name}.weights")
+        for name, model in intent.image_models.items()
+    }
+
+
+def _image_models(intent: ServingIntent, files: Storage) -> dict[str, ImageModel]:
+    found: dict[str, ImageModel] = {}
+    for name, at in further_of(intent).items():
+        model = intent.image_models[name]
+        found[name] = ImageModel(
+            context_tokens=model.context_tokens,
+            has_versions=at.version is None,
+            sigmas=model.sigmas,
+            source=files.further[name],
+            steps=model.steps,
+            version=at.version,
+        )
+    return found
 
 
 def draft_of(intent: ServingIntent) -> BucketPath | None:

@@ -9,7 +9,8 @@
 """
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 from gke_inference.base.manifests import Manifest, fingerprint
@@ -87,6 +88,8 @@ class Storage:
     """Whether the weights are read through a mount with a file cache."""
     draft: str | None = None
     """Location of the draft model of speculative decoding, like `source`."""
+    further: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Location of each further model, like `source`."""
     has_versions: bool = False
     """Whether `source` contains the model's versions, one of which its pointer names."""
     version: str | None = None
@@ -132,11 +135,13 @@ def storage(
     is_streamed: bool,
     bucket_claim: str | None = None,
     draft: BucketPath | None = None,
+    further: Mapping[str, BucketPath] | None = None,
     engine: str = "vllm",
 ) -> Storage:
     """Return the volumes, mounts and environment of one engine.
 
     `bucket_claim` is a claim of the bucket with the weights, which replaces its mount in the pod.
+    `further` are further models of the server, by name, and `weights_gib` includes them.
 
     Raises:
         InputError: A TPU server has nowhere to keep what it compiles.
@@ -153,6 +158,7 @@ def storage(
         read.add(weights.bucket)
     if draft is not None and not is_streamed:
         read.add(draft.bucket)
+    read |= {entry.bucket for entry in (further or {}).values()}
     # Mounts share one cache volume, each limited to its part: older files are evicted.
     caches = dict.fromkeys(read, _OTHER_CACHE_GIB) if is_mounted else {}
     if is_mounted and bucket_claim is None:
@@ -195,6 +201,7 @@ def storage(
         cache_archive=cache_archive,
         cache_folder=cache_folder,
         environment=environment,
+        further={name: entry.mounted for name, entry in (further or {}).items()},
         has_versions=claim is None and weights.version is None,
         is_cached=is_mounted,
         mounts=mounts,

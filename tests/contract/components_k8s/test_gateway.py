@@ -246,6 +246,18 @@ def test_no_number_of_adapters_exceeds_what_a_route_may_have(recorder, adapters)
     assert sorted(matched) == sorted(["llama-3.1-8b", *names])
 
 
+def test_a_further_model_of_a_server_is_routed_and_listed_as_a_model(recorder):
+    build(recorder, args({**EMBED, "task": "image", "further_models": ["flux-mini"]}))
+    rules = named(recorder, CUSTOM["route"], "bge")["spec"]["rules"]
+    matched = {m["headers"][0]["value"] for rule in rules for m in rule["matches"]}
+    assert matched == {"bge-m3", "flux-mini"}
+    listed = json.loads(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["models.json"])
+    assert {each["id"]: each.get("parent") for each in listed["data"]} == {
+        "bge-m3": None,
+        "flux-mini": None,
+    }
+
+
 def test_the_catalogue_lists_every_model_and_adapter(recorder):
     build(recorder, args(LLAMA, EMBED))
     files = named(recorder, CONFIG_MAP, "inference-catalogue")["data"]

@@ -1,12 +1,14 @@
 """A model that draws: the example stack, its pods, its autoscaler, and what is refused."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from gke_inference.base.inputs import rung_of
 from gke_inference.serving.autoscaling import autoscaler
+from gke_inference.serving.launcher.spec import NEEDS
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
 from infra.arguments import models as assemble_models
@@ -14,10 +16,33 @@ from infra.reading.load import parse
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import region_of, served_in
 from twin.host.paths import REPOSITORY
-from workloads.diffusion.__main__ import parser
+from workloads.diffusion.__main__ import parser, settings_of
+from workloads.diffusion.config import from_dict
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "pictures" / "Pulumi.pictures.yaml"
 MODEL, REGION = "flux-schnell", "us-central1"
+
+
+MINI = {
+    "weights": "flux-mini",
+    "size": {"parameters_billion": 5.6, "bits": 16},
+    "steps": 20,
+    "context": 128,
+}
+"""A model of 3.2 billion parameters with FLUX.1's encoders, T5 at half the bits."""
+
+
+def two(**changed):
+    """Return changes of the example to two small models on every chip."""
+    mini = {name: value for name, value in {**MINI, **changed}.items() if value is not None}
+    return {"size": MINI["size"], "pictures": {"models": {"flux-mini": mini}}}
+
+
+def server_of(given):
+    """Return the container of the model's server."""
+    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    return pod_of(args, rungs)["containers"][0]
 
 
 def stack(**changed):
@@ -50,6 +75,34 @@ def test_the_server_takes_every_argument_that_its_pod_has(container):
     assert (given.model, given.steps, given.queue_limit) == (MODEL, 4, 64)
     assert given.size == ["1024x1024", "768x1344"]
     assert given.adapter[0].endswith(f"/{MODEL}/adapters/comic")
+
+
+def test_a_server_holds_further_models_beside_the_first():
+    server = server_of(stack(**two()))
+    words = [*server["command"], *server["args"]]
+    found = parser().parse_args(words[words.index("diffusion") + 1 :])
+    (base,) = from_dict(settings_of(found)).base_models
+    assert (base.model, base.steps, base.text_tokens) == ("flux-mini", 20, 128)
+    assert base.folder.endswith("/flux-mini")
+    mounts = [mount["mountPath"] for mount in server["volumeMounts"]]
+    assert any(base.folder.startswith(f"{mount}/") for mount in mounts)
+
+
+def test_a_server_is_only_started_once_the_weights_of_every_model_are_there():
+    given = stack(**two())
+    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    args = {**args, "has_gate": True}
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    notes = deployments(model_plan(args, rungs))["tpu"]["metadata"]["annotations"]
+    needs = [need.rpartition("/")[2] for need in json.loads(notes[NEEDS])]
+    assert needs == [MODEL, "flux-mini", "comic"]
+
+
+def test_requests_reach_a_further_model_by_its_name():
+    region = region_of(stack(**two()), REGION)
+    server = SimpleNamespace(labels={"a": "b"}, port=8000)
+    (routed,) = assemble_models.routed_models(region, {MODEL: server})
+    assert (routed["further_models"], routed["adapters"]) == (["flux-mini"], ["comic"])
 
 
 def test_live_adapters_of_a_model_that_draws_need_no_loader():
@@ -123,6 +176,35 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
             "needs 33.8 GiB on each chip (31.7 GiB of weights, 0.2 of adapters, 2 free)",
         ),
         (
+            {**two(), "size": {"parameters_billion": 14.5, "bits": 16}},
+            "needs 39.6 GiB on each chip (37.4 GiB of weights, 0.2 of adapters, 2 free), "
+            "one of tpu-v6e has 31.2 GiB",
+        ),
+        (
+            two(sigmas=[1, 0.5]),
+            "pictures.models.flux-mini.steps must not be set when sigmas are given: each is one "
+            "step, got 20",
+        ),
+        (
+            two(sigmas=[0.5, 1], steps=None),
+            "pictures.models.flux-mini.sigmas must be at most 100 falling numbers above 0, from "
+            "at most 1, got 0.5, 1",
+        ),
+        (
+            two(weights="gs://elsewhere/flux-mini"),
+            "pictures.models.flux-mini.weights must be in the bucket of the first model "
+            "(flux-schnell), got 'gs://elsewhere/flux-mini'",
+        ),
+        (
+            two(weights="sdxl-base-1.0"),
+            "pictures.models.flux-mini.weights must be of a model that engine diffusion can run",
+        ),
+        (
+            {"size": MINI["size"], "pictures": {"models": {"comic": MINI}}},
+            "models.flux-schnell.pictures.models.comic must be a unique name, which is "
+            "models.flux-schnell.adapters[0] already",
+        ),
+        (
             {"live_adapters": {"max_rank": 128, "slots": 8}},
             "needs 39.3 GiB on each chip (27.0 GiB of weights, 10.3 of adapters, 2 free), "
             "one of tpu-v6e has 31.2 GiB",
@@ -143,5 +225,5 @@ def test_weights_that_the_image_server_has_no_pipeline_for_are_refused(weights: 
         stack(weights=weights)
     assert str(caught.value.problems[0]) == (
         f"models.{MODEL}.weights: must be of a model that engine diffusion can run "
-        f"(flux.1-dev or flux.1-schnell), got '{weights}'"
+        f"(flux.1-dev or flux.1-krea-dev or flux.1-schnell), got '{weights}'"
     )

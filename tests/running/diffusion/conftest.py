@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 
+import openai
 import pytest
 
 from twin.host.paths import REPOSITORY
@@ -76,6 +77,12 @@ class Server:
             connection.request("POST", "/v1/images/generations", json.dumps(body), kinds)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read()), answer.headers
+
+    def client(self):
+        """Return OpenAI's client of this server."""
+        return openai.OpenAI(
+            api_key="none", base_url=f"http://127.0.0.1:{self.port}/v1", max_retries=0
+        )
 
     def begin(self, **body):
         """Ask in a thread."""

@@ -1,6 +1,8 @@
 """A pipeline without a model: what it draws is a text, when it is done a test says.
 
-A prompt `hold FILE` is drawn until FILE is there; `refuse` is refused, and `die` ends the process.
+A prompt `hold FILE` is drawn until FILE is there, `hold-from-step-3 FILE` from that step on, and
+`hold-seed-8 FILE` only with that seed. `refuse` is refused, and `die` ends the process;
+`die-at-step-3` after two steps.
 """
 
 import json
@@ -34,18 +36,25 @@ class Fake:
     def forget(self, adapter):
         Path(self._settings.folder, "forgotten").write_text(adapter)
 
-    def generate(self, batch, is_cancelled, clock):
+    def generate(self, batch, is_cancelled, clock, show):
         self._obey(batch.prompts[0])
-        for _ in range(batch.steps):
+        Path(self._settings.folder, f"drawing-{batch.seeds[0]}").write_text(str(os.getpid()))
+        previews = batch.preview_steps
+        for number in range(1, batch.steps + 1):
             with clock("denoise_step"):
                 time.sleep(STEP_SECONDS)
-            while self._is_held(batch.prompts[0]) and not is_cancelled():
+            if number == 3 and batch.prompts[0] == "die-at-step-3":
+                os._exit(9)
+            while self._is_held(batch, number) and not is_cancelled():
                 time.sleep(STEP_SECONDS)
             if is_cancelled():
                 Path(self._settings.folder, "given-up").write_text(batch.prompts[0])
                 return None
+            if number in previews:
+                show(previews.index(number), [f"step {number}".encode() for _ in batch.seeds])
         shared = {
             "batch": len(batch.seeds),
+            "folder": self._settings.folder,
             "adapter": batch.adapter and batch.adapter.name,
             "pid": os.getpid(),
         }
@@ -58,5 +67,11 @@ class Fake:
         if prompt == "die":
             os._exit(9)
 
-    def _is_held(self, prompt):
-        return prompt.startswith("hold ") and not Path(prompt.removeprefix("hold ")).exists()
+    def _is_held(self, batch, number):
+        word, _, gate = batch.prompts[0].partition(" ")
+        holds = {
+            "hold": True,
+            "hold-from-step-3": number >= 3,
+            "hold-seed-8": 8 in batch.seeds,
+        }
+        return holds.get(word, False) and not Path(gate).exists()

@@ -1,7 +1,9 @@
 """The server program, with a pipeline that draws texts."""
 
 import json
+import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +63,31 @@ def test_an_adapter_is_named_in_place_of_the_model_and_never_shares_a_batch(serv
     ]
 
 
+def test_every_chip_draws_with_each_of_several_models(serve, tmp_path):
+    also = [{"model": "mini", "folder": str(tmp_path / "mini"), "steps": 2}]
+    (tmp_path / "mini").mkdir()
+    server = serve(base_models=also, steps=4).ready()
+    gate = tmp_path / "gate"
+    held = server.begin(prompt=f"hold {gate}")
+    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    asked = [server.begin(prompt="x", model=name) for name in ("mini", "flux", "mini")]
+    server.until(lambda: server.metric("diffusion_pictures_waiting") == 3)
+    gate.touch()
+    first = drawn(held.result())[0]
+    found = [drawn(one.result())[0] for one in asked]
+    assert [(each["folder"], each["batch"]) for each in found] == [
+        (str(tmp_path / "mini"), 2),
+        (str(server.folder), 1),
+        (str(tmp_path / "mini"), 2),
+    ]
+    assert {each["pid"] for each in found} == {first["pid"]}
+    listed = json.loads(server.get("/v1/models")[1])["data"]
+    assert [(each["id"], each.get("parent")) for each in listed] == [("flux", None), ("mini", None)]
+    page = server.get("/metrics")[1]
+    assert 'diffusion_images_total{model_name="mini",outcome="drawn"} 2.0' in page
+    assert 'diffusion_request_seconds_count{model_name="mini"} 2.0' in page
+
+
 def test_a_full_queue_says_when_to_come_back(serve, tmp_path):
     server = serve(queue_limit=2).ready()
     gate = tmp_path / "gate"
@@ -88,7 +115,7 @@ def test_a_client_that_goes_frees_its_chip_and_its_place_in_the_queue(serve, tmp
     leave_chip()
     server.until(lambda: server.metric("diffusion_pictures_running") == 0)
     assert (server.folder / "given-up").read_text() == never
-    assert server.metric('diffusion_images_total{outcome="cancelled"}') == 3
+    assert server.metric('diffusion_images_total{model_name="flux",outcome="cancelled"}') == 3
     assert drawn(server.ask(prompt="the chip is free"))
 
 
@@ -121,6 +148,25 @@ def test_a_worker_that_ends_fails_its_picture_and_is_started_again(serve):
     assert (status, body["error"]["code"]) == (500, "worker_lost")
     server.ready()
     assert drawn(server.ask(prompt="again"))
+
+
+def test_a_chip_whose_process_is_killed_fails_its_picture_only_and_comes_back(serve, tmp_path):
+    server = serve(workers=2)
+    server.until(lambda: server.metric('diffusion_workers{state="ready"}') == 2)
+    gate = tmp_path / "gate"
+    kept, lost = server.begin(prompt=f"hold {gate}"), server.begin(prompt=f"hold {gate}", seed=8)
+    server.until(lambda: server.metric("diffusion_pictures_running") == 2)
+    victim = Path(server.folder, "drawing-8").read_text()
+    os.kill(int(victim), signal.SIGKILL)
+    assert lost.result()[0] == 500
+    assert server.get("/health")[0] == 200
+    gate.touch()
+    survivor = drawn(kept.result())[0]["pid"]
+    server.until(lambda: server.metric('diffusion_workers{state="ready"}') == 2)
+    pids = {each["pid"] for each in drawn(server.ask(prompt="again", n=2))}
+    assert len(pids) == 2
+    assert survivor in pids
+    assert int(victim) not in pids
 
 
 def test_what_waits_while_a_worker_ends_is_drawn_by_the_next_one(serve, tmp_path):
@@ -166,7 +212,7 @@ def test_stages_queue_and_pictures_are_measured(serve):
     drawn(server.ask(prompt="x", n=2, num_inference_steps=3))
     page = server.get("/metrics")[1]
     assert 'diffusion_stage_seconds_count{stage="denoise_step"} 3.0' in page
-    assert 'diffusion_images_total{outcome="drawn"} 2.0' in page
+    assert 'diffusion_images_total{model_name="flux",outcome="drawn"} 2.0' in page
     assert 'diffusion_requests_total{code="200"} 1.0' in page
     assert "diffusion_queue_seconds_count 2.0" in page
     assert "diffusion_queue_limit 64.0" in page

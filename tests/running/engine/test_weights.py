@@ -6,6 +6,7 @@ import os
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -14,7 +15,8 @@ import pytest
 
 from tests.running.engine.conftest import manifest, point, serving, write_version
 from workloads.engine import weights
-from workloads.engine.spec import Speculation
+from workloads.engine.diffusion import arguments
+from workloads.engine.spec import ImageModel, Speculation
 from workloads.engine.weights_manifest import (
     CURRENT_NAME,
     MANIFEST_NAME,
@@ -140,6 +142,22 @@ def test_an_adapter_is_read_from_the_version_that_its_pointer_names(tmp_path, mo
     assert found.serving.adapters == {"sql": "/models/adapters/sql/v2"}
     words = found.words(["serve", "/models/m", "sql=/models/adapters/sql", "/models/adapters/sql2"])
     assert words[2:] == ["sql=/models/adapters/sql/v2", "/models/adapters/sql2"]
+
+
+def test_a_further_image_model_is_read_from_the_version_that_its_pointer_names(
+    tmp_path, monkeypatch
+):
+    write_version(tmp_path / "models/m")
+    write_version(tmp_path / "models/mini/v2", "v2")
+    point(tmp_path / "models/mini", "v2")
+    monkeypatch.setenv("GKE_INFERENCE_ROOT", str(tmp_path))
+    further = {"mini": ImageModel("/models/mini", has_versions=True, steps=20)}
+    served = serving("/models/m", engine="diffusion", image_models=further)
+    found = weights.look(served)
+    assert found.words(arguments(served)) == arguments(found.serving)
+    assert found.serving.image_models["mini"].source == "/models/mini/v2"
+    with pytest.raises(weights.MissingError, match=r"^/models/other/"):
+        weights.look(replace(served, image_models={"o": ImageModel("/models/other")}))
 
 
 def test_a_half_uploaded_version_of_an_adapter_is_not_served(tmp_path, monkeypatch):

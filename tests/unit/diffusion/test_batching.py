@@ -1,3 +1,5 @@
+import pytest
+
 from workloads.diffusion.batching import Picture, Queue, batch_of
 
 
@@ -8,6 +10,7 @@ def picture(prompt="x", **changed):
         "format": "png",
         "guidance": 3.5,
         "height": 64,
+        "model": "flux",
         "seed": 0,
         "steps": 4,
         "width": 64,
@@ -46,6 +49,8 @@ def test_pictures_that_differ_in_more_than_prompt_and_seed_are_not_drawn_togethe
         {"guidance": 1.0},
         {"adapter": "comic"},
         {"format": "jpeg"},
+        {"model": "mini"},
+        {"previews": 1},
     ):
         waiting = queue(picture("a"), picture("b", **changed), picture("c", seed=3))
         assert [one.prompt for one in waiting.take(1, 4)] == ["a", "c"], changed
@@ -63,3 +68,11 @@ def test_a_batch_has_a_prompt_and_a_seed_for_each_picture():
 
 def test_an_empty_queue_gives_nothing():
     assert queue().take(4, 4) == []
+
+
+@pytest.mark.parametrize(
+    ("steps", "previews", "after"),
+    [(28, 3, [7, 14, 21]), (4, 3, [1, 2, 3]), (4, 1, [2]), (2, 3, [1]), (1, 3, []), (28, 0, [])],
+)
+def test_previews_are_spread_over_the_steps_and_never_after_the_last(steps, previews, after):
+    assert batch_of([picture(steps=steps, previews=previews)]).preview_steps == after

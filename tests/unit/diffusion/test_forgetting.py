@@ -65,7 +65,7 @@ def test_an_image_that_waited_while_its_adapter_went_leaves_no_copy(chip, monkey
     monkeypatch.setattr(service.adapters, "find", lambda *_: None)
 
     async def run():
-        made = Service(SETTINGS, Metrics())
+        made = Service(SETTINGS, Metrics(SETTINGS.bases))
         waiting = asyncio.create_task(made.draw(REQUEST, ""))
         await asyncio.sleep(0)
         made.start()
@@ -93,7 +93,7 @@ def test_an_adapter_that_comes_back_while_the_server_looks_is_watched_again(chip
 
     async def run():
         chip.is_idle = True
-        made = Service(SETTINGS, Metrics())
+        made = Service(SETTINGS, Metrics(SETTINGS.bases))
         made.start()
         await made.draw(REQUEST, "")
         await until(lambda: looks)

@@ -9,11 +9,18 @@ SETTINGS = from_dict(
         "model": "flux",
         "folder": "/weights",
         "adapters": {"comic": "/comic"},
+        "base_models": [{"model": "mini", "folder": "/mini", "steps": 2, "text_tokens": 256}],
         "max_candidates": 4,
         "sizes": ["1024x1024", "512x768"],
         "steps": 4,
     }
 )
+
+
+def with_base(adapters=(), **changed):
+    """Return settings with a further model."""
+    base = {"model": "b", "folder": "/b", **changed}
+    return {"model": "m", "folder": "/w", "adapters": dict(adapters), "base_models": [base]}
 
 
 def test_what_a_request_does_not_say_is_the_servers_setting():
@@ -47,6 +54,23 @@ def test_everything_a_request_may_say_is_taken():
     assert (asked.seed, asked.guidance) == (5, 2)
 
 
+def test_a_further_model_has_its_own_steps():
+    asked = parse({"prompt": "x", "model": "mini"}, SETTINGS)
+    assert (asked.model, asked.base, asked.adapter, asked.steps) == ("mini", "mini", None, 2)
+
+
+def test_an_adapter_is_drawn_with_the_first_model():
+    asked = parse({"prompt": "x", "model": "comic"}, SETTINGS)
+    assert (asked.base, asked.steps) == ("flux", 4)
+
+
+def test_a_further_model_shares_what_it_does_not_set():
+    assert list(SETTINGS.bases) == ["flux", "mini"]
+    mini = SETTINGS.bases["mini"]
+    assert (mini.folder, mini.text_tokens, mini.steps) == ("/mini", 256, 2)
+    assert (mini.sizes, mini.max_batch, mini.adapters) == (SETTINGS.sizes, SETTINGS.max_batch, {})
+
+
 @pytest.mark.parametrize(
     ("body", "status", "field", "words"),
     [
@@ -65,7 +89,15 @@ def test_everything_a_request_may_say_is_taken():
         ({"prompt": "x", "num_inference_steps": 0}, 400, "num_inference_steps", "from 1 to 100"),
         ({"prompt": "x", "guidance_scale": "3"}, 400, "guidance_scale", "a number"),
         ({"prompt": "x", "seed": -1}, 400, "seed", "from 0"),
-        ({"prompt": "x", "stream": True}, 400, "stream", "no such field"),
+        ({"prompt": "x", "stream": "yes"}, 400, "stream", "must be true or false, got 'yes'"),
+        (
+            {"prompt": "x", "stream": True, "partial_images": 4},
+            400,
+            "partial_images",
+            "from 0 to 3",
+        ),
+        ({"prompt": "x", "partial_images": 1}, 400, "partial_images", "0 unless stream is true"),
+        ({"prompt": "x", "quality": "high"}, 400, "quality", "no such field"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, words):
@@ -88,6 +120,11 @@ def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, wo
         ({"model": "m", "folder": "/w", "sizes": []}, "sizes: must have at least one"),
         ({"model": "m", "folder": "/w", "platform": "gpu"}, "platform: must be cpu or tpu"),
         ({"model": "m", "folder": "/w", "adapters": {"m": "/a"}}, "must not have the model's"),
+        (with_base(model="m"), "base_models: must have unique names, got 'm'"),
+        (with_base(adapters={"b": "/a"}), "must not have the model's name, got 'b'"),
+        (with_base(folder=""), "base_models.folder: must be set"),
+        (with_base(guidance=3), "base_models.guidance: no such setting"),
+        (with_base(sigmas=[0.5, 1]), "base_models: b: sigmas: must be at most"),
         (
             {"model": "m", "folder": "/w", "adapters": {"a": "/a"}, "adapter_slots": 0},
             "adapter_slots: must be at least 1, got 0",

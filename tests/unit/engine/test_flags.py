@@ -17,7 +17,7 @@ from gke_inference.catalogue import engine_flags, versions
 from gke_inference.catalogue.accelerators import accelerator, accelerator_names
 from gke_inference.catalogue.engines import Abilities, engine, engine_names
 from gke_inference.serving.launcher import commands
-from gke_inference.serving.launcher.spec import Serving, Speculation
+from gke_inference.serving.launcher.spec import ImageModel, Serving, Speculation
 from tests.stack_plans import plans_of_stacks
 from twin.engines import vllm_flags as flags
 from twin.engines.real import install
@@ -56,6 +56,7 @@ def with_features(plain: Serving, able: Abilities) -> Iterator[Serving]:
         (able.streamed, {"source": "gs://b/m"}),
         (able.data_parallel, {"data_parallel": 2, "tensor_parallel": 2}),
         (able.adapters, with_adapters),
+        ("image" in able.tasks, {"image_models": {"mini": ImageModel("/mnt/mini", steps=20)}}),
         (able.max_batch, {"max_batch": 64}),
         (able.prefix_caching, {"prefix_caching": False}),
         (able.traces, {"collector": "http://collector:4317"}),

@@ -51,6 +51,13 @@ def compile_all(settings: Settings, chip: str, out: Path, ranks: list[int]) -> l
     Raises:
         ValueError: The chip is unknown.
     """
+    files: list[Path] = []
+    for base in settings.bases.values():
+        files += _compile(base, chip, out, ranks if base is settings else [])
+    return files
+
+
+def _compile(settings: Settings, chip: str, out: Path, ranks: list[int]) -> list[Path]:
     dtype, sharding, kind = target(chip)
     programs = Programs(
         Path(settings.folder),

@@ -28,9 +28,10 @@ def release(chip: str) -> str:
 
 
 def file_of(folder: Path, programs: Programs, key: Key, chip: str) -> Path:
-    """Return the file of a program of a model; its shapes are part of the name."""
+    """Return the file of a program of a model; its shapes and dimensions are part of the name."""
     shapes = jax.tree.map(lambda value: (value.shape, str(value.dtype)), programs.shapes(key))
-    digest = sha256(repr(sorted_tree(shapes)).encode()).hexdigest()[:12]
+    of = f"{sorted_tree(shapes)!r} {programs.geometry}"
+    digest = sha256(of.encode()).hexdigest()[:12]
     return folder / release(chip) / f"{key.name}-{digest}.xla"
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from transformers import AutoTokenizer
 
 from ..config import Settings
-from ..work import Batch, Pipeline, Stopwatch
+from ..work import Batch, Pipeline, Show, Stopwatch
 from .compiled import Compiled
 from .formats import data_type
 from .modules import Weights
@@ -70,7 +70,7 @@ class FluxOnXla:
         }
 
     def generate(
-        self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch
+        self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch, show: Show
     ) -> list[bytes] | None:
         """Return an image for each seed of a batch, or None if the batch was canceled."""
         size = self._settings.padded(len(batch.seeds))
@@ -83,10 +83,11 @@ class FluxOnXla:
         key = self._step(size, batch.height, batch.width, rank)
         sigmas = self._sigmas(batch.steps, latents.shape[1])
         carried: tuple[Any, ...] = ()
+        previews = batch.preview_steps
         if key.reuses:
             zeros = jnp.zeros((*latents.shape[:2], sizes.inner), data_type())
             carried = ((zeros, zeros), np.float32(self._settings.step_cache))
-        for now, then in pairwise(sigmas):
+        for number, (now, then) in enumerate(pairwise(sigmas), 1):
             if is_cancelled():
                 return None
             with clock("denoise_step") as lap:
@@ -98,16 +99,24 @@ class FluxOnXla:
                     out, kept, is_reused = out
                     carried = (kept, carried[1])
                     lap.stage = "reused_step" if is_reused else "denoise_step"
-                latents = out.block_until_ready()
+                before, latents = latents, out.block_until_ready()
+            if number in previews:
+                with clock("preview"):
+                    guess = end_of_flow(before, latents, float(now), float(then))
+                    show(previews.index(number), _files(self._decoded(batch, guess), batch))
         with clock("vae_decode"):
-            decode = self._get(Key("decode", size, batch.height, batch.width))
-            pixels = np.asarray(decode(self._weights["decode"], latents))
+            pixels = self._decoded(batch, latents)
         with clock("image_encode"):
-            return [encoded(each, batch.format) for each in pixels[: len(batch.seeds)]]
+            return _files(pixels, batch)
 
     def forget(self, adapter: str) -> None:
         """Unload an adapter that was removed."""
         self._adapters.forget(adapter)
+
+    def _decoded(self, batch: Batch, latents: jax.Array) -> np.ndarray:
+        """Return the pixels of latents, including those that pad a batch."""
+        decode = self._get(Key("decode", latents.shape[0], batch.height, batch.width))
+        return np.asarray(decode(self._weights["decode"], latents))
 
     def _step(self, batch: int, height: int, width: int, rank: int) -> Key:
         return Key("step", batch, height, width, rank, self._settings.step_cache > 0)
@@ -146,6 +155,19 @@ class FluxOnXla:
         given = self._settings.sigmas or np.linspace(1.0, 1 / steps, steps)
         scheduler.set_timesteps(sigmas=list(given), mu=shift)
         return scheduler.sigmas.numpy()
+
+
+def end_of_flow(before: jax.Array, after: jax.Array, now: float, then: float) -> jax.Array:
+    """Return where a denoising step from noise level `now` to `then` leads in a straight line.
+
+    A step moves the latents along the predicted flow, so this is the image that the model expects
+    after the step: a preview, without another call of the denoiser.
+    """
+    return after - then * (after - before) / (then - now)
+
+
+def _files(pixels: np.ndarray, batch: Batch) -> list[bytes]:
+    return [encoded(each, batch.format) for each in pixels[: len(batch.seeds)]]
 
 
 def encoded(pixels: np.ndarray, form: str) -> bytes:

@@ -4,6 +4,7 @@ Queue, API, metrics, health and drain are real. The pipeline is simulated, excep
 that the twin's operator selects, which runs the real pipeline with a tiny model.
 """
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -20,7 +21,8 @@ from twin.wire.kube import JsonObject
 _PIPELINE = "simulator.diffusion.simulated:load"
 _TINY_TOKENS = 16
 _OWN = ("--host", "--platform", "--pipeline", "--folder", "--workers", "--max-batch")
-_OF_THE_MODEL = ("--text-tokens", "--adapter")
+_FURTHER = "--base-model="
+_OF_THE_MODEL = ("--text-tokens", "--adapter", _FURTHER)
 
 
 def arguments(words: list[str]) -> list[str]:
@@ -57,6 +59,7 @@ def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str
     python = str(install.DIFFUSION.python())
     folder = install.tiny_model()
     kept = [word for word in given if not word.startswith((*_OWN, *_OF_THE_MODEL))]
+    kept += [_tiny(word, folder) for word in given if word.startswith(_FURTHER)]
     forced = [
         *(f"--host={address}", "--platform=cpu", f"--folder={folder}"),
         *("--workers=1", "--max-batch=1", f"--text-tokens={_TINY_TOKENS}"),
@@ -69,6 +72,13 @@ def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str
         "PATH": os.environ["PATH"],
     }
     return [python, "-m", "diffusion", "serve", *kept, *forced], install.environment(variables)
+
+
+def _tiny(word: str, folder: Path) -> str:
+    """Return the flag of a further model with the tiny model in its place."""
+    model: JsonObject = json.loads(word.removeprefix(_FURTHER))
+    model.pop("text_tokens", None)
+    return _FURTHER + json.dumps({**model, "folder": str(folder)})
 
 
 def launched(container: JsonObject, place: Place, base: dict[str, str]) -> Launch:

@@ -1,0 +1,38 @@
+"""What published claims about image generation require, beside published figures."""
+
+from planner.unit_cost.image_claims import Figure, figures
+
+
+def of(claim: str) -> list[Figure]:
+    return [each for each in figures() if each.claim == claim]
+
+
+def test_published_times_of_an_a100_are_less_than_three_times_those_of_a_v6e():
+    found = of("3 to 7 times an A100")
+    assert [(each.value, each.holds) for each in found] == [
+        ("2.8 times", False),
+        ("2.6 times", False),
+        ("2.9 times", False),
+    ]
+    assert found[0].required.endswith("16.6 to 38.6 s on an A100")
+
+
+def test_a_thousand_images_cost_more_than_22_cents_except_at_the_full_peak_of_a_committed_chip():
+    found = of("22 cents per 1,000 images")
+    assert [each.figure for each in found if each.holds] == [
+        "full peak: flux.1-schnell, 4 steps",
+    ]
+    demand, committed = (
+        {each.figure: each.value for each in found if term in each.required}
+        for term in ("on demand", "three-year")
+    )
+    assert demand["published: flux.1-schnell, 4 steps"] == "0.82 s, $0.62"
+    assert committed["published: stable-diffusion-xl, 20 steps"] == "0.74 s, $0.25"
+    assert demand["full peak: flux.1-schnell, 4 steps"] == "0.30 s, $0.23"
+
+
+def test_half_a_million_images_a_day_need_two_slices_of_four_chips():
+    values = {each.figure: each.value for each in of("500,000 images a day")}
+    assert values["published: flux.1-schnell, 4 steps"] == "0.82 s, 5 busy chips, 7 at 70%"
+    assert values["compiler estimate: flux.1-schnell, 4 steps"] == "1.01 s, 6 busy chips, 9 at 70%"
+    assert {each.holds for each in of("500,000 images a day")} == {None}
