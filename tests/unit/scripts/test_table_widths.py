@@ -154,8 +154,16 @@ def _comparison() -> None:
 
 
 def _usage() -> None:
-    names = ("2026-11-22", "jk3v7q2mzx5a", "llama-3.3-70b-instruct", "asia-southeast1", "support")
-    usage.print_usage([usage.Row(names, _USED)], usage.FIELDS)
+    names = {
+        "day": "2026-11-22",
+        "key": "jk3v7q2mzx5a",
+        "model": "llama-3.3-70b-instruct",
+        "region": "asia-southeast1",
+        "subject": "accounts.google.com:108342775561184310562",
+        "team": "support",
+    }
+    row = usage.Row(tuple(names[field] for field in usage.FIELDS), _USED)
+    usage.print_usage([row], usage.FIELDS)
 
 
 def _doctor() -> None:
