@@ -223,6 +223,8 @@ def _absent_queues(scope: Scope) -> str:
     return " or ".join(each) or _NOTHING
 
 
+_FEW = 10
+"""Requests, or failures, in the long window of an alert, up to which it is silent (assumed)."""
 _KUEUE = 'job="kueue",replica_role="leader"'
 """Replicas that follow have values of the past."""
 _SUBSCRIPTION = 'monitored_resource="pubsub_subscription"'
@@ -262,6 +264,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "duty_cycle": "kubernetes_io:container_accelerator_duty_cycle"
         f'{{monitored_resource="k8s_container",namespace_name="{scope.namespace}"}}',
         "fallbacks": f'{inside},job=~"{FALLBACKS}"',
+        "few": str(_FEW),
         "gate": f'{inside},job="{GATE}"',
         "hostname": scope.hostname or "",
         "kafka": f'{inside},stream=~"{_any(scope.kafka_streams)}"',

@@ -1,5 +1,6 @@
 """Every alert, evaluated by Prometheus itself: it fires when it should, and only then."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,16 @@ def test_an_alert_fires_when_it_should_and_only_then(tmp_path, name):
     case = CASES[name]
     assert firing(tmp_path, ALERTS[name], case["fires"], case["at"]), "it does not fire"
     assert not firing(tmp_path, ALERTS[name], case["silent"], case["at"]), "it is not silent"
+
+
+@pytest.mark.parametrize("name", sorted(name for name, case in CASES.items() if "few" in case))
+def test_a_ratio_of_few_requests_fires_no_alert(tmp_path, name):
+    case = CASES[name]
+    many = {
+        series: re.sub(r" (\d)x", r" \g<1>0x", values) for series, values in case["few"].items()
+    }
+    assert firing(tmp_path, ALERTS[name], many, case["at"]), "it does not fire for many"
+    assert not firing(tmp_path, ALERTS[name], case["few"], case["at"]), "it is not silent"
 
 
 @pytest.mark.parametrize(
