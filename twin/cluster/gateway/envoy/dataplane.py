@@ -19,6 +19,7 @@ from twin.cluster.gateway.envoy.tracing import collector_cluster, send_spans
 from twin.cluster.gateway.translation.model import GatewayModel
 
 _WARM_SECONDS = 3.0
+_LISTEN_SECONDS = 10.0  # on a busy machine, Envoy reads its files late
 _HAND_OVER_SECONDS = 0.5  # old endpoints wait this long for the first probe of their successors
 _KEEP_SECONDS = 5.0  # a cluster outlives the last route to it by this
 
@@ -73,7 +74,7 @@ class DataPlane:
             if self._write("lds.json", "listener", list(listeners.values()), again=again):
                 updates += 1
             self.process.start()
-            self._problem = self.process.await_listeners(set(listeners), updates, _WARM_SECONDS)
+            self._problem = self.process.await_listeners(set(listeners), updates, _LISTEN_SECONDS)
         except (EnvoyError, OSError, subprocess.SubprocessError) as error:
             self._problem = str(error)  # the other gateways go on
         return self._problem
