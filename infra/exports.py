@@ -44,7 +44,7 @@ def exports(
         region: address.apply(lambda address: endpoint(platform.gateway, address))
         for region, address in addresses.items()
     }
-    first = next(iter(endpoints.values()), pulumi.Output.from_input(""))
+    first = endpoints[min(endpoints)] if endpoints else pulumi.Output.from_input("")
     exported = {
         "addresses": addresses,
         "clusters": {

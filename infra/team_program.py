@@ -43,7 +43,7 @@ def serving_exports(plan: Plan, shared: Shared) -> dict[str, Any]:
     return {
         "addresses": addresses,
         "catalogue": catalogue_path(platform),
-        "endpoint": next(iter(endpoints.values()), ""),
+        "endpoint": endpoints[min(endpoints)] if endpoints else "",
         "endpoints": endpoints,
         "models": {
             name: described(platform, name, model) for name, model in platform.models.items()

@@ -99,7 +99,7 @@ def gate_identity_args(
     if platform.layer is Layer.SERVING:
         access = {}  # like a model's
     used = {name for model in platform.models.values() for name in platform.regions_of(model)}
-    is_first = next(name for name in platform.regions if name in used) == region.name
+    is_first = region.name == min(used, default=None)
     if is_first and platform.layer is Layer.ALL:
         for bucket in sorted(_own_buckets(platform)):
             access[bucket] = BucketAccessArgs(access="read", bucket=bucket)

@@ -46,7 +46,7 @@ def team_share_args(
         "caches": BucketAccessArgs(access="write", bucket=buckets[caches_role(team)]),
         "models": BucketAccessArgs(access="read", bucket=buckets["models"]),
     }
-    if region.name == next(iter(platform.regions)):
+    if region.name == min(platform.regions):
         access |= {name: BucketAccessArgs(access="read", bucket=name) for name in settings.buckets}
     args = TeamShareArgs(
         bucket_roles=access,

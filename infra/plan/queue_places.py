@@ -8,7 +8,7 @@ def queue_region(platform: Platform, queue: Queue) -> str | None:
     if queue.region is not None:
         return queue.region
     wanted = [platform.capacity.get(flavor.capacity) for flavor in queue.flavors]
-    for region in platform.regions:
+    for region in sorted(platform.regions):
         if all(each is None or each.rungs_in(region) for each in wanted):
             return region
     return None

@@ -245,7 +245,7 @@ def _served(
         deployments=_deployments(name, form, None, here),
         weights=Names(platform).weights(model.weights, region),
         disk_zones=None if disk is None else tuple(z for z in disk.zones if z in settings.zones),
-        is_first=region == next(iter(platform.regions_of(model))),
+        is_first=region == min(platform.regions_of(model)),
     )
     return served if model.disaggregated is None else _disaggregated(served, capacity)
 

@@ -61,7 +61,7 @@ class ServedModel:
     disk_zones: tuple[str, ...] | None
     """Zones of the region with a disk of its weights, or None if it has no disk."""
     is_first: bool
-    """Whether the region is the model's first region."""
+    """Whether the region is the model's first region by name."""
     prefill: "ServedModel | None" = None
     """Its prefill replicas, if it is disaggregated."""
 

@@ -50,10 +50,13 @@ def _bucket(platform: Platform, stream: Stream) -> str | None:
 
 
 def region_of(platform: Platform, stream: Stream) -> str:
-    """Return the region of a stream's workers."""
+    """Return the region of a stream's workers; by default, the first one by name.
+
+    The engine sorts the fields of a stack, so the order in its file is lost.
+    """
     if stream.region is not None:
         return stream.region
-    return next(iter(platform.regions_of(platform.models[stream.model])))
+    return min(platform.regions_of(platform.models[stream.model]))
 
 
 def has_topics(platform: Platform) -> bool:

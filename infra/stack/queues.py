@@ -49,4 +49,5 @@ class Queue(StackModel):
     """Whether a team can reclaim chips that others borrowed from it, and whether a job of priority
     `high` can preempt another job of its own team. Preempted jobs wait in the queue again."""
     region: RegionName | None = None
-    """Region of the jobs. By default, the first region that has rungs of every capacity."""
+    """Region of the jobs. By default, the first region by name that has rungs of every
+    capacity."""

@@ -6,7 +6,9 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from twin.cluster.gateway import named_certificates
 from twin.cluster.gateway.envoy.messages import EnvoyJson, response
@@ -38,8 +40,6 @@ class FrontTier:
         self.folder = paths.root / "front"
         self._log_file = paths.logs / "front.log"
         self._applied: tuple[Front, ...] | None = None
-        self._clusters: list[EnvoyJson] = []
-        """Those of the last update."""
         self._events = Events(paths.events_file)
 
     def run(self, stop: threading.Event) -> None:
@@ -56,7 +56,7 @@ class FrontTier:
         """Update Envoy if the cloud's resources changed.
 
         Raises:
-            EnvoyError: Envoy does not start.
+            EnvoyError: Envoy does not start, or rejects the update.
             ToolError: Envoy is not installed.
         """
         records = list_resources(self._paths)
@@ -77,8 +77,12 @@ class FrontTier:
         self._write_clusters(process, known, is_served=is_served)
         log = str(self._paths.logs / "front.access.jsonl")
         shown = [listener(front, log) for front in found if front.is_served]
+        updates = process.listener_updates() if is_served else 0
         self._write("lds", "listener", shown)
         process.start()
+        wanted = {str(each["name"]) for each in shown}
+        if problem := process.await_listeners(wanted, updates + 1, _WARM_SECONDS):
+            raise EnvoyError(problem)
         self._announce(found)
         self._applied = found
 
@@ -87,20 +91,23 @@ class FrontTier:
     ) -> None:
         """Write clusters, and wait until a running Envoy has them.
 
-        It rejects a listener with a route to an unknown cluster, and does not try that again. The
-        clusters of the listeners before remain until the next update.
+        It rejects a listener with a route to an unknown cluster. The clusters of its present
+        listeners remain, because it may reject the next ones.
 
         Raises:
             EnvoyError: Envoy does not have them in time.
         """
         names = {str(each["name"]) for each in wanted}
-        kept = [each for each in self._clusters if each["name"] not in names]
+        kept: list[EnvoyJson] = []
+        if is_served:
+            used = set(_clusters_of(process.listeners()))
+            kept = [each for each in self._clusters_on_disk() if each["name"] in used - names]
         self._write("cds", "cluster", [*wanted, *kept])
-        self._clusters = wanted
         limit = time.monotonic() + _WARM_SECONDS
         while is_served and not names <= process.active_clusters():
             if time.monotonic() > limit:
-                raise EnvoyError(f"front: not within {_WARM_SECONDS:g} s: {len(names)} clusters")
+                missing = ", ".join(sorted(names - process.active_clusters()))
+                raise EnvoyError(f"not active within {_WARM_SECONDS:g} s: clusters {missing}")
             time.sleep(0.02)
 
     def _process(self, *, started: bool) -> EnvoyProcess:
@@ -146,6 +153,12 @@ class FrontTier:
                 url=f"{scheme}://{front.address}:{front.port}",
             )
 
+    def _clusters_on_disk(self) -> list[EnvoyJson]:
+        """Return the last clusters, which a daemon before this one may have written."""
+        stored: EnvoyJson = json.loads((self.folder / "cds.json").read_text())
+        items: list[EnvoyJson] = stored["resources"]
+        return [{key: value for key, value in item.items() if key != "@type"} for item in items]
+
     def _write(self, name: str, kind: str, resources: list[EnvoyJson]) -> None:
         """Replace a file atomically; Envoy reads it on the rename."""
         digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
@@ -159,6 +172,18 @@ class FrontTier:
 
 def _once(found: list[EnvoyJson]) -> list[EnvoyJson]:
     return list({str(each["name"]): each for each in found}.values())
+
+
+def _clusters_of(value: object) -> Iterator[str]:
+    """Yield the clusters that a part of a listener names."""
+    if isinstance(value, dict):
+        found = cast("EnvoyJson", value)
+        if isinstance(found.get("cluster"), str):
+            yield str(found["cluster"])
+        value = list(found.values())
+    if isinstance(value, list):
+        for each in cast("list[object]", value):
+            yield from _clusters_of(each)
 
 
 def stop(paths: TwinPaths) -> None:

@@ -104,6 +104,7 @@ class Stream(StackModel):
     """Priority of the requests. `batch` requests are rejected first when the model is at
     capacity."""
     region: RegionName | None = None
-    """Region of the workers. By default, the first region that has the model."""
+    """Region of the workers. By default, the first region with the model, by
+    name."""
     workers: StreamWorkers = StreamWorkers()
     """Number of workers."""

@@ -85,6 +85,7 @@ def test_a_model_answers_at_each_address_and_a_lost_or_drained_region_is_served_
     assert f"Models   {MODEL}" in shown
     outputs = Engine(paths).outputs_of("internal-front")
     assert set(outputs["endpoints"]) == {HOME, AWAY}
+    assert outputs["endpoint"] == outputs["endpoints"][AWAY], "the first region by name"
     assert outputs["model_endpoints"] == {MODEL: f"{outputs['endpoint']}/models/{MODEL}"}
     front = Addresses(paths, outputs["endpoints"])
 

@@ -19,6 +19,7 @@ from twin.cluster.gateway.envoy.tracing import collector_cluster, send_spans
 from twin.cluster.gateway.translation.model import GatewayModel
 
 _WARM_SECONDS = 3.0
+_LISTEN_SECONDS = 10.0  # on a busy machine, Envoy reads its files late
 _HAND_OVER_SECONDS = 0.5  # old endpoints wait this long for the first probe of their successors
 _KEEP_SECONDS = 5.0  # a cluster outlives the last route to it by this
 
@@ -45,7 +46,7 @@ class DataPlane:
             self.folder, cluster_dir / "logs" / f"gateway-{own}.log", binary
         )
         self._wanted: dict[str, EnvoyJson] = {}
-        self._listeners: set[str] = set()
+        self._problem: str | None = None
         self._prune_at: float | None = None
 
     def apply(self, model: GatewayModel) -> str | None:
@@ -67,12 +68,16 @@ class DataPlane:
                 self._write(f"rds/{file_name(name)}", "routes", [table])
             listeners = listeners_of(model, self.folder / "rds", self._access_log)
             send_spans(listeners, collector)
-            self._listeners = set(listeners)
-            self._write("lds.json", "listener", list(listeners.values()))
+            updates = self.process.listener_updates() if running else 0
+            # Envoy tries a listener that it rejected again only if the file is replaced
+            again = self._problem is not None
+            if self._write("lds.json", "listener", list(listeners.values()), again=again):
+                updates += 1
             self.process.start()
-            return self._settle()
+            self._problem = self.process.await_listeners(set(listeners), updates, _LISTEN_SECONDS)
         except (EnvoyError, OSError, subprocess.SubprocessError) as error:
-            return str(error)  # the other gateways go on
+            self._problem = str(error)  # the other gateways go on
+        return self._problem
 
     def _write_endpoints(self, wanted: dict[str, EnvoyJson], *, running: bool) -> None:
         """Write the endpoint lists, keeping healthy endpoints if all change at once.
@@ -134,29 +139,31 @@ class DataPlane:
             if file.name not in keep:
                 file.unlink()
 
-    def _settle(self) -> str | None:
-        """Wait until Envoy serves every listener; return the error if it does not."""
-        problem: list[str | None] = [None]
+    def _write(
+        self, name: str, kind: str, resources: list[EnvoyJson], *, again: bool = False
+    ) -> bool:
+        """Replace a file atomically if its content changes; Envoy reads it on the rename.
 
-        def served() -> bool:
-            problem[0] = self.process.listener_problem(self._listeners)
-            return problem[0] is None or "not active yet" not in problem[0]
+        Args:
+            name: File in the gateway's folder.
+            kind: Kind of the resources.
+            resources: Content.
+            again: Also replace a file with this content.
 
-        _wait(served, _WARM_SECONDS)
-        return problem[0]
-
-    def _write(self, name: str, kind: str, resources: list[EnvoyJson]) -> None:
-        """Replace a file atomically if its content changes; Envoy reads it on the rename."""
+        Returns:
+            Whether the file was replaced.
+        """
         digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
         text = json.dumps(response(kind, digest, resources), indent=1)
         file = self.folder / name
-        if file.exists() and file.read_text() == text:
-            return
+        if not again and file.exists() and file.read_text() == text:
+            return False
         partial = file.with_name(f".{file.name}.tmp")
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as handle:  # a listener holds private keys
             handle.write(text)
         partial.replace(file)
+        return True
 
     def remove(self) -> None:
         """Stop Envoy and delete its folder."""

@@ -6,7 +6,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from twin.cluster.gateway.envoy.messages import EnvoyJson
 from twin.cluster.gateway.translation.objects import items
@@ -14,6 +14,8 @@ from twin.host.processes import end
 
 _START_SECONDS = 30.0
 _ADMIN_SECONDS = 2.0
+NOT_YET: Final = "not active yet"
+"""The end of a problem that time may solve."""
 _CONCURRENCY = 1  # worker threads; each balances for itself, one sees every request
 # Envoy requests SIGTERM for the death of its parent, so the parent must exit before Envoy starts:
 # `setsid --fork` returns immediately, and the shell records its own process ID before it becomes
@@ -136,17 +138,49 @@ class EnvoyProcess:
             for at in [host["address"]["socket_address"]]
         }
 
-    def listener_problem(self, wanted: set[str]) -> str | None:
-        """Return why a listener is not served; None if all are served."""
-        dump: dict[str, Any] = json.loads(self.ask("/config_dump?resource=dynamic_listeners"))
-        found: dict[str, dict[str, Any]] = {c["name"]: c for c in items(dump, "configs")}
+    def listeners(self) -> list[EnvoyJson]:
+        """Return the listeners, each with its states (`DynamicListener` of Envoy's admin API)."""
+        return items(json.loads(self.ask("/config_dump?resource=dynamic_listeners")), "configs")
+
+    def listener_updates(self) -> int:
+        """Return the number of updates of listeners that Envoy has accepted or rejected."""
+        answer = self.ask("/stats?filter=^listener_manager.lds.update_(success|rejected)$")
+        return sum(int(line.rpartition(":")[2]) for line in answer.splitlines() if line)
+
+    def listener_problem(self, wanted: set[str], updates: int = 0) -> str | None:
+        """Return why a listener is not served; None if all are served.
+
+        Args:
+            wanted: Names of listeners.
+            updates: Number of updates after which Envoy has read their present form.
+        """
+        if self.listener_updates() < updates:
+            return f"listeners: {NOT_YET}"
+        # an update that Envoy rejects also adds an entry without a name
+        found = {str(each.get("name", "")): each for each in self.listeners()}
         for name in sorted(wanted):
             state = found.get(name, {})
             if "error_state" in state:
                 return f"{name}: {state['error_state'].get('details', 'refused by Envoy')}"
-            if "active_state" not in state:
-                return f"{name}: not active yet"
+            if "active_state" not in state or "warming_state" in state:
+                return f"{name}: {NOT_YET}"
         return None
+
+    def await_listeners(self, wanted: set[str], updates: int, seconds: float) -> str | None:
+        """Wait until Envoy serves listeners; return why it does not.
+
+        Args:
+            wanted: Names of listeners.
+            updates: Number of updates after which Envoy has read their present form.
+            seconds: Longest wait.
+        """
+        limit = time.monotonic() + seconds
+        while True:
+            problem = self.listener_problem(wanted, updates)
+            is_final = problem is None or not problem.endswith(NOT_YET)
+            if is_final or time.monotonic() > limit:
+                return problem
+            time.sleep(0.02)
 
     def stop(self) -> None:
         """Stop Envoy if it runs."""

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.resources.identity import project_number
+from twin.providers.gcp.resources.project_numbers import known_number
 from twin.wire.property_values import last_segment
 from twin.world.store import Store
 
@@ -85,8 +86,9 @@ def check(paths: TwinPaths, store: Store, path: str, headers: Mapping[str, str])
     }
     if not wanted & members:
         return Answer(403, "You don't have access")
-    number = int(str(service.outputs.get("generatedId")))
-    audience = f"/projects/{project_number(project)}/global/backendServices/{number}"
+    number = known_number(project, store) or project_number(project)
+    identifier = int(str(service.outputs.get("generatedId")))
+    audience = f"/projects/{number}/global/backendServices/{identifier}"
     return Answer(200, headers=signed_headers(paths, person, audience))
 
 

@@ -2,15 +2,18 @@
 
 import http.client
 import json
+import socket
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from twin.cluster.gateway.envoy.process import EnvoyError
 from twin.front import process
 from twin.front.process import FrontTier
 from twin.host import processes
@@ -214,6 +217,29 @@ def test_a_region_taken_out_of_the_backends_gets_no_request(place: Place) -> Non
     store.set(service.type, service.id, inputs={**service.inputs, "backends": kept})
     place.tier.reconcile()
     assert eventually(lambda: place.region("europe-west4") == "us-central1", 5)
+
+
+def test_an_update_that_envoy_rejects_changes_nothing_and_is_repeated(place: Place) -> None:
+    taken = free_port()
+    change(place, "compute/globalForwardingRule:GlobalForwardingRule", portRange=str(taken))
+    change(place, "compute/uRLMap:URLMap", hostRules=[], pathMatchers=[])
+    small = "/models/small/v1/completions"
+    with socket.create_server((ADDRESS, taken)):
+        for tier in (place.tier, FrontTier(place.cloud.world.paths)):
+            with pytest.raises(EnvoyError, match="cannot bind"):
+                tier.reconcile()
+            assert place.ask("us-central1")[0] == 200
+            assert place.ask("us-central1", small)[1]["path"] == "/v1/completions"
+    place.listens = taken
+    place.tier.reconcile()
+    assert place.ask("us-central1", small)[1]["path"] == small
+
+
+def change(place: Place, kind: str, **inputs: Any) -> None:
+    """Change the load balancer's only resource of a kind."""
+    store = place.cloud.world.store
+    (found,) = store.find(f"gcp:{kind}", "front")
+    store.set(found.type, found.id, inputs={**found.inputs, **inputs})
 
 
 def test_requests_under_way_end_with_a_lost_region_and_no_other_is_lost(place: Place) -> None:

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from twin.host.paths import TwinPaths
 from twin.providers.gcp import rest
 from twin.providers.gcp.effects import sign_in
-from twin.providers.gcp.resources.identity import project_number
+from twin.providers.gcp.resources.project_numbers import learn
 from twin.tests.fronts import REGIONS, let_people_in, make_front
 from twin.tests.unit.gcp.conftest import PROJECT, Cloud
 
@@ -67,7 +67,11 @@ def test_a_role_on_another_backend_service_lets_nobody_in(ask):
     assert ask("front", x_twin_person="ada@example.com").status == 403
 
 
+NUMBER = "314159265358"
+
+
 def test_the_token_of_a_person_is_signed_for_the_backend_service(ask):
+    learn(PROJECT, NUMBER, ask.store)
     headers = ask(x_twin_person="ada@example.com").headers
     assert headers["x-goog-authenticated-user-email"] == "accounts.google.com:ada@example.com"
     head, claims, signature = headers[sign_in.TOKEN].split(".")
@@ -78,7 +82,7 @@ def test_the_token_of_a_person_is_signed_for_the_backend_service(ask):
     (service,) = ask.store.find("gcp:compute/backendService:BackendService", "front-people")
     status, shown = rest.answer(ask.paths, 1, "compute.googleapis.com", f"compute/v1/{service.id}")
     assert status == 200
-    place = f"/projects/{project_number(PROJECT)}/global/backendServices"
+    place = f"/projects/{NUMBER}/global/backendServices"
     assert payload["aud"] == f"{place}/{shown['id']}"
     assert (payload["iss"], payload["email"], payload["hd"], payload["exp"] - payload["iat"]) == (
         "https://cloud.google.com/iap",

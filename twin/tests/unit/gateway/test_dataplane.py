@@ -35,7 +35,10 @@ class FakeProcess:
     def active_clusters(self):
         return set(names(self.folder, "cds.json"))
 
-    def listener_problem(self, wanted):
+    def listener_updates(self):
+        return 0
+
+    def await_listeners(self, wanted, updates, seconds):
         return self.problem
 
 
@@ -102,6 +105,18 @@ def test_what_envoy_refuses_is_returned(plane):
     assert plane.apply(gateway_model("a")) == "port-8080: cannot bind"
     plane.process.error = EnvoyError("no Envoy")
     assert plane.apply(gateway_model("a")) == "no Envoy"
+
+
+def test_listeners_that_envoy_refused_are_written_again(plane):
+    plane.process.problem = "port-8080: cannot bind"
+    plane.apply(gateway_model("a"))
+    before = (plane.folder / "lds.json").stat().st_ino
+    plane.process.problem = None
+    assert plane.apply(gateway_model("a")) is None
+    second = (plane.folder / "lds.json").stat().st_ino
+    assert second != before
+    plane.apply(gateway_model("a"))
+    assert (plane.folder / "lds.json").stat().st_ino == second
 
 
 def test_removing_a_gateway_leaves_nothing(plane):
