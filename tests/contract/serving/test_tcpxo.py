@@ -97,10 +97,13 @@ def test_the_daemon_waits_until_the_installer_has_finished_on_its_node(
     waiting = subprocess.Popen(
         ["sh", "-c", script(daemon)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
-    assert waiting.stdout is not None
-    assert waiting.stdout.readline().startswith(f"waiting for {libraries}/.tcpxo-plugin-v")
-    subprocess.run(["sh", "-c", script(installer)], check=True, capture_output=True)
-    assert waiting.communicate(timeout=30)[0].endswith("ran --num_hops=2\n")
+    try:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline().startswith(f"waiting for {libraries}/.tcpxo-plugin-v")
+        subprocess.run(["sh", "-c", script(installer)], check=True, capture_output=True)
+        assert waiting.communicate(timeout=30)[0].endswith("ran --num_hops=2\n")
+    finally:
+        waiting.kill()
     (mark,) = libraries.glob(".tcpxo-plugin-*")  # the one of the earlier release is gone
     assert (libraries / "libnccl-net.so").exists()
     assert mark.name == f".tcpxo-plugin-{image('tcpxo_plugin').tag}"

@@ -75,7 +75,7 @@ def _is_equipped(pod: JsonObject, daemon: JsonObject) -> bool:
     notes = part(pod["metadata"], "annotations")
     listed = set(_PATH.findall(str(notes.get(f"{_DEVICES}{daemon['name']}", ""))))
     context = part(daemon, "securityContext")
-    added = part(context, "capabilities").get("add") or []
+    added: list[str] = part(context, "capabilities").get("add") or []
     is_able = context.get("privileged") is True or "NET_ADMIN" in added
     folders = _folders(pod, daemon)
     return listed >= _NODE_DEVICES and is_able and _NODE_FOLDERS.items() <= folders.items()
