@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from gke_inference.catalogue.accelerators import accelerator as offered
-from gke_inference.catalogue.accelerators import accelerator_names
+from gke_inference.catalogue.accelerators import accelerator_names, machine
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.intent.intent import ALL2ALL
@@ -41,7 +41,7 @@ class Form:
     """Bits of a weight as served."""
     network: str | None = None
     """Network between the hosts of a GPU replica: `rdma` or `tcp`; None for one host. Not `tcpxo`,
-    which needs node pools and a range that a plan does not write."""
+    which needs node pools and a range that a plan does not write (`faster_network`)."""
     experts: bool = False
     """Whether the experts of a mixture are spread over all chips, each of which has a copy of the
     other layers and processes different requests."""
@@ -60,6 +60,12 @@ class Form:
     def devices(self) -> int:
         """Devices that one copy of a layer is split over, as the engine counts."""
         return self.tensor * self.chip.devices_per_chip
+
+    @property
+    def faster_network(self) -> str | None:
+        """`tcpxo` if its machines have it and it uses `tcp`, or None."""
+        is_slow = self.network == "tcp" and machine(self.word, self.machine_type).has_tcpxo
+        return "tcpxo" if is_slow else None
 
     @property
     def split(self) -> int:

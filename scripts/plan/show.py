@@ -70,6 +70,7 @@ def _choice_as_json(number: int, one: Choice) -> dict[str, Any]:
         "count": None if form.topology else form.count,
         "hosts": form.hosts,
         "network": form.network,
+        "faster_network": form.faster_network,
         "parallelism": form.parallelism,
         "bits": form.bits,
         "provisioning": one.provisioning,
@@ -195,6 +196,7 @@ def print_plan(answer: Plan, shown: list[Choice], *, is_batch: bool = False) -> 
     if is_batch:
         console.print("$/M BATCH: full replicas, without latency targets.")
     _print_best(answer, shown[0])
+    _print_faster_network(shown)
     _print_roles(advise(answer))
     for refused in answer.refused[:5]:
         form = refused.form
@@ -203,6 +205,19 @@ def print_plan(answer: Plan, shown: list[Choice], *, is_batch: bool = False) -> 
         console.print(f"[dim]and {len(answer.refused) - 5} more do not fit[/dim]")
     for one in alternatives(answer):
         console.print(f"Consider {one.name}: {one.reason} [dim]({one.source})[/dim]")
+
+
+def _print_faster_network(shown: list[Choice]) -> None:
+    """Print how to get a faster network between hosts, for the first choice that could have it."""
+    for number, one in enumerate(shown, 1):
+        faster = one.candidate.form.faster_network
+        if faster is not None:
+            console.print(
+                f"{number}: estimated for network tcp; {faster} is faster, and needs "
+                "capacity.NAME.node_pools and regions.NAME.ranges.accelerators in the stack "
+                "(docs/accelerator-networks.md)"
+            )
+            return
 
 
 def _print_best(answer: Plan, best: Choice) -> None:

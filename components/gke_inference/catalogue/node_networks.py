@@ -11,12 +11,15 @@ which versions of NCCL it works with (GoogleCloudPlatform/container-engine-accel
 
 from .accelerators import Machine, accelerator, accelerators_on, rdma_accelerators
 from .input_error import InputError
+from .versions import image
 
 NETWORKS = ("rdma", "tcpxo", "tcp")
 
 TCPXO_MTU = 8244
 """MTU of the networks of TCPXO in bytes (GoogleCloudPlatform/cluster-toolkit @1047080
 examples/gke-a3-megagpu)."""
+TCPXO_LIBRARIES = "/usr/local/nvidia/lib64"
+"""Folder of the NVIDIA driver as containers see it. The installer copies NCCL's plug-in there."""
 
 
 def interface_networks(nics: int) -> list[str]:
@@ -28,6 +31,15 @@ def tcpxo_interfaces() -> int:
     """Return the number of interfaces of machines with TCPXO."""
     (name,) = accelerators_on("tcpxo")
     return next(each.network.nics for each in accelerator(name).machines if each.network)
+
+
+def tcpxo_plugin_mark() -> str:
+    """Return the path of the file that says that a node has the plug-in of this release.
+
+    The installer creates it last, and the daemon of a pod waits for it. On a new node, both start
+    at the same time, and an engine without the plug-in would send over the node's interface.
+    """
+    return f"{TCPXO_LIBRARIES}/.tcpxo-plugin-{image('tcpxo_plugin').tag}"
 
 
 def node_network(

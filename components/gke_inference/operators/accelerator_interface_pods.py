@@ -2,13 +2,15 @@
 
 Sources: GoogleCloudPlatform/container-engine-accelerators @992db81
 gpudirect-tcpxo/nccl-tcpxo-installer.yaml and nri_device_injector/nri-device-injector.yaml. The
-script that runs on the node has the same effect as theirs.
+script that runs on the node has the same effect as theirs; the installer also creates the file
+that the daemons of pods wait for.
 """
 
 from typing import Final
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.accelerators import accelerator, accelerators_on, catalogue_labels
+from gke_inference.catalogue.node_networks import TCPXO_LIBRARIES, tcpxo_plugin_mark
 from gke_inference.catalogue.versions import image
 
 _PRIVILEGED: Final = {"privileged": True}
@@ -32,10 +34,12 @@ fi
 
 _INSTALL: Final = """\
 set -ex
+rm -f {libraries}/.tcpxo-plugin-*
 chmod 755 /scripts/container_entry.sh
 /scripts/container_entry.sh install --install-nccl
-mkdir -p /usr/local/nvidia/lib64
-cp -r /var/lib/tcpxo/lib64/. /usr/local/nvidia/lib64
+mkdir -p {libraries}
+cp -r /var/lib/tcpxo/lib64/. {libraries}
+touch {mark}
 """
 
 
@@ -49,7 +53,7 @@ def plugin_installer() -> Manifest:
         "securityContext": _PRIVILEGED,
     }
     install: Manifest = {
-        "args": [_INSTALL],
+        "args": [_INSTALL.format(libraries=TCPXO_LIBRARIES, mark=tcpxo_plugin_mark())],
         "command": ["/bin/sh", "-c"],
         "image": image("tcpxo_plugin").reference,
         "name": "nccl-tcpxo-installer",

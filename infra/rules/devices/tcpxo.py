@@ -79,16 +79,27 @@ def _check_range(
         addresses = ipaddress.IPv4Network(given).num_addresses
     except ValueError:
         return  # `check_regions` reports it
-    count, nodes = tcpxo_interfaces(), sum(map(_nodes, found))
+    count, nodes = tcpxo_interfaces(), sum(_nodes(platform, each) for each in found)
     room = addresses // count - _RESERVED
     if nodes > room:
         rule = f"must have room for {nodes} nodes in each of {count} networks"
         yield InputError(where, rule, Bare(f"{given}, for {room}"))
 
 
-def _nodes(capacity: RegionCapacity) -> int:
-    """Return the most nodes of the pools with the interfaces; an upgrade adds its surge."""
+def _nodes(platform: Platform, capacity: RegionCapacity) -> int:
+    """Return the most nodes of the pools with the interfaces.
+
+    Limits of flex-start pools are per zone. Node pools are upgraded one after another, so the surge
+    counts once.
+    """
     pools = capacity.settings.node_pools
     if pools is None:
         return 0
-    return len(capacity.tcpxo_rungs) * pools.max_nodes + pools.max_surge
+    own = len(platform.regions[capacity.region].zones)
+    nodes, surge = 0, 0
+    for at in capacity.tcpxo_rungs:
+        rung = capacity.rungs[at]
+        zones = len(rung.reservation_zones or rung.zones) or own
+        nodes += pools.max_nodes * (zones if rung.provisioning == "flex-start" else 1)
+        surge = pools.max_surge if rung.has_surge else surge
+    return nodes + surge

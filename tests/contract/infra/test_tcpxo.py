@@ -134,6 +134,13 @@ def with_capacity(**changes: Any) -> dict[str, Any]:
     return found
 
 
+def with_flex_start(*zones: str) -> dict[str, Any]:
+    """Return a stack with a pool whose limit of 40 nodes is for each of the zones."""
+    rung = {"accelerator": "nvidia-h100-mega-80gb", "count": 8, "hosts": 2, "network": "tcpxo"}
+    rungs = [{**rung, "provisioning": "flex-start", "zones": list(zones)}]
+    return with_capacity(node_pools={"max_nodes": 40}, rungs=rungs)
+
+
 def with_range(cidr: str | None) -> dict[str, Any]:
     found = stack()
     ranges = {**found["regions"][REGION]["ranges"], "accelerators": cidr}
@@ -190,6 +197,11 @@ def of_a_queue() -> dict[str, Any]:
         (
             with_range("192.168.0.0/26"),
             f"{RANGE}: must have room for 8 nodes in each of 8 networks, got 192.168.0.0/26, for 4",
+        ),
+        (
+            with_flex_start("us-central1-b", "us-central1-c"),
+            f"{RANGE}: must have room for 80 nodes in each of 8 networks, got 192.168.0.0/23, "
+            "for 60",
         ),
         (
             with_range("192.168.0.0/27"),

@@ -1,12 +1,16 @@
 """The pods of groups whose nodes talk by GPUDirect-TCPXO."""
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import check_rung
+from gke_inference.catalogue.versions import image
+from gke_inference.operators.accelerator_interface_pods import plugin_installer
 from gke_inference.serving.model_objects import claims, deployments
 from gke_inference.serving.model_plan import model_plan
 
@@ -63,6 +67,46 @@ def test_the_daemon_starts_before_the_engine_and_gets_the_devices_of_the_node(on
             "- path: /dev/nvidia-uvm",
             "- path: /dev/dmabuf_import_helper",
         ]
+
+
+def test_the_daemon_waits_until_the_installer_has_finished_on_its_node(
+    on_pairs: dict[str, Any], tmp_path: Path
+):
+    libraries, built = tmp_path / "lib64", tmp_path / "built"
+    for folder in (libraries, built):
+        folder.mkdir()
+    (built / "libnccl-net.so").write_text("")
+    (libraries / ".tcpxo-plugin-v1.0.14").write_text("")
+    program = tmp_path / "program.sh"
+    program.write_text("#!/bin/sh\necho ran $*\n")
+    here = {
+        "/usr/local/nvidia/lib64": libraries,
+        "/var/lib/tcpxo/lib64": built,
+        "/scripts/container_entry.sh": program,
+        "/fts/entrypoint_rxdm_container.sh": program,
+    }
+
+    def script(container: dict[str, Any]) -> str:
+        (text,) = container["args"]
+        for path, stand_in in here.items():
+            text = text.replace(path, str(stand_in))
+        return text
+
+    (daemon,) = pods(on_pairs)[0]["spec"]["initContainers"]
+    (_, installer) = plugin_installer()["initContainers"]
+    waiting = subprocess.Popen(
+        ["sh", "-c", script(daemon)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline().startswith(f"waiting for {libraries}/.tcpxo-plugin-v")
+        subprocess.run(["sh", "-c", script(installer)], check=True, capture_output=True)
+        assert waiting.communicate(timeout=30)[0].endswith("ran --num_hops=2\n")
+    finally:
+        waiting.kill()
+    (mark,) = libraries.glob(".tcpxo-plugin-*")  # the one of the earlier release is gone
+    assert (libraries / "libnccl-net.so").exists()
+    assert mark.name == f".tcpxo-plugin-{image('tcpxo_plugin').tag}"
 
 
 def test_the_engine_has_the_plug_in_the_apertures_and_the_settings_of_the_release(on_pairs):

@@ -173,12 +173,12 @@ def interfaces_of(node: JsonObject) -> list[Attachment]:
     return [(str(a), str(b)) for a, b in json.loads(notes.get(INTERFACES_ANNOTATION, "[]"))]
 
 
-def networks_of(pod: JsonObject) -> list[str]:
-    """Return the networks that a pod names for interfaces beside its own."""
+def interface_names(pod: JsonObject) -> list[str]:
+    """Return the names of a pod's interfaces beside its own, one for each network that it names."""
     notes: dict[str, str] = pod["metadata"].get("annotations") or {}
     try:
         listed: list[JsonObject] = json.loads(notes.get(POD_ANNOTATION, "[]"))
-        names = [str(each["network"]) for each in listed]
+        names = {str(each["network"]): str(each["interfaceName"]) for each in listed}
     except (ValueError, KeyError, TypeError):
         return []
-    return [name for name in names if name != "default"]
+    return [name for network, name in names.items() if network != "default"]

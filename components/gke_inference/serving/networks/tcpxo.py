@@ -16,7 +16,12 @@ from typing import Any, Final
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue import versions
 from gke_inference.catalogue.data_file import read_table
-from gke_inference.catalogue.node_networks import interface_networks, tcpxo_interfaces
+from gke_inference.catalogue.node_networks import (
+    TCPXO_LIBRARIES,
+    interface_networks,
+    tcpxo_interfaces,
+    tcpxo_plugin_mark,
+)
 
 DAEMON: Final = "tcpxo-daemon"
 INTERFACES: Final = "networking.gke.io/interfaces"
@@ -26,9 +31,15 @@ _HOST_ACCESS_REASON: Final = "gke-inference/host-access-because"
 _WHY: Final = "GPUDirect-TCPXO reads its plug-in, kernel settings and devices from the node"
 _HEALTH: Final = "/run/health-check"
 _INITIALIZED_PERIODS: Final = 36
-"""Periods of 5 seconds: initialization takes about 30 s, and its image loads libraries first."""
+"""Periods of 5 seconds. Initialization takes about 30 s, after the installation of the plug-in on a
+new node. A daemon that is still waiting then is restarted, and waits again."""
 _START: Final = """\
-set -ex
+set -e
+until [ -e {mark} ]; do
+  echo "waiting for {mark}, which the DaemonSet nccl-tcpxo-installer creates"
+  sleep 2
+done
+set -x
 chmod 755 /fts/entrypoint_rxdm_container.sh
 exec /fts/entrypoint_rxdm_container.sh --num_hops=2
 """
@@ -60,14 +71,14 @@ def with_tcpxo(template: Manifest) -> Manifest:
         "runAsUser": 0,
         "seccompProfile": spec["securityContext"]["seccompProfile"],
     }
-    spec["initContainers"] = [*spec.get("initContainers", []), _daemon(table)]
+    spec["initContainers"] = [*spec.get("initContainers", []), _daemon()]
     spec["volumes"] += [
         {"hostPath": {"path": path}, "name": name} for name, path in _HOST_FOLDERS.items()
     ]
     engine, device = spec["containers"][0], table["device_folder"]
     engine["volumeMounts"] += [
         {"mountPath": device["path"], "name": "aperture-devices"},
-        {"mountPath": table["library_folder"], "name": "nvidia"},
+        {"mountPath": TCPXO_LIBRARIES, "name": "nvidia"},
     ]
     present = {entry["name"] for entry in engine["env"]}  # the user's values take precedence
     settings = {**table["environment"], device["variable"]: device["path"]}
@@ -88,14 +99,18 @@ def _interfaces() -> list[dict[str, str]]:
     ]
 
 
-def _daemon(table: dict[str, Any]) -> Manifest:
-    """Return the daemon: a native sidecar, so engines start after it and stop before it."""
+def _daemon() -> Manifest:
+    """Return the daemon: a native sidecar, so engines start after it and stop before it.
+
+    It waits for NCCL's plug-in, which only the engine loads: an engine that starts before the
+    plug-in is complete would use the one interface of the node, and report nothing.
+    """
     return {
-        "args": [_START],
+        "args": [_START.format(mark=tcpxo_plugin_mark())],
         "command": ["/bin/sh", "-c"],
         "env": [
             {"name": "HEALTH_CHECK_LOG_FILE", "value": _HEALTH},
-            {"name": "LD_LIBRARY_PATH", "value": table["library_folder"]},
+            {"name": "LD_LIBRARY_PATH", "value": TCPXO_LIBRARIES},
         ],
         "image": versions.image("tcpxo_daemon").reference,
         "name": DAEMON,
@@ -114,7 +129,7 @@ def _daemon(table: dict[str, Any]) -> Manifest:
         "volumeMounts": [
             {"mountPath": "/hostprocsysfs", "name": "proc-sys"},
             {"mountPath": "/hostsysfs", "name": "sys"},
-            {"mountPath": table["library_folder"], "name": "nvidia"},
+            {"mountPath": TCPXO_LIBRARIES, "name": "nvidia"},
         ],
     }
 

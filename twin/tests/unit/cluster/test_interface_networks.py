@@ -138,19 +138,61 @@ INJECTOR = "gcr.io/gke-release/nri-device-injector@sha256:00"
 DAEMON = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev:v1"
 
 
-def daemon_pod(interfaces: int = 8, *, has_devices: bool = True) -> Any:
+DEVICES = [
+    *(f"nvidia{at}" for at in range(8)),
+    "nvidiactl",
+    "nvidia-uvm",
+    "dmabuf_import_helper",
+]
+FOLDERS = {
+    "/hostprocsysfs": "/proc/sys",
+    "/hostsysfs": "/sys",
+    "/usr/local/nvidia/lib64": "/home/kubernetes/bin/nvidia/lib64",
+}
+SETTINGS = {
+    "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64:/usr/local/cuda/lib64",
+    "NCCL_FASTRAK_IFNAME": ",".join(f"eth{at}" for at in range(1, 9)),
+}
+
+
+def daemon_pod(
+    interfaces: int = 8,
+    *,
+    devices: list[str] = DEVICES,
+    folders: dict[str, str] = FOLDERS,
+    capabilities: tuple[str, ...] = ("NET_ADMIN", "NET_BIND_SERVICE"),
+    settings: dict[str, str] | None = None,
+) -> Any:
     listed = [{"interfaceName": "eth0", "network": "default"}]
     listed += [
         {"interfaceName": f"eth{at}", "network": f"tcpxo-{at}"} for at in range(1, interfaces + 1)
     ]
-    notes = {"networking.gke.io/interfaces": json.dumps(listed)}
-    if has_devices:
-        notes["devices.gke.io/container.tcpxo-daemon"] = "- path: /dev/nvidia0\n"
-    containers = [{"image": "vllm", "name": "vllm"}]
-    sidecar = {"image": DAEMON, "name": "tcpxo-daemon", "restartPolicy": "Always"}
+    notes = {
+        "devices.gke.io/container.tcpxo-daemon": "".join(
+            f"- path: /dev/{name}\n" for name in devices
+        ),
+        "networking.gke.io/interfaces": json.dumps(listed),
+    }
+    paths = {**folders, "/dev/aperture_devices": "/dev/aperture_devices"}
+    engine = {
+        "env": [
+            {"name": key, "value": value} for key, value in {**SETTINGS, **(settings or {})}.items()
+        ],
+        "image": "vllm",
+        "name": "vllm",
+        "volumeMounts": [{"mountPath": "/dev/aperture_devices", "name": "/dev/aperture_devices"}],
+    }
+    sidecar = {
+        "image": DAEMON,
+        "name": "tcpxo-daemon",
+        "restartPolicy": "Always",
+        "securityContext": {"capabilities": {"add": list(capabilities)}},
+        "volumeMounts": [{"mountPath": inside, "name": inside} for inside in folders],
+    }
+    volumes = [{"hostPath": {"path": path}, "name": name} for name, path in paths.items()]
     return {
         "metadata": {"annotations": notes},
-        "spec": {"containers": containers, "initContainers": [sidecar]},
+        "spec": {"containers": [engine], "initContainers": [sidecar], "volumes": volumes},
     }
 
 
@@ -172,13 +214,30 @@ def test_an_engine_beside_a_daemon_that_has_what_it_needs_uses_tcpxo():
         ((PLUGIN,), daemon_pod(), "a3-megagpu-8g"),
         ((INJECTOR,), daemon_pod(), "a3-megagpu-8g"),
         ((PLUGIN, INJECTOR), daemon_pod(7), "a3-megagpu-8g"),
-        ((PLUGIN, INJECTOR), daemon_pod(has_devices=False), "a3-megagpu-8g"),
+        ((PLUGIN, INJECTOR), daemon_pod(devices=[]), "a3-megagpu-8g"),
+        ((PLUGIN, INJECTOR), daemon_pod(devices=DEVICES[:-1]), "a3-megagpu-8g"),
+        ((PLUGIN, INJECTOR), daemon_pod(folders={"/hostsysfs": "/sys"}), "a3-megagpu-8g"),
+        ((PLUGIN, INJECTOR), daemon_pod(capabilities=()), "a3-megagpu-8g"),
         ((PLUGIN, INJECTOR), daemon_pod(), "a3-highgpu-8g"),
     ],
 )
-def test_a_daemon_that_lacks_something_fails_its_startup_probe(
+def test_a_daemon_without_something_that_it_needs_fails_its_startup_probe(
     images: tuple[str, ...], pod: Any, machine: str
 ):
     kube: Any = OnNode(*images)
     with pytest.raises(InitializingError, match="Startup probe failed"):
         network_of_pod(kube, pod, node(machine))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"NCCL_FASTRAK_IFNAME": "eth1,eth2"},
+        {"LD_LIBRARY_PATH": "/usr/local/cuda/lib64"},
+    ],
+)
+def test_an_engine_that_does_not_find_the_plug_in_sends_over_the_interface_of_the_node(
+    settings: dict[str, str],
+):
+    kube: Any = OnNode(PLUGIN, INJECTOR)
+    assert network_of_pod(kube, daemon_pod(settings=settings), node()) is None
