@@ -82,9 +82,9 @@ STREAM_SERVICES: Final = ("pubsub.googleapis.com",)
 """API of Pub/Sub, if a stream uses it."""
 
 FILESTORE_SERVICES: Final = ("file.googleapis.com",)
-"""API of Filestore, if it stores adapters."""
+"""API of Filestore, if the stack has an instance."""
 LUSTRE_SERVICES: Final = ("lustre.googleapis.com", "servicenetworking.googleapis.com")
-"""APIs of Managed Lustre and of the peering that connects it, if it stores adapters."""
+"""APIs of Managed Lustre and of the peering that connects it, if the stack has an instance."""
 DELIVERY_SERVICES: Final = ("anthosconfigmanagement.googleapis.com", "gkehub.googleapis.com")
 """APIs of the fleet and of Config Sync, if it delivers models."""
 APIGEE_SERVICES: Final = ("apigee.googleapis.com",)

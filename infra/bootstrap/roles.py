@@ -93,9 +93,9 @@ SECRET_ROLE: Final = "roles/secretmanager.admin"  # noqa: S105 - a role
 only predefined role that sets policies of secrets (docs.cloud.google.com/secret-manager/docs/
 access-control, 2026-11-26)."""
 FILESTORE_ROLES: Final = ("roles/file.editor",)
-"""Additional roles if the stack stores adapters on Filestore."""
+"""Additional roles if the stack has a Filestore instance."""
 LUSTRE_ROLES: Final = ("roles/lustre.admin", "roles/servicenetworking.networksAdmin")
-"""Additional roles if the stack stores adapters on Managed Lustre, which a peering connects."""
+"""Additional roles if the stack has a Managed Lustre instance, which a peering connects."""
 FLEET_ROLES: Final = ("roles/gkehub.admin",)
 """Additional roles if clusters join the fleet, for Config Sync or a gateway over them."""
 

@@ -105,9 +105,9 @@ class StackSettings:
     has_clients: bool = False
     """Whether the stack has client teams."""
     has_filestore: bool = False
-    """Whether the stack stores adapters on Filestore."""
+    """Whether the stack has a Filestore instance."""
     has_lustre: bool = False
-    """Whether the stack stores adapters on Managed Lustre."""
+    """Whether the stack has a Managed Lustre instance."""
     has_fleet: bool = False
     """Whether clusters of the stack join the fleet, for Config Sync or a gateway over them."""
     has_front: bool = False

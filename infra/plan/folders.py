@@ -80,6 +80,11 @@ def tiers_of(model: Model) -> dict[str, SharedTier]:
     return {path: tier for path, tier in found.items() if tier is not None}
 
 
+def has_tier_on(model: Model, place: SharedPlace) -> bool:
+    """Return whether a model or its canary has KV cache in a place."""
+    return any(tier.place is place for tier in tiers_of(model).values())
+
+
 def filestore_of(platform: Platform, region: str) -> Filestore | None:
     """Return the Filestore settings of a region that has a model with files on it."""
     is_used = _uses(platform, region, AdapterPlace.FILESTORE, SharedPlace.FILESTORE)
@@ -135,7 +140,4 @@ def path_of(name: str, model: Model) -> str:
 
 def _uses(platform: Platform, region: str, adapters: AdapterPlace, tier: SharedPlace) -> bool:
     models = (platform.models[name] for name in platform.models_in(region))
-    return any(
-        is_on(model, adapters) or any(found.place is tier for found in tiers_of(model).values())
-        for model in models
-    )
+    return any(is_on(model, adapters) or has_tier_on(model, tier) for model in models)

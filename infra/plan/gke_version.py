@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, version_key
-from infra.plan.folders import is_on
+from infra.plan.folders import has_tier_on, is_on
 from infra.plan.resolve import RegionPlan
 from infra.plan.served import ServedModel
-from infra.stack import AdapterPlace, ClusterMode, Form
+from infra.stack import AdapterPlace, ClusterMode, Form, SharedPlace
 
 FROM_ZERO = "hpa-scale-to-zero"
 """The feature that `standby: 0` requires."""
@@ -82,6 +82,8 @@ def _of_model(served: ServedModel) -> Iterator[tuple[str, str]]:
         yield gke_minimum("compute-class-dual-container"), f"{served.name} in two containers"
     if is_on(served.settings, AdapterPlace.LUSTRE):
         yield gke_minimum("lustre"), f"adapters of {served.name} on Managed Lustre"
+    if has_tier_on(served.settings, SharedPlace.LUSTRE):
+        yield gke_minimum("lustre"), f"KV cache of {served.name} on Managed Lustre"
     if served.form is Form.DRA:
         yield gke_minimum("device-claims"), f"{served.name} in form dra"
     if served.buffer:

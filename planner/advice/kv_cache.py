@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.engines import engine as engine_facts
+from gke_inference.catalogue.files.filestore import TIERS
 from gke_inference.catalogue.files.lustre import SIZES
+from gke_inference.catalogue.files.sizes import Sizes
 from gke_inference.intent.kv_offload import LOCAL_SSD_GIB, SHARED_SHARE
 from gke_inference.sizing.memory import kv_cache_gib, kv_token_bytes
 from planner.choice.plan import Choice, Question
@@ -14,6 +16,7 @@ from planner.speed.kv_tiers import (
     disks_of,
     link_bytes_per_second,
     lustre_bytes_per_second,
+    network_bytes_per_second,
     share_bytes_per_second,
 )
 from planner.unit_cost.prompt_speed import prompts
@@ -102,8 +105,6 @@ def _tiers(choice: Choice, gib: float, computed: float) -> tuple[Tier, ...]:
     disks = disks_of(form.chip.name, form.count)
     link = link_bytes_per_second(form.chip.name, form.count)
     whole = math.ceil(gib * choice.replicas)
-    filestore = share_bytes_per_second("zonal", whole) / choice.replicas
-    lustre = lustre_bytes_per_second(_LUSTRE_TIER, _instance_gib(whole)) / choice.replicas
     return (
         Tier("cpu_gib", size, link, _of_memory(size, memory) or _slow(link, computed)),
         Tier(
@@ -112,15 +113,24 @@ def _tiers(choice: Choice, gib: float, computed: float) -> tuple[Tier, ...]:
             disk_bytes_per_second(disks),
             _of_disks(size, disks) or _slow(disk_bytes_per_second(disks), computed),
         ),
-        Tier("shared.place: filestore", whole, filestore, _slow(filestore, computed)),
-        Tier("shared.place: lustre", whole, lustre, _slow(lustre, computed)),
+        _shared("filestore", TIERS["zonal"].sizes, choice, whole, computed),
+        _shared("lustre", SIZES[_LUSTRE_TIER], choice, whole, computed),
     )
 
 
-def _instance_gib(gib: int) -> int:
-    """Return the capacity of the smallest Managed Lustre instance that holds a tier."""
-    _, _, step = SIZES[_LUSTRE_TIER].ranges[0]
-    return step * math.ceil(gib / SHARED_SHARE / step)
+def _shared(place: str, sizes: Sizes, choice: Choice, gib: int, computed: float) -> Tier:
+    """Return a tier on the smallest instance that holds it, which all replicas read together."""
+    name, form = f"shared.place: {place}", choice.candidate.form
+    instance = sizes.smallest(gib / SHARED_SHARE)
+    if instance is None:
+        return Tier(name, gib, 0.0, f"no instance has {gib / SHARED_SHARE:.0f} GiB")
+    if place == "lustre":
+        rate = lustre_bytes_per_second(_LUSTRE_TIER, instance)
+    else:
+        rate = share_bytes_per_second("zonal", instance)
+    network = network_bytes_per_second(form.machine_type) * form.hosts
+    rate = min(network, rate / choice.replicas)
+    return Tier(name, gib, rate, _slow(rate, computed))
 
 
 def _of_memory(size: int, memory: int | None) -> str | None:

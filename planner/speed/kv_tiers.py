@@ -1,5 +1,6 @@
 """Bandwidth of the tiers of KV cache below an accelerator's memory."""
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,12 @@ def share_bytes_per_second(tier: str, capacity_gib: int) -> float:
 def lustre_bytes_per_second(mb_per_second_per_tib: int, capacity_gib: int) -> float:
     """Return how fast a Managed Lustre instance is read, by all of its clients together."""
     return mb_per_second_per_tib * 1e6 * capacity_gib / _GIB_PER_TIB
+
+
+def network_bytes_per_second(machine_type: str) -> float:
+    """Return how fast a machine can read from shares; infinity if its network is not known."""
+    gbit = _document()["network"]["gbit_per_s"].get(machine_type, math.inf)
+    return gbit * 1e9 / 8
 
 
 def disks_of(gke_type: str, chips: int) -> int:

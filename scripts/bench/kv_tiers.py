@@ -16,7 +16,11 @@ from typing import Any
 
 from gke_inference.intent.kv_offload import KvOffload
 from gke_inference.serving.kv.offload import offload_flag
-from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
+from planner.speed.kv_tiers import (
+    lustre_bytes_per_second,
+    network_bytes_per_second,
+    share_bytes_per_second,
+)
 from simulator.engine.replay import Replay, TraceRequest, least_request, replay
 from simulator.engine.settings import Deployment, deploy
 from twin.engines.vllm_flags import parse
@@ -44,6 +48,8 @@ class Fleet:
     """Replicas of one chip each, and their load."""
 
     chip: str
+    machine: str
+    """Machine type, whose network limits what a replica reads from a share."""
     replicas: int
     talks: int
     """Conversations."""
@@ -62,6 +68,7 @@ _NONE = Arm("none")
 FLEETS = (
     Fleet(
         "nvidia-l4",
+        "g2-standard-8",
         4,
         30,
         6,
@@ -82,6 +89,7 @@ FLEETS = (
     ),
     Fleet(
         "nvidia-h100-80gb",
+        "a3-highgpu-1g",
         2,
         120,
         30,
@@ -143,6 +151,9 @@ def tier_rows() -> Iterator[Row]:
 def _deployments(fleet: Fleet, arm: Arm, folder: Path) -> list[Deployment]:
     """Return the replicas: each with its own disk, and all with the same share."""
     made: list[Deployment] = []
+    # the replicas share what the instance reads
+    each = arm.share_bytes_per_s / fleet.replicas
+    rate = min(each, network_bytes_per_second(fleet.machine))
     for number in range(fleet.replicas):
         # large blocks, as each is a file
         flags = [MODEL, "--max-model-len=32768", "--block-size=128"]
@@ -153,8 +164,7 @@ def _deployments(fleet: Fleet, arm: Arm, folder: Path) -> list[Deployment]:
             "GKE_INFERENCE_SIM_ACCELERATOR": fleet.chip,
             "GKE_INFERENCE_SIM_CHIPS": "1",
             "GKE_INFERENCE_SIM_MOUNTS": json.dumps({at: str(to) for at, to in mounts.items()}),
-            # the replicas share what the instance reads
-            "GKE_INFERENCE_SIM_SHARE_MIB_PER_S": str(arm.share_bytes_per_s / fleet.replicas / _MIB),
+            "GKE_INFERENCE_SIM_SHARE_MIB_PER_S": str(rate / _MIB),
         }
         made.append(deploy(parse(flags), environment))
     return made

@@ -5,7 +5,7 @@ from typing import Any
 
 from infra.arguments.folders import lustre_folder_args
 from infra.bootstrap.ci import deploy_roles
-from infra.plan import resolve
+from infra.plan import gke_version, resolve
 from infra.plan.gke_version import needed
 from infra.program import deploy
 from infra.project import services_of
@@ -52,13 +52,18 @@ def test_engines_read_adapters_from_the_folder_of_their_model(cloud: CloudRecord
     assert claims == [{"claimName": "shared-folder", "readOnly": True}] * 2  # on TPU and on GPU
 
 
-def test_kv_cache_alone_makes_an_instance_that_every_engine_mounts(cloud: CloudRecorder) -> None:
+def stack_with_kv_cache() -> Platform:
+    """Return the example of KV cache tiers with its shared tier on Managed Lustre."""
     tier = {"place": "lustre", "gib": 8100}
     edits = [
         {"at": ["models", MODEL, "settings", "kv_offload", "shared"], "value": tier},
         {"at": ["storage"], "value": {"lustre": LUSTRE}},
     ]
-    seen = deployed(cloud, parse(json.dumps(edited("kv-offload/kv-offload", edits))))
+    return parse(json.dumps(edited("kv-offload/kv-offload", edits)))
+
+
+def test_kv_cache_alone_makes_an_instance_that_every_engine_mounts(cloud: CloudRecorder) -> None:
+    seen = deployed(cloud, stack_with_kv_cache())
     assert seen.one(INSTANCE).inputs["capacityGib"] == "9000"
     (pod,) = [
         pod
@@ -103,6 +108,15 @@ def test_only_such_a_stack_needs_the_apis_the_roles_and_the_version() -> None:
         assert (roles <= set(deploy_roles(settings))) is has
     least, _ = needed(resolve(stack()).regions["us-central1"])
     assert least >= "1.33.2"
+
+
+def test_kv_cache_needs_the_gke_version_of_the_lustre_driver(monkeypatch) -> None:
+    def minimum(feature: str) -> str:
+        return "1.99.0" if feature == "lustre" else "1.30.0"
+
+    (region,) = resolve(stack_with_kv_cache()).regions.values()
+    monkeypatch.setattr(gke_version, "gke_minimum", minimum)
+    assert needed(region) == ("1.99.0", f"KV cache of {MODEL} on Managed Lustre")
 
 
 def test_a_folder_stays_in_its_zone_when_the_order_of_zones_changes() -> None:

@@ -115,15 +115,35 @@ def test_main_memory_is_of_use_where_a_disk_is_slower_than_computing():
     assert filestore.gib == lustre.gib >= memory.gib
 
 
-@pytest.mark.parametrize(("conversations", "capacity_gib"), [(400, 9000), (8600, 18_000)])
+@pytest.mark.parametrize(
+    ("accelerator", "conversations", "capacity_gib"),
+    [("nvidia-h100-80gb", 400, 9000), ("nvidia-l4", 8600, 18_000)],
+)
 def test_all_replicas_together_read_the_smallest_lustre_instance_with_room(
-    conversations: int, capacity_gib: int
+    accelerator: str, conversations: int, capacity_gib: int
 ):
     """8,600 conversations are 8,399 GiB, and a tier may have 90 % of an instance."""
-    answer = planned(given=8000, ttft_p95_ms=4000, accelerators=("nvidia-h100-80gb",))
-    lustre = kept("nvidia-h100-80gb", conversations).tiers[-1]
+    answer = planned(given=8000, ttft_p95_ms=4000, accelerators=(accelerator,))
+    lustre = kept(accelerator, conversations).tiers[-1]
     assert lustre.name == "shared.place: lustre"
     assert lustre.bytes_per_second == capacity_gib / 1024 * 1e9 / answer.choices[0].replicas
+
+
+def test_a_small_tier_on_filestore_is_on_the_smallest_instance():
+    filestore = kept("nvidia-h100-80gb", 400).tiers[2]
+    assert filestore.gib == 391
+    assert filestore.bytes_per_second == 260 * 2**20 / 2  # 1 TiB, for two replicas
+
+
+def test_a_tier_that_no_instance_holds_is_not_proposed():
+    filestore = kept("nvidia-h100-80gb", 110_000).tiers[2]
+    assert filestore.gib == 107_422
+    assert filestore.problem == "no instance has 119358 GiB"
+
+
+def test_a_replica_reads_a_share_no_faster_than_its_machine_receives():
+    """The instance of 18,000 GiB has 8.8 GB/s for each of two replicas on a3-highgpu-2g."""
+    assert kept("nvidia-h100-80gb", 8600).tiers[-1].bytes_per_second == 50e9 / 8
 
 
 def test_more_than_the_machine_has_is_not_proposed():

@@ -22,7 +22,7 @@ from twin.cluster.autoscaler.rungs import Class, Offer, Rung
 from twin.cluster.autoscaler.shrink import Shrinker
 from twin.cluster.autoscaler.state import Cluster, ClusterState
 from twin.cluster.base.context import ClusterContext
-from twin.cluster.base.pace import rest
+from twin.cluster.base.pace import rest, wait_unless
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.provisioning import Group, Provisioner
 from twin.wire.kube import KubeError
@@ -55,22 +55,25 @@ class Autoscaler:
             return
         recovered = False
         while not stop.is_set():
-            busy, begun = False, time.thread_time()
+            begun = time.thread_time()
             try:
                 if not recovered:
                     self._provisioner.recover()
                     recovered = True
-                busy = self.scan()
+                self._pause(stop, begun, is_busy=self.scan())
             except KubeError as error:
                 _LOG.warning("autoscaler: %s", error)
                 stop.wait(1.0)
             except Exception:  # noqa: BLE001 - a controller outlives any one bad object
                 _LOG.exception("autoscaler")
                 stop.wait(1.0)
-            self._state.wake.wait(_BUSY_SECONDS if busy else _IDLE_SECONDS)
-            self._state.wake.clear()
-            pause = min(_BUSY_SECONDS, self._ctx.rules.scaled("autoscaler.scan"))
-            stop.wait(max(pause, rest(begun)))
+
+    def _pause(self, stop: threading.Event, begun: float, *, is_busy: bool) -> None:
+        """Wait for a change and rest, but not past the end of a machine that is withdrawn."""
+        self._state.wake.wait(_BUSY_SECONDS if is_busy else _IDLE_SECONDS)
+        self._state.wake.clear()
+        pause = min(_BUSY_SECONDS, self._ctx.rules.scaled("autoscaler.scan"))
+        wait_unless(stop, max(pause, rest(begun)), self._shrinker.is_due)
 
     def scan(self) -> bool:
         """Do everything that is due; return whether something is under way."""

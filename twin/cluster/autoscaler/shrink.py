@@ -2,18 +2,17 @@
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from twin.cluster.autoscaler.pods import refusal
 from twin.cluster.autoscaler.state import Cluster, Node
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import parts
+from twin.cluster.base.pace import LOOK_SECONDS
 from twin.cluster.nodes import node_objects as nodes
 from twin.cluster.nodes.provisioning import Group, Provisioner, delete_pod
 from twin.wire.kube import KubeError
-
-_CHECK_SECONDS = 0.3
 
 
 @dataclass
@@ -31,6 +30,8 @@ class Shrinker:
         self._empty_since: dict[str, float] = {}
         self._notices: dict[str, _Notice] = {}
         self._checked = 0.0
+        self._lost: Set[str] = frozenset()
+        """Nodes whose machine was withdrawn, as of the last look."""
         self._gone: set[str] = set()
 
     def scan(self, cluster: Cluster, coming: Iterable[Group]) -> bool:
@@ -48,6 +49,13 @@ class Shrinker:
         self._remove_empty(cluster, by_group)
         return bool(self._notices)
 
+    def is_due(self) -> bool:
+        """Return whether a machine was withdrawn, or its notice has ended, since the last scan."""
+        now = time.monotonic()
+        if any(now >= notice.ends for notice in self._notices.values()):
+            return True
+        return not self._provisioner.ledger.to_take_away().keys() <= self._lost
+
     def _remove(self, group: list[Node], message: str) -> None:
         for node in group:
             if node.name not in self._gone:
@@ -58,9 +66,10 @@ class Shrinker:
 
     def _take_away(self, by_group: dict[str, list[Node]], coming: Iterable[Group]) -> None:
         now = time.monotonic()
-        if now - self._checked >= _CHECK_SECONDS:
+        if now - self._checked >= LOOK_SECONDS:
             self._checked = now
             lost = self._provisioner.ledger.to_take_away()
+            self._lost = lost.keys()
             for group in list(coming):
                 if any(name in lost for name in group.names) and group.queued_until is None:
                     self._provisioner.cancel(group)

@@ -79,9 +79,11 @@ class PoolController:
                     seen, listed = files, now
             except KubeError as error:
                 _LOG.warning("pools: %s", error)
+                self._changed.set()  # what changed has not been handled
                 stop.wait(1.0)
             except Exception:  # noqa: BLE001 - a controller outlives any one bad object
                 _LOG.exception("pools")
+                self._changed.set()
                 stop.wait(1.0)
 
     def _snapshot(self) -> tuple[tuple[str, float], ...]:

@@ -1,5 +1,6 @@
 """Capacities that a file system can have: ranges, each with its step."""
 
+import math
 from dataclasses import dataclass
 
 
@@ -16,6 +17,14 @@ class Sizes:
             least <= capacity_gib <= most and (capacity_gib - least) % step == 0
             for least, most, step in self.ranges
         )
+
+    def smallest(self, gib: float) -> int | None:
+        """Return the smallest capacity in GiB with room for `gib`, or None if there is none."""
+        for least, most, step in self.ranges:
+            capacity = least + step * max(0, math.ceil((gib - least) / step))
+            if capacity <= most:
+                return capacity
+        return None
 
     @property
     def words(self) -> str:
