@@ -27,6 +27,7 @@ from tests.contract.infra.resolved import region_of, served_in
 
 MODEL = "llama-3.1-8b"
 BUCKETS = {"models": "m", "caches": "c"}
+OWN = "acme-local-models-us-central1"
 
 
 def platform(base: str, *edits: tuple[list[str | int], Any]) -> Platform:
@@ -87,6 +88,8 @@ def drafting(weights: str, draft: str) -> tuple[Platform, ServedModel]:
         ("llama-3.1-8b", "gs://acme-drafts/llama", {"models": "m", "draft": "acme-drafts"}),
         ("gs://acme-weights/llama", "llama-3.2-1b", {"weights": "acme-weights", "models": "m"}),
         ("gs://acme-weights/llama", "gs://acme-weights/1b", {"weights": "acme-weights"}),
+        (f"gs://{OWN}/llama", "llama-3.2-1b", {"weights": OWN}),
+        ("llama-3.1-8b", f"gs://{OWN}/1b", {"models": "m"}),
     ],
 )
 def test_a_model_reads_the_bucket_of_its_draft_model_too(
