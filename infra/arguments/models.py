@@ -48,7 +48,7 @@ def identity_args(
     """
     access: dict[str, BucketAccessArgs] = {}
     if platform.layer is not Layer.SERVING:  # the platform grants a team's namespace its buckets
-        access = weights_access(served, buckets["models"])
+        access = weights_access(platform, served, buckets["models"])
     if platform.layer is Layer.ALL:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
     return WorkloadIdentityArgs(
@@ -60,10 +60,16 @@ def identity_args(
     )
 
 
-def weights_access(served: ServedModel, models: pulumi.Input[str]) -> dict[str, BucketAccessArgs]:
+def weights_access(
+    platform: Platform, served: ServedModel, models: pulumi.Input[str]
+) -> dict[str, BucketAccessArgs]:
     """Return read access to the buckets with the weights of a model and of its draft model.
 
+    Each bucket is included once: two grants of one role are the same in Google Cloud, so the
+    removal of either would remove both.
+
     Args:
+        platform: The stack.
         served: The model. Buckets outside the stack are included in its first region only.
         models: The platform's bucket of the region.
     """
@@ -73,17 +79,19 @@ def weights_access(served: ServedModel, models: pulumi.Input[str]) -> dict[str, 
         "draft": None if guess is None else guess.weights,
     }
     access: dict[str, BucketAccessArgs] = {}
-    own: set[str] = set()
+    seen: set[str] = set()
     for title, path in paths.items():
         if path is None:
             continue
-        bucket = bucket_in(path)
-        if bucket is None:
-            access["models"] = BucketAccessArgs(access="read", bucket=models)
+        named = bucket_in(path)
+        bucket = Names(platform).bucket("models", served.region) if named is None else named
+        if bucket in seen:
             continue
-        if served.is_first and bucket not in own:
-            access[title] = BucketAccessArgs(access="read", bucket=bucket)
-        own.add(bucket)
+        seen.add(bucket)
+        if named is None:
+            access["models"] = BucketAccessArgs(access="read", bucket=models)
+        elif served.is_first:
+            access[title] = BucketAccessArgs(access="read", bucket=named)
     return access
 
 

@@ -1,6 +1,7 @@
 """Assumed usage of a platform, for cost estimates. No stack defines it."""
 
 from dataclasses import asdict, dataclass
+from math import inf
 
 from gke_inference.catalogue.input_error import InputError
 
@@ -21,13 +22,13 @@ class Usage:
     through them; None: unknown, so the images have no price."""
 
     def __post_init__(self) -> None:
-        """Reject negative values.
+        """Reject negative and infinite values.
 
         Raises:
-            InputError: a number is negative.
+            InputError: a number is negative, infinite or not a number.
         """
         for field, value in asdict(self).items():
-            if value is not None and value < 0:
+            if value is not None and not 0 <= value < inf:
                 raise InputError(field, "must be 0 or more", value)
 
     def __str__(self) -> str:
@@ -48,4 +49,4 @@ NOT_DEDUCTED = (
     "(cloud.google.com/artifact-registry/pricing)"
 )
 """Free tiers, not deducted since other projects and clusters of the account may use them up; read
-2026-11-22."""
+2026-11-22, the one for images 2026-11-26."""

@@ -120,8 +120,11 @@ def made_whole(folder: Path, write: Callable[[Path], object]) -> Path:
         with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
             written = Path(beside) / folder.name
             write(written)
-            with suppress(OSError):  # another twin was faster
+            try:
                 written.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another twin was faster
+                    raise
     return folder
 
 

@@ -79,6 +79,8 @@ class Abilities:
     data_parallel: bool
     """Whether one server can run several copies of the model, each on some of its devices."""
     disaggregated: bool
+    fetches_any_media: bool
+    """Whether it fetches media from every address that a request names, and nothing limits it."""
     kv_cache_dtype: tuple[str, ...]
     kv_offload: bool
     """Whether it can keep KV cache outside the accelerator's memory."""

@@ -80,6 +80,7 @@ def _problems(
         intent.multimodal,
         able,
         where,
+        engine=intent.engine,
         sees=sees(intent.weights, intent.served_name),
     )
     yield from _offload(intent, able, rung, where)

@@ -65,6 +65,7 @@ def prompt_problems(
     able: Abilities,
     where: str,
     *,
+    engine: str,
     sees: bool | None,
 ) -> Iterator[InputError]:
     """Yield the problems of a chat template and of limits of media.
@@ -74,6 +75,7 @@ def prompt_problems(
         multimodal: Limits of media, or None.
         able: Features of the engine.
         where: Engine and hardware, for messages.
+        engine: Name of the engine.
         sees: Whether the model accepts images; None if it is not known.
     """
     if chat_template is not None:
@@ -82,6 +84,9 @@ def prompt_problems(
             yield InputError("chat_template", rule)
         elif (problem := template_problem(chat_template)) is not None:
             yield problem.at("chat_template")
+    if sees and able.fetches_any_media:
+        rule = "must be vllm or sglang for a model that accepts images"
+        yield InputError("engine", f"{rule}: {where} fetches them from every address", engine)
     if multimodal is None:
         return
     if not able.multimodal:

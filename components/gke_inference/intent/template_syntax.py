@@ -1,8 +1,9 @@
 """Syntax of chat templates, as the engines compile them with Transformers."""
 
+import json
 from datetime import datetime
 from functools import cache
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from jinja2 import Template, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.ext import Extension
@@ -35,7 +36,25 @@ def _environment() -> ImmutableSandboxedEnvironment:
         extensions=[_Generation, "jinja2.ext.loopcontrols"], lstrip_blocks=True, trim_blocks=True
     )
     made.globals.update(raise_exception=_refuse, strftime_now=_now)  # pyright: ignore[reportUnknownMemberType] - Jinja has no types
+    made.filters["tojson"] = _to_json  # pyright: ignore[reportUnknownMemberType] - as above
     return made
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Return JSON as it is; Jinja's own filter escapes it for HTML pages."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )
 
 
 def _now(form: str) -> str:
@@ -60,10 +79,10 @@ def template_problem(text: str) -> InputError | None:
     """
     if not any(character in text for character in "{}\n"):
         return InputError("", "must be the text of a template, not a path", text)
-    size = len(text.encode())
-    if size > MOST_BYTES:
-        return InputError("", f"must have at most {MOST_BYTES} bytes", size)
     try:
+        size = len(text.encode())
+        if size > MOST_BYTES:
+            return InputError("", f"must have at most {MOST_BYTES} bytes", size)
         found = _environment().parse(text)
         _environment().compile(text)  # also looks for filters and tests
     except TemplateSyntaxError as error:
@@ -71,6 +90,18 @@ def template_problem(text: str) -> InputError | None:
         line = lines[error.lineno - 1].strip() if 0 < error.lineno <= len(lines) else ""
         rule = f"must be a Jinja template: line {error.lineno}: {error.message}"
         return InputError("", rule, _cut(line))
+    except (RecursionError, SyntaxError, ValueError) as error:
+        # Jinja makes Python of a template, whose compiler has limits of its own
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        return InputError("", f"must be a Jinja template: {reason}", _cut(text.strip()))
+    return _use_problem(found, text)
+
+
+def _use_problem(found: nodes.Template, text: str) -> InputError | None:
+    """Return what a template needs and does not get, or gets and does not use."""
+    for other in meta.find_referenced_templates(found):
+        rule = "must not include, import or extend other templates: an engine has only this one"
+        return InputError("", rule, _cut(other or text.strip()))
     if "messages" not in meta.find_undeclared_variables(found):
         return InputError("", "must use 'messages', the conversation", _cut(text.strip()))
     return None

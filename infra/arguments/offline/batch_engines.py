@@ -60,8 +60,12 @@ def identity_args(
     batches: pulumi.Input[str],
 ) -> WorkloadIdentityArgs:
     """Return the arguments of the identity of a model's jobs: weights, caches and batches."""
-    access = weights_access(replace(served, is_first=True), buckets["models"])
-    if "weights" in access and "models" not in access:
+    access = weights_access(platform, replace(served, is_first=True), buckets["models"])
+    if "weights" in access:
+        # The grant for the weights keeps its name when a draft model joins: Pulumi removes a
+        # renamed grant after it creates the new one, and the role that both stand for with it.
+        if "models" in access:
+            access["draft"] = access.pop("models")
         access["models"] = access.pop("weights")
     return WorkloadIdentityArgs(
         bucket_roles={

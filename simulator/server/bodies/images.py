@@ -142,9 +142,9 @@ def _tokens(url: str, sight: Sight) -> list[int]:
 def _content(url: str, domains: tuple[str, ...]) -> bytes:
     """Return the bytes of a data URL. The errors are vLLM's (`multimodal/media/connector.py`)."""
     scheme, _, rest = url.partition(":")
-    if scheme.startswith("http") and domains and urlsplit(url).hostname not in domains:
+    if scheme.startswith("http") and domains and (host := _host(url)) not in domains:
         said = f"The URL must be from one of the allowed domains: {list(domains)}."
-        raise ApiError(400, f"{said} Input URL domain: {urlsplit(url).hostname}")
+        raise ApiError(400, f"{said} Input URL domain: {host}")
     if scheme != "data":
         said = "a simulated engine reads no address: an image must be a base64 data URL"
         raise ApiError(400, f"{said}, got {url[:60]!r}.", param="messages")
@@ -157,3 +157,10 @@ def _content(url: str, domains: tuple[str, ...]) -> bytes:
         return base64.b64decode(data, validate=True)
     except binascii.Error as error:
         raise ApiError(400, str(error)) from error
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError as error:
+        raise ApiError(400, f"Failed to parse: {url[:60]}", param="messages") from error

@@ -9,6 +9,8 @@ from simulator.server.bodies import messages
 from simulator.server.bodies.errors import ApiError
 
 Json = dict[str, Any]
+_FAILS = (TemplateError, ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a template that compiles can raise for a conversation."""
 
 
 def prompt_text(given: Any, template: str | None) -> str:
@@ -32,5 +34,5 @@ def prompt_text(given: Any, template: str | None) -> str:
     ]
     try:
         return compiled(template).render(messages=flat, add_generation_prompt=True, tools=None)
-    except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except _FAILS as error:
         raise ApiError(400, str(error)) from error

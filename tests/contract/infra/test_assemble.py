@@ -9,10 +9,11 @@ import pytest
 
 from infra.arguments import models as assemble_models
 from infra.arguments import provisioning as assemble
+from infra.arguments.offline import batch_engines
 from infra.arguments.rungs import rungs as rungs_of
 from infra.described import described, placements
 from infra.exports import exports
-from infra.plan import resolve
+from infra.plan import ServedModel, resolve
 from infra.plan.endpoint import endpoint
 from infra.plan.names import Names, object_name
 from infra.program import deploy
@@ -26,6 +27,7 @@ from tests.contract.infra.resolved import region_of, served_in
 
 MODEL = "llama-3.1-8b"
 BUCKETS = {"models": "m", "caches": "c"}
+OWN = "acme-local-models-us-central1"
 
 
 def platform(base: str, *edits: tuple[list[str | int], Any]) -> Platform:
@@ -61,18 +63,8 @@ def test_a_bucket_that_all_regions_share_is_granted_once() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("weights", "draft", "read"),
-    [
-        ("llama-3.1-8b", "llama-3.2-1b", {"models": "m"}),
-        ("llama-3.1-8b", "gs://acme-drafts/llama", {"models": "m", "draft": "acme-drafts"}),
-        ("gs://acme-weights/llama", "llama-3.2-1b", {"weights": "acme-weights", "models": "m"}),
-        ("gs://acme-weights/llama", "gs://acme-weights/1b", {"weights": "acme-weights"}),
-    ],
-)
-def test_a_model_reads_the_bucket_of_its_draft_model_too(
-    weights: str, draft: str, read: dict[str, str]
-) -> None:
+def drafting(weights: str, draft: str) -> tuple[Platform, ServedModel]:
+    """Return a stack with a draft model, and its only model."""
     guess = {"method": "draft", "tokens": 4, "weights": draft}
     local = platform(
         "local",
@@ -86,10 +78,34 @@ def test_a_model_reads_the_bucket_of_its_draft_model_too(
             {"rungs": [{"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"}]},
         ),
     )
-    served = served_in(local, MODEL, "us-central1")
+    return local, served_in(local, MODEL, "us-central1")
+
+
+@pytest.mark.parametrize(
+    ("weights", "draft", "read"),
+    [
+        ("llama-3.1-8b", "llama-3.2-1b", {"models": "m"}),
+        ("llama-3.1-8b", "gs://acme-drafts/llama", {"models": "m", "draft": "acme-drafts"}),
+        ("gs://acme-weights/llama", "llama-3.2-1b", {"weights": "acme-weights", "models": "m"}),
+        ("gs://acme-weights/llama", "gs://acme-weights/1b", {"weights": "acme-weights"}),
+        (f"gs://{OWN}/llama", "llama-3.2-1b", {"weights": OWN}),
+        ("llama-3.1-8b", f"gs://{OWN}/1b", {"models": "m"}),
+    ],
+)
+def test_a_model_reads_the_bucket_of_its_draft_model_too(
+    weights: str, draft: str, read: dict[str, str]
+) -> None:
+    local, served = drafting(weights, draft)
     args: Any = assemble_models.identity_args(local, served, BUCKETS)
     found = {title: each["bucket"] for title, each in args["bucket_roles"].items()}
     assert found == {**read, "caches": "c"}
+
+
+def test_a_draft_model_renames_no_grant_of_a_job_for_the_weights() -> None:
+    local, served = drafting("gs://acme-weights/llama", "llama-3.2-1b")
+    args: Any = batch_engines.identity_args(local, served, BUCKETS, "b")
+    found = {title: each["bucket"] for title, each in args["bucket_roles"].items()}
+    assert found == {"batches": "b", "caches": "c", "draft": "m", "models": "acme-weights"}
 
 
 def test_a_model_writes_compiled_programs_and_nothing_else() -> None:
@@ -111,7 +127,6 @@ def test_a_region_without_a_tpu_has_a_bucket_for_compiled_programs_too() -> None
         ),
         (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
         (["models", MODEL, "form"], "single"),
-        (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
     )
     assert set(assemble.bucket_args(local, region_of(local, "us-central1"))) == {
         "caches",

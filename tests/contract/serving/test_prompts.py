@@ -6,7 +6,7 @@ import pytest
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import RungArgs, check_rung
-from gke_inference.intent.template_syntax import template_problem
+from gke_inference.intent.template_syntax import MOST_BYTES, compiled, template_problem
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
@@ -58,7 +58,8 @@ def test_a_chat_template_is_a_file_beside_the_launcher_that_the_engine_reads(rec
     assert as_vllm_reads(container["args"]).chat_template == FILE
     mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
     assert mounts["/opt/gke-inference/engine"]["readOnly"] is True
-    assert len("".join(files.values()).encode()) < 2**20  # what a ConfigMap holds
+    others = "".join(text for name, text in files.items() if name != "chat-template.jinja")
+    assert len(others.encode()) + MOST_BYTES < 2**20  # what a ConfigMap holds
 
 
 def test_pods_restart_when_only_the_text_of_their_template_changes(text_model):
@@ -119,6 +120,11 @@ def test_a_model_of_text_has_no_flags_of_media(text_model):
             "multimodal: must not be set: Triton with TensorRT-LLM on nvidia-h100-80gb has no "
             "limits of media",
         ),
+        (
+            {"engine": "tgi"},
+            "engine: must be vllm or sglang for a model that accepts images: Text Generation "
+            "Inference on nvidia-h100-80gb fetches them from every address, got 'tgi'",
+        ),
         ({"multimodal": {"video": 1000}}, "multimodal.video: must be 0 to 999, got 1000"),
         (
             {"multimodal": {"domains": ["10.0.0.1"]}},
@@ -144,6 +150,8 @@ def test_a_template_may_use_what_transformers_adds_to_jinja():
         "{{ raise_exception('no') if tools }}{{ strftime_now('%Y') }}"
     )
     assert template_problem(text) is None
+    tools = compiled("{{ messages | tojson }}").render(messages=["<é>"])
+    assert tools == '["<é>"]'  # Jinja alone escapes it for HTML pages
 
 
 @pytest.mark.parametrize(
@@ -152,6 +160,19 @@ def test_a_template_may_use_what_transformers_adds_to_jinja():
         ("{{ messages | shout }}", "must be a Jinja template: line 1: No filter named 'shout'."),
         ("{{ messages }}" + " " * 524_288, "must have at most 524288 bytes, got 524302"),
         ("\n{{ messages }", "must be a Jinja template: line 2: unexpected '}'"),
+        (
+            "{% for m in messages %}" * 21 + "{% endfor %}" * 21,
+            "must be a Jinja template: too many statically nested blocks, got '{% for m in",
+        ),
+        (
+            "{{ messages[" + "9" * 5000 + "] }}",
+            "must be a Jinja template: Exceeds the limit (4300 digits)",
+        ),
+        (
+            "{% include 'tools.jinja' %}{{ messages }}",
+            "must not include, import or extend other templates: an engine has only this one, got "
+            "'tools.jinja'",
+        ),
     ],
 )
 def test_a_text_that_no_engine_can_use_as_a_template_is_no_template(text, message):

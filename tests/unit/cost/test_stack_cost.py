@@ -91,9 +91,10 @@ def test_a_share_of_the_traffic_moves_replicas_and_system_nodes_alike() -> None:
 
 
 @pytest.mark.parametrize("field", list(asdict(DEFAULT_USAGE)))
-def test_usage_below_nothing_is_refused_by_its_name(field: str) -> None:
-    with pytest.raises(ValueError, match=f"^{field}: must be 0 or more, got -1$"):
-        Usage(**{field: -1})
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
+def test_usage_that_is_no_amount_is_refused_by_its_name(field: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{field}: must be 0 or more, got {value}$"):
+        Usage(**{field: value})
 
 
 def test_a_shared_folder_costs_what_its_whole_capacity_costs() -> None:

@@ -39,6 +39,11 @@ def test_the_sample_of_a_faster_twin_stays(tmp_path: Path) -> None:
     made_whole(place, lambda _: pytest.fail("it is there"))
 
 
+def test_a_sample_that_cannot_be_put_in_its_place_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        made_whole(tmp_path / "sample", lambda _: None)
+
+
 def test_a_push_that_fails_in_any_way_fails_the_deployment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,13 @@ def test_an_image_from_a_host_that_is_not_allowed_is_not_fetched():
     )
 
 
+def test_an_address_that_cannot_be_read_is_refused_too():
+    flags = ("--allowed-media-domains", "none.invalid")
+    answer = ask(QWEN, "http://[::1/cat.png", flags=flags)
+    assert answer["error"]["code"] == 400
+    assert answer["error"]["message"] == "Failed to parse: http://[::1/cat.png"
+
+
 def test_the_template_of_a_flag_makes_the_prompt_also_around_images():
     text = "{% for message in messages %}[{{ message.role }}] {{ message.content }}{% endfor %}"
     flags = ("--chat-template", text)
