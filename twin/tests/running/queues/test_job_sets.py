@@ -88,6 +88,12 @@ def running(kube: Kube, name: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda pod: pod["metadata"]["labels"][INDEX_LABEL])
 
 
+def all_of(kube: Kube, name: str, hosts: int = HOSTS) -> list[dict[str, Any]] | None:
+    """Return the pods of a set if all of them have a node."""
+    found = running(kube, name)
+    return found if len(found) == hosts else None
+
+
 def state(kube: Kube, name: str) -> dict[str, Any]:
     return kube.get(f"{SETS}/{name}").get("status", {})
 
@@ -100,7 +106,7 @@ def pools_of(kube: Kube, pods: list[dict[str, Any]]) -> set[str]:
 
 def test_a_set_has_a_slice_to_itself_and_ends_with_its_leader(queue: Kube):
     submit(queue, "first", lasts="20s")
-    pods = eventually(lambda: len(found := running(queue, "first")) == HOSTS and found, 120)
+    pods = eventually(lambda: all_of(queue, "first"), 120)
     assert len(pools_of(queue, pods)) == 1
     assert [pod["spec"]["hostname"] for pod in pods] == [
         "first-leader-0-0",
@@ -120,16 +126,11 @@ def test_sets_of_different_models_share_no_slice(queue: Kube):
     for name, component in (("small", "one"), ("other", "two")):
         submit(queue, name, lasts="1h", hosts=2, component=component)
     pools = [
-        pools_of(queue, eventually(lambda name=name: _all_of(queue, name, 2), 120))
+        pools_of(queue, eventually(lambda name=name: all_of(queue, name, 2), 120))
         for name in ("small", "other")
     ]
     assert [len(each) for each in pools] == [1, 1]
     assert pools[0] != pools[1]
-
-
-def _all_of(kube: Kube, name: str, hosts: int) -> list[dict[str, Any]] | None:
-    found = running(kube, name)
-    return found if len(found) == hosts else None
 
 
 def test_the_set_in_the_documentation_runs_on_one_slice(queue: Kube):
@@ -142,18 +143,18 @@ def test_the_set_in_the_documentation_runs_on_one_slice(queue: Kube):
     job["template"] = pod_template("1h")
     body["metadata"]["namespace"] = SPACE
     queue.post(SETS, body)
-    pods = eventually(lambda: _all_of(queue, "nightly", HOSTS), 120)
+    pods = eventually(lambda: all_of(queue, "nightly"), 120)
     assert len(pools_of(queue, pods)) == 1
 
 
 def test_a_set_that_loses_its_slice_starts_again_as_a_whole(queue: Kube, context: ClusterContext):
     submit(queue, "moved", lasts="1h")
-    before = eventually(lambda: len(found := running(queue, "moved")) == HOSTS and found, 120)
+    before = eventually(lambda: all_of(queue, "moved"), 120)
     none = {"stock": [{"zone": "*", "accelerator": "tpu-v6e", "chips": 0}]}
     World.model_validate(none).save(context.paths.capacity_file)
     eventually(lambda: not running(queue, "moved"), 60)
     World().save(context.paths.capacity_file)
-    after = eventually(lambda: len(found := running(queue, "moved")) == HOSTS and found, 120)
+    after = eventually(lambda: all_of(queue, "moved"), 120)
     assert not {each["metadata"]["uid"] for each in before} & {
         each["metadata"]["uid"] for each in after
     }
