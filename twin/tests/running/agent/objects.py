@@ -3,8 +3,11 @@
 from typing import Any
 
 from gke_inference.catalogue.versions import images
+from twin.host.paths import TwinPaths
+from twin.world.store import Record, Store
 
 JsonObject = dict[str, Any]
+_POOL = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p.svc.id.goog"
 PROBES = {
     "startupProbe": {
         "httpGet": {"path": "/health", "port": "http"},
@@ -74,3 +77,16 @@ def condition(obj: JsonObject, kind: str) -> str:
     """Return the status of a condition; empty if there is none."""
     found = {c["type"]: c["status"] for c in obj.get("status", {}).get("conditions", [])}
     return found.get(kind, "")
+
+
+def grant_bucket(paths: TwinPaths, namespace: str, bucket: str) -> None:
+    """Let all pods of a namespace in project `p` mount a bucket (rule cloud.fuse-access)."""
+    grant = {
+        "bucket": bucket,
+        "member": f"principalSet:{_POOL}/namespace/{namespace}",
+        "role": "roles/storage.objectUser",
+    }
+    token = "gcp:storage/bucketIAMMember:BucketIAMMember"
+    named = f"{bucket} {namespace}"
+    record = Record(token, named, named, "", "urn", "ready", True, grant, {}, 0.0)
+    Store(paths.cloud_db).add(record, [])

@@ -12,13 +12,11 @@ import pytest
 
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
-from twin.tests.running.agent.objects import condition, engine, node, pod
+from twin.tests.running.agent.objects import condition, engine, grant_bucket, node, pod
 from twin.wire.kube import Kube, KubeError
-from twin.world.store import Record, Store
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(120)]
 JsonObject = dict[str, Any]
-POOL = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p.svc.id.goog"
 
 
 class Pods:
@@ -204,14 +202,7 @@ def test_the_compile_cache_in_a_bucket_outlives_the_pod(agent: Agent, pods: Pods
         resources={"limits": {"google.com/tpu": "4"}},
     )
     (agent.context.paths.gcs / "caches").mkdir(parents=True)
-    grant = {
-        "bucket": "caches",
-        "member": f"principalSet:{POOL}/namespace/{pods.namespace}",
-        "role": "roles/storage.objectUser",
-    }
-    token = "gcp:storage/bucketIAMMember:BucketIAMMember"
-    store = Store(agent.context.paths.cloud_db)
-    store.add(Record(token, "grant", "grant", "", "urn", "ready", True, grant, {}, 0.0), [])
+    grant_bucket(agent.context.paths, pods.namespace, "caches")
     pods.create(pod("first", container, kind="tpu", volumes=[cache]))
     pods.ready("first")
     folder = agent.context.paths.root / "volumes" / "buckets" / "caches" / "xla"
