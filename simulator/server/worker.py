@@ -1,7 +1,8 @@
 """`python -m simulator.server.worker LEADER PORT NAME`: one host of a group that does not serve.
 
-Like `ray start --block` and a headless vLLM, it exits with status 1 when its leader is lost, and
-with 0 on SIGTERM.
+Like `ray start --block` and a headless vLLM, it exits with status 1 when its leader is lost. On
+SIGTERM, a headless vLLM exits with 0, and Ray with 1 (ray-project/ray @0036699,
+python/ray/_private/node.py, `sigterm_handler`).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import uvloop
 
 from simulator.engine import logs
 from simulator.server.group import names_file, work
+from twin.engines.vllm_flags import RAY_PORT
 
 _log = logging.getLogger("vllm")
 
@@ -26,7 +28,7 @@ async def _run(leader: str, port: int, name: str) -> int:
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if stop.is_set():
-        return 0
+        return int(port == RAY_PORT)
     await working
     _log.error("the leader %s is gone", leader)
     return 1

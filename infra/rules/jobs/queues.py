@@ -118,7 +118,9 @@ def _check_places(where: str, region: str, here: list[RegionCapacity]) -> Iterat
                 path, f"must have a rung in {region}, the queue's region", capacity.name
             )
         if capacity.spans_hosts and not capacity.has_tpu:
-            rule = "must have rungs of one host, or TPU slices: the pods of a job name no group"
+            rule = (
+                "must have rungs of one host, or TPU slices: jobs cannot use a group of GPU nodes"
+            )
             yield InputError(path, rule, capacity.name)
 
 

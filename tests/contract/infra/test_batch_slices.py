@@ -63,14 +63,23 @@ def test_only_failures_count_against_the_restarts_of_a_set(seen: Any) -> None:
     (rule,) = policy["rules"]
     assert rule["action"] == "RestartJobSetAndIgnoreMaxRestarts"
     assert rule["onJobFailureReasons"] == ["PodFailurePolicy"]
-    containers = []
-    for each in made["replicatedJobs"]:
-        disrupted, terminated = each["template"]["spec"]["podFailurePolicy"]["rules"]
-        assert disrupted["onPodConditions"] == [{"status": "True", "type": "DisruptionTarget"}]
-        assert terminated["onExitCodes"]["values"] == [143]
-        containers.append(terminated["onExitCodes"]["containerName"])
-        assert {disrupted["action"], terminated["action"]} == {"FailJob"}
-    assert containers == ["batch", "vllm"]
+    leader, workers = (
+        each["template"]["spec"]["podFailurePolicy"]["rules"] for each in made["replicatedJobs"]
+    )
+    disrupted = {
+        "action": "FailJob",
+        "onPodConditions": [{"status": "True", "type": "DisruptionTarget"}],
+    }
+    stored = {"containerName": "batch", "operator": "In", "values": [143]}
+    assert leader == [disrupted, {"action": "FailJob", "onExitCodes": stored}]
+    assert workers == [disrupted]
+
+
+def test_a_worker_waits_for_the_engine_as_long_as_the_service_does(seen: Any) -> None:
+    leader, workers = (pod_of(each) for each in set_of(seen)["spec"]["replicatedJobs"])
+    assert "startupProbe" in leader["initContainers"][0]
+    probes = {key for each in workers["containers"] for key in each if key.endswith("Probe")}
+    assert probes == {"readinessProbe"}
 
 
 def test_the_leader_has_the_worker_of_the_batch_and_the_others_join_its_engine(seen: Any) -> None:
@@ -98,19 +107,23 @@ def test_the_leader_has_the_worker_of_the_batch_and_the_others_join_its_engine(s
     assert pod_of(second) == workers
 
 
-def test_a_set_has_a_slice_for_itself(seen: Any) -> None:
+def test_a_set_has_a_slice_without_sets_of_any_namespace(seen: Any) -> None:
+    label = "jobset.sigs.k8s.io"
+    here = {
+        "labelSelector": {
+            "matchExpressions": [{"key": f"{label}/jobset-name", "operator": "Exists"}]
+        },
+        "topologyKey": "cloud.google.com/gke-nodepool",
+    }
+    own = [f"{label}/jobset-uid", f"{label}/restart-attempt"]
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
     for each in set_of(seen)["spec"]["replicatedJobs"]:
-        own = each["template"]["spec"]["template"]["metadata"]["labels"]
-        for kind, keys in (
-            ("podAffinity", ("matchLabelKeys", ["uid", "attempt"])),
-            ("podAntiAffinity", ("mismatchLabelKeys", ["uid"])),
-        ):
-            terms = pod_of(each)["affinity"][kind]
-            (term,) = terms["requiredDuringSchedulingIgnoredDuringExecution"]
-            assert term["topologyKey"] == "cloud.google.com/gke-nodepool"
-            assert term["labelSelector"] == {"matchLabels": own}
-            found = [key.partition("/")[2].rpartition("-")[2] for key in term[keys[0]]]
-            assert found == keys[1]
+        assert pod_of(each)["affinity"] == {
+            "podAffinity": {required: [{**here, "matchLabelKeys": own}]},
+            "podAntiAffinity": {
+                required: [{**here, "mismatchLabelKeys": own[:1], "namespaceSelector": {}}]
+            },
+        }
 
 
 def test_the_service_may_manage_sets_there_instead_of_jobs(seen: Any) -> None:

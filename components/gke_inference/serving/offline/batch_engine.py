@@ -151,12 +151,10 @@ def job_of(args: BatchEngineArgs, plan: ModelPlan) -> Manifest:
     (node,) = plan.nodes.values()
     if node.is_group:
         group = made["spec"]["leaderWorkerTemplate"]
-        leader, worker = _answering(plan, group["leaderTemplate"]), group["workerTemplate"]
-        engine = worker["spec"]["containers"][0]["name"]
         spec = set_spec(
-            leader,
-            _of_jobs(plan, worker),
-            containers=(WORKER, engine),
+            _answering(plan, group["leaderTemplate"]),
+            _of_jobs(plan, group["workerTemplate"]),
+            container=WORKER,
             hosts=node.hosts,
             namespace=plan.namespace,
             restarts=_RETRIES,

@@ -4,6 +4,10 @@ The first job, `leader`, serves and answers the batch. Each of the `workers` hol
 model. The set is complete when the leader is; the operator then deletes the workers. If a pod
 fails, all of them start again, because the rest of a split model cannot answer.
 
+Only the leader's engine has a limit on its start. A worker that waits for an engine which never
+starts must stay: its end would create all pods again, and with them the time for which the service
+of batches lets an engine start.
+
 Sources: sigs.k8s.io/jobset v0.12.0 (jobset_types.go, failure_policy.go); the variables for TPU are
 those that LeaderWorkerSet sets (lws v0.9.0, pkg/utils/accelerators/tpu.go). That GKE's own webhook
 for TPU leaves variables that exist is assumed. Not tested on real hardware.
@@ -30,7 +34,7 @@ def set_spec(
     leader: Manifest,
     worker: Manifest,
     *,
-    containers: tuple[str, str],
+    container: str,
     hosts: int,
     namespace: str,
     restarts: int,
@@ -40,18 +44,27 @@ def set_spec(
     Args:
         leader: Pod template of the leader.
         worker: Pod template of the other hosts.
-        containers: Containers of both whose exit code 143 is no failure: they were terminated.
+        container: Container of the leader whose exit code 143 is no failure: it was terminated,
+            and has stored its answers. Workers have no such code: Ray exits with 1.
         hosts: Hosts of the slice, two or more.
         namespace: Namespace of the set.
         restarts: Restarts of the whole set after failures. Preempted machines do not count.
     """
     jobs: list[Manifest] = []
-    for name, count, template, container in (
-        (LEADER, 1, leader, containers[0]),
-        (WORKERS, hosts - 1, worker, containers[1]),
+    terminated = {"containerName": container, "operator": "In", "values": [143]}
+    stored: Manifest = {"action": "FailJob", "onExitCodes": terminated}
+    disrupted: Manifest = {
+        "action": "FailJob",
+        "onPodConditions": [{"status": "True", "type": "DisruptionTarget"}],
+    }
+    for each in worker["spec"]["containers"]:
+        each.pop("startupProbe", None)
+    for name, count, template, interruptions in (
+        (LEADER, 1, leader, [disrupted, stored]),
+        (WORKERS, hosts - 1, worker, [disrupted]),
     ):
         pod = template["spec"]
-        pod["affinity"] = _whole_slice(template["metadata"]["labels"])
+        pod["affinity"] = _whole_slice()
         for each in (*pod.get("initContainers", []), *pod["containers"]):
             if "google.com/tpu" in each["resources"].get("limits", {}):
                 each["env"] = [*_variables(hosts, namespace), *each["env"]]
@@ -59,7 +72,7 @@ def set_spec(
             "backoffLimit": 0,
             "completions": 1,
             "parallelism": 1,
-            "podFailurePolicy": {"rules": _interruptions(container)},
+            "podFailurePolicy": {"rules": interruptions},
             "template": template,
         }
         jobs.append({"name": name, "replicas": count, "template": {"spec": job}})
@@ -80,28 +93,21 @@ def set_spec(
     }
 
 
-def _interruptions(container: str) -> list[Manifest]:
-    """Return the rules by which a pod's end is an interruption: its job ends with a reason."""
-    disrupted = {"status": "True", "type": "DisruptionTarget"}
-    terminated = {"containerName": container, "operator": "In", "values": [143]}
-    return [
-        {"action": "FailJob", "onPodConditions": [disrupted]},
-        {"action": "FailJob", "onExitCodes": terminated},
-    ]
+def _whole_slice() -> Manifest:
+    """Return the affinity of a set's pods to one node pool, which is one slice, without other sets.
 
-
-def _whole_slice(labels: dict[str, str]) -> Manifest:
-    """Return the affinity of a set's pods to one node pool, which is one slice, without others.
-
-    Both terms are requirements: two sets that share two slices would wait for each other. The
-    exclusive placement of JobSet itself is for each job, and each of these jobs has one pod.
+    Both terms are requirements: two sets that share two slices would wait for each other. Sets of
+    other models and of other namespaces count too, as in the exclusive placement of JobSet. That
+    is for each job, and each of these jobs has one pod.
     """
     pool = catalogue_labels()["node_pool"]
-    here = {"labelSelector": {"matchLabels": labels}, "topologyKey": pool}
+    of_sets = {"matchExpressions": [{"key": NAME_LABEL, "operator": "Exists"}]}
+    here = {"labelSelector": of_sets, "topologyKey": pool}
+    others = {**here, "mismatchLabelKeys": [UID_LABEL], "namespaceSelector": {}}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     return {
         "podAffinity": {required: [{**here, "matchLabelKeys": [UID_LABEL, ATTEMPT_LABEL]}]},
-        "podAntiAffinity": {required: [{**here, "mismatchLabelKeys": [UID_LABEL]}]},
+        "podAntiAffinity": {required: [others]},
     }
 
 

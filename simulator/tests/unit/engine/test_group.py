@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import socket
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +15,7 @@ from gke_inference.serving.ray_clusters import HOSTS_VARIABLE
 from gke_inference.sizing.shapes import shape_of
 from planner.fit.chips import HOST_NETWORKS, accelerator
 from planner.speed.roofline import CostModel, ExpertGroup, StepLoad
-from simulator.engine.settings import Deployment, EngineError, deploy, weights_gb
+from simulator.engine.settings import PREFIX, Deployment, EngineError, deploy, weights_gb
 from simulator.server.group import Leader, hosts_of, port_of, work
 from twin.engines import vllm_flags as flags
 from twin.host.ports import free_port
@@ -103,6 +107,27 @@ def test_a_leader_is_complete_with_its_last_worker_and_hears_of_a_lost_one(tmp_p
         return before, lost
 
     assert asyncio.run(scene()) == (False, "big-0-2")
+
+
+@pytest.mark.parametrize(("port", "code"), [(flags.RAY_PORT, 1), (flags.MASTER_PORT, 0)])
+def test_a_terminated_worker_has_a_failure_with_ray_and_none_without(
+    tmp_path: Path, port: int, code: int
+):
+    names, address = tmp_path / "names.json", "127.61.4.9"
+    names.write_text(json.dumps({"big-0": address}))
+    environment = {**os.environ, PREFIX + "NAMES": str(names)}
+    words = [sys.executable, "-m", "simulator.server.worker", "big-0", str(port), "big-0-1"]
+    with socket.create_server((address, port)) as leader:
+        leader.settimeout(60)
+        worker = subprocess.Popen(words, env=environment)
+        try:
+            joined, _ = leader.accept()
+            with joined:
+                worker.terminate()
+                assert worker.wait(30) == code
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 def test_a_leader_alone_waits_for_nobody():

@@ -102,8 +102,10 @@ def test_a_batch_is_answered_by_an_engine_on_all_hosts_of_a_slice(
 
     placed: dict[str, str] = {}
     containers: dict[str, list[str]] = {}
+    restarts: set[int] = set()
 
     def ended() -> bool:
+        restarts.update(each.get("status", {}).get("restarts", 0) for each in kube.list(SETS))
         for pod in kube.list(PODS):
             name = pod["metadata"]["name"]
             containers[name] = [each["name"] for each in pod["spec"]["containers"]]
@@ -123,3 +125,4 @@ def test_a_batch_is_answered_by_an_engine_on_all_hosts_of_a_slice(
     output = read(api, done.output_file_id)
     assert [each["custom_id"] for each in output] == [f"r{at}" for at in range(LINES)]
     until(lambda: kube.list(SETS) == [] and kube.list(PODS) == [], 120)
+    assert restarts == {0}
