@@ -1,7 +1,7 @@
 """Cost per million tokens, or per thousand images, of each model of a stack."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ALL2ALL
@@ -126,7 +126,8 @@ def _speed(
     if model.task is Task.IMAGE:
         offer = model.pictures
         steps, size = (offer.steps, offer.sizes[0]) if offer else (None, "1024x1024")
-        return picture_speed(architecture, rung, steps=steps, size=size)
+        speed = picture_speed(architecture, rung, steps=steps, size=size)
+        return replace(speed, leaves_out=tuple(model.further_models))
     slo = model.slo
     asked = Asked(
         architecture,

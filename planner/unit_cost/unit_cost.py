@@ -73,6 +73,8 @@ class Speed:
     """Basis of the number, or the reason why there is none."""
     keeps_promise: bool = True
     """Whether some batch meets the latency SLO; if none does, the number does not meet it."""
+    leaves_out: tuple[str, ...] = ()
+    """Further models of the same replicas, to whose units the number does not apply."""
 
 
 @dataclass(frozen=True)

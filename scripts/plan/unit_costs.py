@@ -26,6 +26,7 @@ def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
         "keeps_promise": one.speed.keeps_promise,
         "utilisation": one.utilisation,
         "basis": one.speed.basis,
+        "leaves_out": list(one.speed.leaves_out),
     }
 
 
@@ -60,6 +61,10 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
         ]
         console.print(f"unit cost by model, over its regions: {', '.join(said)}")
         console.print(_assumed(costs, traffic))
+    further = {one.model: one.speed.leaves_out for one in costs if one.speed.leaves_out}
+    for model, others in further.items():
+        names = ", ".join(others)
+        console.print(f"[dim]{model}: the unit cost is not that of images of {names}[/dim]")
     missing = dict.fromkeys(
         (one.model, one.speed.basis) for one in costs if one.usd is None and one.role != BUFFER
     )

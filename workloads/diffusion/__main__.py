@@ -60,12 +60,24 @@ def settings_of(given: argparse.Namespace) -> dict[str, Any]:
     if given.adapter:
         settings["adapters"] = dict(entry.split("=", 1) for entry in given.adapter)
     if given.base_model:
-        settings["base_models"] = [json.loads(text) for text in given.base_model]
+        settings["base_models"] = [_json(text) for text in given.base_model]
     if given.size:
         settings["sizes"] = given.size
     if given.sigma:
         settings["sigmas"] = given.sigma
     return settings
+
+
+def _json(text: str) -> Any:
+    """Return the JSON of a further model.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"base_models: must be JSON objects, got {text!r}: {error}") from None
 
 
 def _train(file: Path) -> int:

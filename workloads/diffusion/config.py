@@ -262,8 +262,22 @@ def _base_model(given: Any) -> BaseModel:
     for required in ("model", "folder"):
         if not words.get(required):
             raise ValueError(f"{where}.{required}: must be set, got nothing")
-    words = {**words, "sigmas": tuple(map(float, words.get("sigmas") or ()))}
+    for name in ("model", "folder"):
+        if not isinstance(words[name], str):
+            raise ValueError(f"{where}.{name}: must be a string, got {words[name]!r}")
+    for name in ("steps", "text_tokens"):
+        count = words.get(name, 0)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise ValueError(f"{where}.{name}: must be a whole number, at least 0, got {count!r}")
+    sigmas = words.get("sigmas") or ()
+    if not isinstance(sigmas, list | tuple) or not all(map(_is_number, sigmas)):  # pyright: ignore[reportUnknownArgumentType]
+        raise ValueError(f"{where}.sigmas: must be a list of numbers, got {sigmas!r}")
+    words = {**words, "sigmas": tuple(map(float, sigmas))}  # pyright: ignore[reportUnknownArgumentType]
     return BaseModel(**words)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def parsed_size(text: str, field: str = "sizes") -> tuple[int, int]:

@@ -156,7 +156,8 @@ class Service:
 
     def _give_up(self, pictures: list[Picture], outcome: str) -> None:
         for picture in pictures:
-            self._metrics.images.labels(picture.model, outcome).inc()
+            became = "drawn" if _is_sent(picture) else outcome
+            self._metrics.images.labels(picture.model, became).inc()
             picture.is_cancelled = True
             picture.done.cancel()
             self._queue.remove(picture)
@@ -226,6 +227,13 @@ class Service:
             self._idle.clear()
         else:
             self._idle.set()
+
+
+def _is_sent(picture: Picture) -> bool:
+    """Return whether a client has an image already, although others of its request failed."""
+    done = picture.done
+    is_finished = done.done() and not done.cancelled() and done.exception() is None
+    return picture.show is not None and is_finished
 
 
 def _report(picture: Picture, number: int, shown: Shown) -> None:

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from .adapters import Adapter
 
 STAGES = ("text_encode", "denoise_step", "reused_step", "preview", "vae_decode", "image_encode")
-"""A `reused_step` is a denoising step that computed only the first block. A `preview` decodes and
-encodes images that are not finished."""
+"""A `reused_step` is a denoising step that computed only the first block. A `preview` decodes
+images that are not finished; their files are written while the next step runs."""
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Lap:
 
 
 Show = Callable[[int, list[bytes]], None]
-"""Takes the index of a preview, from 0, and a file for each seed."""
+"""Takes the index of a preview, from 0, and a file for each seed. Any thread may call it."""
 
 Stopwatch = Callable[[str], AbstractContextManager[Lap]]
 """Takes a stage; the returned context manager measures while it is open."""

@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, BinaryIO
@@ -21,19 +21,39 @@ from .adapters import Adapter
 from .config import Settings
 from .work import Batch, Lap, Pipeline
 
+_OF_WHOLE_NODE = (
+    "CHIPS_PER_HOST_BOUNDS",
+    "HOST_BOUNDS",
+    "TPU_ACCELERATOR_TYPE",
+    "TPU_CHIPS_PER_HOST_BOUNDS",
+    "TPU_HOST_BOUNDS",
+    "TPU_TOPOLOGY",
+)
+"""Variables of GKE's TPU device plugin that describe all chips of a node."""
+_FIRST_PORT = 8476
+"""libtpu's default port for its processes to find each other."""
 
-def chip_environment(settings: Settings, number: int) -> dict[str, str]:
-    """Return the variables that let a worker use only one chip.
 
-    `TPU_VISIBLE_CHIPS` with bounds of one chip and one process makes libtpu of several processes
-    share a host (docs.jax.dev and the Cloud TPU guides describe them for one process per chip).
+def chip_environment(
+    settings: Settings, number: int, inherited: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the environment in which a worker uses only one chip.
+
+    Bounds of one chip and one process, and a port of its own, let libtpu run once for each chip of
+    a host (gist.github.com/skye/f82ba45d2445bb19d53545538754f9a3). What the pod says about the
+    whole node contradicts them and is left out, as torch_tpu does for its tests
+    (`ci/tools/parallel_accelerator_execute.sh`, 2026).
     """
     if settings.platform == "cpu":
-        return {"JAX_PLATFORMS": "cpu"}
+        return {**inherited, "JAX_PLATFORMS": "cpu"}
+    port = _FIRST_PORT + number
     return {
+        **{name: value for name, value in inherited.items() if name not in _OF_WHOLE_NODE},
         "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
         "JAX_PLATFORMS": "tpu",
         "TPU_CHIPS_PER_PROCESS_BOUNDS": "1,1,1",
+        "TPU_MESH_CONTROLLER_ADDRESS": f"localhost:{port}",
+        "TPU_MESH_CONTROLLER_PORT": str(port),
         "TPU_PROCESS_BOUNDS": "1,1,1",
         "TPU_VISIBLE_CHIPS": str(number),
     }
@@ -65,6 +85,7 @@ class Worker:
         self._settings = settings
         self._receive = receive
         self._send = send
+        self._sending = threading.Lock()
         self._batches: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._cancelled: set[int] = set()
         self._forgotten: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -136,8 +157,9 @@ class Worker:
         self._tell(op="stage", stage=doing if is_alone else f"{model}: {doing}")
 
     def _tell(self, **message: Any) -> None:
-        self._send.write(frames.packed(message))
-        self._send.flush()
+        with self._sending:
+            self._send.write(frames.packed(message))
+            self._send.flush()
 
 
 def _in_base64(files: list[bytes]) -> list[str]:

@@ -129,7 +129,7 @@ class Worker:
             *("--number", str(self.number), "--settings", settings),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env={**environment(), **chip_environment(self._settings, self.number)},
+            env=chip_environment(self._settings, self.number, environment()),
         )
         reader = self._process.stdout
         assert reader is not None  # noqa: S101 - a pipe was asked for

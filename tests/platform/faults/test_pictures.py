@@ -5,14 +5,14 @@ import json
 import shutil
 import time
 import urllib.request
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
 import pytest
 import requests
 import yaml
 from PIL import Image
 
-from scripts.shared.model_client import generate_images
+from scripts.shared.model_client import generate_images, models, open_client
 from scripts.terminal.console import CommandError
 from tests.platform.faults.app import Backend
 from tests.platform.faults.app import receiver as receiver_of
@@ -32,15 +32,17 @@ EXAMPLES = REPOSITORY / "docs" / "examples"
 EXAMPLE = EXAMPLES / "personalized-images"
 PICTURES = EXAMPLES / "pictures" / "Pulumi.pictures.yaml"
 MODEL, NAMESPACE = "flux-dev", "jobs-images"
-FAST = "flux-schnell"
+FAST, MINI = "flux-schnell", "flux-mini"
+SMALL = {"parameters_billion": 5.6, "bits": 16}
+"""A size of which a chip holds two."""
 CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
 HEADERS = {"Content-Type": "application/json", "X-Gateway-Base-Model-Name": MODEL}
 
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory):
-    own = EXAMPLE / "Pulumi.personalized-images.yaml"
-    file = together(tmp_path_factory.mktemp("stack"), own, PICTURES, "capacity", "models")
+    own, folder = EXAMPLE / "Pulumi.personalized-images.yaml", tmp_path_factory.mktemp("stack")
+    file = together(folder, own, with_further(folder), "capacity", "models")
     made = Platform(tmp_path_factory.mktemp("images"), file, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
         made.bring_up(accounts=(CALLER,))
@@ -49,6 +51,17 @@ def platform(tmp_path_factory):
         yield made
     finally:
         made.close()
+
+
+def with_further(folder):
+    """Write the example with a second model on each chip, and return the file."""
+    whole = yaml.safe_load(PICTURES.read_text())
+    model = whole["config"]["gke-inference:platform"]["models"][FAST]
+    model["size"] = SMALL
+    model["pictures"]["models"] = {MINI: {"weights": MINI, "size": SMALL, "steps": 20}}
+    made = folder / PICTURES.name
+    made.write_text(yaml.safe_dump(whole))
+    return made
 
 
 def draws(platform):
@@ -197,3 +210,45 @@ def test_another_size_of_the_stack_is_drawn_and_one_that_is_not_is_refused(platf
     assert sides(generate_images(platform.url, FAST, "x", size="768x1344")[0]) == (768, 1344)
     with pytest.raises(CommandError, match=r"HTTP 400 .*size: must be one of"):
         generate_images(platform.url, FAST, "x", size="512x512")
+
+
+def test_a_further_model_is_listed_and_drawn_by_its_name(platform):
+    assert {FAST, MINI, "comic"} <= set(models(platform.url))
+    ours = generate_images(platform.url, MINI, "a red bicycle", seed=7)[0]
+    assert sides(ours) == (1024, 1024)
+    assert ours.file != generate_images(platform.url, FAST, "a red bicycle", seed=7)[0].file
+
+
+def stream(platform, model, seed, count):
+    """Yield the events of a request with previews; it ends when the generator is closed."""
+    more = {"num_inference_steps": 100, "seed": seed}
+    with (
+        open_client(platform.url, model) as client,
+        client.images.generate(
+            model=model, prompt="x", n=count, stream=True, partial_images=3, extra_body=more
+        ) as found,
+    ):
+        yield from found
+
+
+def test_previews_of_every_model_reach_the_client_through_the_gateway(platform):
+    for model in (FAST, MINI):
+        found = list(stream(platform, model, 7, 1))
+        assert [getattr(each, "partial_image_index", None) for each in found] == [0, 1, 2, None]
+        assert len({each.b64_json for each in found}) == 4
+        whole = generate_images(platform.url, model, "x", seed=7)[0]
+        assert b64decode(found[-1].b64_json) == whole.file
+
+
+def test_a_stream_that_is_closed_after_a_preview_ends_the_work_behind_the_gateway(platform):
+    def lines():
+        files = (platform.cluster / "logs" / "pods").glob(f"*{FAST}*")
+        return [line for file in files for line in file.read_text().splitlines()]
+
+    def is_cancelled():
+        found = stream(platform, FAST, 4242, 8)
+        assert next(found).type == "image_generation.partial_image"
+        found.close()  # a gateway that holds events back gives the first when all is drawn
+        return any('"seed": 4242' in each and '"cancelled"' in each for each in lines())
+
+    wait_for(is_cancelled, 60, lambda: "\n".join(lines()[-5:]))

@@ -2,7 +2,7 @@
 
 A prompt `hold FILE` is drawn until FILE is there, `hold-from-step-3 FILE` from that step on, and
 `hold-seed-8 FILE` only with that seed. `refuse` is refused, and `die` ends the process;
-`die-at-step-3` after two steps.
+`die-at-step-3` after two steps, and `die-at-seed-8` only with that seed.
 """
 
 import json
@@ -37,7 +37,7 @@ class Fake:
         Path(self._settings.folder, "forgotten").write_text(adapter)
 
     def generate(self, batch, is_cancelled, clock, show):
-        self._obey(batch.prompts[0])
+        self._obey(batch.prompts[0], batch.seeds)
         Path(self._settings.folder, f"drawing-{batch.seeds[0]}").write_text(str(os.getpid()))
         previews = batch.preview_steps
         for number in range(1, batch.steps + 1):
@@ -61,10 +61,10 @@ class Fake:
         pairs = zip(batch.prompts, batch.seeds, strict=True)
         return [json.dumps({"prompt": p, "seed": s, **shared}).encode() for p, s in pairs]
 
-    def _obey(self, prompt):
+    def _obey(self, prompt, seeds):
         if prompt == "refuse":
             raise ValueError("adapter: must fit this model")
-        if prompt == "die":
+        if prompt == "die" or (prompt == "die-at-seed-8" and 8 in seeds):
             os._exit(9)
 
     def _is_held(self, batch, number):

@@ -26,6 +26,7 @@ from planner.unit_cost.unit_cost import (
     picture_speed,
     token_speed,
 )
+from scripts.plan.unit_costs import print_unit_costs, unit_cost_as_json
 from twin.host.paths import REPOSITORY
 
 
@@ -273,3 +274,14 @@ def test_traffic_that_cannot_be_is_refused(field: str, value: float, rule: str):
 def test_a_unit_of_less_than_ten_cents_is_said_with_two_digits(usd, said):
     assert f"{Amount(usd):unit}" == said
     assert f"{Amount(usd):$unit}" == f"${said}"
+
+
+def test_a_unit_cost_says_whose_images_it_does_not_price(capsys: pytest.CaptureFixture[str]):
+    size = {"parameters_billion": 5.6, "bits": 16}
+    mini = {"weights": "flux-mini", "size": size, "steps": 20}
+    changed = {"flux-schnell": {"size": size, "pictures": {"models": {"flux-mini": mini}}}}
+    found = costs_of("docs/examples/pictures/Pulumi.pictures.yaml", changes=changed)
+    print_unit_costs(found, DEFAULT_TRAFFIC)
+    said = "flux-schnell: the unit cost is not that of images of flux-mini\n"
+    assert capsys.readouterr().out.endswith(said)
+    assert unit_cost_as_json(found[0])["leaves_out"] == ["flux-mini"]

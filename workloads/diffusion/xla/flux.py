@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,35 @@ class FluxOnXla:
         self, batch: Batch, is_cancelled: Callable[[], bool], clock: Stopwatch, show: Show
     ) -> list[bytes] | None:
         """Return an image for each seed of a batch, or None if the batch was canceled."""
+        with ThreadPoolExecutor(1) as aside:  # a PNG takes as long as a step, and needs no chip
+            written: list[Future[None]] = []
+
+            def preview(index: int, guess: jax.Array) -> None:
+                with clock("preview"):
+                    pixels = self._decoded(batch, guess)
+                written.append(aside.submit(lambda: show(index, _files(pixels, batch))))
+
+            latents = self._denoised(batch, is_cancelled, clock, preview)
+            if latents is None:
+                return None
+            with clock("vae_decode"):
+                pixels = self._decoded(batch, latents)
+            for each in written:
+                each.result()
+        with clock("image_encode"):
+            return _files(pixels, batch)
+
+    def _denoised(
+        self,
+        batch: Batch,
+        is_cancelled: Callable[[], bool],
+        clock: Stopwatch,
+        preview: Callable[[int, jax.Array], None],
+    ) -> jax.Array | None:
+        """Return the latents of a batch, or None if the batch was canceled.
+
+        `preview` is called with the index of each preview and the latents that it shows.
+        """
         size = self._settings.padded(len(batch.seeds))
         rank, change = self._adapters.get(batch.adapter)
         with clock("text_encode"):
@@ -101,13 +131,9 @@ class FluxOnXla:
                     lap.stage = "reused_step" if is_reused else "denoise_step"
                 before, latents = latents, out.block_until_ready()
             if number in previews:
-                with clock("preview"):
-                    guess = end_of_flow(before, latents, float(now), float(then))
-                    show(previews.index(number), _files(self._decoded(batch, guess), batch))
-        with clock("vae_decode"):
-            pixels = self._decoded(batch, latents)
-        with clock("image_encode"):
-            return _files(pixels, batch)
+                guess = end_of_flow(before, latents, float(now), float(then))
+                preview(previews.index(number), guess)
+        return latents
 
     def forget(self, adapter: str) -> None:
         """Unload an adapter that was removed."""
