@@ -61,6 +61,9 @@ def pytest_sessionfinish() -> None:
     gc.freeze()
 
 
+# a server looks this often whether it has to end, every 0.5 s by default, and its test waits for it
+socketserver.BaseServer.serve_forever.__defaults__ = (0.02,)
+
 _printed = socketserver.BaseServer.handle_error
 
 

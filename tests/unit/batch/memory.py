@@ -1,5 +1,6 @@
 """A bucket in memory: generations and preconditions as Cloud Storage has them."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -70,6 +71,14 @@ class Memory(Bucket):
 
     async def delete(self, name: str) -> None:
         self.objects.pop(name, None)
+
+    async def rest(self, polls: int = 10, seconds: float = 0.01) -> None:
+        """Wait until nothing has changed for as many polls."""
+        before, quiet = dict(self.objects), 0
+        while quiet < polls:
+            await asyncio.sleep(seconds)
+            quiet = quiet + 1 if self.objects == before else 0
+            before = dict(self.objects)
 
     async def run_in_thread(self, call: Callable[..., _T], *arguments: Any) -> _T:
         return call(*arguments)

@@ -57,11 +57,11 @@ class Jobs:
         self.found.pop(name, None)
 
 
-async def look(bucket: Memory, jobs: Jobs, seconds: float = 0.3) -> ServiceMetrics:
+async def look(bucket: Memory, jobs: Jobs) -> ServiceMetrics:
     metrics, stop = ServiceMetrics(), asyncio.Event()
     engines = Engines(OWN.engines, {"llama": jobs}, OWN.engine_start_seconds)
     keeping = asyncio.create_task(Keeper(OWN, bucket, metrics, engines).run(stop))
-    await asyncio.sleep(seconds)
+    await bucket.rest()
     stop.set()
     await keeping
     return metrics
@@ -89,7 +89,7 @@ def test_a_batch_of_an_own_engine_has_one_job_until_it_is_over() -> None:
         # workers of the pool neither scale for it nor take it
         assert f"{BACKLOG} 0.0" in metrics.text().decode()
         of_pool = Answering()
-        assert not await work(bucket, None, of_pool, 0.3)
+        assert not await work(bucket, None, of_pool, 0.1)
         assert of_pool.asked == 0
         assert await work(bucket, batch["id"], Answering())
         await look(bucket, jobs)
@@ -106,7 +106,7 @@ def test_the_worker_of_an_engine_takes_no_other_batch_and_reports_when_it_is_sto
         mine = await add(bucket)
         await look(bucket, jobs)
         asking = Answering(lambda: True)
-        assert not await work(bucket, mine["id"], asking, 0.3)
+        assert not await work(bucket, mine["id"], asking, 0.1)
         assert asking.asked >= 1
         (held,) = await shards_of(bucket, mine["id"])
         assert held.shard.state == "open"

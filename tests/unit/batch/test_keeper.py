@@ -43,12 +43,12 @@ def now_of(bucket: Memory, batch: Batch) -> Batch:
     return json.loads(bucket.objects[batch_name("everyone", batch["id"])][0])
 
 
-async def look(bucket: Memory, seconds: float = 0.3) -> ServiceMetrics:
-    """Let a keeper look for a while."""
+async def look(bucket: Memory) -> ServiceMetrics:
+    """Let a keeper look until it changes nothing."""
     metrics = ServiceMetrics()
     stop = asyncio.Event()
     keeping = asyncio.create_task(Keeper(SETTINGS, bucket, metrics).run(stop))
-    await asyncio.sleep(seconds)
+    await bucket.rest()
     stop.set()
     await keeping
     return metrics

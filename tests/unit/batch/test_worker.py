@@ -32,12 +32,12 @@ class Answering(Asking):
         return answered(question.number, question.batch, question.custom_id, response)
 
 
-async def work(bucket: Memory, asking: Asking, seconds: float = 0.5, **changes: Any) -> None:
-    """Let a worker work for a while."""
+async def work(bucket: Memory, asking: Asking, **changes: Any) -> None:
+    """Let a worker work until it finds nothing to do."""
     settings = replace(SETTINGS, keep_seconds=0.0, **changes)
     stop = asyncio.Event()
     working = asyncio.create_task(Worker(settings, bucket, asking, WorkerMetrics()).run(stop))
-    await asyncio.sleep(seconds)
+    await bucket.rest()
     stop.set()
     await asyncio.wait_for(working, 5)
 

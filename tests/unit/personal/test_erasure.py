@@ -255,7 +255,7 @@ def test_a_worker_in_the_middle_of_a_set_stops_and_leaves_nothing(tmp_path: Path
 
         async def later(seconds: float) -> None:
             world.time += seconds
-            await sleep(0.05)  # pyright: ignore[reportGeneralTypeIssues]
+            await sleep(0.005)  # pyright: ignore[reportGeneralTypeIssues]
 
         world.sleep = later
         erased = await world.eraser().erase("alice")

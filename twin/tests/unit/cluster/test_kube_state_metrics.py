@@ -65,7 +65,8 @@ def test_one_that_ends_is_started_again_but_not_in_a_tight_loop(ctx, started, mo
     assert started[0] == started[1]
 
 
-def test_an_address_is_kept_and_given_up_when_a_stranger_has_it(ctx, started):
+def test_an_address_is_kept_and_given_up_when_a_stranger_has_it(ctx, started, monkeypatch):
+    monkeypatch.setattr(addresses, "_CLOSING_SECONDS", 0.1)
     before = KubeStateMetrics(ctx).address
     assert KubeStateMetrics(ctx).address == before
     host, port = before.split(":")

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from twin.cluster.base import watches as watches_module
 from twin.cluster.base.watches import Watches
 from twin.wire.kube import Kube
 
@@ -64,7 +65,8 @@ SYNCED = ("SYNCED", None)
 
 
 @pytest.fixture
-def kube():
+def kube(monkeypatch):
+    monkeypatch.setattr(watches_module, "_PAUSE_SECONDS", 0.01)
     return FakeKube()
 
 

@@ -11,12 +11,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from twin.host.paths import TwinPaths
 from twin.providers.gcp import rest
 from twin.providers.gcp.effects import sign_in
 from twin.providers.gcp.resources.project_numbers import learn
 from twin.tests.fronts import REGIONS, let_people_in, make_front
-from twin.tests.unit.gcp.conftest import PROJECT, Cloud
+from twin.tests.unit.gcp.conftest import PROJECT, Cloud, without_waits
 
 MEMBERS = ("user:ada@example.com", "group:ml@example.org", "domain:lab.example")
 
@@ -24,7 +23,7 @@ MEMBERS = ("user:ada@example.com", "group:ml@example.org", "domain:lab.example")
 @pytest.fixture
 def ask(tmp_path: Path) -> Any:
     """Return the answer to a request with headers, for a front with people."""
-    paths = TwinPaths(tmp_path / "twin")
+    paths = without_waits(tmp_path / "twin")
     cloud = Cloud(paths)
     make_front(cloud, dict.fromkeys(REGIONS[:1], "127.32.251.1"), 8080)
     let_people_in(cloud, "chat.test", *MEMBERS)

@@ -12,7 +12,7 @@ from twin.front.model import Front, Outliers, Region
 from twin.front.translate import fronts
 from twin.providers.gcp.resources.references import FORWARDING_RULE
 from twin.tests.fronts import ADDRESS, REGIONS, create, let_people_in, make_front
-from twin.tests.unit.gcp.conftest import PROJECT, Cloud
+from twin.tests.unit.gcp.conftest import PROJECT, Cloud, without_waits
 from twin.world.nearness import CLIENT_REGION, by_nearness
 
 GATEWAYS = {region: f"127.32.251.{at}" for at, region in enumerate(REGIONS, 1)}
@@ -20,9 +20,7 @@ GATEWAYS = {region: f"127.32.251.{at}" for at, region in enumerate(REGIONS, 1)}
 
 @pytest.fixture
 def cloud(tmp_path: Path) -> Cloud:
-    from twin.host.paths import TwinPaths  # noqa: PLC0415 - as the fixture of the provider's tests
-
-    return Cloud(TwinPaths(tmp_path / "twin"))
+    return Cloud(without_waits(tmp_path / "twin"))
 
 
 def seen(cloud: Cloud) -> Front:

@@ -186,12 +186,17 @@ def clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     return made
 
 
-@pytest.fixture
-def paths(tmp_path: Path) -> TwinPaths:
-    found = TwinPaths(tmp_path / "twin")
+def without_waits(folder: Path) -> TwinPaths:
+    """Return the paths of a twin in which Google's operations take no time."""
+    found = TwinPaths(folder)
     found.create()
     found.settings_file.write_text(json.dumps({"speed": 1e9}))
     return found
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> TwinPaths:
+    return without_waits(tmp_path / "twin")
 
 
 @pytest.fixture
