@@ -21,6 +21,8 @@ _TEMPLATES: dict[str, str] = {
     "apigee/environment": "{orgId}/environments/{name}",
     "apigee/instance": "{orgId}/instances/{name}",
     "apigee/organization": "organizations/{projectId}",
+    "bigquery/datasetIamMember": _P + "datasets/{datasetId}/{role}/{member}",
+    "bigquery/iamMember": _P + "datasets/{datasetId}/tables/{tableId}/{role}/{member}",
     "billing/budget": "billingAccounts/{billingAccount}/budgets/{uuid}",
     "binaryauthorization/attestor": _P + "attestors/{name}",
     "binaryauthorization/attestorIamMember": _P + "attestors/{attestor}/{role}/{member}",
