@@ -10,7 +10,7 @@ from twin.world.store import Store
 from twin.world.tables import GivenTable
 
 ON_TABLE: Final = "gcp:bigquery/iamMember:IamMember"
-ON_DATASET: Final = "gcp:bigquery/datasetIamMember:DatasetIamMember"
+ON_DATASET: Final = "gcp:bigquery/datasetAccess:DatasetAccess"
 _ON_PROJECT: Final = "gcp:projects/iAMMember:IAMMember"
 _WRITERS: Final = (
     "roles/bigquery.admin",
@@ -28,9 +28,14 @@ _SEE_DATASETS: Final = (
     "roles/viewer",
 )
 """Roles with `bigquery.datasets.get`, on a dataset or its project."""
-_OTHER: Final = "iamMember:"
-_TYPES: Final = ("domain:", "group:", _OTHER, "serviceAccount:", "user:")
-_SPECIAL: Final = ("allAuthenticatedUsers", "projectOwners", "projectReaders", "projectWriters")
+_ENTITIES: Final = {
+    "domain": "domain:",
+    "groupByEmail": "group:",
+    "iamMember": "",
+    "specialGroup": "specialGroup:",
+    "userByEmail": "",
+}
+"""Inputs of an access entry of a dataset that name its member, and the prefix of IAM for each."""
 
 
 def check_grant(known: Resource, inputs: Json, project: str, world: Callable[[], World]) -> None:
@@ -59,13 +64,6 @@ def check_grant(known: Resource, inputs: Json, project: str, world: Callable[[],
         if inputs.get("condition"):
             text = f"IAM setPolicy failed for Table {name}.{table}: Can't set conditional policy"
             raise CloudError(400, f"{text} on policy type: bigquery_tables", "badRequest")
-        return
-    if inputs.get("condition"):
-        raise CloudError(400, "IAM conditions not allowed on BigQuery Dataset IAM", "badRequest")
-    member = str(inputs.get("member"))
-    if not member.startswith(_TYPES) and member not in _SPECIAL:
-        text = f"Failed to parse BigQuery Dataset IAM member type: {member}"
-        raise CloudError(400, text, "badRequest")
 
 
 def check_insert(store: Store, table: GivenTable) -> None:
@@ -96,14 +94,17 @@ def _grants(store: Store, table: GivenTable) -> Iterator[tuple[str, str, bool]]:
         given = record.inputs
         own = (record.project, given.get("datasetId"), last_segment(str(given.get("tableId"))))
         if own == (project, dataset, name):
-            yield _principal(given), str(given.get("role")), True
+            yield _principal(given.get("member")), str(given.get("role")), True
     for record in store.find(ON_DATASET):
         if (record.project, record.inputs.get("datasetId")) == (project, dataset):
-            yield _principal(record.inputs), str(record.inputs.get("role")), False
+            for field, prefix in _ENTITIES.items():
+                if member := record.inputs.get(field):
+                    yield _principal(f"{prefix}{member}"), str(record.inputs.get("role")), False
     for record in store.find(_ON_PROJECT):
         if record.inputs.get("project") == project:
-            yield _principal(record.inputs), str(record.inputs.get("role")), False
+            yield _principal(record.inputs.get("member")), str(record.inputs.get("role")), False
 
 
-def _principal(inputs: Json) -> str:
-    return str(inputs.get("member")).removeprefix(_OTHER)
+def _principal(member: object) -> str:
+    """Return a member without its kind if it is an email address, which datasets keep alone."""
+    return str(member).removeprefix("user:").removeprefix("serviceAccount:")

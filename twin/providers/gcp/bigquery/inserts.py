@@ -75,25 +75,14 @@ class Tables:
             called = None if match is None else (method, match["method"])
             if match is None or called not in _CALLS:
                 raise CloudError(404, f"The requested URL {path} was not found.", "notFound")
-            table = self._table(match["table"])
+            table = table_of(self.world, match["table"])
             if called == ("POST", "/insertAll"):
                 return 200, self._insert(table, body)
             if called == ("GET", "/data"):
                 return 200, self._list(table, parse_qs(query))
-            return 200, _shown(table)
+            return 200, shown(table)
         except CloudError as problem:
             return failed(problem)
-
-    def _table(self, path: str) -> GivenTable:
-        dataset = path.partition("/tables/")[0]
-        found = [each for each in self.world.tables if each.dataset == dataset]
-        _, project, _, name, _, table = path.split("/")
-        if not found:
-            raise CloudError(404, f"Not found: Dataset {project}:{name}", "notFound")
-        for each in found:
-            if each.path == path:
-                return each
-        raise CloudError(404, f"Not found: Table {project}:{name}.{table}", "notFound")
 
     def _insert(self, table: GivenTable, body: bytes) -> Json:
         request = _request(body)
@@ -126,6 +115,23 @@ class Tables:
         if start + len(found) < total:
             shown["pageToken"] = str(start + len(found))
         return shown
+
+
+def table_of(world: World, path: str) -> GivenTable:
+    """Return a table by its path, `projects/P/datasets/D/tables/T`.
+
+    Raises:
+        CloudError: The table or its dataset does not exist.
+    """
+    dataset = path.partition("/tables/")[0]
+    found = [each for each in world.tables if each.dataset == dataset]
+    _, project, _, name, _, table = path.split("/")
+    if not found:
+        raise CloudError(404, f"Not found: Dataset {project}:{name}", "notFound")
+    for each in found:
+        if each.path == path:
+            return each
+    raise CloudError(404, f"Not found: Table {project}:{name}.{table}", "notFound")
 
 
 _CALLS: Final = (("POST", "/insertAll"), ("GET", "/data"), ("GET", None))
@@ -186,7 +192,8 @@ def _read(table: GivenTable, row: Json, ignore_unknown: bool) -> tuple[str | Non
     return insert_id, read_row(table.columns, values, ignore_unknown=ignore_unknown)
 
 
-def _shown(table: GivenTable) -> Json:
+def shown(table: GivenTable) -> Json:
+    """Return a table as `tables.get` does."""
     project, dataset, name = table.name.split(".")
     reference = {"projectId": project, "datasetId": dataset, "tableId": name}
     return {

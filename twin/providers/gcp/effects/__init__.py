@@ -18,7 +18,7 @@ __all__ = ["Effect", "World", "effect_of"]
 
 _NONE = Effect()
 _EFFECTS: dict[str, Effect] = {
-    "bigquery/datasetIamMember": TableMemberEffect(),
+    "bigquery/datasetAccess": TableMemberEffect(),
     "bigquery/iamMember": TableMemberEffect(),
     "cloudrunv2/service": RunServiceEffect(),
     "compute/address": AddressEffect(),

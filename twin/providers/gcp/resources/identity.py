@@ -21,7 +21,8 @@ _TEMPLATES: dict[str, str] = {
     "apigee/environment": "{orgId}/environments/{name}",
     "apigee/instance": "{orgId}/instances/{name}",
     "apigee/organization": "organizations/{projectId}",
-    "bigquery/datasetIamMember": _P + "datasets/{datasetId}/{role}/{member}",
+    "bigquery/datasetAccess": _P
+    + "datasets/{datasetId}/{role}/{iamMember}{userByEmail}{groupByEmail}{domain}{specialGroup}",
     "bigquery/iamMember": _P + "datasets/{datasetId}/tables/{tableId}/{role}/{member}",
     "billing/budget": "billingAccounts/{billingAccount}/budgets/{uuid}",
     "binaryauthorization/attestor": _P + "attestors/{name}",

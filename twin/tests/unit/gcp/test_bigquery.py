@@ -1,6 +1,7 @@
 """BigQuery: grants on existing tables, and the rows that streaming inserts add."""
 
 import json
+import urllib.error
 import urllib.request
 from pathlib import Path
 from threading import Thread
@@ -31,9 +32,13 @@ TABLE = GivenTable(
 )
 URL = f"/bigquery/v2/{TABLE.path}"
 WORKER = "user:worker@example.com"
-DATA = {"project": "acme-data", "datasetId": "answers", "member": WORKER}
-EDITOR = {"role": "roles/bigquery.dataEditor", "tableId": "rows", **DATA}
-VIEWER = {"role": "roles/bigquery.metadataViewer", **DATA}
+DATA = {"project": "acme-data", "datasetId": "answers"}
+EDITOR = {"role": "roles/bigquery.dataEditor", "tableId": "rows", "member": WORKER, **DATA}
+BY_EMAIL = {"role": "roles/bigquery.user", "userByEmail": "worker@example.com", **DATA}
+ON_PROJECT = "gcp:projects/iAMMember:IAMMember"
+POOL = "iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/acme-data.svc.id.goog"
+ADMIN = {"project": "acme-data", "role": "roles/bigquery.admin", "member": WORKER}
+VIEWER = {"role": "roles/bigquery.metadataViewer", "iamMember": WORKER, **DATA}
 
 
 @pytest.fixture(autouse=True)
@@ -235,11 +240,14 @@ def test_rows_are_listed_in_pages(tables: Tables) -> None:
         ([(ON_DATASET, VIEWER)], "bigquery.tables.updateData denied on table"),
         ([(ON_TABLE, EDITOR)], "bigquery.datasets.get denied on dataset acme-data:answers"),
         (
-            [(ON_TABLE, EDITOR), (ON_DATASET, {**VIEWER, "member": "user:ada@example.com"})],
+            [(ON_TABLE, EDITOR), (ON_DATASET, {**VIEWER, "iamMember": "user:ada@example.com"})],
             "bigquery.datasets.get denied",
         ),
         ([(ON_TABLE, EDITOR), (ON_DATASET, VIEWER)], ""),
+        ([(ON_TABLE, EDITOR), (ON_DATASET, BY_EMAIL)], ""),
         ([(ON_DATASET, {**VIEWER, "role": "roles/bigquery.dataEditor"})], ""),
+        ([(ON_PROJECT, {**ADMIN, "project": "acme"})], "bigquery.tables.updateData denied"),
+        ([(ON_PROJECT, ADMIN)], ""),
     ],
 )
 def test_an_insert_needs_roles_on_the_table_and_its_dataset(
@@ -263,19 +271,14 @@ def test_an_insert_needs_roles_on_the_table_and_its_dataset(
         (ON_TABLE, {**EDITOR, "project": "acme"}, "Not found: Dataset acme:answers"),
         (ON_DATASET, {**VIEWER, "datasetId": "other"}, "Not found: Dataset acme-data:other"),
         (
+            ON_DATASET,
+            {**VIEWER, "iamMember": f"principal://{POOL}/subject/ns/a/sa/b"},
+            "Identity Pool does not exist",
+        ),
+        (
             ON_TABLE,
             {**EDITOR, "condition": {"title": "t", "expression": "true"}},
             "Can't set conditional policy on policy type: bigquery_tables",
-        ),
-        (
-            ON_DATASET,
-            {**VIEWER, "condition": {"title": "t", "expression": "true"}},
-            "IAM conditions not allowed on BigQuery Dataset IAM",
-        ),
-        (
-            ON_DATASET,
-            {**VIEWER, "member": "principal://iam.googleapis.com/projects/1/x"},
-            "Failed to parse BigQuery Dataset IAM member type: principal://",
         ),
     ],
 )
