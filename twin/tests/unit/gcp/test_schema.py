@@ -129,4 +129,4 @@ def _sample(data: Any, field: Field, depth: int) -> Any:
 
 def test_the_product_carries_the_data_itself() -> None:
     folder = Path(package.__file__).parent / "data"
-    assert len(list(folder.glob("*.json"))) == 101
+    assert len(list(folder.glob("*.json"))) == 103
