@@ -24,6 +24,7 @@ from twin.host.pki import make_twin_pki
 from twin.logs import keep_short
 from twin.model_providers import server as model_providers
 from twin.providers.gcp.armor import server as armor
+from twin.providers.gcp.bigquery import server as bigquery
 from twin.providers.gcp.effects import cloud_run, gcs, pubsub, secret_manager, valkey
 from twin.providers.gcp.signed import server as signed_urls
 from twin.pulumi.environment import process_environment
@@ -114,6 +115,7 @@ def repair(paths: TwinPaths) -> list[str]:
     """
     gcs.repair(paths)  # before the pods that read from them
     pubsub.repair(paths)
+    bigquery.repair(paths)
     secret_manager.repair(paths)
     signed_urls.repair(paths)
     armor.repair(paths)

@@ -442,6 +442,12 @@ from .storage.weights_job import (
 from .storage.weights_job import (
     WeightsJobArgs as WeightsJobArgs,
 )
+from .streams.stream_table import (
+    StreamTable as StreamTable,
+)
+from .streams.stream_table import (
+    StreamTableArgs as StreamTableArgs,
+)
 from .streams.stream_topics import (
     StreamTopics as StreamTopics,
 )

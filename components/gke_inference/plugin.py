@@ -72,6 +72,7 @@ from .storage.model_bucket import ModelBucket
 from .storage.model_disk import ModelDisk
 from .storage.shared_folder import SharedFolder
 from .storage.weights_job import WeightsJob
+from .streams.stream_table import StreamTable
 from .streams.stream_topics import StreamTopics
 from .streams.stream_worker import StreamWorker
 
@@ -144,6 +145,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     QueueOperator,
     ServingNamespace,
     SharedFolder,
+    StreamTable,
     StreamTopics,
     StreamWorker,
     TeamShare,

@@ -4,6 +4,7 @@ import pulumi
 
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
+from gke_inference.streams.stream_table import StreamTableArgs
 from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
 from gke_inference.streams.stream_worker import StreamWorkerArgs
 from infra.arguments.ingress import collectors_namespace
@@ -49,6 +50,14 @@ def topics_args(
     if results.table is not None:
         args["results_table"] = results.table
     return args
+
+
+def table_args(stream: StreamPlan, worker: pulumi.Input[str]) -> StreamTableArgs | None:
+    """Return the arguments of the access to a Kafka stream's table, if its answers go to one."""
+    table = stream.settings.results.table
+    if table is None or not stream.is_kafka:
+        return None
+    return StreamTableArgs(table=table, worker=worker)
 
 
 def worker_args(

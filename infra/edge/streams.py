@@ -3,6 +3,7 @@
 import pulumi
 
 from gke_inference.cluster.workload_identity import WorkloadIdentity
+from gke_inference.streams.stream_table import StreamTable
 from gke_inference.streams.stream_topics import StreamTopics
 from gke_inference.streams.stream_worker import StreamWorker
 from infra.arguments import streams as assemble
@@ -39,8 +40,13 @@ def stream_to_models(
         # A project has no workload pool, and therefore no principals, before its first cluster.
         known = pulumi.ResourceOptions(depends_on=[identity])
         topics = None if args is None else StreamTopics(f"{logical}-topics", args, known)
+        access = assemble.table_args(stream, identity.principal)
+        table = None if access is None else StreamTable(f"{logical}-table", access, known)
         StreamWorker(
             logical,
             assemble.worker_args(platform, stream, region, address, topics),
-            pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity])),
+            pulumi.ResourceOptions.merge(
+                behind,
+                pulumi.ResourceOptions(depends_on=[each for each in (identity, table) if each]),
+            ),
         )

@@ -1,9 +1,19 @@
 """Resolved streams: region, names, and the pool that answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from infra.plan.names import Names, object_name
 from infra.stack import Platform, ResultsKind, SourceKind, Stream
+
+ANSWER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "id": ("STRING",),
+    "model": ("STRING",),
+    "answered": ("TIMESTAMP", "STRING"),
+    "response": ("JSON", "STRING"),
+}
+"""Columns of a table that answers go to (workloads/stream/results.py), with their types."""
 
 
 @dataclass(frozen=True)

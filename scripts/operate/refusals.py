@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan
 from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone, with_gateway
+from infra.plan.streams import ANSWER_COLUMNS
 from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
 from infra.reading.built import unbuilt_problem
 from infra.stack import Front, Layer
+from scripts.prerequisites.tables import misfit
 from scripts.prerequisites.wanted import (
     disk_image,
     reserved,
     secret_versions,
     service_accounts,
     snapshots,
+    tables,
 )
 from scripts.shared.quota_limits import twin_limits
 from scripts.shared.scenario_files import scenario_file
@@ -119,6 +122,7 @@ def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
     if plan.platform.layer is not Layer.SERVING:
         yield from _names(plan, paths, world)
     yield from _sources(plan, paths, world)
+    yield from _tables(plan, world)
     yield from _reservations(plan, world)
 
 
@@ -181,6 +185,22 @@ def _accounts(plan: Plan, resources: list[Record], world: World) -> Iterator[_Ab
         if email not in made and email not in world.service_accounts:
             what = f"no service account {email} ({field})"
             yield _Absent(what, "service_accounts", email)
+
+
+def _tables(plan: Plan, world: World) -> Iterator[_Absent]:
+    """Yield the missing tables of streams, and those that take no answers."""
+    given = {each.name: each.columns for each in world.tables}
+    columns = ", ".join(
+        f"{{name: {name}, type: {kinds[0]}}}" for name, kinds in ANSWER_COLUMNS.items()
+    )
+    for name, field in tables(plan).items():
+        entry = f"{{name: {name}, columns: [{columns}]}}"
+        if name not in given:
+            yield _Absent(f"no table {name} of BigQuery ({field})", "tables", entry)
+            continue
+        problem = misfit((each.name, each.type, each.mode) for each in given[name])
+        if problem:
+            yield _Absent(f"a table {name} that {problem} ({field})", "tables", entry)
 
 
 def _owner(plan: Plan, rung: Rung) -> str | None:

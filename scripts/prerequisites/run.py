@@ -17,13 +17,14 @@ from scripts.prerequisites.obtainability import obtainability
 from scripts.prerequisites.org_policies import org_policies
 from scripts.prerequisites.reservations import reservations
 from scripts.prerequisites.shared_vpc import shared_vpc
+from scripts.prerequisites.tables import tables
 from scripts.prerequisites.upstreams import upstream_credentials
 from scripts.prerequisites.weights import adapters, weights
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "project, APIs and permissions": (number, apis, permissions),
     "organization policies": (org_policies,),
-    "what exists": (existing, shared_vpc, existing_clusters, accounts, sign_in),
+    "what exists": (existing, shared_vpc, existing_clusters, accounts, tables, sign_in),
     "quotas": (quotas,),
     "reservations": (reservations,),
     "availability of unreserved machines": (obtainability, calendar_mode),

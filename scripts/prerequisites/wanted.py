@@ -60,6 +60,15 @@ def service_accounts(plan: Plan) -> dict[str, str]:
     return found
 
 
+def tables(plan: Plan) -> dict[str, str]:
+    """Return the tables for answers, `PROJECT.DATASET.TABLE`, each with the first field for it."""
+    found: dict[str, str] = {}
+    for name, stream in plan.platform.streams.items():
+        if stream.results.table is not None:
+            found.setdefault(stream.results.table, f"streams.{name}.results.table")
+    return found
+
+
 def reserved(plan: Plan) -> Iterator[tuple[RegionPlan, Rung, str]]:
     """Yield each rung on a reservation, with its region and each of its zones, once for each shape.
 

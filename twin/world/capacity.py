@@ -18,6 +18,7 @@ from twin.host.file_problems import lines_of, read_yaml
 from twin.world.machines import Machine, Provisioning
 from twin.world.quota import QuotaKind, QuotaLine, is_accelerator
 from twin.world.regions import regions
+from twin.world.tables import GivenTable
 
 Outcome = Literal["granted", "quota", "stockout", "no-reservation", "not-found", "refused"]
 UNLIMITED = float("inf")
@@ -126,12 +127,14 @@ class World(_Strict):
         Annotated[str, Field(pattern=r"^[^@]+@[^.@]+\.iam\.gserviceaccount\.com$")], ...
     ] = ()
     """Service accounts outside stacks, as `NAME@PROJECT.iam.gserviceaccount.com`."""
+    tables: tuple[GivenTable, ...] = ()
+    """Tables of BigQuery outside stacks, with their datasets."""
 
     def gives(self, path: str) -> bool:
-        """Return whether a snapshot, disk image, repository or secret exists outside stacks."""
+        """Return whether a snapshot, image, repository, secret or table exists outside stacks."""
         secrets = {each.partition("/versions/")[0] for each in self.secret_versions}
         lists = (self.snapshots, self.images, self.build_repositories, self.secret_versions)
-        return path in secrets.union(*lists)
+        return path in secrets.union(*lists, (each.path for each in self.tables))
 
     def has_reservation(self, zone: str, accelerator: str, name: str) -> bool:
         """Return whether a stock line lists a reservation, with or without free machines.

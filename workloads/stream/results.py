@@ -1,5 +1,6 @@
 """Destinations of answers, all idempotent."""
 
+import hashlib
 import json
 import time
 from typing import Any, Protocol
@@ -9,8 +10,14 @@ import aiohttp
 
 from .google_api import GoogleApi, GoogleError
 from .messages import Message
+from .source import TooLarge
 
 _EXISTS = 412
+_MOST_BYTES = 10 * 1024 * 1024
+"""Maximum size of a request to BigQuery (docs.cloud.google.com/bigquery/quotas, streaming inserts:
+10 MB; its error names this number)."""
+_LONGEST_INSERT_ID = 128
+"""Maximum length of an `insertId` (same page). The topic in a Kafka message's ID can be longer."""
 
 
 class Results(Protocol):
@@ -90,6 +97,7 @@ class BigQueryResults:
         """Insert the row.
 
         Raises:
+            TooLarge: The row is larger than a request may be.
             GoogleError: The table refuses it.
         """
         row = {
@@ -98,12 +106,22 @@ class BigQueryResults:
             "answered": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "response": answer.decode(),
         }
-        body = json.dumps({"rows": [{"insertId": row["id"], "json": row}]}).encode()
+        body = json.dumps({"rows": [{"insertId": _insert_id(row["id"]), "json": row}]}).encode()
+        if len(body) > _MOST_BYTES:
+            raise TooLarge(f"a row of {len(body)} bytes; BigQuery takes {_MOST_BYTES}")
         path = (
             f"/bigquery/v2/projects/{self._project}/datasets/{self._dataset}"
             f"/tables/{self._table}/insertAll"
         )
         _, said = await self._api.post(path, content=body)
         answered: dict[str, Any] = json.loads(said or b"{}")
-        if answered.get("insertErrors"):
-            raise GoogleError(400, f"{path}: the row does not fit the table")
+        if errors := answered.get("insertErrors"):
+            column = errors[0]["errors"][0].get("location") or "a required column"
+            raise GoogleError(400, f"{path}: the row does not fit the table: {column}")
+
+
+def _insert_id(row_id: str) -> str:
+    """Return a row's `insertId`: its ID, or a digest of one that is too long."""
+    if len(row_id) <= _LONGEST_INSERT_ID:
+        return row_id
+    return hashlib.sha256(row_id.encode()).hexdigest()

@@ -3,11 +3,12 @@
 from typing import NotRequired, TypedDict
 
 import pulumi
-from pulumi_gcp import bigquery, pubsub
+from pulumi_gcp import pubsub
 
 from gke_inference.base.inputs import under, user_labels, whole
 from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import PUBSUB
+from gke_inference.streams.table_grants import let_insert
 
 ACK_DEADLINE_SECONDS = 60
 """Deadline of the subscriptions. Workers extend it while a request runs."""
@@ -114,7 +115,7 @@ class StreamTopics(pulumi.ComponentResource):
             self._let_publish(f"{name}-results", results)
             self.results = results.id
         if table := args.get("results_table"):
-            self._let_insert(name, table)
+            let_insert(self, name, table, args["worker"])
         self.dead_letters = letters.id
         self.subscription = read.id
         self.topic = topic
@@ -170,17 +171,5 @@ class StreamTopics(pulumi.ComponentResource):
             project=self._args["project"],
             role="roles/pubsub.publisher",
             topic=topic.name,
-            opts=under(self),
-        )
-
-    def _let_insert(self, name: str, table: str) -> None:
-        project, dataset, table_id = table.split(".")
-        bigquery.IamMember(
-            f"{name}-table-worker",
-            dataset_id=dataset,
-            member=self._args["worker"],
-            project=project,
-            role="roles/bigquery.dataEditor",
-            table_id=table_id,
             opts=under(self),
         )

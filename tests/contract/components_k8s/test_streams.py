@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference import StreamTopics, StreamWorker
+from gke_inference import StreamTable, StreamTopics, StreamWorker
 from tests.contract.components_k8s.crds import check
 from workloads.stream.settings import read_settings
 
@@ -97,6 +97,38 @@ def test_answers_that_are_messages_have_a_topic_that_keeps_them(recorder: Any) -
     found = {each.inputs["name"]: each.inputs["topic"] for each in recorder.all(kind)}
     assert found["acme-summaries"] == "projects/other/topics/there"
     assert "acme-summaries-results" in found
+
+
+def grants_of_table(recorder: Any) -> list[tuple[str, str, str, str]]:
+    """Return project, place, member and role of the grants on a table and its dataset."""
+    table = recorder.one("gcp:bigquery/iamMember:IamMember").inputs
+    dataset = recorder.one("gcp:bigquery/datasetAccess:DatasetAccess").inputs
+    return [
+        (
+            table["project"],
+            f"{table['datasetId']}.{table['tableId']}",
+            table["member"],
+            table["role"],
+        ),
+        (dataset["project"], dataset["datasetId"], dataset["iamMember"], dataset["role"]),
+    ]
+
+
+TABLE_GRANTS = [
+    ("acme-data", "answers.rows", "principal://worker", "roles/bigquery.dataEditor"),
+    ("acme-data", "answers", "principal://worker", "roles/bigquery.metadataViewer"),
+]
+
+
+def test_workers_may_insert_into_their_table_and_see_its_dataset(recorder: Any) -> None:
+    topics(recorder, results_table="acme-data.answers.rows")
+    assert grants_of_table(recorder) == TABLE_GRANTS
+
+
+def test_workers_of_kafka_get_the_same_access_to_a_table(recorder: Any) -> None:
+    args: Any = {"table": "acme-data.answers.rows", "worker": "principal://worker"}
+    recorder.run(lambda: StreamTable("stream", args).table)
+    assert grants_of_table(recorder) == TABLE_GRANTS
 
 
 def test_workers_follow_the_backlog_of_their_subscription_down_to_none(recorder: Any) -> None:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.gke_version import needed
@@ -52,6 +54,18 @@ def test_a_stream_of_kafka_needs_nothing_of_pubsub(deployed: Any) -> None:
     assert found["results"] == {"kind": "topic", "topic": "in-results"}
     assert "pubsub.googleapis.com" not in services_of(platform)
     assert "pubsub.googleapis.com" in services_of(platform_with(summaries=STREAM))
+
+
+@pytest.mark.parametrize(("stream", "tables"), [(STREAM, 0), (KAFKA, 1)])
+def test_workers_get_access_to_the_table_of_their_answers(
+    deployed: Any, stream: dict[str, Any], tables: int
+) -> None:
+    results = {"kind": "bigquery", "table": "acme-data.answers.rows"}
+    seen = deployed(platform_with(summaries={**stream, "results": results}))
+    on_table = seen.one("gcp:bigquery/iamMember:IamMember").inputs["member"]
+    assert on_table.endswith("/subject/ns/models/sa/stream-summaries")
+    assert seen.one("gcp:bigquery/datasetAccess:DatasetAccess").inputs["iamMember"] == on_table
+    assert len(seen.all("gke-inference:index:StreamTable")) == tables
 
 
 def test_workers_that_scale_to_none_need_the_gke_that_does() -> None:

@@ -1,12 +1,13 @@
 """`gke-inference up` of a stack that names resources which do not exist."""
 
+import json
 import re
 
 import pytest
 
 from infra.plan import resolve
 from infra.reading.load import read
-from infra.stack import Dns, Front, ImageCache, Images
+from infra.stack import Dns, Front, ImageCache, Images, ResultsKind, Stream, StreamResults
 from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.operate import refusals
 from scripts.operate.refusals import refuse_absence, refuse_unbuilt
@@ -208,6 +209,26 @@ def test_the_password_of_a_registry_is_needed(paths, monkeypatch):
     given = initial().model_copy(update={"secret_versions": (version,)})
     given.save(paths.capacity_file)
     refuse_absence("local", paths)
+
+
+def test_the_table_of_a_stream_must_be_there_and_take_answers(paths, monkeypatch):
+    local = read("local")
+    results = StreamResults(kind=ResultsKind.BIGQUERY, table="acme-data.answers.rows")
+    stream = Stream(model=next(iter(local.models)), results=results)
+    plan = resolve(local.model_copy(update={"streams": {"docs": stream}}))
+    monkeypatch.setattr(refusals, "plan_of", lambda _: plan)
+    message = refused(paths)
+    says = "no table acme-data.answers.rows of BigQuery (streams.docs.results.table)"
+    assert f"the twin's cloud has {says}. Add" in message
+    (entry,) = re.findall(r"`(tables[^`]+)`", message)
+    stock = initial().model_dump(mode="json")["stock"]
+    paths.capacity_file.write_text(f"{entry}\nstock: {json.dumps(stock)}")
+    refuse_absence("local", paths)
+    paths.capacity_file.write_text(
+        f"{entry.replace('name: model', 'name: engine')}\nstock: {json.dumps(stock)}"
+    )
+    says = "a table acme-data.answers.rows that has no column model (streams.docs.results.table)"
+    assert f"the twin's cloud has {says}. Add" in refused(paths)
 
 
 def test_the_entries_of_the_message_are_all_that_the_stack_needs(paths, stack):

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from twin.providers.gcp.bigquery.grants import check_grant
 from twin.providers.gcp.effects import World, effect_of
 from twin.providers.gcp.effects.secret_store import next_version
 from twin.providers.gcp.operations import EngineGoneError, Operation, Operations
@@ -98,6 +99,7 @@ class Lifecycle:
         # what IAM has in effect by now
         since = time.time() - self.world.rules.scaled("cloud.iam.propagation")
         check_member(known, placed, project, store, self._capacity, since)
+        check_grant(known, placed, project, self._capacity)
         check_network_quota(known, placed, project, store, self._capacity)
         check_credentials(known, placed, project, store, since)
         outputs = created(known, placed, identifier, urn, configured)

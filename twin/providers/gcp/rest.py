@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from gke_inference.catalogue.accelerators import accelerator
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.bigquery.inserts import shown, table_of
 from twin.providers.gcp.resources.project_numbers import known_number
 from twin.providers.gcp.server import world_of
-from twin.wire.property_values import Json
+from twin.wire.property_values import CloudError, Json
 from twin.world.capacity import UNLIMITED, StockLine, World
 from twin.world.capacity_ledger import Ledger
 from twin.world.quota import is_accelerator
@@ -64,6 +65,8 @@ def answer(paths: TwinPaths, number: int, host: str, path: str) -> Answer:
     records = world_of(paths).store.all()
     if host == "storage.googleapis.com":
         return _bucket(records, path)
+    if host == "bigquery.googleapis.com":
+        return _table(World.load(paths.capacity_file), path.removeprefix("bigquery/v2/"))
     name = _VERSION.sub("", path)
     if host == "serviceusage.googleapis.com":
         return _service(world_of(paths).store, number, name)
@@ -111,6 +114,14 @@ def _not_found(name: str) -> Answer:
 
 def _unknown(what: str) -> Answer:
     return 501, {"error": {"message": f"the twin does not keep {what}"}}
+
+
+def _table(world: World, path: str) -> Answer:
+    """Return a table that `capacity.yaml` lists; BigQuery's own server has its rows."""
+    try:
+        return 200, shown(table_of(world, path))
+    except CloudError as error:
+        return _not_found(error.message.removeprefix("Not found: "))
 
 
 def _service(store: Store, number: int, name: str) -> Answer:

@@ -11,12 +11,15 @@ from twin.providers.gcp.effects.node_pool import NodePoolEffect
 from twin.providers.gcp.effects.pubsub import MemberEffect, SubscriptionEffect, TopicEffect
 from twin.providers.gcp.effects.resource_policy import ResourcePolicyEffect
 from twin.providers.gcp.effects.secret_version import SecretEffect, SecretVersionEffect
+from twin.providers.gcp.effects.tables import TableMemberEffect
 from twin.providers.gcp.effects.valkey import PolicyEffect, ValkeyEffect
 
 __all__ = ["Effect", "World", "effect_of"]
 
 _NONE = Effect()
 _EFFECTS: dict[str, Effect] = {
+    "bigquery/datasetAccess": TableMemberEffect(),
+    "bigquery/iamMember": TableMemberEffect(),
     "cloudrunv2/service": RunServiceEffect(),
     "compute/address": AddressEffect(),
     "compute/globalAddress": AddressEffect(),

@@ -21,6 +21,9 @@ _TEMPLATES: dict[str, str] = {
     "apigee/environment": "{orgId}/environments/{name}",
     "apigee/instance": "{orgId}/instances/{name}",
     "apigee/organization": "organizations/{projectId}",
+    "bigquery/datasetAccess": _P
+    + "datasets/{datasetId}/{role}/{iamMember}{userByEmail}{groupByEmail}{domain}{specialGroup}",
+    "bigquery/iamMember": _P + "datasets/{datasetId}/tables/{tableId}/{role}/{member}",
     "billing/budget": "billingAccounts/{billingAccount}/budgets/{uuid}",
     "binaryauthorization/attestor": _P + "attestors/{name}",
     "binaryauthorization/attestorIamMember": _P + "attestors/{attestor}/{role}/{member}",

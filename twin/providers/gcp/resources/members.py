@@ -18,6 +18,7 @@ _NUMBERED: Final = re.compile(
 _ACCOUNT: Final = re.compile(
     r"serviceAccount:(?P<email>(?!service-\d+@)[^@\[]+@[^.\[]+\.iam\.gserviceaccount\.com)"
 )
+_ON_DATASET: Final = "bigquery/datasetAccess"
 _ACCOUNTS: Final = "gcp:serviceaccount/account:Account"
 
 
@@ -45,9 +46,9 @@ def check_member(
     Raises:
         CloudError: Error in Google's wording.
     """
-    if not known.kind.lower().endswith("iammember"):
+    if not known.kind.lower().endswith("iammember") and known.kind != _ON_DATASET:
         return
-    member = str(inputs.get("member", ""))
+    member = str(inputs.get("iamMember" if known.kind == _ON_DATASET else "member", ""))
     _check_pool(member, project, store)
     check_agent(member, store, since)
     account = _ACCOUNT.fullmatch(member)

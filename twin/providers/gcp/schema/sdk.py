@@ -52,8 +52,14 @@ def argument_types(token: str) -> dict[str, Any] | None:
     cls = resource_class(token)
     if cls is None:
         return None
+    return _types.input_type_types(_arguments(cls))
+
+
+def _arguments(cls: Any) -> Any:
+    """Return the class of a resource's inputs; some nested types have its usual name."""
     module = sys.modules[cls.__module__]
-    return _types.input_type_types(getattr(module, f"{cls.__name__}Args"))
+    named = f"{cls.__name__}InitArgs", f"{cls.__name__}Args"
+    return next(getattr(module, name) for name in named if hasattr(module, name))
 
 
 def state_types(token: str) -> dict[str, Any]:
@@ -72,7 +78,7 @@ def resource(token: str) -> Resource | None:
     if arguments is None:
         return None
     cls: Any = resource_class(token)
-    needed = _required(getattr(sys.modules[cls.__module__], f"{cls.__name__}Args"))
+    needed = _required(_arguments(cls))
     root = Field(name="", path="", kind="object", optional=True)
     for name, kind in state_types(token).items():
         root.children[name] = _field(name, name, kind, computed=name not in arguments)

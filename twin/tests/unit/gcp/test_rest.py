@@ -10,6 +10,7 @@ from twin.providers.gcp.rest import ELSEWHERE, answer
 from twin.providers.gcp.server import world_of
 from twin.world.capacity import GivenCertificate, StockLine, World
 from twin.world.store import Record
+from twin.world.tables import Column, GivenTable
 
 PROJECT = "projects/acme"
 CLUSTER = f"{PROJECT}/locations/us-central1/clusters/c"
@@ -158,3 +159,19 @@ def test_a_reservation_that_the_world_counts_has_its_chips(paths):
         "inUseResources": [{"accelerator": {"acceleratorCount": 0}}],
     }
     assert asked(paths, f"{where}/us-central1-a/reservations/v6e")[0] == 404
+
+
+def test_a_table_of_bigquery_has_the_columns_that_the_world_lists(paths):
+    url = "bigquery.googleapis.com/bigquery/v2/projects/acme-data/datasets/answers/tables/rows"
+    assert asked(paths, url) == (
+        404,
+        {"error": {"message": "Dataset acme-data:answers was not found"}},
+    )
+    column = Column(name="id", type="STRING")
+    table = GivenTable(name="acme-data.answers.rows", columns=(column,))
+    World(tables=(table,)).save(paths.capacity_file)
+    status, found = asked(paths, url)
+    assert (status, found["schema"]["fields"]) == (
+        200,
+        [{"name": "id", "type": "STRING", "mode": "NULLABLE"}],
+    )

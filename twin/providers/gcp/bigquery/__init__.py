@@ -1,0 +1,1 @@
+"""BigQuery on the twin: the tables that `capacity.yaml` lists, grants, and streaming inserts."""
