@@ -1,6 +1,9 @@
 """Batches with an engine of their own: a job in a queue, an engine and a worker in its pod."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -25,9 +28,21 @@ LONG = 200
 
 
 @pytest.fixture(name="platform")
-def built(tmp_path, request):
-    example, replicas = getattr(request, "param", (EXAMPLE, "{min: 1, max: 1, standby: 0}"))
-    made = Platform(tmp_path, example, replicas)
+def built(tmp_path):
+    with brought_up(tmp_path, EXAMPLE, "{min: 1, max: 1, standby: 0}") as made:
+        yield made
+
+
+@pytest.fixture
+def on_slices(tmp_path):
+    """A platform whose jobs have slices of four hosts."""
+    with brought_up(tmp_path, SLICES, "{min: 1, max: 1}") as made:
+        yield made
+
+
+@contextmanager
+def brought_up(folder: Path, example: Path, replicas: str) -> Iterator[Platform]:
+    made = Platform(folder, example, replicas)
     try:
         made.bring_up()
         yield made
@@ -75,10 +90,10 @@ def test_a_batch_has_an_engine_until_each_request_has_one_answer_through_a_lost_
 
 
 @pytest.mark.soak  # twin/tests/running/queues has sets without engines, the test above one host
-@pytest.mark.parametrize("platform", [(SLICES, "{min: 1, max: 1}")], indirect=True)
 def test_a_batch_on_slices_is_answered_by_a_set_that_starts_again_without_a_host(
-    platform, record_property
+    on_slices, record_property
 ):
+    platform = on_slices
     model = "llama-3.1-70b"
     api = client(platform.url)
     began = time.monotonic()

@@ -7,7 +7,7 @@ from twin.host.paths import TwinPaths
 from twin.world.store import Record, Store
 
 JsonObject = dict[str, Any]
-_POOL = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p.svc.id.goog"
+_POOLS = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools"
 PROBES = {
     "startupProbe": {
         "httpGet": {"path": "/health", "port": "http"},
@@ -79,11 +79,11 @@ def condition(obj: JsonObject, kind: str) -> str:
     return found.get(kind, "")
 
 
-def grant_bucket(paths: TwinPaths, namespace: str, bucket: str) -> None:
-    """Let all pods of a namespace in project `p` mount a bucket (rule cloud.fuse-access)."""
+def grant_bucket(paths: TwinPaths, namespace: str, bucket: str, project: str = "p") -> None:
+    """Let all pods of a namespace in a project mount a bucket (rule cloud.fuse-access)."""
     grant = {
         "bucket": bucket,
-        "member": f"principalSet:{_POOL}/namespace/{namespace}",
+        "member": f"principalSet:{_POOLS}/{project}.svc.id.goog/namespace/{namespace}",
         "role": "roles/storage.objectUser",
     }
     token = "gcp:storage/bucketIAMMember:BucketIAMMember"

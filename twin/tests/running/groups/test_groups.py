@@ -16,6 +16,7 @@ from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
 from twin.cluster.base.context import ClusterContext
 from twin.tests.eventually import eventually
+from twin.tests.running.agent.objects import grant_bucket
 from twin.tests.running.sample import put_weights
 from twin.wire.kube import Kube
 
@@ -56,6 +57,8 @@ def plan() -> Any:
 def groups(kube: Kube, context: ClusterContext) -> Kube:
     put_weights(context.paths.gcs / "acme-models" / "llama-3.1-70b")
     (context.paths.gcs / "acme-caches").mkdir()
+    for bucket in ("acme-models", "acme-caches"):
+        grant_bucket(context.paths, NAMESPACE, bucket, context.spec.project)
     kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     eventually(lambda: kube.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
     large = class_object(

@@ -19,6 +19,7 @@ from twin.cluster.base.context import ClusterContext
 from twin.host import processes
 from twin.providers.gcp.effects import gcs
 from twin.providers.kubernetes.manifests.objects import to_object
+from twin.tests.running.agent.objects import grant_bucket
 from twin.tests.running.agent.test_launcher import ARGS
 from twin.tests.running.queues.slices import HOSTS, PODS, QUEUE, RUNG, SETS, SPACE, queue_of_slices
 from twin.tests.running.sample import put_weights
@@ -43,6 +44,7 @@ def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[Prog
             urllib.request.urlopen(asked, timeout=5).close()  # noqa: S310 - of this machine
         except urllib.error.HTTPError as error:
             assert error.code == 409, "made for an earlier test"  # noqa: PT017
+        grant_bucket(context.paths, SPACE, bucket, context.spec.project)
     put_weights(context.paths.gcs / "acme-models" / "llama-3.1-8b")
     accounts = f"/api/v1/namespaces/{SPACE}/serviceaccounts"
     for name in ("batch", "batch-llama"):
