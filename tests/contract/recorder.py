@@ -207,10 +207,23 @@ class _AtOnce(ThreadPoolExecutor):
         return future
 
 
+@dataclass(frozen=True)
+class _Registered:
+    """A `RegisterResourceResponse` with values that the SDK does not have to read again."""
+
+    urn: str
+    id: str
+    object: dict[str, Any]
+    propertyDependencies: None = None
+    result: int = resource_pb2.Result.SUCCESS
+    unknown: bool = False
+
+
 class _Monitor(mocks.MockMonitor):
     """Answers with what it was sent, and what the cloud adds.
 
-    The SDK's own serializes each answer again, as if the program had not just done so.
+    The SDK's own serializes each answer again, as if the program had not just done so, and the
+    program reads it back.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -232,12 +245,11 @@ class _Monitor(mocks.MockMonitor):
                 custom=request.custom,
             )
         )
-        answer = struct_pb2.Struct()
-        answer.CopyFrom(request.object)
-        answer.update({key: to for key, to in state.items() if inputs.get(key) is not to})
         urn = self.make_urn(request.parent, request.type, request.name)
         self.resources[urn] = mocks.MockMonitor.ResourceRegistration(urn, identity, state)
-        return resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=answer)
+        added = struct_pb2.Struct()
+        added.update({key: to for key, to in state.items() if inputs.get(key) is not to})
+        return _Registered(urn, identity, inputs | rpc.deserialize_properties(added))
 
     def ReadResource(self, request: Any) -> Any:
         self._recorder.registered(request)
