@@ -6,9 +6,10 @@ import typer
 
 from scripts.develop.tools_lock import lock_tools
 from scripts.shared.tool_setup import ensure_environment, obtain_modules
-from scripts.terminal.console import CommandError, console
+from scripts.terminal.console import CommandError
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import check_one, check_words
+from scripts.terminal.tables import Column, Listing, print_table
 from twin.engines.embeddings import WORDLLAMA
 from twin.engines.image_pipeline import DIFFUSION
 from twin.engines.real.install import VLLM
@@ -49,13 +50,20 @@ def tools_group(
         check_one("--with", extra, ENVIRONMENTS)
     chosen = [modules()[name] for name in names or modules()]
     obtain_modules(chosen)
-    for module in chosen:
-        console.print(f"{module.name:<18}{module.version:<10}{origin(module)}")
     if extra:
         ensure_environment(ENVIRONMENTS[extra])
+    print_tools(chosen)
+
+
+def print_tools(chosen: list[Module]) -> None:
+    """Print tools with their versions and origins, and the installed optional environments."""
+    table = Listing("TOOL", "VERSION", Column("ORIGIN", spare=1))
+    for module in chosen:
+        table.add_row(module.name, module.version, origin(module))
     for one in ENVIRONMENTS.values():
         if one.is_installed:
-            console.print(f"{one.package:<18}{one.version:<10}{one.folder}")
+            table.add_row(one.package, one.version, str(one.folder))
+    print_table(table)
 
 
 @tools.command("lock")

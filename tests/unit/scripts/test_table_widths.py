@@ -25,6 +25,7 @@ from scripts.clients.keys import Key
 from scripts.delivery import status as delivery
 from scripts.develop import doctor
 from scripts.develop.doctor_checks import rows
+from scripts.develop.tools import print_tools
 from scripts.images import command as images
 from scripts.jobs import command as jobs
 from scripts.jobs.listing import QueuedJob, job_table
@@ -45,6 +46,7 @@ from simulator.laboratory.bounds import Check
 from tests.unit.scripts.test_doctor import GOOD
 from tests.unit.scripts.test_tables import drawn
 from twin.host.paths import REPOSITORY
+from twin.toolchain import modules
 from workloads.transfer.listing import VersionState
 from workloads.transfer.versions import Home
 
@@ -196,6 +198,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("clients.usage", _usage),
     ("delivery.status", lambda: delivery.print_delivered([_DELIVERED])),
     ("develop.doctor", _doctor),
+    ("develop.tools", lambda: print_tools(list(modules().values()))),
     ("images.listing", lambda: images.list_images("prod")),
     ("jobs.command", lambda: jobs.print_table(job_table([_JOB]))),
     ("models.listing", lambda: models.print_list([_VERSION, replace(_VERSION, state=None)])),
