@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from gke_inference.catalogue.versions import api
+from gke_inference.catalogue.versions import ApiKind, api
 
 from .manifests import Manifest, labels_for, manifest
 
@@ -49,24 +49,7 @@ def definition(
         "subresources": {"status": {}} if subresources is None else subresources,
         **(version or {}),
     }
-    return manifest(
-        "custom_resource_definition",
-        f"{plural}.{kind.group}",
-        annotations={"pulumi.com/patchForce": "true"},
-        labels=labels_for(plural, component),
-        spec={
-            "group": kind.group,
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": plural,
-                "singular": kind.kind.lower(),
-                **(names or {}),
-            },
-            "scope": "Namespaced",
-            "versions": [served],
-        },
-    )
+    return _object(kind, plural, component, served, names or {}, "Namespaced")
 
 
 def published_definition(
@@ -105,6 +88,19 @@ def published_definition(
         served["additionalPrinterColumns"] = found["columns"]
     if found.get("status"):
         served["subresources"] = {"status": {}}
+    names = found.get("names", {})
+    return _object(kind, plural, component, served, names, found["scope"], more)
+
+
+def _object(
+    kind: ApiKind,
+    plural: str,
+    component: str,
+    served: Manifest,
+    names: Manifest,
+    scope: str,
+    more: Manifest | None = None,
+) -> Manifest:
     return manifest(
         "custom_resource_definition",
         f"{plural}.{kind.group}",
@@ -117,9 +113,9 @@ def published_definition(
                 "listKind": f"{kind.kind}List",
                 "plural": plural,
                 "singular": kind.kind.lower(),
-                **found.get("names", {}),
+                **names,
             },
-            "scope": found["scope"],
+            "scope": scope,
             "versions": [served],
             **(more or {}),
         },

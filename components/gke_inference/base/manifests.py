@@ -153,6 +153,39 @@ def deployment(
     )
 
 
+def privileged_daemon_set(
+    name: str, namespace: str, component: str, pod: Manifest, *, because: str
+) -> Manifest:
+    """Return a DaemonSet; Pulumi does not wait for it, because its nodes are created later.
+
+    Args:
+        name: Name of the object and its pods.
+        namespace: Its namespace.
+        component: Component that needs it, for the labels.
+        pod: Spec of its pods.
+        because: Why its pods are privileged.
+    """
+    labels = labels_for(name, component)
+    return manifest(
+        "daemon_set",
+        name,
+        namespace,
+        annotations=SKIP_AWAIT,
+        labels=labels,
+        spec={
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {
+                    "annotations": {"gke-inference/privileged-because": because},
+                    "labels": labels,
+                },
+                "spec": pod,
+            },
+            "updateStrategy": {"type": "RollingUpdate"},
+        },
+    )
+
+
 def spread(name: str) -> list[Manifest]:
     """Return the constraints that spread the replicas of a Deployment over nodes and zones.
 

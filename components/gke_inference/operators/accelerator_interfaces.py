@@ -6,7 +6,13 @@ from typing import Final, TypedDict
 import pulumi
 
 from gke_inference.base.inputs import under
-from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, register
+from gke_inference.base.manifests import (
+    Manifest,
+    labels_for,
+    manifest,
+    privileged_daemon_set,
+    register,
+)
 from gke_inference.catalogue.node_networks import interface_networks, tcpxo_interfaces
 from gke_inference.catalogue.versions import api
 
@@ -72,7 +78,11 @@ def interface_objects(
         found[f"{name}-parameters"] = _parameters(name, network, subnetwork)
         found[name] = _network(name)
     pods = {"nccl-tcpxo-installer": plugin_installer(), "device-injector": device_injector()}
-    return found | {agent: _daemon_set(agent, pod) for agent, pod in pods.items()}
+    because = "it writes to folders of its node and configures its devices"
+    return found | {
+        agent: privileged_daemon_set(agent, _NAMESPACE, _COMPONENT, pod, because=because)
+        for agent, pod in pods.items()
+    }
 
 
 def _parameters(name: str, network: pulumi.Input[str], subnetwork: pulumi.Input[str]) -> Manifest:
@@ -93,29 +103,5 @@ def _network(name: str) -> Manifest:
         spec={
             "parametersRef": {"group": parameters.group, "kind": parameters.kind, "name": name},
             "type": "Device",
-        },
-    )
-
-
-def _daemon_set(name: str, pod: Manifest) -> Manifest:
-    """Return a DaemonSet; Pulumi does not wait for it, because its nodes are created later."""
-    labels = labels_for(name, _COMPONENT)
-    why = "it writes to folders of its node and configures its devices"
-    return manifest(
-        "daemon_set",
-        name,
-        _NAMESPACE,
-        annotations=SKIP_AWAIT,
-        labels=labels,
-        spec={
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {
-                    "annotations": {"gke-inference/privileged-because": why},
-                    "labels": labels,
-                },
-                "spec": pod,
-            },
-            "updateStrategy": {"type": "RollingUpdate"},
         },
     )

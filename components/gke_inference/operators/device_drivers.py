@@ -6,10 +6,10 @@ import pulumi
 
 from gke_inference.base.inputs import under
 from gke_inference.base.manifests import (
-    SKIP_AWAIT,
     Manifest,
     labels_for,
     manifest,
+    privileged_daemon_set,
     register,
     role_binding,
     service_account,
@@ -160,24 +160,5 @@ def _own_slices(name: str, labels: dict[str, str]) -> Manifest:
 
 
 def _daemon_set(name: str, namespace: str, pod: Manifest) -> Manifest:
-    """Return a DaemonSet; Pulumi does not wait for it, because its nodes are created later."""
-    labels = labels_for(name, _COMPONENT)
-    why = "the driver of a device writes to folders and kernel interfaces of its node"
-    return manifest(
-        "daemon_set",
-        name,
-        namespace,
-        annotations=SKIP_AWAIT,
-        labels=labels,
-        spec={
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {
-                    "annotations": {"gke-inference/privileged-because": why},
-                    "labels": labels,
-                },
-                "spec": pod,
-            },
-            "updateStrategy": {"type": "RollingUpdate"},
-        },
-    )
+    because = "the driver of a device writes to folders and kernel interfaces of its node"
+    return privileged_daemon_set(name, namespace, _COMPONENT, pod, because=because)

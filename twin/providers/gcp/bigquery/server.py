@@ -6,16 +6,12 @@
 
 import http.server
 import json
-import socket
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
-from twin.host import processes
-from twin.host.locks import exclusive
+from twin.host.loopback_server import LoopbackServer
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_port
 from twin.providers.gcp.bigquery.inserts import Tables, failed, most_bytes, too_large
 from twin.providers.gcp.bigquery.rows import Rows
 from twin.wire.http_answers import Answers
@@ -25,13 +21,13 @@ from twin.world.store import Store
 
 NAME: Final = "bigquery"
 _LOOPBACK: Final = "127.0.0.1"
-_FREED_SECONDS: Final = 2.0
+_SERVER: Final = LoopbackServer(NAME, "twin.providers.gcp.bigquery.server")
 _CHUNK: Final = 1 << 20
 
 
 def address(paths: TwinPaths) -> str | None:
     """Return `HOST:PORT` of the API (`BIGQUERY_EMULATOR_HOST`); None if it does not run."""
-    port = None if processes.pid_of(paths, NAME) is None else _saved(paths)
+    port = _SERVER.running_port(paths)
     return None if port is None else f"{_LOOPBACK}:{port}"
 
 
@@ -41,45 +37,12 @@ def ensure(paths: TwinPaths) -> None:
     Raises:
         processes.ProcessError: It did not start.
     """
-    paths.root.mkdir(parents=True, exist_ok=True)
-    with exclusive(paths.root / f"{NAME}.lock"):
-        if processes.pid_of(paths, NAME) is not None:
-            return
-        port = _saved(paths)
-        if port is None or not _is_freed(port):
-            port = free_port()
-        (paths.root / f"{NAME}.json").write_text(json.dumps({"port": port}))
-        argv = [sys.executable, "-m", __name__, str(paths.root), str(port)]
-        processes.ensure(paths, NAME, argv, ready=lambda: _answers(port))
+    _SERVER.ensure(paths)
 
 
 def repair(paths: TwinPaths) -> None:
     """Restart the server on its port if it ran before and ended."""
-    if _saved(paths) is not None:
-        ensure(paths)
-
-
-def _saved(paths: TwinPaths) -> int | None:
-    try:
-        return int(json.loads((paths.root / f"{NAME}.json").read_text())["port"])
-    except (FileNotFoundError, ValueError, KeyError):
-        return None
-
-
-def _is_freed(port: int) -> bool:
-    """Return whether a port is free; a stopped program can hold it for a moment."""
-    limit = time.monotonic() + _FREED_SECONDS
-    while _answers(port):
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((_LOOPBACK, port)) == 0
+    _SERVER.repair(paths)
 
 
 class _Handler(Answers):

@@ -9,16 +9,12 @@ operators call: access, addVersion, list, get, enable, disable and destroy of ve
 import http.server
 import json
 import re
-import socket
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
-from twin.host import processes
-from twin.host.locks import exclusive
+from twin.host.loopback_server import LoopbackServer
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_port
 from twin.providers.gcp.effects import secret_store, sign_in
 from twin.wire.property_values import CloudError, Json, as_object
 from twin.world.store import Store
@@ -31,20 +27,13 @@ _PATH: Final = re.compile(
     r"/v1/(?P<secret>projects/[^/:]+/secrets/[^/:]+)"
     r"(?:/versions(?:/(?P<version>[^/:]+))?)?(?::(?P<verb>\w+))?"
 )
-_FREED_SECONDS: Final = 2.0
+_SERVER: Final = LoopbackServer(NAME, "twin.providers.gcp.effects.secret_manager")
 _MOST_BYTES: Final = 1 << 20
 
 
 def port_of(paths: TwinPaths) -> int | None:
     """Return the port of the running server, or None if it does not run."""
-    return None if processes.pid_of(paths, NAME) is None else _saved_port(paths)
-
-
-def _saved_port(paths: TwinPaths) -> int | None:
-    try:
-        return int(json.loads((paths.root / "secret-manager.json").read_text())["port"])
-    except (FileNotFoundError, ValueError, KeyError):
-        return None
+    return _SERVER.running_port(paths)
 
 
 def url(paths: TwinPaths) -> str:
@@ -53,42 +42,12 @@ def url(paths: TwinPaths) -> str:
     Raises:
         processes.ProcessError: the server did not start.
     """
-    paths.root.mkdir(parents=True, exist_ok=True)
-    with exclusive(paths.root / "secret-manager.lock"):  # the agents of clusters ask, too
-        found = port_of(paths)
-        return f"http://{_LOOPBACK}:{found if found is not None else _start(paths)}"
+    return f"http://{_LOOPBACK}:{_SERVER.ensure(paths)}"
 
 
 def repair(paths: TwinPaths) -> None:
     """Restart the server on its port if it ran before and ended."""
-    if _saved_port(paths) is not None:
-        url(paths)
-
-
-def _start(paths: TwinPaths) -> int:
-    port = _saved_port(paths)
-    if port is None or not _is_freed(port):
-        port = free_port()
-    (paths.root / "secret-manager.json").write_text(json.dumps({"port": port}))
-    argv = [sys.executable, "-m", __name__, str(paths.root), str(port)]
-    processes.ensure(paths, NAME, argv, ready=lambda: _answers(port))
-    return port
-
-
-def _is_freed(port: int) -> bool:
-    """Return whether a port is free; a stopped program can hold it for a moment."""
-    limit = time.monotonic() + _FREED_SECONDS
-    while _answers(port):
-        if time.monotonic() > limit:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((_LOOPBACK, port)) == 0
+    _SERVER.repair(paths)
 
 
 def is_of_versions(path: str) -> bool:
