@@ -16,7 +16,6 @@ from tests.platform.example_checkout import checkout, output_of
 from tests.platform.gate import until_keys_are_read
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import sign_in
-from twin.tests.eventually import eventually
 from twin.world.capacity import GivenCertificate, World
 from twin.world.store import list_resources
 
@@ -76,13 +75,21 @@ def identifier(paths: TwinPaths) -> str:
     return found
 
 
-def used(folder: Path, paths: TwinPaths) -> dict[tuple[str, str], tuple[int, int]]:
+def used(folder: Path, paths: TwinPaths) -> dict[tuple[str, ...], tuple[int, int]]:
     """Return requests and tokens of answers by team and subject."""
     by = ("--by", "team", "--by", "subject", "--json")
     rows = json.loads(output_of(folder, paths, "clients", "usage", *STACK, *by))
     return {
         (row["team"], row["subject"]): (row["requests"], row["completion_tokens"]) for row in rows
     }
+
+
+def until_used(folder: Path, paths: TwinPaths, expected: tuple[int, int], *client: str) -> None:
+    """Wait until the records show these requests and tokens for a team and a subject."""
+    limit = time.monotonic() + WRITTEN_SECONDS
+    while (found := used(folder, paths)).get(client) != expected:
+        assert time.monotonic() < limit, f"expected {client}: {expected}, found {found}"
+        time.sleep(1.0)
 
 
 def test_members_reach_a_model_after_the_sign_in_and_their_team_pays(tmp_path, paths):
@@ -112,17 +119,18 @@ def test_members_reach_a_model_after_the_sign_in_and_their_team_pays(tmp_path, p
     assert (status, answer["usage"]["completion_tokens"]) == (200, TOKENS)
     assert site.ask(PEOPLE)[0] == 401
     assert site.ask(PEOPLE, Accept="text/html")[0] == 302, "a browser is led to the sign-in"
-    both = {("support", ada): (2, 2 * TOKENS)}
-    eventually(lambda: used(folder, paths) == both, WRITTEN_SECONDS)
+    until_used(folder, paths, (2, 2 * TOKENS), "support", ada)
 
     assert site.ask(PROGRAMS, **MEMBER)[0] == 401, "a session is no key"
     forged = sign_in.signed_headers(
         paths, "ada@example.com", "/projects/1/global/backendServices/1"
     )
     assert site.ask(PROGRAMS, **forged)[0] == 401, "a token for another service"
+    before = used(folder, paths)  # `up` asked with keys of this team too
     key = output_of(folder, paths, "clients", "keys", "create", "search", *STACK).strip()
     until_keys_are_read(paths)
     assert site.ask(PROGRAMS, Authorization=f"Bearer {key}")[0] == 200
-    every = {**both, ("search", "-"): (1, TOKENS)}
-    eventually(lambda: used(folder, paths) == every, WRITTEN_SECONDS)
+    requests, tokens = before["search", "-"]
+    until_used(folder, paths, (requests + 1, tokens + TOKENS), "search", "-")
+    assert used(folder, paths)["support", ada] == (2, 2 * TOKENS)
     assert "Nothing is left in the cloud." in output_of(folder, paths, "down")
