@@ -121,10 +121,17 @@ def gate_identity_args(
 
 
 def _own_buckets(platform: Platform) -> set[str]:
-    """Return the buckets for weights that do not belong to the platform."""
+    """Return the buckets for weights that do not belong to the platform.
+
+    A path can also name a region's own bucket, which the gate of that region is granted. Google
+    Cloud has one grant of a role to an identity, so the removal of a second one would remove both.
+    """
     every = (model.weights_by_field().values() for model in platform.models.values())
     found = {bucket_in(weights) for of_model in every for weights in of_model}
-    return {bucket for bucket in found if bucket is not None}
+    used = {name for model in platform.models.values() for name in platform.regions_of(model)}
+    names = Names(platform)
+    regional = {names.bucket("models", region) for region in used}
+    return {bucket for bucket in found if bucket is not None and bucket not in regional}
 
 
 def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:

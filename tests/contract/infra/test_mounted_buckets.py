@@ -1,12 +1,14 @@
 """The buckets that pods mount, checked against roles as the twin does (rule cloud.fuse-access)."""
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from infra.reading.load import STACKS, read
-from tests.contract.infra.broken_stacks import EXAMPLES
+from infra.reading.load import STACKS, parse, read
+from tests.contract.infra.broken_stacks import EXAMPLES, edited
 from tests.contract.infra.cloud import Deployed
 from tests.contract.recorder import Records
 from twin.cluster.agent.launching.bucket_access import check_access
@@ -45,3 +47,15 @@ def test_every_bucket_that_a_pod_mounts_may_be_listed_by_its_account(
                 check_access(paths, platform.project, pod, bucket)
                 mounted += 1
     assert mounted
+
+
+def test_a_bucket_of_the_platform_that_a_path_names_has_one_grant_to_the_gate(
+    deployed: Deployed,
+) -> None:
+    at = ["models", "llama-3.1-8b", "weights"]
+    own = "acme-local-models-us-central1"
+    seen = deployed(
+        parse(json.dumps(edited("local", [{"at": at, "value": f"gs://{own}/llama-3.1-8b"}])))
+    )
+    gate = [each for each in seen.all(GRANT) if each.inputs["member"].endswith("/weights-gate")]
+    assert Counter(each.inputs["bucket"] for each in gate) == {own: 1}

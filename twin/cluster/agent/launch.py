@@ -144,7 +144,7 @@ def _launched(
     return Launch(
         Kind.ENGINE,
         launcher.command(said, root, place.rules.speed),
-        launcher.environment(environment, root, place.root),
+        launcher.environment(environment, root, place),
         is_real=is_real,
         devices=launcher.devices(root, place.node, hardware.made_for(container)),
     )
@@ -217,7 +217,7 @@ def _callout(argv: list[str], place: Place, ports: dict[int, tuple[str, int]]) -
     found: dict[str, str] = {}
     if place.root is not None:
         google = secret_manager.url(TwinPaths(place.root))
-        found = {_SECRETS: google, _KEYS: f"{google}{sign_in.KEYS_PATH}"}
+        found = {_SECRETS: google + place.caller.path, _KEYS: f"{google}{sign_in.KEYS_PATH}"}
     return Launch(Kind.CALLOUT, argv, {**found, **_base(place), **place.services}, ports)
 
 
@@ -225,7 +225,7 @@ def _relay(container: JsonObject, place: Place) -> Launch:
     """The platform's relay on its pod's address; all its calls go to the twin."""
     given = _arguments(container, place)
     argv = [str(place.tool(Kind.RELAY.value)), *given, *relays.flags(place.pod, place.kubeconfig)]
-    found = {**_base(place), **relays.environment(place.root)}
+    found = {**_base(place), **relays.environment(place)}
     return Launch(Kind.RELAY, argv, found, needs_kubeconfig=relays.has_token(place.pod))
 
 
@@ -240,14 +240,14 @@ def _sidecar(container: JsonObject, place: Place) -> Launch:
 
 def _batch(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
-    variables = {**bucket_programs.buckets(place.root), **_base(place), **place.services}
+    variables = {**bucket_programs.buckets(place), **_base(place), **place.services}
     argv = bucket_programs.batch(given, place)
     return Launch(Kind.BATCH, argv, variables, needs_kubeconfig=relays.has_token(place.pod))
 
 
 def _stream(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
-    variables = {**streams.environment(place.root), **_base(place), **place.services}
+    variables = {**streams.environment(place), **_base(place), **place.services}
     return Launch(Kind.STREAM, streams.command(given), variables)
 
 
@@ -280,7 +280,7 @@ def _images(container: JsonObject, place: Place) -> Launch:
 
 def _personal(container: JsonObject, place: Place) -> Launch:
     given = _arguments(container, place)
-    variables = {**_base(place), **personal.environment(place.root), **place.services}
+    variables = {**_base(place), **personal.environment(place), **place.services}
     argv = personal.command(given, place)
     return Launch(Kind.PERSONAL, argv, variables, needs_kubeconfig=True)
 
@@ -303,7 +303,7 @@ def _gate(container: JsonObject, place: Place) -> Launch:
     own = place.kubeconfig.parent
     root = own / "roots" / container["name"]
     launcher.link(root, [*place.mounts, Mount(ACCOUNT, own / "serviceaccount", True)])
-    environment = launcher.environment(_base(place), root, place.root)
+    environment = launcher.environment(_base(place), root, place)
     return Launch(Kind.GATE, [sys.executable, *command[1:]], environment, needs_kubeconfig=True)
 
 

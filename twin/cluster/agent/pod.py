@@ -219,6 +219,7 @@ class PodRunner:
                 service_proxy.environment(self._context.dir),
                 names.file_in(self._context.dir),
                 self._context.paths.root,
+                self._context.spec.project,
             )
             launch = plan(container, place)
             if launch.needs_kubeconfig:

@@ -18,9 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	pb "cloud.google.com/go/pubsub/apiv1/pubsubpb"
 	"cloud.google.com/go/pubsub/pstest"
-	"google.golang.org/grpc"
 )
 
 const largestRequest = 10 << 20
@@ -47,16 +45,14 @@ func run(address, admin string) error {
 	kept := pstest.NewServer()
 	defer kept.Close()
 	served := newServer(&kept.GServer)
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(largestRequest + 1<<20))
-	pb.RegisterPublisherServer(server, served)
-	pb.RegisterSubscriberServer(server, served)
-	pb.RegisterSchemaServiceServer(server, &kept.GServer)
+	server := served.api()
 	go served.watch(10 * time.Millisecond)
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 	if admin != "" {
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /metrics", served.writeMetrics)
+		mux.HandleFunc("PUT /callers", served.readCaller)
 		mux.HandleFunc("PUT /grants", served.readGrants)
 		served.admin(mux)
 		served.rest(mux)

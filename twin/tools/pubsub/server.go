@@ -22,6 +22,7 @@ import (
 // server is the API. pstest stores the definitions; the server delivers the messages.
 type server struct {
 	*pstest.GServer
+	callers  callers
 	mu       sync.Mutex
 	queues   map[string]*queue
 	number   int64
@@ -30,7 +31,12 @@ type server struct {
 }
 
 func newServer(kept *pstest.GServer) *server {
-	return &server{GServer: kept, queues: map[string]*queue{}, grants: map[string]bool{}}
+	return &server{
+		GServer: kept,
+		callers: callers{open: map[string]*caller{}},
+		queues:  map[string]*queue{},
+		grants:  map[string]bool{},
+	}
 }
 
 func (s *server) CreateSubscription(ctx context.Context, asked *pb.Subscription) (*pb.Subscription, error) {

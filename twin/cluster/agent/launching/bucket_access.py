@@ -1,32 +1,22 @@
-"""Buckets that a pod may mount, by the roles of its Kubernetes service account."""
-
-import re
-from typing import Final
+"""Buckets that a pod may mount, by the roles of its identity."""
 
 from twin.cluster.agent.launching.environment import ConfigError
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.iam.grants import BUCKET, allows
+from twin.providers.gcp.iam.principals import Principal
 from twin.wire.kube import JsonObject
-from twin.world.store import Record, list_resources
+from twin.world.store import Store
 
-_ON_BUCKET: Final = "gcp:storage/bucketIAMMember:BucketIAMMember"
-_ON_PROJECT: Final = "gcp:projects/iAMMember:IAMMember"
-_LISTS: Final = frozenset(
-    f"roles/storage.{name}"
-    for name in (
-        "admin",
-        "legacyBucketOwner",
-        "legacyBucketReader",
-        "legacyBucketWriter",
-        "objectAdmin",
-        "objectUser",
-        "objectViewer",
-    )
-)
-"""Roles with storage.objects.list (docs.cloud.google.com/storage/docs/access-control/iam-roles)."""
-_MEMBER: Final = re.compile(
-    r"principal(Set)?://iam\.googleapis\.com/projects/\d+/locations/global/workloadIdentityPools/"
-    r"(?P<project>[^/]+)\.svc\.id\.goog/(?P<whom>.+)"
-)
+
+def caller_of(project: str, pod: JsonObject) -> Principal:
+    """Return the identity with which a pod calls Google's APIs.
+
+    Args:
+        project: Project of the cluster, whose workload pool has the pod's account.
+        pod: The pod.
+    """
+    account = pod["spec"].get("serviceAccountName") or "default"
+    return Principal.of_pod(project, pod["metadata"]["namespace"], account)
 
 
 def check_access(paths: TwinPaths, project: str, pod: JsonObject, bucket: str) -> None:
@@ -41,11 +31,8 @@ def check_access(paths: TwinPaths, project: str, pod: JsonObject, bucket: str) -
     Raises:
         ConfigError: No role allows it.
     """
-    namespace: str = pod["metadata"]["namespace"]
-    account = pod["spec"].get("serviceAccountName") or "default"
-    whom = (f"subject/ns/{namespace}/sa/{account}", f"namespace/{namespace}")
-    grants = (each for each in list_resources(paths) if each.status != "creating")
-    if not any(_allows(each, project, whom, bucket) for each in grants):
+    caller = caller_of(project, pod)
+    if not allows(Store(paths.cloud_db), caller, "storage.objects.list", BUCKET, bucket):
         layout = f'GetStorageLayout for "projects/_/buckets/{bucket}/storageLayout"'
         raise ConfigError(
             "rpc error: code = PermissionDenied desc = gcsfuse failed with error: Error: "
@@ -55,13 +42,3 @@ def check_access(paths: TwinPaths, project: str, pod: JsonObject, bucket: str) -
             "the Google Cloud Storage bucket. Permission 'storage.objects.list' denied on resource "
             "(or it may not exist)."
         )
-
-
-def _allows(grant: Record, project: str, whom: tuple[str, ...], bucket: str) -> bool:
-    is_here = (grant.type == _ON_BUCKET and grant.inputs.get("bucket") == bucket) or (
-        grant.type == _ON_PROJECT and grant.inputs.get("project") == project
-    )
-    if not is_here or grant.inputs.get("role") not in _LISTS:
-        return False
-    found = _MEMBER.fullmatch(str(grant.inputs.get("member")))
-    return found is not None and found["project"] == project and found["whom"] in whom

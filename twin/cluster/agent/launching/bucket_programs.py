@@ -12,7 +12,7 @@ from twin.cluster.agent.launching.environment import ConfigError
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import rewrite
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.effects import gcs
+from twin.providers.gcp.iam import door
 from twin.wire.kube import JsonObject
 
 _PATHS: Final = ("key_file", "scratch")
@@ -69,11 +69,11 @@ def weights_environment(place: Place) -> dict[str, str]:
         if not value.startswith(("http://", "https://"))
     }
     hub = {"HF_ENDPOINT": os.environ.get("HF_ENDPOINT", _NO_HUB)}
-    return {**moved, **hub, **buckets(place.root)}
+    return {**moved, **hub, **buckets(place)}
 
 
-def buckets(root: Path | None) -> dict[str, str]:
+def buckets(place: Place) -> dict[str, str]:
     """Return the variables that point the Cloud Storage client to the twin's server."""
-    if root is None:
+    if place.root is None:
         return {}
-    return {"STORAGE_EMULATOR_HOST": gcs.url(TwinPaths(root))}
+    return {"STORAGE_EMULATOR_HOST": door.url(TwinPaths(place.root), place.caller)}

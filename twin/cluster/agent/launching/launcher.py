@@ -14,12 +14,15 @@ from pathlib import Path
 
 from twin.cluster.agent.launching.environment import expand
 from twin.cluster.agent.launching.hardware import NodeHardware
+from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import gcs
+from twin.providers.gcp.iam import door
 from twin.wire.kube import JsonObject
 
 _MODULE = ["-m", "engine"]
+_NOBODY = "http://127.0.0.1:1"
 _DEVICES = {"gpu": "dev/nvidia{}", "tpu": "dev/vfio/{}"}
 # The kernel ends it with its launcher: a container's processes end together.
 _PROGRAM = """\
@@ -151,20 +154,22 @@ def _settle(options: list[str], speed: float) -> list[str]:
     return [f"--settle-seconds={seconds / speed:g}"] if seconds else []
 
 
-def environment(base: Mapping[str, str], root: Path, twin: Path | None = None) -> dict[str, str]:
+def environment(base: Mapping[str, str], root: Path, place: Place) -> dict[str, str]:
     """Return a launcher's environment.
 
     Args:
         base: Variables of every container.
         root: Root folder of the container.
-        twin: Folder of the twin, whose object storage it reads.
+        place: Place of the container, with the twin whose object storage it reads.
     """
-    port = None if twin is None else gcs.port_of(TwinPaths(twin))
+    storage = _NOBODY
+    if place.root is not None and gcs.port_of(paths := TwinPaths(place.root)) is not None:
+        storage = door.url(paths, place.caller)
     return {
         **base,
         "GCE_METADATA_HOST": "127.0.0.1:1",  # nobody: no pod asks it for more than an identity
         "GKE_INFERENCE_ROOT": str(root),
         "PATH": f"{root / 'usr/local/bin'}{os.pathsep}{base['PATH']}",
         "PYTHONPATH": f"{root}/opt/gke-inference",
-        "STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{1 if port is None else port}",
+        "STORAGE_EMULATOR_HOST": storage,
     }

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twin.cluster.agent.launching import hardware
+from twin.cluster.agent.launching.bucket_access import caller_of
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.volumes import Mount
+from twin.providers.gcp.iam.principals import Principal
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
 
@@ -47,3 +49,10 @@ class Place:
     """File with the addresses of pods by name."""
     root: Path | None = None
     """Folder of the twin, which records the replica with a real engine."""
+    project: str = ""
+    """Project of the cluster, whose workload pool has the pod's account."""
+
+    @property
+    def caller(self) -> Principal:
+        """Identity with which the pod calls Google's APIs."""
+        return caller_of(self.project, self.pod)

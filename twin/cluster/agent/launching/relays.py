@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from twin.cluster.agent.launching.place import Place
 from twin.host.paths import TwinPaths
 from twin.model_providers import server as model_providers
 from twin.providers.gcp.effects import secret_manager
@@ -24,19 +25,18 @@ def has_token(pod: JsonObject) -> bool:
     return bool(pod["spec"].get("automountServiceAccountToken", True))
 
 
-def environment(root: Path | None) -> dict[str, str]:
+def environment(place: Place) -> dict[str, str]:
     """Return the variables that send a relay's calls to the twin's providers, for any host.
 
-    Args:
-        root: Folder of the twin; None: no providers.
+    Without a folder of the twin, there are no providers.
     """
-    if root is None:
+    if place.root is None:
         return {}
-    paths = TwinPaths(root)
+    paths = TwinPaths(place.root)
     address = model_providers.address(paths)
     return {
         "GCE_METADATA_HOST": address,
         "IAM_CREDENTIALS_ENDPOINT": f"http://{address}",
         "RELAY_HOSTS": f"*=http://{address}",
-        "SECRET_MANAGER_ENDPOINT": secret_manager.url(paths),
+        "SECRET_MANAGER_ENDPOINT": secret_manager.url(paths) + place.caller.path,
     }

@@ -1,7 +1,6 @@
 """The worker of a stream: the platform's program, with the twin's Pub/Sub and buckets."""
 
-from pathlib import Path
-
+from twin.cluster.agent.launching.place import Place
 from twin.engines.stream_worker import stream_environment
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import clients
@@ -17,6 +16,8 @@ def command(arguments: list[str]) -> list[str]:
     return [str(python), "-W", "ignore", "-m", "workloads.stream", *arguments]
 
 
-def environment(root: Path | None) -> dict[str, str]:
+def environment(place: Place) -> dict[str, str]:
     """Return the variables that point Google's client libraries to the twin's servers."""
-    return {} if root is None else clients.environment(TwinPaths(root))
+    if place.root is None:
+        return {}
+    return clients.environment(TwinPaths(place.root), place.caller)

@@ -17,6 +17,8 @@ from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp.effects import clients
 from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.base import Effect, World
+from twin.providers.gcp.iam.principals import Principal
+from twin.providers.gcp.resources.identity import project_number
 from twin.toolchain.python_environments import PythonEnvironment
 from twin.wire.property_values import CloudError, Json, as_list, as_object, get_path
 from twin.world.image_names import missing_in
@@ -173,7 +175,7 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
     words = [str(word) for word in as_list(container.get("args")) or []]
     given = [as_object(each) or {} for each in _variables(container)]
     variables = {
-        **clients.environment(paths),
+        **clients.environment(paths, _caller(record, values)),
         **_signing(paths),
         **{str(each["name"]): str(each.get("value") or "") for each in given},
         "K_CONFIGURATION": record.name,
@@ -192,6 +194,13 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
         ready=lambda: _answers(place),
         timeout=_START_SECONDS,
     )
+
+
+def _caller(record: Record, values: Json) -> Principal:
+    """Return the identity of a service's instances: Compute Engine's default without another."""
+    template = as_object(values.get("template")) or {}
+    usual = f"{project_number(record.project)}-compute@developer.gserviceaccount.com"
+    return Principal.of_google_account(str(template.get("serviceAccount") or usual))
 
 
 def _signing(paths: TwinPaths) -> dict[str, str]:

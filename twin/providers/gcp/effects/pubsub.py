@@ -9,8 +9,10 @@ from typing import Final
 from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_ports
+from twin.host.ports import free_port, free_ports
 from twin.providers.gcp.effects.base import Effect, World
+from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam.principals import Principal, split
 from twin.providers.gcp.resources.pubsub import SUBSCRIPTION, TOPIC, check_subscription, grants
 from twin.toolchain import named, provide, tool
 from twin.wire.property_values import CloudError, Json
@@ -18,6 +20,7 @@ from twin.world.store import Record, Store
 
 NAME: Final = "pubsub"
 _LOOPBACK: Final = "127.0.0.1"
+_CALLERS: Final = "pubsub-callers.json"
 _RELEASE_SECONDS: Final = 2.0
 _DELIVERED: Final = (
     "ackDeadlineSeconds",
@@ -35,6 +38,22 @@ def address(paths: TwinPaths) -> str | None:
     """Return `HOST:PORT` of the API (`PUBSUB_EMULATOR_HOST`); None if it does not run."""
     found = None if processes.pid_of(paths, NAME) is None else _saved(paths)
     return None if found is None else f"{_LOOPBACK}:{found['api']}"
+
+
+def address_for(paths: TwinPaths, caller: Principal) -> str | None:
+    """Return the API's `HOST:PORT` for one caller, whose permissions it checks.
+
+    Returns None if the server does not run. A caller keeps its port.
+    """
+    if address(paths) is None:
+        return None
+    with exclusive(paths.root / "pubsub.lock"):
+        callers = _saved_callers(paths)
+        if caller.path not in callers:
+            callers[caller.path] = free_port()
+            _open(paths, caller, callers[caller.path])
+            (paths.root / _CALLERS).write_text(json.dumps(callers))
+    return f"{_LOOPBACK}:{callers[caller.path]}"
 
 
 def metrics_address(paths: TwinPaths) -> str | None:
@@ -117,21 +136,31 @@ def _saved(paths: TwinPaths) -> dict[str, int] | None:
         return None
 
 
+def _saved_callers(paths: TwinPaths) -> dict[str, int]:
+    """Return the ports of callers, by the prefix of the caller."""
+    try:
+        return json.loads((paths.root / _CALLERS).read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
 def _ensure(paths: TwinPaths) -> None:
     paths.root.mkdir(parents=True, exist_ok=True)
     with exclusive(paths.root / "pubsub.lock"):
         if processes.pid_of(paths, NAME) is not None:
             return
         ports = _saved(paths)
-        if ports is None or not _are_free(list(ports.values())):
+        known = [*(ports or {}).values(), *_saved_callers(paths).values()]
+        if ports is None or not _are_free(known):
             api, admin = free_ports(2)
             ports = {"api": api, "admin": admin}
+            (paths.root / _CALLERS).unlink(missing_ok=True)
         (paths.root / "pubsub.json").write_text(json.dumps(ports))
         provide(named([NAME]))
         where = [f"{_LOOPBACK}:{ports[name]}" for name in ("api", "admin")]
         argv = [str(tool(NAME)), "--address", where[0], "--admin-address", where[1]]
-        known = list(ports.values())
-        processes.ensure(paths, NAME, argv, ready=lambda: all(map(_answers, known)))
+        wanted = list(ports.values())
+        processes.ensure(paths, NAME, argv, ready=lambda: all(map(_answers, wanted)))
         _restore(paths)
 
 
@@ -146,7 +175,11 @@ def _are_free(ports: list[int]) -> bool:
 
 
 def _restore(paths: TwinPaths) -> None:
-    """Create the twin's topics and subscriptions on a new server."""
+    """Create the twin's topics, subscriptions and addresses of callers on a new server."""
+    for path, port in _saved_callers(paths).items():
+        caller, _ = split(path)
+        if caller is not None:
+            _open(paths, caller, port)
     if not paths.cloud_db.exists():
         return
     store = Store(paths.cloud_db)
@@ -156,6 +189,12 @@ def _restore(paths: TwinPaths) -> None:
         if record.status == "ready":
             _request(paths, "PUT", f"/v1/{record.id}", _delivered(record, record.outputs))
     _request(paths, "PUT", "/grants", grants(store))
+
+
+def _open(paths: TwinPaths, caller: Principal, port: int) -> None:
+    """Give a caller its address."""
+    check = f"{door.url(paths, caller)}/check"
+    _request(paths, "PUT", "/callers", {"address": f"{_LOOPBACK}:{port}", "check": check})
 
 
 def _call(paths: TwinPaths, method: str, resource: str, body: Json) -> None:

@@ -16,6 +16,8 @@ from typing import Final
 from twin.host.loopback_server import LoopbackServer
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_store, sign_in
+from twin.providers.gcp.iam.grants import SECRET, allows
+from twin.providers.gcp.iam.principals import Principal, split
 from twin.wire.property_values import CloudError, Json, as_object
 from twin.world.store import Store
 
@@ -28,6 +30,7 @@ _PATH: Final = re.compile(
     r"(?:/versions(?:/(?P<version>[^/:]+))?)?(?::(?P<verb>\w+))?"
 )
 _SERVER: Final = LoopbackServer(NAME, "twin.providers.gcp.effects.secret_manager")
+_PERMISSIONS: Final = {"addVersion": "add"}
 _MOST_BYTES: Final = 1 << 20
 
 
@@ -57,16 +60,29 @@ def is_of_versions(path: str) -> bool:
 
 def answer(store: Store, method: str, path: str, body: bytes) -> tuple[int, Json]:
     """Return status and body of the response to a call."""
+    caller, path = split(path)
     match = _PATH.fullmatch(path.partition("?")[0])
     try:
         if match is None:
             raise CloudError(404, f"The requested URL {path} was not found.", "NOT_FOUND")
         version = match["version"]
+        if caller is not None:
+            _check_caller(store, caller, match)
         return 200, _called(store, method, match["secret"], version, match["verb"], path, body)
     except CloudError as error:
         status = error.reason if error.reason.isupper() else _CODES.get(error.status, "UNKNOWN")
         told = {"code": error.status, "message": error.message, "status": status}
         return error.status, {"error": told}
+
+
+def _check_caller(store: Store, caller: Principal, match: re.Match[str]) -> None:
+    """Reject a call for which a pod's identity has no permission (rule cloud.pod-access)."""
+    secret, version, verb = match["secret"], match["version"], match["verb"]
+    usual = "get" if version is not None else "list"
+    permission = f"secretmanager.versions.{_PERMISSIONS.get(verb, verb) if verb else usual}"
+    if not allows(store, caller, permission, SECRET, secret):
+        name = secret if version is None else f"{secret}/versions/{version}"
+        raise secret_store.denied(permission, name)
 
 
 def _called(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from twin.providers.gcp.iam.roles import ROLES
 from twin.providers.gcp.resources.identity import project_number
 from twin.wire.property_values import CloudError, Json, as_object, last_segment
 from twin.world.rules import all_rules
@@ -20,10 +21,8 @@ SECRET: Final = "gcp:secretmanager/secret:Secret"  # noqa: S105 - a resource typ
 VERSION: Final = "gcp:secretmanager/secretVersion:SecretVersion"
 _MEMBER: Final = "gcp:secretmanager/secretIamMember:SecretIamMember"
 _PROJECT_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
-_READERS: Final = (
-    "roles/secretmanager.secretAccessor",
-    "roles/secretmanager.admin",
-    "roles/owner",
+_READERS: Final = frozenset(
+    role for role, permissions in ROLES.items() if "secretmanager.versions.access" in permissions
 )
 _STATES: Final = {"enable": "ENABLED", "disable": "DISABLED", "destroy": "DESTROYED"}
 _POLYNOMIAL: Final = 0x82F63B78  # CRC-32C, reflected
@@ -89,8 +88,7 @@ def access(store: Store, secret: str, version: str) -> Json:
     """
     name = f"{secret}/versions/{version}"
     if not _is_readable(store, secret):
-        text = f"Permission 'secretmanager.versions.access' denied for resource '{name}' "
-        raise CloudError(403, f"{text}(or it may not exist).", "PERMISSION_DENIED")
+        raise denied("secretmanager.versions.access", name)
     record = _version(store, secret, version)
     state = _state(record)
     if state != "ENABLED":
@@ -100,6 +98,12 @@ def access(store: Store, secret: str, version: str) -> Json:
     data = base64.b64encode(payload).decode()
     sum_of = str(crc32c(payload))
     return {"name": _public(record.id), "payload": {"data": data, "dataCrc32c": sum_of}}
+
+
+def denied(permission: str, name: str) -> CloudError:
+    """Return the error for a missing permission on a secret or version."""
+    text = f"Permission '{permission}' denied for resource '{name}' (or it may not exist)."
+    return CloudError(403, text, "PERMISSION_DENIED")
 
 
 def add(store: Store, secret: str, body: Json) -> Json:

@@ -172,10 +172,13 @@ def test_a_server_looks_for_what_it_streams_in_the_twins_own_object_storage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(launcher.gcs, "port_of", lambda _: 1234)
-    made = launcher.environment({"PATH": "/bin"}, tmp_path, tmp_path)
-    assert made["STORAGE_EMULATOR_HOST"] == "http://127.0.0.1:1234"
+    monkeypatch.setattr(launcher.door, "url", lambda _, caller: f"http://here{caller.path}")
+    pod = {"metadata": {"namespace": "serving"}, "spec": {"serviceAccountName": "llama"}}
+    place = Place(pod, TPU_NODE, [], {}, tmp_path, Rules(), Path, root=tmp_path, project="acme")
+    made = launcher.environment({"PATH": "/bin"}, tmp_path, place)
+    assert made["STORAGE_EMULATOR_HOST"] == "http://here/as/ksa/acme/serving/llama"
     monkeypatch.setattr(launcher.gcs, "port_of", lambda _: None)
-    made = launcher.environment({"PATH": "/bin"}, tmp_path, tmp_path)
+    made = launcher.environment({"PATH": "/bin"}, tmp_path, place)
     assert made["STORAGE_EMULATOR_HOST"] == "http://127.0.0.1:1", "nobody answers there"
 
 

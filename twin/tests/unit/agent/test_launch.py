@@ -150,12 +150,12 @@ def test_the_callout_finds_its_configuration_and_the_twins_secrets(
         "args": ["--config=/etc/callout/config.yaml", "--grpc-port", "9010"],
     }
     where = place(L4, [Mount("/etc/callout", tmp_path, True)])
-    launch = plan(container, replace(where, root=Path("/twin")))
+    launch = plan(container, replace(where, root=Path("/twin"), project="acme"))
     assert launch.argv[:2] == ["/bin/callout", f"--config={tmp_path}/config.yaml"]
     assert set(launch.ports) == {9010, 9011, 9012}
     assert f"--health-port={launch.ports[9011][1]}" in launch.argv
     assert "--address=127.0.0.1" in launch.argv
-    assert launch.environment["SECRET_MANAGER_ENDPOINT"] == "http://twin"
+    assert launch.environment["SECRET_MANAGER_ENDPOINT"] == "http://twin/as/ksa/acme/n/default"
     assert launch.environment["IAP_KEYS"] == "http://twin/verify/public_key-jwk"
     assert not launch.needs_kubeconfig
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,6 @@ from twin.cluster.agent.launching.pictures import personal, trainer
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.engines import callbacks
-from twin.host.paths import TwinPaths
 from twin.world.rules import Rules
 
 TRAIN = ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.json"]
@@ -128,11 +128,11 @@ def test_a_worker_has_the_files_of_its_pod(
 
 
 def test_a_callback_finds_its_receiver_on_this_machine_and_no_other_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(personal.clients, "environment", lambda _: {})
+    monkeypatch.setattr(personal.clients, "environment", lambda *_: {})
     monkeypatch.setattr(callbacks, "_find", lambda host, port: (host, port))
-    for name, value in personal.environment(TwinPaths(tmp_path).root).items():
+    for name, value in personal.environment(replace(place, root=tmp_path)).items():
         monkeypatch.setenv(name, value)
     (tmp_path / "receivers.json").write_text('{"app.example.com": "127.0.0.1:4430"}')
     assert callbacks.found("app.example.com", 443) == ("127.0.0.1", 4430)

@@ -9,7 +9,7 @@ from typing import Any
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        names = ("COLOR", "K_CONFIGURATION", "K_REVISION", "K_SERVICE", "PORT")
+        names = ("CALLER", "COLOR", "K_CONFIGURATION", "K_REVISION", "K_SERVICE", "PORT")
         content = json.dumps({name: os.environ.get(name) for name in names}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))

@@ -16,6 +16,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import cloud_run
 from twin.providers.gcp.effects.base import World
 from twin.providers.gcp.effects.cloud_run import RunServiceEffect, process_of
+from twin.providers.gcp.resources.identity import project_number
 from twin.providers.gcp.server import world_of
 from twin.wire.property_values import CloudError
 from twin.world.run_services import SERVICE, place_of
@@ -33,7 +34,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     environment = SimpleNamespace(install=lambda _: tmp_path)
     program = (lambda: environment, "twin.tests.unit.gcp.instance")
     monkeypatch.setattr(cloud_run, "_PROGRAMS", {"personal": program})
-    monkeypatch.setattr(cloud_run.clients, "environment", lambda _: {})
+    monkeypatch.setattr(cloud_run.clients, "environment", lambda _, caller: {"CALLER": caller.name})
     monkeypatch.setattr(cloud_run, "_signing", lambda _: {})
     paths = TwinPaths(tmp_path / "twin")
     paths.create()
@@ -65,11 +66,18 @@ def test_an_instance_has_the_variables_of_cloud_run_and_a_change_is_the_next_rev
 ) -> None:
     record = record_of(world, service())
     RunServiceEffect().create(world, record)
-    own = {"K_CONFIGURATION": "app", "K_SERVICE": "app", "PORT": "8080"}
+    usual = f"{project_number('acme')}-compute@developer.gserviceaccount.com"
+    own = {"CALLER": usual, "K_CONFIGURATION": "app", "K_SERVICE": "app", "PORT": "8080"}
     assert seen(world) == {**own, "COLOR": "red", "K_REVISION": "app-00001-twn"}
     blue = service(envs=[{"name": "COLOR", "value": "blue"}], ports={"containerPort": 9000})
+    blue["template"]["serviceAccount"] = "app@acme.iam.gserviceaccount.com"
     RunServiceEffect().update(world, record, blue)
-    changed = {"COLOR": "blue", "K_REVISION": "app-00002-twn", "PORT": "9000"}
+    changed = {
+        "CALLER": "app@acme.iam.gserviceaccount.com",
+        "COLOR": "blue",
+        "K_REVISION": "app-00002-twn",
+        "PORT": "9000",
+    }
     assert seen(world) == {**own, **changed}
     RunServiceEffect().delete(world, record)
     with pytest.raises(OSError, match="refused"):

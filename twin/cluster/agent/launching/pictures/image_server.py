@@ -115,7 +115,7 @@ def launched(container: JsonObject, place: Place, base: dict[str, str]) -> Launc
         hardware.made_for(container),
         launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
     )
-    environment = launcher.environment(base, root, place.root)
+    environment = launcher.environment(base, root, place)
     return Launch(
         Kind.IMAGES,
         launcher.command(said, root, place.rules.speed),

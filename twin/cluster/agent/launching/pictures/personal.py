@@ -38,16 +38,16 @@ def command(arguments: list[str], place: Place) -> list[str]:
     return [str(python), "-W", "ignore", "-m", "twin.engines.callbacks", role, str(moved)]
 
 
-def environment(root: Path | None) -> dict[str, str]:
+def environment(place: Place) -> dict[str, str]:
     """Return the variables for the twin's servers and for the receivers of callbacks.
 
     Receivers are on this machine: their addresses are in the file of the twin, and their
     certificates are from the twin's authority.
     """
-    if root is None:
+    if place.root is None:
         return {}
-    paths = TwinPaths(root)
+    paths = TwinPaths(place.root)
     return {
-        **clients.environment(paths),
+        **clients.environment(paths, place.caller),
         "GKE_INFERENCE_TWIN_RECEIVERS": str(paths.root / "receivers.json"),
     }

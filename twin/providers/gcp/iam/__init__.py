@@ -1,0 +1,1 @@
+"""IAM of the twin's cloud: who calls, and what roles allow."""

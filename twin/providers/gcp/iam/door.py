@@ -1,0 +1,33 @@
+"""Address of the server through which pods reach Google's APIs with their own identity."""
+
+from typing import Final
+
+from twin.host.loopback_server import LoopbackServer
+from twin.host.paths import TwinPaths
+from twin.providers.gcp.iam.principals import Principal
+
+NAME: Final = "api-door"
+_SERVER: Final = LoopbackServer(NAME, "twin.providers.gcp.doors.server")
+
+
+def url(paths: TwinPaths, caller: Principal) -> str:
+    """Return the base address of a caller's requests, after starting the server if needed.
+
+    Raises:
+        processes.ProcessError: The server did not start.
+    """
+    return f"http://127.0.0.1:{_SERVER.ensure(paths)}{caller.path}"
+
+
+def start(paths: TwinPaths) -> None:
+    """Start the server if it does not run.
+
+    Raises:
+        processes.ProcessError: The server did not start.
+    """
+    _SERVER.ensure(paths)
+
+
+def repair(paths: TwinPaths) -> None:
+    """Restart the server on its port if it ran before and ended."""
+    _SERVER.repair(paths)
