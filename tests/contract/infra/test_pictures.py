@@ -234,5 +234,5 @@ def test_weights_that_the_image_server_has_no_pipeline_for_are_refused(weights: 
         stack(weights=weights)
     assert str(caught.value.problems[0]) == (
         f"models.{MODEL}.weights: must be of a model that engine diffusion can run "
-        f"(flux.1-dev or flux.1-krea-dev or flux.1-schnell), got '{weights}'"
+        f"(flux-mini or flux.1-dev or flux.1-krea-dev or flux.1-schnell), got '{weights}'"
     )

@@ -276,10 +276,10 @@ def test_a_unit_of_less_than_ten_cents_is_said_with_two_digits(usd, said):
     assert f"{Amount(usd):$unit}" == f"${said}"
 
 
-def two_models(**mini: Any) -> tuple[UnitCost, ...]:
+def two_models(name: str = "flux-mini", **mini: Any) -> tuple[UnitCost, ...]:
     """Return the unit costs of the image example with a second model on every chip."""
     size = {"parameters_billion": 5.6, "bits": 16}
-    models = {"flux-mini": {"size": size, **mini}}
+    models = {name: {"size": size, **mini}}
     changed = {"flux-schnell": {"size": size, "pictures": {"models": models}}}
     return costs_of("docs/examples/pictures/Pulumi.pictures.yaml", changes=changed)
 
@@ -307,9 +307,9 @@ def test_a_distilled_schedule_sets_the_steps_of_a_unit_cost():
 def test_a_further_image_model_without_a_unit_cost_has_its_reason(
     capsys: pytest.CaptureFixture[str],
 ):
-    found = two_models(weights="flux-mini")
+    found = two_models("ours", weights="ours")
     print_unit_costs(found, DEFAULT_TRAFFIC)
-    reason = "the architecture of flux-mini is not known"
-    assert capsys.readouterr().out.endswith(f"no unit cost: flux-mini: {reason}\n")
-    further = unit_cost_as_json(found[0])["further_models"]["flux-mini"]
+    reason = "the architecture of ours is not known"
+    assert capsys.readouterr().out.endswith(f"no unit cost: ours: {reason}\n")
+    further = unit_cost_as_json(found[0])["further_models"]["ours"]
     assert (further["usd"], further["basis"]) == (None, reason)
