@@ -22,6 +22,7 @@ def described(platform: Platform, name: str, model: Model) -> dict[str, Any]:
         "capacity": model.capacity,
         "context": model.context,
         "form": platform.form_of(model).value,
+        **({"further_models": list(model.further_models)} if model.further_models else {}),
         "regions": list(platform.regions_of(model)),
         "replicas": {"min": model.replicas.min, "max": model.replicas.max},
         "task": model.task.value,

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ALL2ALL
-from gke_inference.sizing.architectures import find_model
+from gke_inference.sizing.architectures import Architecture, find_model
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task
+from infra.stack.pictures import FurtherModel, Pictures
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER, Bill, Line
 from planner.speed.speculation import METHODS
@@ -59,12 +60,21 @@ class ModelCost:
     is_slow: bool
     """Whether some line cannot meet the latency promise at any batch size."""
     reason: str
+    server: str = ""
+    """Model whose replicas also serve this one; empty if it has its own replicas."""
 
 
 def by_model(costs: Sequence[UnitCost]) -> dict[str, ModelCost]:
-    """Return the unit cost by model, in stack order."""
-    names = dict.fromkeys(one.model for one in costs)
-    return {name: _of_model([one for one in costs if one.model == name]) for name in names}
+    """Return the unit cost by model, in stack order; further image models follow their server."""
+    found: dict[str, ModelCost] = {}
+    for name in dict.fromkeys(one.model for one in costs):
+        lines = [one for one in costs if one.model == name]
+        found[name] = _of_model(lines)
+        others = [other for one in lines for other in one.of_further]
+        for further in dict.fromkeys(other.model for other in others):
+            own = _of_model([other for other in others if other.model == further])
+            found[further] = replace(own, server=name)
+    return found
 
 
 def _of_model(lines: Sequence[UnitCost]) -> ModelCost:
@@ -106,6 +116,7 @@ def _unit_cost(model: Model, line: Line, traffic: Traffic) -> UnitCost:
         line.replica,
         line.expected_replicas,
         batched,
+        {} if rung is None or one.role == BUFFER else _further(model, rung),
     )
 
 
@@ -118,16 +129,13 @@ def _speed(
     name: str, model: Model, role: str, rung: Rung, traffic: Traffic, *, is_batch: bool = False
 ) -> Speed:
     unit = _UNITS[model.task]
-    architecture = find_model(model.weights, name)
-    if architecture is None:
-        return Speed(unit, None, f"the architecture of {model.weights} is not known")
-    if (architecture.kind == "diffusion") != (model.task is Task.IMAGE):
-        return Speed(unit, None, f"{architecture.name} is no model of task {model.task.value}")
+    architecture = _architecture(model.weights, name, model.task)
+    if isinstance(architecture, str):
+        return Speed(unit, None, architecture)
     if model.task is Task.IMAGE:
         offer = model.pictures
-        steps, size = (offer.steps, offer.sizes[0]) if offer else (None, "1024x1024")
-        speed = picture_speed(architecture, rung, steps=steps, size=size)
-        return replace(speed, leaves_out=tuple(model.further_models))
+        steps = None if offer is None else _steps(offer)
+        return picture_speed(architecture, rung, steps=steps, size=_size(model))
     slo = model.slo
     asked = Asked(
         architecture,
@@ -149,6 +157,38 @@ def _speed(
     if model.disaggregated is None:
         return (batch_speed if is_batch else token_speed)(asked, rung, traffic)
     return _of_half(asked, rung, traffic, role, model.disaggregated.threshold_tokens)
+
+
+def _further(model: Model, rung: Rung) -> dict[str, Speed]:
+    """Return the throughput of each further image model of a replica."""
+    found: dict[str, Speed] = {}
+    for name, further in model.further_models.items():
+        architecture = _architecture(further.weights, name, model.task)
+        found[name] = (
+            Speed(THOUSAND_PICTURES, None, architecture)
+            if isinstance(architecture, str)
+            else picture_speed(architecture, rung, steps=_steps(further), size=_size(model))
+        )
+    return found
+
+
+def _architecture(weights: str, name: str, task: Task) -> Architecture | str:
+    """Return the architecture of a model, or the reason why its speed is unknown."""
+    found = find_model(weights, name)
+    if found is None:
+        return f"the architecture of {weights} is not known"
+    if (found.kind == "diffusion") != (task is Task.IMAGE):
+        return f"{found.name} is no model of task {task.value}"
+    return found
+
+
+def _steps(offer: Pictures | FurtherModel) -> int | None:
+    """Return the denoising steps of an image, or None for the model's default."""
+    return offer.steps if offer.sigmas is None else len(offer.sigmas)
+
+
+def _size(model: Model) -> str:
+    return "1024x1024" if model.pictures is None else model.pictures.sizes[0]
 
 
 def _speculative(model: Model) -> tuple[str, int] | None:

@@ -87,7 +87,7 @@ def _check_models(platform: Platform) -> Iterator[InputError]:
     if platform.models:
         return
     if "models" in platform.model_fields_set:
-        yield InputError("models", "must have at least 1 entries", 0)
+        yield InputError("models", "must have at least 1 entry", 0)
     else:
         yield InputError("models", "is required: Models, by the name that clients request")
 

@@ -86,7 +86,18 @@ def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
 
 def problems_of(error: ValidationError) -> list[InputError]:
     """Return the problems that the validator found, in stack order."""
-    return [_problem(details) for details in error.errors(include_url=False)]
+    every = error.errors(include_url=False)
+    return [_problem(details) for details in every if not _is_consequence(details)]
+
+
+def _is_consequence(details: ErrorDetails) -> bool:
+    """Return whether a list is too short only because some of its entries are invalid.
+
+    The validator compares the number of valid entries with the limit.
+    """
+    if details["type"] != "too_short":
+        return False
+    return len(details["input"]) >= details.get("ctx", {})["min_length"]
 
 
 def _problem(details: ErrorDetails) -> InputError:
@@ -157,7 +168,8 @@ def _length(words: str, name: str) -> _Reader:
         limit = details.get("ctx", {})[name]
         value = details["input"]
         if not isinstance(value, str):
-            return InputError(join(*location), f"must have {words} {limit} entries", len(value))
+            entries = "entry" if limit == 1 else "entries"
+            return InputError(join(*location), f"must have {words} {limit} {entries}", len(value))
         rule = f"must have {words} {limit} characters"
         return InputError(join(*location), rule, _shown(value), f" with {len(value)}")
 

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from gke_inference.catalogue.accelerators import accelerator as offered
+from gke_inference.catalogue.prices import price as list_price
 from gke_inference.sizing.architectures import Architecture, find
 from planner.choice.image_plan import flops, seconds_of, usd_per_thousand
 from planner.fit.chips import accelerator
@@ -35,7 +36,7 @@ def figures() -> list[Figure]:
     """Return the figures for each claim.
 
     Raises:
-        ValueError: The data names a model that is unknown.
+        ValueError: The data names a model or a price that is unknown.
     """
     return [*_speedups(), *_costs(), *_days()]
 
@@ -70,15 +71,24 @@ def _speedups() -> list[Figure]:
 def _costs() -> list[Figure]:
     limit = _claims()["usd_per_thousand"]["limit"]
     found: list[Figure] = []
-    for price in table("image_claims")["usd_per_chip_hour"]:
-        usd = price["usd"]
-        required = f"at ${usd:.2f} an hour ({price['term']}), {3.6 * limit / usd:.2f} s an image"
+    for term, usd in _chip_hours():
+        required = f"at ${usd:.2f} an hour ({term}), {3.6 * limit / usd:.2f} s an image"
         for what, seconds in _times():
             cost = usd_per_thousand(seconds, usd)
             value = f"{seconds:.2f} s, ${cost:.2f}"
             claimed = f"{100 * limit:.0f} cents per 1,000 images"
             found.append(Figure(claimed, required, what, value, cost <= limit))
     return found
+
+
+def _chip_hours() -> list[tuple[str, float]]:
+    """Return the ways to buy a chip, each with its dollars per hour."""
+    found = [(each["term"], each["usd"]) for each in table("image_claims")["usd_per_chip_hour"]]
+    region, machine = (table("image_claims")["spot"][key] for key in ("region", "machine_type"))
+    spot = list_price(_TPU, region, "spot", machine_type=machine)
+    if spot is None:
+        raise ValueError(f"image_claims: spot must have a price in the catalog, got {machine!r}")
+    return [*found, (f"Spot in {region}", spot.usd_per_hour)]
 
 
 def _days() -> list[Figure]:

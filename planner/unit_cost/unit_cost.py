@@ -6,8 +6,8 @@ the planner's, for speed. If the planner has no estimate, a reason takes the pla
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.input_error import InputError
@@ -25,7 +25,7 @@ from planner.unit_cost.image_speed import REFERENCE_PIXELS
 
 MILLION_TOKENS = "million output tokens"
 MILLION_INPUT = "million input tokens"
-THOUSAND_PICTURES = "thousand pictures"
+THOUSAND_PICTURES = "thousand images"
 SIZES = {MILLION_TOKENS: 1e6, MILLION_INPUT: 1e6, THOUSAND_PICTURES: 1e3}
 """Number of tokens or images per unit."""
 PREFILL = "prefill"
@@ -52,9 +52,9 @@ class Traffic:
         Raises:
             InputError: A number is out of range.
         """
-        for field, value in (("input", self.given), ("output", self.made)):
+        for name, value in (("input", self.given), ("output", self.made)):
             if value < 1:
-                raise InputError(field, "must be 1 or more", value)
+                raise InputError(name, "must be 1 or more", value)
         if not 0 <= self.prefix_share < 1:
             raise InputError("prefix_share", "must be at least 0 and below 1", self.prefix_share)
         if not 0 < self.utilisation <= 1:
@@ -73,8 +73,6 @@ class Speed:
     """Basis of the number, or the reason why there is none."""
     keeps_promise: bool = True
     """Whether some batch meets the latency SLO; if none does, the number does not meet it."""
-    leaves_out: tuple[str, ...] = ()
-    """Further models of the same replicas, to whose units the number does not apply."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +92,17 @@ class UnitCost:
     """Expected number of replicas, which is the weight of this line."""
     batch: Speed | None = None
     """Maximum throughput without latency targets, for batch traffic; None if it has none."""
+    further: Mapping[str, Speed] = field(default_factory=dict[str, Speed])
+    """Throughput of each further image model that these replicas serve, by name. A chip generates
+    with one model at a time, so each is the maximum of a replica that has no other requests."""
+
+    @property
+    def of_further(self) -> "tuple[UnitCost, ...]":
+        """Unit costs of the further image models."""
+        return tuple(
+            replace(self, model=name, speed=speed, further={})
+            for name, speed in self.further.items()
+        )
 
     @property
     def usd_batch(self) -> AmountRange | None:

@@ -160,12 +160,17 @@ def _print_roles(advice: Advice | None) -> None:
     first, further, hour = roles.ttft_p95_ms, roles.tpot_p95_ms, roles.usd_per_hour
     console.print(
         f"Disaggregate: {'yes' if advice.is_better else 'no'}: {advice.reason}. "
-        f"{roles.prefill}-{roles.prefill_high} prefill and {roles.decode}-{roles.decode_high} "
-        f"decode replicas of {form.label} {form.parallelism} at {form.bits} bits, "
+        f"{_span(roles.prefill, roles.prefill_high)} prefill and "
+        f"{_span(roles.decode, roles.decode_high)} decode replicas of "
+        f"{form.label} {form.parallelism} at {form.bits} bits, "
         f"{roles.choice.provisioning} in {roles.choice.region}: TTFT P95 {first.low:.0f}-"
         f"{first.high:.0f} ms, TPOT P95 {further.low:.0f}-{further.high:.0f} ms, "
         f"${hour.low:,.2f}-{hour.high:,.2f} an hour"
     )
+
+
+def _span(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least}-{most}"
 
 
 def print_plan(answer: Plan, shown: list[Choice], *, is_batch: bool = False) -> None:

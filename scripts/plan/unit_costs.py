@@ -16,6 +16,7 @@ from scripts.terminal.tables import Column, Listing, figure, print_table
 def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
     """Return a line's unit cost; if `usd` is null, `basis` has the reason."""
     price = one.usd_per_replica_hour
+    further = {each.model: unit_cost_as_json(each) for each in one.of_further}
     return {
         "unit": one.speed.unit,
         "usd": None if one.usd is None else one.usd.as_json(),
@@ -26,7 +27,7 @@ def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
         "keeps_promise": one.speed.keeps_promise,
         "utilisation": one.utilisation,
         "basis": one.speed.basis,
-        "leaves_out": list(one.speed.leaves_out),
+        **({"further_models": further} if further else {}),
     }
 
 
@@ -41,7 +42,8 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
         Column("UNIT", spare=2), figure("$ A UNIT"), figure("80 % INTERVAL"),
         figure("A SECOND", spare=1), figure("$ IN BATCH", spare=3),
     )  # fmt: skip
-    for one in costs:
+    every = [each for one in costs for each in (one, *one.of_further)]
+    for one in every:
         if one.usd is None or one.speed.per_second is None:
             continue
         slow = "" if one.speed.keeps_promise else " (too slow)"
@@ -61,12 +63,8 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
         ]
         console.print(f"unit cost by model, over its regions: {', '.join(said)}")
         console.print(_assumed(costs, traffic))
-    further = {one.model: one.speed.leaves_out for one in costs if one.speed.leaves_out}
-    for model, others in further.items():
-        names = ", ".join(others)
-        console.print(f"[dim]{model}: the unit cost is not that of images of {names}[/dim]")
     missing = dict.fromkeys(
-        (one.model, one.speed.basis) for one in costs if one.usd is None and one.role != BUFFER
+        (one.model, one.speed.basis) for one in every if one.usd is None and one.role != BUFFER
     )
     for model, reason in missing:
         console.print(f"[dim]no unit cost: {model}: {reason}[/dim]")

@@ -30,6 +30,8 @@ class ServedModel:
     """SLOs of the model; may be empty."""
     adapters: tuple[str, ...]
     has_live_adapters: bool
+    further: tuple[str, ...]
+    """Image models that the same replicas also serve."""
     version_of: str | None
     """For a canary, its stable model and its share."""
 
@@ -59,6 +61,7 @@ def _served(plan: Plan, every: Sequence[resolved.ServedModel]) -> ServedModel:
         _promise(model.slo),
         model.adapter_names(served.name),
         model.live_adapters is not None,
+        tuple(model.further_models),
         None if version is None else f"{version.of}, {version.percent} %",
     )
 

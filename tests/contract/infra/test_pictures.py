@@ -13,6 +13,7 @@ from gke_inference.serving.launcher.spec import NEEDS
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
 from infra.arguments import models as assemble_models
+from infra.described import described
 from infra.reading.load import parse
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import region_of, served_in
@@ -105,6 +106,12 @@ def test_requests_reach_a_further_model_by_its_name():
     (routed,) = assemble_models.routed_models(region, {MODEL: server})
     assert routed.get("further_models") == ["flux-mini"]
     assert routed.get("adapters") == ["comic"]
+
+
+def test_the_outputs_of_a_stack_name_the_further_models_of_a_server():
+    both, one = stack(**two()), stack()
+    assert described(both, MODEL, both.models[MODEL])["further_models"] == ["flux-mini"]
+    assert "further_models" not in described(one, MODEL, one.models[MODEL])
 
 
 def test_live_adapters_of_a_model_that_draws_need_no_loader():
@@ -227,5 +234,5 @@ def test_weights_that_the_image_server_has_no_pipeline_for_are_refused(weights: 
         stack(weights=weights)
     assert str(caught.value.problems[0]) == (
         f"models.{MODEL}.weights: must be of a model that engine diffusion can run "
-        f"(flux.1-dev or flux.1-krea-dev or flux.1-schnell), got '{weights}'"
+        f"(flux-mini or flux.1-dev or flux.1-krea-dev or flux.1-schnell), got '{weights}'"
     )

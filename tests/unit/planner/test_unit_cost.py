@@ -276,12 +276,40 @@ def test_a_unit_of_less_than_ten_cents_is_said_with_two_digits(usd, said):
     assert f"{Amount(usd):$unit}" == f"${said}"
 
 
-def test_a_unit_cost_says_whose_images_it_does_not_price(capsys: pytest.CaptureFixture[str]):
+def two_models(name: str = "flux-mini", **mini: Any) -> tuple[UnitCost, ...]:
+    """Return the unit costs of the image example with a second model on every chip."""
     size = {"parameters_billion": 5.6, "bits": 16}
-    mini = {"weights": "flux-mini", "size": size, "steps": 20}
-    changed = {"flux-schnell": {"size": size, "pictures": {"models": {"flux-mini": mini}}}}
-    found = costs_of("docs/examples/pictures/Pulumi.pictures.yaml", changes=changed)
+    models = {name: {"size": size, **mini}}
+    changed = {"flux-schnell": {"size": size, "pictures": {"models": models}}}
+    return costs_of("docs/examples/pictures/Pulumi.pictures.yaml", changes=changed)
+
+
+def test_a_further_image_model_has_the_unit_cost_of_its_own_steps():
+    (first,) = two_models(weights="flux.1-dev", steps=7)
+    (further,) = first.of_further
+    assert (further.model, further.region, further.rung) == ("flux-mini", first.region, first.rung)
+    assert further.speed.basis.startswith("1024x1024 in 7 steps; ")
+    dev = find("flux.1-dev")
+    assert dev is not None
+    rung = check_rung({"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"})
+    assert further.speed.per_second == picture_speed(dev, rung, steps=7).per_second
+    said = by_model([first])
+    assert list(said) == ["flux-schnell", "flux-mini"]
+    assert (said["flux-schnell"].server, said["flux-mini"].server) == ("", "flux-schnell")
+    assert said["flux-mini"].usd == further.usd
+
+
+def test_a_distilled_schedule_sets_the_steps_of_a_unit_cost():
+    (first,) = two_models(weights="flux.1-dev", sigmas=[1.0, 0.7, 0.3])
+    assert first.of_further[0].speed.basis.startswith("1024x1024 in 3 steps; ")
+
+
+def test_a_further_image_model_without_a_unit_cost_has_its_reason(
+    capsys: pytest.CaptureFixture[str],
+):
+    found = two_models("ours", weights="ours")
     print_unit_costs(found, DEFAULT_TRAFFIC)
-    said = "flux-schnell: the unit cost is not that of images of flux-mini\n"
-    assert capsys.readouterr().out.endswith(said)
-    assert unit_cost_as_json(found[0])["leaves_out"] == ["flux-mini"]
+    reason = "the architecture of ours is not known"
+    assert capsys.readouterr().out.endswith(f"no unit cost: ours: {reason}\n")
+    further = unit_cost_as_json(found[0])["further_models"]["ours"]
+    assert (further["usd"], further["basis"]) == (None, reason)

@@ -193,12 +193,30 @@ def test_a_model_that_draws_has_a_price_of_pictures(stack, rendered):
         day=DAY,
     )
     (row,) = found.costs.units.values()
-    assert row.unit == "thousand pictures"
+    assert row.unit == "thousand images"
     (line,) = unit_costs(resolve(stack(name="pictures")), found.costs.bill)
     assert row.usd is not None
     assert line.usd is not None
     assert row.usd.value.value == pytest.approx(line.usd.value.value)
-    assert "A thousand pictures" in html(found)
+    assert "A thousand images" in html(found)
+
+
+def test_a_further_image_model_is_named_beside_its_server(stack, rendered):
+    def two(data):
+        size = {"parameters_billion": 5.6, "bits": 16}
+        mini = {"weights": "flux.1-dev", "size": size, "steps": 20}
+        first = data["models"]["flux-schnell"]
+        first |= {"size": size, "pictures": {"models": {"flux-mini": mini}}}
+
+    folder = rendered(state("v1", "ConfigMap", "a", {}))
+    found = page(resolve(stack(two, name="pictures")), "pictures", folder, day=DAY)
+    assert [one.further for one in found.models] == [("flux-mini",)]
+    text = html(found)
+    assert "; also serves flux-mini</small>" in text
+    row = text.partition("By model, per month")[2].partition("</table>")[0].split("<tr>")[-1]
+    assert row.startswith('<th scope="row">flux-mini</th>')
+    assert ">replicas of flux-schnell</td>" in row
+    assert "<small>per thousand images</small>" in row
 
 
 def test_a_price_that_nobody_knows_has_its_reason(stack, rendered):
