@@ -1,6 +1,6 @@
 """Faster versions of SDK functions that run for each registered resource.
 
-With 622 resources, the original functions took over a third of a program's time.
+With 622 resources, two of the original functions took a fifth of a program's time.
 """
 
 import functools
