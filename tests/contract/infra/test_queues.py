@@ -24,6 +24,13 @@ QUEUE = {
 KIND = "kubernetes:kueue.x-k8s.io/v1beta2:"
 
 
+GANG = {
+    "flavors": [{"capacity": "jobs-gang", "chips": 4, "queued": True}],
+    "teams": {"research": {"chips": {"jobs-gang": 4}}},
+}
+GANG_CAPACITY = {"node_pools": {"max_nodes": 4}, "rungs": [FLEX]}
+
+
 def platform_with(**queues: Any) -> Any:
     edits = [
         {"at": ["capacity", "jobs-spot"], "value": {"rungs": [SPOT]}},
@@ -31,6 +38,28 @@ def platform_with(**queues: Any) -> Any:
         {"at": ["queues"], "value": queues},
     ]
     return parse(json.dumps(edited("dev", edits)))
+
+
+def several() -> Any:
+    """Return a stack with three queues, one for jobs whose nodes come together; tests share it."""
+    queues = {
+        "now": {"flavors": QUEUE["flavors"][:1], "teams": {"evals": {}}, "preempt": False},
+        "later": {"flavors": QUEUE["flavors"][1:], "teams": {"evals": {}}, "preempt": True},
+        "gang": GANG,
+    }
+    edits = [
+        {"at": ["capacity", "jobs-spot"], "value": {"rungs": [SPOT]}},
+        {"at": ["capacity", "jobs-flex"], "value": {"rungs": [FLEX]}},
+        {"at": ["capacity", "jobs-gang"], "value": GANG_CAPACITY},
+        {"at": ["queues"], "value": queues},
+    ]
+    return parse(json.dumps(edited("dev", edits)))
+
+
+def one(found: Any, name: str) -> Any:
+    """Return the only object of a name."""
+    (only,) = [each.inputs for each in found if each.inputs["metadata"]["name"] == name]
+    return only
 
 
 def test_each_team_has_its_chips_and_the_rest_is_for_all(deployed: Any) -> None:
@@ -86,29 +115,26 @@ def test_jobs_of_a_flavor_go_to_its_compute_class(deployed: Any) -> None:
 
 
 def test_a_team_of_two_queues_has_one_namespace_with_a_way_into_each(deployed: Any) -> None:
-    both = {
-        "now": {"flavors": QUEUE["flavors"][:1], "teams": {"evals": {}}},
-        "later": {"flavors": QUEUE["flavors"][1:], "teams": {"evals": {}}},
-    }
-    seen = deployed(platform_with(**both))
-    ways = [each.inputs for each in seen.all(f"{KIND}LocalQueue")]
-    assert {each["metadata"]["namespace"] for each in ways} == {"jobs-evals"}
+    seen = deployed(several())
+    ways = [
+        each.inputs
+        for each in seen.all(f"{KIND}LocalQueue")
+        if each.inputs["metadata"]["namespace"] == "jobs-evals"
+    ]
     assert {each["metadata"]["name"]: each["spec"]["clusterQueue"] for each in ways} == {
         "later": "later-evals",
         "now": "now-evals",
     }
+    spaces = [each.inputs["metadata"]["name"] for each in seen.all("kubernetes:core/v1:Namespace")]
+    assert spaces.count("jobs-evals") == 1
 
 
-@pytest.mark.parametrize(("preempt", "policy"), [(True, "Any"), (False, "Never")])
-def test_chips_are_taken_back_where_the_stack_says_so(
-    deployed: Any, preempt: bool, policy: str
-) -> None:
-    seen = deployed(platform_with(chips={**QUEUE, "preempt": preempt}))
+def test_chips_are_taken_back_where_the_stack_says_so(deployed: Any) -> None:
     found = {
-        each.inputs["spec"]["preemption"]["reclaimWithinCohort"]
-        for each in seen.all(f"{KIND}ClusterQueue")
+        each.inputs["metadata"]["name"]: each.inputs["spec"]["preemption"]["reclaimWithinCohort"]
+        for each in deployed(several()).all(f"{KIND}ClusterQueue")
     }
-    assert found == {policy}
+    assert found == {"later-evals": "Any", "now-evals": "Never", "gang-research": "Any"}
 
 
 def test_kueue_is_there_where_a_queue_is(deployed: Any) -> None:
@@ -145,21 +171,8 @@ def test_kueue_is_among_the_images_of_a_stack_with_queues() -> None:
     assert "queue_operator" not in needed(resolve(platform_with()))
 
 
-GANG = {
-    "flavors": [{"capacity": "jobs-gang", "chips": 4, "queued": True}],
-    "teams": {"research": {"chips": {"jobs-gang": 4}}},
-}
-
-
 def test_nodes_that_come_together_are_of_a_pool_with_queued_provisioning(deployed: Any) -> None:
-    edits = [
-        {
-            "at": ["capacity", "jobs-gang"],
-            "value": {"node_pools": {"max_nodes": 4}, "rungs": [FLEX]},
-        },
-        {"at": ["queues"], "value": {"gang": GANG}},
-    ]
-    seen = deployed(parse(json.dumps(edited("dev", edits))))
+    seen = deployed(several())
     pools = {
         each.inputs["name"]: each.inputs for each in seen.all("gcp:container/nodePool:NodePool")
     }
@@ -167,10 +180,10 @@ def test_nodes_that_come_together_are_of_a_pool_with_queued_provisioning(deploye
     assert pools["jobs-gang-0"]["nodeConfig"]["labels"] == {"cloud.google.com/gke-queued": "true"}
     classes = seen.all("kubernetes:cloud.google.com/v1:ComputeClass")
     assert "jobs-gang" not in {each.inputs["metadata"]["name"] for each in classes}
-    (flavor,) = seen.all(f"{KIND}ResourceFlavor")
-    assert flavor.inputs["spec"]["nodeLabels"] == {"cloud.google.com/gke-nodepool": "jobs-gang-0"}
-    (queue,) = seen.all(f"{KIND}ClusterQueue")
-    assert queue.inputs["spec"]["admissionChecksStrategy"] == {
+    flavor = one(seen.all(f"{KIND}ResourceFlavor"), "jobs-gang")
+    assert flavor["spec"]["nodeLabels"] == {"cloud.google.com/gke-nodepool": "jobs-gang-0"}
+    queue = one(seen.all(f"{KIND}ClusterQueue"), "gang-research")
+    assert queue["spec"]["admissionChecksStrategy"] == {
         "admissionChecks": [{"name": "gang-jobs-gang", "onFlavors": ["jobs-gang"]}]
     }
     (config,) = seen.all(f"{KIND}ProvisioningRequestConfig")

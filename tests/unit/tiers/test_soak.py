@@ -27,71 +27,71 @@ def test_one_that_fails():
 """
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Run pytest on a project with one short and two long tests; return its last line."""
-    (tmp_path / PAGE).parent.mkdir()
-    (tmp_path / RESULTS).parent.mkdir(parents=True)
-    (tmp_path / "test_faults_of_all_kinds.py").write_text(TESTS)
-    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = .\nmarkers = soak: long\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.tiers.soak"]
-
-    def begin(*options):
-        answer = subprocess.run(
-            [*command, *options],
-            cwd=tmp_path,
-            env={
-                **os.environ,
-                "PYTHONPATH": str(REPOSITORY),
-                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return answer.stdout.splitlines()[-1]
-
-    return begin
+GONE = {"test": "test_gone.py::test_gone", "outcome": "passed", "machine": "2 cores", "load": 0.1}
+LONG_AGO = "2026-01-01"
 
 
-def test_without_the_option_no_long_test_runs(run, tmp_path):
-    assert run().startswith("1 passed, 2 deselected")
-    assert list((tmp_path / "docs").iterdir()) == []
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Return the folder of a project with one short and two long tests."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / PAGE).parent.mkdir()
+    (folder / RESULTS).parent.mkdir(parents=True)
+    (folder / "test_faults_of_all_kinds.py").write_text(TESTS)
+    (folder / "pytest.ini").write_text("[pytest]\ntestpaths = .\nmarkers = soak: long\n")
+    return folder
+
+
+def run(folder, *options):
+    """Run pytest on the project, after rows of long ago, and return its last line."""
+    old = [GONE, *results(folder).values()]
+    (folder / RESULTS).write_text(json.dumps([{**row, "date": LONG_AGO} for row in old]))
+    answer = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "tests.tiers.soak", *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.stdout.splitlines()[-1]
 
 
 def results(folder):
     """Return the recorded rows by the name of their test."""
-    rows = json.loads((folder / RESULTS).read_text())
-    return {row["test"].split("::")[1].removeprefix("test_"): row for row in rows}
+    return {row["test"].split("::")[1].removeprefix("test_"): row for row in recorded(folder)}
 
 
-def test_a_soak_run_writes_what_it_found_failures_too(run, tmp_path):
-    assert run("--soak").startswith("1 failed, 1 passed, 1 deselected")
-    rows = results(tmp_path)
+@pytest.fixture(scope="module")
+def whole(project):
+    """Return the last line of a run of all soak tests, and the rows after it."""
+    return run(project, "--soak"), results(project)
+
+
+def test_without_the_option_no_long_test_runs(project):
+    assert run(project).startswith("1 passed, 2 deselected")
+    assert list((project / "docs").iterdir()) == []
+
+
+def test_a_soak_run_writes_what_it_found_failures_too(project, whole):
+    said, rows = whole
+    assert said.startswith("1 failed, 1 passed, 1 deselected")
     assert rows["one_that_fails"]["outcome"] == "failed"
     long = rows["a_long_one_loses_nothing"]
     assert (long["outcome"], long["sent"], long["lost"]) == ("passed", 240, 0)
-    assert (tmp_path / PAGE).read_text() == page(sorted(rows.values(), key=lambda row: row["test"]))
+    assert (project / PAGE).read_text() == page(sorted(rows.values(), key=lambda row: row["test"]))
 
 
-def test_a_part_of_the_soak_tests_replaces_its_own_rows_only(run, tmp_path):
-    run("--soak")
-    rows = results(tmp_path)
-    rows["one_that_fails"]["date"] = rows["a_long_one_loses_nothing"]["date"] = "2026-01-01"
-    (tmp_path / RESULTS).write_text(json.dumps(list(rows.values())))
-    assert "1 passed" in run("--soak", "-k", "long")
-    after = results(tmp_path)
-    assert after["one_that_fails"]["date"] == "2026-01-01"
-    assert after["a_long_one_loses_nothing"]["date"] != "2026-01-01"
+def test_a_run_of_all_forgets_the_tests_that_no_longer_exist(whole):
+    _, rows = whole
+    assert set(rows) == {"a_long_one_loses_nothing", "one_that_fails"}
 
 
-def test_a_run_of_all_forgets_the_tests_that_no_longer_exist(run, tmp_path):
-    gone = {"test": "test_gone.py::test_gone", "outcome": "passed"}
-    gone |= {"date": "2026-01-01", "machine": "2 cores", "load": 0.1}
-    for options, kept in ((("-k", "long"), True), ((), False)):
-        (tmp_path / RESULTS).write_text(json.dumps([gone]))
-        run("--soak", *options)
-        assert ("gone" in results(tmp_path)) == kept
+def test_a_part_of_the_soak_tests_replaces_its_own_rows_only(project, whole):
+    assert "1 passed" in run(project, "--soak", "-k", "long")
+    kept = {name for name, row in results(project).items() if row["date"] == LONG_AGO}
+    assert kept == {"gone", "one_that_fails"}
+    assert set(results(project)) == kept | {"a_long_one_loses_nothing"}
 
 
 def test_the_page_has_a_table_for_each_file_with_what_its_tests_recorded():

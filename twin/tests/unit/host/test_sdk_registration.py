@@ -23,6 +23,7 @@ def patched(monkeypatch):
         resource, "_get_source_position_for_frame", resource._get_source_position_for_frame
     )
     monkeypatch.setattr(depends_on, "_resolve_depends_on", depends_on._resolve_depends_on)
+    monkeypatch.setattr(resource, "create_urn", resource.create_urn)
     monkeypatch.setattr(ContextProperty, "__get__", ContextProperty.__get__)
     sdk_registration.register_quickly()
 
@@ -91,3 +92,33 @@ def test_anything_else_is_resolved_by_the_sdk(patched, monkeypatch):
     monkeypatch.setattr(sdk_registration, "_resolve", asked)
     found = asyncio.run(depends_on._resolve_depends_on(["an output"]))
     assert found == {"by the SDK", "an output"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("a", "x:y:Z", "urn:pulumi:s::p::x:y:Parent::b"),
+        ("a", "x:y:Z", None, "p", "s"),
+        ("a", "x:y:Z"),
+    ],
+)
+def test_a_urn_of_plain_texts_is_that_of_the_sdk_in_one_output(patched, monkeypatch, given):
+    monkeypatch.setattr(sdk_registration._settings, "get_stack", lambda: "this-stack")
+    monkeypatch.setattr(sdk_registration._settings, "get_project", lambda: "this-project")
+
+    own = sdk_registration._urn
+
+    async def both() -> list[str | None]:
+        return [await urn(*given).future() for urn in (own, resource.create_urn)]
+
+    monkeypatch.setattr(sdk_registration, "_urn", None)  # a call of it would fail
+    of_the_sdk, found = asyncio.run(both())
+    assert found == of_the_sdk
+    assert str(found).endswith("x:y:Z::a")
+
+
+def test_a_urn_with_a_parent_that_is_not_known_yet_is_left_to_the_sdk(patched, monkeypatch):
+    monkeypatch.setattr(sdk_registration, "_urn", lambda *given: given)
+    parent = object()
+    found = resource.create_urn("a", "x:y:Z", parent)
+    assert found == ("a", "x:y:Z", parent, None, None)
