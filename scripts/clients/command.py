@@ -110,7 +110,7 @@ def rotate(
         str, typer.Option(help="How long the old key stays valid, such as 7d.")
     ] = "7d",
     expires: Annotated[
-        str | None, typer.Option(help="Lifetime of the new key. Default: until revoked.")
+        str | None, typer.Option(help="Lifetime of the new key. Default: that of the old key.")
     ] = None,
     cloud: CloudOption = False,
 ) -> None:
@@ -118,16 +118,19 @@ def rotate(
     with _secret(stack, cloud=cloud) as (secret, _):
         now = documents.utc_now()
         ends = now + documents.lifetime_of("--overlap", overlap)
-        lifetime = None if expires is None else documents.lifetime_of("--expires", expires)
+        given = None if expires is None else documents.lifetime_of("--expires", expires)
         _, before = secret.read()
-        key, text = documents.make(documents.of_id(before, name).team, now, lifetime)
+        old = documents.of_id(before, name)
+        lifetime = old.lifetime if given is None else given
+        key, text = documents.make(old.team, now, lifetime)
 
         def change(found: list[Key]) -> list[Key]:
             return documents.added(documents.expiring(found, name, ends), key, now)
 
         secret.change(change)
+        ended = documents.of_id(documents.expiring(before, name, ends), name).expires
     _show(key, text)
-    console.print(f"{name} is valid until {_time(ends)}")
+    errors.print(f"{name} is valid until {ended}")
 
 
 @keys.command()
@@ -144,7 +147,7 @@ def usage(
     stack: StackOption = "local",
     by: Annotated[
         list[str] | None,
-        typer.Option(help=f"Group by {', '.join(FIELDS)}; repeat for several. Default: team."),
+        typer.Option(help=f"Group by {', '.join(FIELDS)}, or several of them. Default: team."),
     ] = None,
     since: Annotated[str, typer.Option(help="How far to look back, such as 30d or 12h.")] = "1d",
     out: Annotated[
@@ -159,7 +162,8 @@ def usage(
     read, export these lines to BigQuery.
     """
     platform = _with_teams(stack)
-    fields = check_words("--by", by or ["team"], FIELDS)
+    words = [word for given in by or ["team"] for word in given.split(",")]
+    fields = check_words("--by", words, FIELDS)
     if out is not None:
         check_folder("--csv", out.parent)
     try:
@@ -258,7 +262,3 @@ def _secret(stack: str, *, cloud: bool) -> Generator[tuple[KeySecret, Platform]]
 def _show(key: Key, text: str) -> None:
     errors.print(f"Key of {key.team}, valid until {key.expires or 'it is revoked'}:")
     print(text)  # alone on standard output, for a pipe
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")

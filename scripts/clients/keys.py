@@ -39,6 +39,13 @@ class Key:
     expires: str | None = None
     """Expiry in RFC 3339, UTC; None for never."""
 
+    @property
+    def lifetime(self) -> timedelta | None:
+        """Time from its creation to its expiry; None for never."""
+        if self.expires is None:
+            return None
+        return datetime.fromisoformat(self.expires) - datetime.fromisoformat(self.created)
+
     def is_valid(self, now: datetime) -> bool:
         """Return whether the key is valid."""
         return self.expires is None or datetime.fromisoformat(self.expires) > now

@@ -20,7 +20,7 @@ from gke_inference.base.manifests import (
     service,
 )
 from gke_inference.catalogue.versions import api, image
-from gke_inference.gateway.router import BATCH_CONDITION
+from gke_inference.gateway.router import BATCH_CONDITION, extension_health_check
 from gke_inference.guardrails.armor_calls import EVENTS, ArmorCallArgs, armor_extension
 
 COMPONENT = "client-gate"
@@ -64,7 +64,7 @@ def callout_objects(
         ),
         "budget": disruption_budget(name, namespace, COMPONENT),
         "service": service(name, namespace, COMPONENT, [port]),
-        "health": _health_check(name, namespace),
+        "health": extension_health_check(name, namespace, COMPONENT, HEALTH_PORT),
         "monitoring": scraping(name, namespace, COMPONENT),
     }
 
@@ -111,20 +111,6 @@ def traffic_extension(
                 {"extensions": [called, *map(armor_extension, armor)], "name": "clients"},
             ],
             "targetRefs": [target],
-        },
-    )
-
-
-def _health_check(name: str, namespace: str) -> Manifest:
-    check = {"port": HEALTH_PORT, "portSpecification": "USE_FIXED_PORT"}
-    return manifest(
-        "gateway_health_check",
-        name,
-        namespace,
-        labels=labels_for(name, COMPONENT),
-        spec={
-            "default": {"config": {"grpcHealthCheck": check, "type": "GRPC"}},
-            "targetRef": api("service").reference(name),
         },
     )
 

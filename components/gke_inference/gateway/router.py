@@ -24,6 +24,8 @@ from gke_inference.catalogue.versions import api, image
 MODEL_HEADER = "X-Gateway-Model-Name"
 PORT = 9004
 HEALTH_PORT = 9005
+PROBE_SECONDS = 2
+"""Interval and timeout of the load balancer's probes, as those of the models' replicas."""
 COMPONENT = "body-router"
 """Value of `app.kubernetes.io/component` on its objects."""
 BATCH_PATHS = ("/v1/batches", "/v1/files")
@@ -57,23 +59,42 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
         "port": PORT,
         "targetPort": "grpc",
     }
-    check = {"port": HEALTH_PORT, "portSpecification": "USE_FIXED_PORT"}
     return [
         manifest("service_account", name, namespace, labels=labels),
         deployment(name, namespace, COMPONENT, available(name, _pod(name)), replicas),
         disruption_budget(name, namespace, COMPONENT),
         service(name, namespace, COMPONENT, [port]),
-        manifest(
-            "gateway_health_check",
-            name,
-            namespace,
-            labels=labels,
-            spec={
-                "default": {"config": {"grpcHealthCheck": check, "type": "GRPC"}},
-                "targetRef": api("service").reference(name),
-            },
-        ),
+        extension_health_check(name, namespace, COMPONENT, HEALTH_PORT),
     ]
+
+
+def extension_health_check(name: str, namespace: str, component: str, port: int) -> Manifest:
+    """Return the HealthCheckPolicy of a program that an extension calls.
+
+    While the load balancer calls a replica that is gone, its requests fail. A policy without these
+    times probes every 5 seconds (GoogleCloudPlatform/gke-gateway-api, HealthCheckPolicy).
+
+    Args:
+        name: Name of the Service and of the policy.
+        namespace: Namespace of both.
+        component: Component of the program, for the labels.
+        port: Port of its gRPC health service.
+    """
+    check = {"port": port, "portSpecification": "USE_FIXED_PORT"}
+    return manifest(
+        "gateway_health_check",
+        name,
+        namespace,
+        labels=labels_for(name, component),
+        spec={
+            "default": {
+                "checkIntervalSec": PROBE_SECONDS,
+                "config": {"grpcHealthCheck": check, "type": "GRPC"},
+                "timeoutSec": PROBE_SECONDS,
+            },
+            "targetRef": api("service").reference(name),
+        },
+    )
 
 
 def routing_extension(

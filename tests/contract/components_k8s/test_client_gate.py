@@ -110,8 +110,11 @@ def test_a_gate_is_checked_and_scraped_like_every_backend(recorder):
     pod = recorder.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    check_port = recorder.one("kubernetes:networking.gke.io/v1:HealthCheckPolicy").inputs["spec"]
-    assert check_port["default"]["config"]["grpcHealthCheck"]["port"] == ports["grpc-health"]
+    policy = recorder.one("kubernetes:networking.gke.io/v1:HealthCheckPolicy").inputs["spec"]
+    probe = policy["default"]
+    assert probe["config"]["grpcHealthCheck"]["port"] == ports["grpc-health"]
+    # two failed probes, 4 s: requests that a lost replica would get fail until then
+    assert (probe["checkIntervalSec"], probe["timeoutSec"]) == (2, 2)
     assert f"--metrics-port={int(ports['metrics'])}" in container["args"]
 
 

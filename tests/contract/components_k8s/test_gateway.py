@@ -312,6 +312,8 @@ def test_the_load_balancer_asks_the_router_before_it_routes(recorder):
     assert call["backendRef"]["name"] == "inference-body-router"
     router = named(recorder, "kubernetes:core/v1:Service", "inference-body-router")
     assert router["spec"]["ports"][0]["port"] == call["backendRef"]["port"]
+    probe = named(recorder, CUSTOM["health"], "inference-body-router")["spec"]["default"]
+    assert (probe["checkIntervalSec"], probe["timeoutSec"]) == (2, 2)
 
 
 def test_every_backend_has_a_health_check_and_a_timeout(recorder):

@@ -5,12 +5,14 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from scripts.clients import command
 from scripts.clients import keys as documents
 from scripts.clients.keys import Key, KeyProblem
 from scripts.clients.secret import KeySecret
@@ -119,6 +121,24 @@ def test_a_rotated_key_ends_with_the_overlap_or_earlier_if_it_would_have() -> No
     end = NOW + timedelta(days=7)
     assert documents.expiring(before, "a", end)[0].expires == "2026-11-29T12:00:00Z"
     assert documents.expiring(before, "b", end)[1].expires == "2026-11-23T00:00:00Z"
+
+
+def test_rotation_prints_the_key_alone_and_keeps_the_lifetime_of_the_old_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lasting = replace(key("a"), created="2027-01-01T00:00:00Z", expires="2027-01-31T00:00:00Z")
+    manager = SecretManager(versions=[documents.document([lasting])])
+    monkeypatch.setattr(command, "_secret", lambda *_, **__: nullcontext((kept(manager), None)))
+    monkeypatch.setattr(documents, "utc_now", lambda: datetime(2027, 1, 30, tzinfo=UTC))
+    command.rotate("a", overlap="7d", expires=None)
+    out, error = capsys.readouterr()
+    old, new = documents.parse(manager.versions[-1])
+    assert out.splitlines() == [out.strip()]
+    assert hashlib.sha256(out.strip().encode()).hexdigest() == new.sha256
+    assert new.expires == "2027-03-01T00:00:00Z", "30 days, as the old one"
+    # the old key ends before the overlap does
+    assert old.expires == "2027-01-31T00:00:00Z"
+    assert f"a is valid until {old.expires}" in error
 
 
 def test_a_key_that_does_not_exist_is_refused_with_those_that_do() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from infra.reading.load import read
+from scripts.clients import command
 from scripts.clients.command import usage
 from scripts.clients.records import filter_of, of_cloud, of_twin
 from scripts.clients.usage import added_up, as_csv, as_json
@@ -122,6 +123,13 @@ def test_the_cloud_is_asked_page_by_page_for_records_alone():
     assert [one["time"] for one in found] == ["2026-11-22T12:00:00Z"] * 2
     assert [body.get("pageToken") for body in asked] == [None, "2"]
     assert 'container_name="callout"' in filter_of(read("prod"), SINCE)
+
+
+def test_several_groups_can_be_in_one_word(monkeypatch, capsys):
+    monkeypatch.setattr(command, "_records", lambda *_, **__: RECORDS)
+    command.usage("prod", by=["team,day", "model"], since="1d", out=None, is_json=True)
+    (first, *_) = json.loads(capsys.readouterr().out)
+    assert list(first)[:3] == ["team", "day", "model"]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def endpoints_of(model: GatewayModel) -> dict[str, EnvoyJson]:
         for b in model.backends
     }
     for processor in _processors(model):
-        found[processor.name] = _endpoints(processor.name, processor.endpoints, None)
+        found[processor.name] = _endpoints(processor.name, processor.endpoints, processor.health)
     return found
 
 
@@ -106,10 +106,12 @@ def _processor_cluster(processor: Processor, folder: Path) -> EnvoyJson:
 
     A body that is being sent to a processor cannot be taken back (envoyproxy/envoy pull request
     41276). Only a processor that is known to be unavailable can be bypassed, so the probe interval
-    is short.
+    is short, unless the Service has a HealthCheckPolicy. Neither probe uses TLS: it reaches another
+    port than the processor's, or only connects.
     """
     cluster = _cluster(processor.name, folder)
-    cluster["health_checks"] = [_processor_check()]
+    check = _processor_check() if processor.health is None else _health_check(processor.health)
+    cluster["health_checks"] = [{**check, "transport_socket_match_criteria": _PROBE}]
     cluster["common_lb_config"] = _PROBED_ONLY
     cluster["ignore_health_on_host_removal"] = True
     if processor.tls:  # pickers serve a certificate they signed themselves
@@ -128,7 +130,6 @@ def _processor_check() -> EnvoyJson:
         "healthy_threshold": 1,
         "unhealthy_threshold": 1,
         "tcp_health_check": {},
-        "transport_socket_match_criteria": _PROBE,
     }
 
 

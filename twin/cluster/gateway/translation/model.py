@@ -55,6 +55,8 @@ class Processor:
     metadata: tuple[tuple[str, str], ...] = ()
     observes: bool = False
     """Whether it only observes: the gateway does not wait for it, and it cannot change anything."""
+    health: HealthCheck | None = None
+    """Check that the HealthCheckPolicy of its Service sets; None for the twin's own probe."""
 
 
 @dataclass(frozen=True)

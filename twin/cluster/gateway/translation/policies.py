@@ -80,10 +80,19 @@ def health_check_of(
     snapshot: Snapshot, namespace: str, group: str, kind: str, name: str
 ) -> HealthCheck:
     """Return the health check of a Service or an InferencePool."""
+    found = set_health_check(snapshot, namespace, group, kind, name)
+    return default_health_check() if found is None else found
+
+
+def set_health_check(
+    snapshot: Snapshot, namespace: str, group: str, kind: str, name: str
+) -> HealthCheck | None:
+    """Return the health check that a HealthCheckPolicy sets; None without a policy."""
     policy = policy_for(snapshot, "HealthCheckPolicy", namespace, group, kind, name)
-    check = default_health_check()
     if policy is None:
-        return check
+        return None
+    check = default_health_check()
+    seconds = int(all_rules()["gateway.health.policy-times"].value)
     spec: JsonObject = mapping(policy["spec"], "default")
     config: JsonObject = mapping(spec, "config")
     probe_kind = str(config.get("type", "HTTP"))
@@ -96,8 +105,8 @@ def health_check_of(
         host=probe.get("host", ""),
         port=probe.get("port") if fixed else None,
         grpc_service=probe.get("grpcServiceName", ""),
-        interval_seconds=spec.get("checkIntervalSec", check.interval_seconds),
-        timeout_seconds=spec.get("timeoutSec", check.timeout_seconds),
+        interval_seconds=spec.get("checkIntervalSec", seconds),
+        timeout_seconds=spec.get("timeoutSec", seconds),
         healthy_threshold=spec.get("healthyThreshold", check.healthy_threshold),
         unhealthy_threshold=spec.get("unhealthyThreshold", check.unhealthy_threshold),
     )

@@ -414,6 +414,12 @@ def everything():
             {"group": POOL_API, "kind": "InferencePool", "name": "n"},
             config=tcp,
         ),
+        policy(
+            "HealthCheckPolicy",
+            "bbr",
+            {"group": "", "kind": "Service", "name": "bbr"},
+            config={"type": "GRPC", "grpcHealthCheck": {"port": 9005}},
+        ),
     ]
 
 

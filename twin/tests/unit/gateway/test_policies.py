@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
 from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.translate import translate
 from twin.tests.unit.gateway.builders import (
@@ -57,6 +58,21 @@ def test_a_health_check_policy_sets_path_port_and_times():
     )
     assert backend.health == HealthCheck("HTTP", "/health", "", 8000, 2, 1, 1, 2)
     assert conditions(found, "HealthCheckPolicy", "p") == {"Attached": "Attached"}
+
+
+def test_the_health_check_of_an_extensions_service_decides_how_its_program_is_probed(tmp_path):
+    target = {"group": "", "kind": "Service", "name": "bbr"}
+    check = {"type": "GRPC", "grpcHealthCheck": {"port": 9005}}
+    objects = [gateway(), *body_router(), policy("HealthCheckPolicy", "p", target, config=check)]
+    model = translate(snapshot(*objects)).gateways[("ns", "gw")]
+    (probe,) = clusters_of(model, tmp_path)["extension/ns/bbr/chain/bbr"]["health_checks"]
+    assert probe["grpc_health_check"] == {"service_name": ""}
+    # a policy without times has those of Google, not those of a backend without a policy
+    assert (probe["interval"], probe["timeout"], probe["unhealthy_threshold"]) == ("5s", "5s", 2)
+    assert probe["transport_socket_match_criteria"] == {"probe": True}, "without TLS"
+    (group,) = endpoints_of(model)["extension/ns/bbr/chain/bbr"]["endpoints"]
+    (found,) = group["lb_endpoints"]
+    assert found["endpoint"]["health_check_config"] == {"port_value": 9005}
 
 
 def test_a_check_of_the_serving_port_needs_no_port():
