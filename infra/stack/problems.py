@@ -86,7 +86,14 @@ def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
 
 def problems_of(error: ValidationError) -> list[InputError]:
     """Return the problems that the validator found, in stack order."""
-    return [_problem(details) for details in error.errors(include_url=False)]
+    found = error.errors(include_url=False)
+    return [_problem(details) for details in found if not _counts_invalid_entries(details)]
+
+
+def _counts_invalid_entries(details: ErrorDetails) -> bool:
+    """Return whether a list is too short only without its invalid entries, which have errors."""
+    limit = details.get("ctx", {}).get("min_length", 0)
+    return details["type"] == "too_short" and len(details["input"]) >= limit
 
 
 def _problem(details: ErrorDetails) -> InputError:
