@@ -17,7 +17,7 @@ class People:
     def __init__(self, api: openai.OpenAI, model: str) -> None:
         self.failed: list[str] = []
         self.waits_ms: list[float] = []
-        """Time to first token of each answer."""
+        """Time to first token of each request; infinite if none came, so that failures count."""
         self._api, self._model = api, model
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask, daemon=True)
@@ -25,7 +25,7 @@ class People:
 
     @property
     def answered(self) -> int:
-        return len(self.waits_ms)
+        return len(self.waits_ms) - len(self.failed)
 
     @property
     def ttft_p95_ms(self) -> float:
@@ -34,7 +34,7 @@ class People:
 
     def _ask(self) -> None:
         while not self._over.wait(0.2):
-            began, first = time.monotonic(), None
+            began, first = time.monotonic(), math.inf
             try:
                 with self._api.chat.completions.create(
                     model=self._model,
@@ -43,15 +43,13 @@ class People:
                     stream=True,
                 ) as answer:
                     for chunk in answer:
-                        if first is None and chunk.choices and chunk.choices[0].delta.content:
+                        if first == math.inf and chunk.choices and chunk.choices[0].delta.content:
                             first = time.monotonic()
+                if first == math.inf:
+                    self.failed.append("an answer without a token")
             except (openai.APIError, httpx2.HTTPError) as error:  # the second: a stream that is cut
                 self.failed.append(repr(error))
-                continue
-            if first is None:
-                self.failed.append("an answer without a token")
-            else:
-                self.waits_ms.append(1000 * (first - began))
+            self.waits_ms.append(1000 * (first - began))
 
     def stop(self) -> None:
         self._over.set()

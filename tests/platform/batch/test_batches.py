@@ -114,9 +114,11 @@ def test_every_request_has_one_line_through_preemptions_and_a_stockout(
     finally:
         people.stop()
     seconds = time.monotonic() - began
+    assert (done.status, done.error_file_id) == ("completed", None)
     assert done.request_counts.to_dict() == {"total": lines, "completed": lines, "failed": 0}
     output = read(api, done.output_file_id)
     assert [each["custom_id"] for each in output] == [f"r{number}" for number in range(lines)]
+    assert all(each["response"]["body"]["choices"] for each in output)
     # preemption ends requests in flight, of people too; the client asks again
     assert len(people.failed) <= max(2, 0.01 * people.answered), people.failed
     if len(shares) > 1:  # a soak run; a short one says more about the other tests on the machine

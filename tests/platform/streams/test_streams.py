@@ -107,8 +107,12 @@ def test_a_backlog_is_answered_once_each_while_workers_and_engines_die(
     reasons = {each.attributes["original_id"]: each.attributes["reason"] for each in letters}
     assert reasons == poison
     until(lambda: not stream.pids("stream"), 60)
-    assert people.answered > 0
+    # an engine that is killed cuts the one request of people that it may be answering
+    assert len(people.failed) <= killed.count("vllm"), people.failed
     if messages == 10_000:  # a short run says more about the other tests on the machine
+        # a round in which no process of the chosen kind ran is no kill
+        assert len(killed) >= 0.5 * seconds / every
+        assert people.answered >= 0.5 * seconds
         assert people.ttft_p95_ms <= TTFT_SLO_MS
     record_property(
         "figures",
