@@ -56,7 +56,7 @@ def _endpoints(name: str, endpoints: tuple[Endpoint, ...], health: HealthCheck |
     def one(endpoint: Endpoint) -> EnvoyJson:
         found: EnvoyJson = {"address": _socket(endpoint)}
         if health is not None and health.port is not None:
-            found["health_check_config"] = {"port_value": health.port}
+            found["health_check_config"] = {"port_value": endpoint.probe_port or health.port}
         return {"endpoint": found}
 
     return {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from twin.cluster.base.matching import container_port
 from twin.cluster.gateway.translation.conditions import Condition, Problem
 from twin.cluster.gateway.translation.fleet import IMPORT_GROUP, IMPORT_KIND, tiers
-from twin.cluster.gateway.translation.model import Backend, Endpoint, Processor
+from twin.cluster.gateway.translation.model import Backend, Endpoint, HealthCheck, Processor
 from twin.cluster.gateway.translation.objects import (
     GATEWAY_GROUP,
     POOL_GROUP,
@@ -120,10 +120,11 @@ class BackendIndex:
             text = f"backendRef Service {name}: port is required"
             raise Problem("UnsupportedValue", text, "ResolvedRefs")
         port = service_port(service, ref["port"])
+        health = health_check_of(self.snapshot, namespace, "", "Service", name)
         return Backend(
             name=f"service/{namespace}/{name}/{ref['port']}",
-            endpoints=service_endpoints(self.snapshot, service, port),
-            health=health_check_of(self.snapshot, namespace, "", "Service", name),
+            endpoints=service_endpoints(self.snapshot, service, port, health),
+            health=health,
             timeout_seconds=timeout_of(self.snapshot, namespace, "", "Service", name),
             protocol=_PROTOCOLS.get(port.get("appProtocol", ""), "http"),
         )
@@ -163,9 +164,9 @@ def service_port(service: JsonObject, number: int) -> JsonObject:
 
 
 def service_endpoints(
-    snapshot: Snapshot, service: JsonObject, port: JsonObject
+    snapshot: Snapshot, service: JsonObject, port: JsonObject, health: HealthCheck | None = None
 ) -> tuple[Endpoint, ...]:
-    """Return the addresses and ports of the ready pods of a Service.
+    """Return the addresses and ports of the ready pods of a Service, which a check can probe.
 
     Pods are read instead of EndpointSlices, which cannot have the loopback addresses of the twin's
     pods.
@@ -175,14 +176,22 @@ def service_endpoints(
     for pod in snapshot.ready_pods(namespace, mapping(service["spec"], "selector")):
         number = container_port(pod, port.get("targetPort", port["port"]))
         if number is not None:
-            endpoints.append(Endpoint(*snapshot.port_of(pod, number)))
+            probed = None
+            if health is not None and health.port is not None:
+                _, probed = snapshot.port_of(pod, health.port)
+            endpoints.append(Endpoint(*snapshot.port_of(pod, number), probed))
     return tuple(endpoints)
 
 
 def processor_of(
-    snapshot: Snapshot, namespace: str, service_name: str, port_number: int, name: str
+    snapshot: Snapshot,
+    namespace: str,
+    service_name: str,
+    port_number: int,
+    name: str,
+    health: HealthCheck | None = None,
 ) -> Processor:
-    """Return the external processor behind a Service port.
+    """Return the external processor behind a Service port, with its health check.
 
     Raises:
         Problem: the Service, or its port, does not exist.
@@ -194,9 +203,10 @@ def processor_of(
     port = service_port(service, port_number)
     return Processor(
         name=name,
-        endpoints=service_endpoints(snapshot, service, port),
+        endpoints=service_endpoints(snapshot, service, port, health),
         tls=port.get("appProtocol") != "kubernetes.io/h2c",
         authority=f"{service_name}.{namespace}.svc:{port_number}",
+        health=health,
     )
 
 

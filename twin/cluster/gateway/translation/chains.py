@@ -211,9 +211,8 @@ def _called(
     if ref.get("kind", "Service") != "Service":
         text = f"{where}.backendRef: the twin calls Services only, got {ref['kind']} {ref['name']}"
         raise Problem("UnsupportedValue", text)
-    found = processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster)
     health = set_health_check(snapshot, namespace, "", "Service", ref["name"])
-    return replace(found, health=health)
+    return processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster, health)
 
 
 def _model_armor(snapshot: Snapshot, where: str, cluster: str, item: JsonObject) -> Processor:

@@ -11,6 +11,8 @@ class Endpoint:
 
     address: str
     port: int
+    probe_port: int | None = field(default=None, compare=False)
+    """Actual port that a health check with a port connects to; None if it is that of the check."""
 
 
 @dataclass(frozen=True)

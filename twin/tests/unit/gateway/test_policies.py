@@ -75,6 +75,22 @@ def test_the_health_check_of_an_extensions_service_decides_how_its_program_is_pr
     assert found["endpoint"]["health_check_config"] == {"port_value": 9005}
 
 
+def test_the_probe_of_a_moved_program_goes_where_its_health_port_moved():
+    target = {"group": "", "kind": "Service", "name": "bbr"}
+    check = {
+        "type": "GRPC",
+        "grpcHealthCheck": {"port": 9005, "portSpecification": "USE_FIXED_PORT"},
+    }
+    objects = [gateway(), *body_router(), policy("HealthCheckPolicy", "p", target, config=check)]
+    moved = snapshot(*objects, port_of=lambda _, port: ("127.0.0.1", port + 30000))
+    (group,) = endpoints_of(translate(moved).gateways[("ns", "gw")])["extension/ns/bbr/chain/bbr"][
+        "endpoints"
+    ]
+    (found,) = group["lb_endpoints"]
+    assert found["endpoint"]["address"]["socket_address"]["port_value"] == 39004
+    assert found["endpoint"]["health_check_config"] == {"port_value": 39005}
+
+
 def test_a_check_of_the_serving_port_needs_no_port():
     check = {
         "type": "GRPC",
