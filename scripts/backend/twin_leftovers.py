@@ -6,7 +6,18 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.world import store
 
-_CLOUD_ITSELF = ("daemon", "fake-gcs-server", "model-armor", "model-providers", "secret-manager")
+CLOUD_ITSELF = (
+    "api-door",
+    "bigquery",
+    "daemon",
+    "fake-gcs-server",
+    "model-armor",
+    "model-providers",
+    "pubsub",
+    "secret-manager",
+    "signed-urls",
+)
+"""Processes that are Google's APIs, whatever stacks are up."""
 
 
 def leftovers(paths: TwinPaths) -> list[Leftover]:
@@ -18,7 +29,7 @@ def leftovers(paths: TwinPaths) -> list[Leftover]:
     left += [
         Leftover("process", f"{name} ({pid})")
         for name, pid in processes.running(paths).items()
-        if name not in _CLOUD_ITSELF
+        if name not in CLOUD_ITSELF
     ]
     left += [Leftover("data", path.name) for path in paths.gcs.rglob("*") if path.is_file()]
     return left
