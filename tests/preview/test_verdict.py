@@ -131,7 +131,7 @@ def test_each_stack_of_this_repository_is_compared(checkout, stack):
     assert "max: 2" in text or "max: 12" in text
     file.write_text(text.replace("max: 2", "max: 3").replace("max: 12", "max: 13"))
     found = judge(checkout, "HEAD", [stack])
-    assert (found.word, found.blocks, found.unread) == ("safe", [], ())
+    assert (found.word, found.blocks, found.unread) == ("safe", [], [])
     assert {each.noun for each in found.stacks[0].changes} == {"HorizontalPodAutoscaler"}
 
 
