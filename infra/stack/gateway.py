@@ -72,7 +72,9 @@ class Gateway(StackModel):
     Cloud Armor rejects more with 429. Clients behind one NAT share an IP address."""
     picker_replicas: int | None = Field(default=None, ge=1, le=5)
     """Endpoint pickers per model: one is active, the others are on standby. By default, 2 where
-    protection is on and 1 elsewhere. While no picker is available, requests go to any replica."""
+    protection is on and 1 elsewhere. While no picker is available, requests go to any replica. They
+    have no disruption budget: only the active one is ready, so a budget would block draining its
+    node."""
     router_replicas: int | None = Field(default=None, ge=1, le=20)
     """Replicas of the router, which reads the model name from each request, and of the model
     catalog. By default, 3 where protection is on and 2 elsewhere."""

@@ -120,6 +120,22 @@ def test_a_base_that_does_not_run_and_a_head_that_is_refused_are_each_one_messag
     assert "prefix" in stack.error
 
 
+@pytest.mark.soak  # twin/tests/unit/gcp/test_recording.py has what a cloud would answer, one by one
+@pytest.mark.parametrize("stack", ["dev", "staging", "prod"])
+def test_each_stack_of_this_repository_is_compared(checkout, stack):
+    shutil.copy(REPOSITORY / f"stacks/Pulumi.{stack}.yaml", checkout / "stacks")
+    git(checkout, "add", ".")
+    git(checkout, "commit", "-q", "-m", stack)
+    file = checkout / f"stacks/Pulumi.{stack}.yaml"
+    text = file.read_text()
+    assert "max: 2" in text or "max: 12" in text
+    file.write_text(text.replace("max: 2", "max: 3").replace("max: 12", "max: 13"))
+    found = judge(checkout, "HEAD", [stack])
+    assert (found.word, found.blocks, found.unread) == ("safe", [], [])
+    changed = {each.noun for each in found.stacks[0].changes}
+    assert changed - {"ResourceQuota"} == {"HorizontalPodAutoscaler"}
+
+
 def test_a_change_of_documents_runs_nothing(checkout):
     (checkout / "README.md").write_text("More words.\n")
     found = judge(checkout, "main", [])

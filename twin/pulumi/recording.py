@@ -6,15 +6,18 @@ quotas and names are not checked, and errors that the cluster or the cloud would
 occur.
 """
 
+import zlib
 from collections.abc import Generator
 from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
 
+from twin.cluster.gateway.cloud_objects import RULES_ANNOTATION
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.defaults import without_lists
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.provider import Provider
+from twin.providers.gcp.resources import memorystore
 from twin.providers.gcp.resources.computed_outputs import created
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.key_versions import CRYPTO_KEY
@@ -23,7 +26,7 @@ from twin.providers.kubernetes.manifests import objects
 from twin.providers.kubernetes.manifests.managers import CREATOR
 from twin.providers.kubernetes.provider import KubernetesProvider
 from twin.wire import rpc
-from twin.wire.property_values import CloudError
+from twin.wire.property_values import CloudError, Json
 from twin.world.store import new_record
 
 _THREADS = 64
@@ -31,6 +34,25 @@ _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_len
 ENDPOINT = "127.0.0.1:9"
 """Endpoint of every recorded cluster: the port `discard`, on which nothing answers."""
 _AUTHORITY = "no certificate: this cluster was made up"
+
+
+def _address(seed: str) -> str:
+    """Return an address from a range for documentation (RFC 5737), the same in each run."""
+    return f"192.0.2.{zlib.crc32(seed.encode()) % 254 + 1}"
+
+
+def _reached(kind: str, identifier: str, values: Json, urn: str) -> Json:
+    """Return the addresses that the cloud would choose for a resource, which programs read."""
+    address = _address(urn)
+    if kind == "container/cluster":
+        return ClusterEffect.reached_at(values, ENDPOINT, _AUTHORITY)
+    if kind in ("compute/address", "compute/globalAddress"):
+        return {"address": values.get("address") or address}
+    if kind == "memorystore/instance":
+        authorities: list[Json] = [{"caCerts": [{"certificates": [_AUTHORITY]}]}]
+        found = memorystore.endpoints(values, identifier, address)
+        return {**found, "managedServerCas": authorities}
+    return {}
 
 
 class RecordingCloud(Provider):
@@ -57,8 +79,7 @@ class RecordingCloud(Provider):
                 known.token, identifier, name, project, request.urn, inputs, outputs
             )
             self.lifecycle.world.store.add(record, [])
-        if known.kind == "container/cluster":
-            outputs.update(ClusterEffect.reached_at(outputs, ENDPOINT, _AUTHORITY))
+        outputs.update(_reached(known.kind, identifier, outputs, request.urn))
         return rpc.provider_pb2.CreateResponse(
             id=identifier, properties=self._struct(known, outputs)
         )
@@ -71,7 +92,7 @@ class RecordingCloud(Provider):
         _, project, _, location, _, name = str(request.id).split("/")
         inputs = {"location": location, "name": name, "project": project}
         outputs = created(known, inputs, request.id, request.urn, self._settings(context))
-        outputs.update(ClusterEffect.reached_at(outputs, ENDPOINT, _AUTHORITY))
+        outputs.update(_reached(known.kind, request.id, outputs, request.urn))
         return rpc.provider_pb2.ReadResponse(
             id=request.id, properties=self._struct(known, outputs), inputs=rpc.to_struct(inputs)
         )
@@ -80,17 +101,35 @@ class RecordingCloud(Provider):
 class RecordingKubernetes(KubernetesProvider):
     """The twin's kubernetes provider without a cluster; it returns objects as requested."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._made: dict[tuple[str, str], dict[str, Any]] = {}
+
     def Create(self, request: Any, context: Any) -> Any:
         """Return the requested object."""
         inputs = rpc.plain(request.properties)
         if request.preview:
             return rpc.provider_pb2.CreateResponse(properties=request.properties)
         made = objects.to_object(inputs)
+        self._made[str(made["kind"]), objects.identifier(made)] = made
         outputs = objects.to_outputs(made, inputs, CREATOR)
         del outputs["__inputs"]  # what a later update needs, and there is none
         return rpc.provider_pb2.CreateResponse(
             id=objects.identifier(made), properties=rpc.to_struct(outputs)
         )
+
+    def Read(self, request: Any, context: Any) -> Any:
+        """Return an object that a program reads, with what GKE writes into it."""
+        seen = self._identity(request, {})
+        made = {**self._made.get((seen["kind"], request.id), {}), **seen}
+        if made["kind"] == "Gateway":
+            made["metadata"]["annotations"] = {RULES_ANNOTATION: made["metadata"]["name"]}
+            asked: list[Json] = made.get("spec", {}).get("addresses") or [{}]
+            addresses = [_address(f"{request.id}/{index}") for index in range(len(asked))]
+            made["status"] = {"addresses": [{"value": each} for each in addresses]}
+        outputs = objects.to_outputs(made, made, CREATOR)
+        del outputs["__inputs"]
+        return rpc.provider_pb2.ReadResponse(id=request.id, properties=rpc.to_struct(outputs))
 
     def Update(self, request: Any, context: Any) -> Any:
         """Return the object as now requested."""

@@ -1,25 +1,20 @@
 """Boot disk types that a machine supports, where known.
 
-2026-11-22: GoogleCloudPlatform/cluster-toolkit sets `hyperdisk-balanced` in each of its v6e
-blueprints. The others are assumed from Compute Engine's pages on machine families. For machines not
-listed here, all types are allowed.
+What boots only from Hyperdisk is in data/quotas.yaml. That G2 does not boot from `pd-standard` or
+Hyperdisk Balanced is assumed from Compute Engine's page on machine families. Machines not listed
+can have all types.
 """
 
 from typing import Final
 
+from .quotas import boots_only_from_hyperdisk
+
 TYPES: Final = ("pd-balanced", "pd-standard", "pd-ssd", "hyperdisk-balanced")
 """Types that a compute class can request (CRD ComputeClass, storage.bootDiskType)."""
-
-_TAKEN: Final = {
-    "a3-ultragpu-": ("hyperdisk-balanced",),
-    "a4-": ("hyperdisk-balanced",),
-    "ct6e-": ("hyperdisk-balanced",),
-    "g2-": ("pd-balanced", "pd-ssd"),
-    "tpu7x-": ("hyperdisk-balanced",),
-}
 
 
 def boot_disks(machine_type: str) -> tuple[str, ...]:
     """Return the boot disk types of a machine, or all types if not known."""
-    known = (types for prefix, types in _TAKEN.items() if machine_type.startswith(prefix))
-    return next(known, TYPES)
+    if boots_only_from_hyperdisk(machine_type):
+        return ("hyperdisk-balanced",)
+    return ("pd-balanced", "pd-ssd") if machine_type.startswith("g2-") else TYPES

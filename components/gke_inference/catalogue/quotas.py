@@ -162,8 +162,14 @@ def disk_metric(disk_type: str) -> Metric:
 def boot_disk(machine_type: str) -> tuple[str, int]:
     """Return the default type and size in GiB of a GKE node's boot disk."""
     disks = _document()["boot_disks"]
-    kind = disks["type_by_family"].get(family_of(machine_type), disks["type"])
+    kind = "hyperdisk-balanced" if boots_only_from_hyperdisk(machine_type) else disks["type"]
     return str(kind), int(disks["gib"])
+
+
+def boots_only_from_hyperdisk(machine_type: str) -> bool:
+    """Report whether no Persistent Disk can be a machine's boot disk, where known."""
+    starts = tuple(f"{start}-" for start in _document()["boot_disks"]["hyperdisk_only"])
+    return machine_type.startswith(starts)
 
 
 def made_by_google(what: str) -> int:

@@ -82,5 +82,7 @@ def test_a_quota_of_the_project_has_no_region_in_its_id():
 def test_boot_disks_of_new_families_are_hyperdisks():
     assert boot_disk("g2-standard-12") == ("pd-balanced", 100)
     assert boot_disk("ct6e-standard-4t") == ("hyperdisk-balanced", 100)
+    assert boot_disk("a3-highgpu-8g") == boot_disk("a3-megagpu-8g") == ("pd-balanced", 100)
+    assert boot_disk("a3-ultragpu-8g") == ("hyperdisk-balanced", 100)
     assert disk_metric("hyperdisk-balanced").name == "HDB_TOTAL_GB"
     assert made_by_google("surge_nodes_per_upgrade") == 1

@@ -136,6 +136,19 @@ def test_a_tpu_node_has_no_secondary_boot_disk_and_boots_from_hyperdisk(recorder
     assert storage == {"bootDiskType": "hyperdisk-balanced"}
 
 
+@pytest.mark.parametrize(
+    ("rung", "disk"),
+    [
+        ({"accelerator": "nvidia-h100-80gb", "count": 8}, "pd-balanced"),
+        ({"accelerator": "nvidia-h200-141gb", "count": 8}, "hyperdisk-balanced"),
+        ({"accelerator": "nvidia-b200", "count": 8}, "hyperdisk-balanced"),
+    ],
+)
+def test_a_gpu_node_boots_from_a_disk_that_its_machine_takes(recorder, rung, disk):
+    spec = spec_of(recorder, args({**rung, "provisioning": "spot"}))
+    assert spec["priorities"][0]["storage"] == {"bootDiskType": disk}
+
+
 def test_a_bare_image_name_is_of_the_clusters_project():
     assert image_cache_disk("engines") == {
         "diskImageName": "engines",

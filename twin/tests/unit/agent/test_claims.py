@@ -131,6 +131,11 @@ def test_kwok_gives_every_pod_its_address():
     assert JQ not in str(stages()["pod-create"]["selector"])
 
 
+def test_a_node_is_ready_only_when_it_has_a_range_for_pods():
+    conditions = stages()["node-initialize"]["selector"]["matchExpressions"]
+    assert {"key": ".spec.podCIDR", "operator": "Exists"} in conditions
+
+
 def test_kwok_is_given_every_stage():
     files = [Path(argument.removeprefix("--config=")) for argument in kwok_args()]
     assert [file.name for file in files] == [

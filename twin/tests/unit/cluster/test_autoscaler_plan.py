@@ -156,6 +156,13 @@ def test_a_tpu_node_does_not_come_with_disks_it_cannot_have(storage, why):
     assert why in verdict.message
 
 
+def test_an_a3_ultra_does_not_boot_from_a_persistent_disk():
+    rule = {"machineType": "a3-ultragpu-8g", "storage": {"bootDiskType": "pd-balanced"}}
+    [verdict] = decide(klass(rule), pods(1, "nvidia.com/gpu", "8"))
+    assert verdict.kind == "refused"
+    assert "a3-ultragpu-8g does not boot from pd-balanced" in verdict.message
+
+
 def test_a_rule_of_machines_that_are_not_sold_that_way_is_passed_over():
     few = {"machineType": "a3-highgpu-1g", "gpu": {"type": "nvidia-h100-80gb", "count": 1}}
     [verdict] = decide(klass(few), pods(1))
