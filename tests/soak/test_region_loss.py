@@ -52,7 +52,7 @@ def test_requests_are_answered_elsewhere_and_none_is_lost(tmp_path, record_prope
     assert [at for at in refused if lost_at + NOTICED_SECONDS < at < back_at] == []
 
     nearby = [each for each in requests if each["group"] == LOST and each["replica"]]
-    before = {each["replica"] for each in nearby if each["done"] < lost_at}
+    before = {each["replica"] for each in nearby if each["done"] < lost_at - 1.0}
     assert len(before) == 1, "the nearest region answers"
     others = {each["replica"] for each in requests if each["group"] != LOST} - {""}
     (new,) = {each["replica"] for each in nearby} - before - others
