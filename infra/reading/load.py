@@ -277,4 +277,5 @@ EngineLoader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    text = str(error).replace(' in "<unicode string>",', " at")  # the parser knows no file name
+    return " ".join(text.split())

@@ -6,7 +6,7 @@ from scripts.backend.choose import CloudOption, open_backend
 from scripts.jobs.listing import find_jobs, job_table
 from scripts.shared.clusters import close
 from scripts.shared.engine import check_stack
-from scripts.terminal.console import console
+from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, StackOption
 from scripts.terminal.tables import print_table
 
@@ -18,6 +18,9 @@ def jobs(
     check_stack(stack)
     with open_backend(stack, cloud=cloud) as backend:
         clusters = backend.clusters()
+        if not clusters:
+            rule = f"must be a stack that is up, got {stack!r}"
+            raise CommandError(f"--stack: {rule}: {backend.label} has no cluster")
         found = find_jobs(clusters)
         close(clusters)
     if is_json:

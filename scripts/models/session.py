@@ -1,9 +1,10 @@
 """Opens the object storage of a stack, Google's or the twin's."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from infra.plan import Plan, resolve
 from infra.stack import Platform
@@ -11,22 +12,32 @@ from scripts.models.places import Target, targets
 from scripts.models.progress import TransferBars
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_one, stack_of
-from workloads.transfer.errors import NoBucket, TransferError
+from workloads.transfer.errors import NoBucket, NoCredentials, TransferError
 from workloads.transfer.store import Store
 from workloads.transfer.work import Crew
 
 EMULATOR = "STORAGE_EMULATOR_HOST"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Session:
     """A stack, its storage, and worker threads."""
 
     platform: Platform
     plan: Plan
-    store: Store
+    open_store: Callable[[], Store]
     crew: Crew
     progress: TransferBars
+
+    @cached_property
+    def store(self) -> Store:
+        """The storage, opened on first use: a wrong option is reported before missing credentials.
+
+        Raises:
+            CommandError: The twin is not up.
+            TransferError: It cannot be opened.
+        """
+        return self.open_store()
 
     @property
     def targets(self) -> dict[str, Target]:
@@ -48,7 +59,7 @@ def open_session(stack: str, *, on_twin: bool, workers: int) -> Generator[Sessio
 
     Args:
         stack: Name of the stack.
-        on_twin: Whether to use the twin's storage; the twin is started if needed.
+        on_twin: Whether to use the twin's storage.
         workers: Number of threads.
 
     Raises:
@@ -56,8 +67,12 @@ def open_session(stack: str, *, on_twin: bool, workers: int) -> Generator[Sessio
     """
     platform = stack_of(stack)
     with plain_errors(), TransferBars(console) as progress:
-        store = Store(platform.project, endpoint=_endpoint(on_twin=on_twin), workers=workers)
-        yield Session(platform, resolve(platform), store, Crew(workers), progress)
+        open_store = partial(_open_store, platform.project, on_twin=on_twin, workers=workers)
+        yield Session(platform, resolve(platform), open_store, Crew(workers), progress)
+
+
+def _open_store(project: str, *, on_twin: bool, workers: int) -> Store:
+    return Store(project, endpoint=_endpoint(on_twin=on_twin), workers=workers)
 
 
 @contextmanager
@@ -72,6 +87,8 @@ def plain_errors() -> Generator[None]:
     except NoBucket as error:
         hint = "deploy the stack first; its model servers wait for their weights"
         raise CommandError(f"{error}: {hint}") from None
+    except NoCredentials as error:
+        raise CommandError(f"{error}, or add --twin to use the twin's storage") from None
     except TransferError as error:
         raise CommandError(str(error)) from None
 
@@ -85,8 +102,11 @@ def _endpoint(*, on_twin: bool) -> str | None:
         from twin.providers.gcp.effects import gcs  # noqa: PLC0415
         from twin.toolchain import named as modules_named  # noqa: PLC0415
 
+        paths = TwinPaths.default()
+        if not paths.root.exists():
+            raise CommandError("--twin: must be used while the twin is up; start it with make up")
         obtain_modules(modules_named([gcs.NAME]))
-        return gcs.url(TwinPaths.default())
+        return gcs.url(paths)
     named = os.environ.get(EMULATOR)
     if not named:
         return None

@@ -32,7 +32,8 @@ def read_yaml(file: Path) -> Any:
     try:
         return yaml.safe_load(file.read_text())
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{file.name} is not YAML: {' '.join(str(error).split())}") from None
+        text = str(error).replace(' in "<unicode string>",', " at")  # the parser knows no file name
+        raise ValueError(f"{file.name} is not YAML: {' '.join(text.split())}") from None
 
 
 def lines_of(file: str, error: ValidationError, document: Any) -> str:

@@ -4,6 +4,7 @@ TransferError
 ├── Refused
 ├── AlreadyThere
 ├── NoBucket
+├── NoCredentials
 └── Stopped
 """
 
@@ -22,6 +23,10 @@ class AlreadyThere(TransferError):
 
 class NoBucket(TransferError):
     """A bucket that does not exist."""
+
+
+class NoCredentials(TransferError):
+    """There are no application default credentials."""
 
 
 class Stopped(TransferError):

@@ -12,7 +12,7 @@ from typing import Any, Final
 import requests.adapters
 import requests.exceptions
 
-from workloads.transfer.errors import AlreadyThere, NoBucket, TransferError
+from workloads.transfer.errors import AlreadyThere, NoBucket, NoCredentials, TransferError
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of Pythons that they will drop, years ahead
@@ -57,7 +57,7 @@ class Store:
             workers: Threads that use it at a time.
 
         Raises:
-            TransferError: There are no credentials.
+            NoCredentials: There are no credentials.
         """
         options: dict[str, Any] = {"project": project}
         if endpoint is not None:
@@ -257,7 +257,7 @@ def _plain(what: str, missing: type[TransferError] = TransferError) -> Generator
         raise TransferError(f"{what}: answered {error.code}: {_reason(error)}") from None
     except google.auth.exceptions.DefaultCredentialsError:
         message = "no Google credentials: run 'gcloud auth application-default login'"
-        raise TransferError(message) from None
+        raise NoCredentials(message) from None
     except google.auth.exceptions.GoogleAuthError as error:
         raise TransferError(f"the credentials do not work: {_one_line(error)}") from None
     except media_errors.DataCorruption as error:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from gke_inference.base.job_sets import UID_LABEL
+from scripts.jobs.command import jobs
 from scripts.jobs.listing import QUEUE_LABEL, find_jobs, state_of
 from scripts.shared.clusters import Cluster
+from scripts.terminal.console import CommandError
 from twin.wire.kube import KubeError
 
 NO_SHARE = "insufficient unused quota for google.com/tpu in flavor spot, 4 more needed"
@@ -152,3 +154,9 @@ def test_a_job_without_a_node_shows_the_last_word_of_the_autoscaler() -> None:
         "state": "waiting for nodes",
         "team": "jobs-a",
     }
+
+
+def test_a_stack_without_a_cluster_is_not_up(monkeypatch, tmp_path):
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "none"))
+    with pytest.raises(CommandError, match="must be a stack that is up, got 'local'"):
+        jobs("local")

@@ -74,6 +74,35 @@ def test_a_sample_is_a_model_that_can_be_pushed(run, cloud, monkeypatch, tmp_pat
     assert "model.safetensors" in names
 
 
+@pytest.fixture
+def without_credentials(run, monkeypatch, tmp_path):
+    """Return the function of `run`, for Google's storage and no credentials."""
+    monkeypatch.delenv(session.EMULATOR)
+    nothing = {"CLOUDSDK_CONFIG": tmp_path, "HOME": tmp_path, "NO_GCE_CHECK": "true"}
+    for name, value in nothing.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    return run
+
+
+def test_without_credentials_a_push_names_both_ways_to_go_on(without_credentials, model):
+    code, _, err = push(without_credentials, model)
+    assert code == ExitCode.ERROR
+    assert "run 'gcloud auth application-default login', or add --twin" in err
+
+
+def test_an_unknown_model_is_reported_before_missing_credentials(without_credentials, model):
+    words = ("push", str(model), "--stack", "prod", "--model", "llama-9")
+    assert "--model: must be one of" in without_credentials(*words)[2]
+
+
+def test_the_twins_storage_is_not_there_without_a_twin(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "none"))
+    code, _, err = run("verify", "--stack", "prod", "--twin")
+    assert code == ExitCode.ERROR
+    assert "--twin: must be used while the twin is up" in err
+
+
 def test_a_model_goes_to_the_bucket_of_each_region_and_becomes_current(run, model, cloud):
     code, out, err = push(run, model)
     assert (code, err) == (ExitCode.OK, "")
