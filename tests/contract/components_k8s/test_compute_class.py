@@ -137,15 +137,16 @@ def test_a_tpu_node_has_no_secondary_boot_disk_and_boots_from_hyperdisk(recorder
 
 
 @pytest.mark.parametrize(
-    ("rung", "disk"),
+    ("accelerator", "disk"),
     [
-        ({"accelerator": "nvidia-h100-80gb", "count": 8}, "pd-balanced"),
-        ({"accelerator": "nvidia-h200-141gb", "count": 8}, "hyperdisk-balanced"),
-        ({"accelerator": "nvidia-b200", "count": 8}, "hyperdisk-balanced"),
+        ("nvidia-h100-80gb", "pd-balanced"),
+        ("nvidia-h200-141gb", "hyperdisk-balanced"),
+        ("nvidia-b200", "hyperdisk-balanced"),
     ],
 )
-def test_a_gpu_node_boots_from_a_disk_that_its_machine_takes(recorder, rung, disk):
-    spec = spec_of(recorder, args({**rung, "provisioning": "spot"}))
+def test_a_gpu_node_boots_from_a_disk_that_its_machine_takes(recorder, accelerator, disk):
+    rung: RungArgs = {"accelerator": accelerator, "count": 8, "provisioning": "spot"}
+    spec = spec_of(recorder, args(rung))
     assert spec["priorities"][0]["storage"] == {"bootDiskType": disk}
 
 
