@@ -5,6 +5,7 @@ import hashlib
 import json
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -39,17 +40,20 @@ CONTAINER = {
 
 
 @pytest.fixture(name="secret")
-def a_secret(agent: Agent) -> Iterator[None]:
-    """A secret with a document of keys in the twin's cloud."""
+def a_secret(agent: Agent, namespace: str) -> Iterator[None]:
+    """A secret with a document of keys in the twin's cloud, which the namespace's pods can read."""
     try:
         tool("callout")
     except ToolError as error:
         pytest.skip(str(error))
     paths = agent.context.paths
     store = Store(paths.cloud_db)
-    role = {"secretId": KEYS, "role": "roles/secretmanager.secretAccessor"}
+    pool = f"workloadIdentityPools/{agent.context.spec.project}.svc.id.goog"
+    member = f"principal://iam.googleapis.com/projects/1/locations/global/{pool}/subject/ns/{namespace}/sa/default"
+    role = {"secretId": KEYS, "role": "roles/secretmanager.secretAccessor", "member": member}
     store.add(new_record(secret_store.SECRET, KEYS, "keys", "acme", "urn", {}, {}), [])
-    store.add(new_record(MEMBER, "m", "m", "acme", "urn", role, {}), [])
+    grant = replace(new_record(MEMBER, "m", "m", "acme", "urn", role, {}), status="ready")
+    store.add(grant, [])
     digest = hashlib.sha256(b"any").hexdigest()
     entry = {"id": "a", "team": "research", "sha256": digest, "created": "2026-11-22T00:00:00Z"}
     data = base64.b64encode(json.dumps({"keys": [entry]}).encode()).decode()
