@@ -13,7 +13,7 @@ import pulumi
 import yaml
 from pydantic import ValidationError
 
-from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.input_error import InputError, yaml_problem
 from infra.reading.layers import (
     SettingsOf,
     combined,
@@ -225,7 +225,7 @@ def platform_of(path: Path) -> Any:
     except OSError as error:
         raise StackError([InputError(path.name, f"cannot be read: {unread(error)}")]) from None
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise StackError([InputError(path.name, f"is not YAML: {_one_line(error)}")]) from None
+        raise StackError([InputError(path.name, f"is not YAML: {yaml_problem(error)}")]) from None
     config: Any = document.get("config") if isinstance(document, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(config, dict) or f"{PROJECT}:{KEY}" not in config:
         raise StackError([InputError(path.name, f"must have config: {PROJECT}:{KEY}:")])
@@ -274,8 +274,3 @@ EngineLoader.yaml_implicit_resolvers = {
 EngineLoader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType]
     "tag:yaml.org,2002:bool", re.compile("^(?:[Tt]rue|TRUE|[Ff]alse|FALSE)$"), list("tTfF")
 )
-
-
-def _one_line(error: Exception) -> str:
-    text = str(error).replace(' in "<unicode string>",', " at")  # the parser knows no file name
-    return " ".join(text.split())

@@ -8,6 +8,8 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from gke_inference.catalogue.input_error import yaml_problem
+
 _SHOULD = "Input should be "
 _MAPPING = "a mapping of fields"
 _WORDS = {
@@ -32,8 +34,7 @@ def read_yaml(file: Path) -> Any:
     try:
         return yaml.safe_load(file.read_text())
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        text = str(error).replace(' in "<unicode string>",', " at")  # the parser knows no file name
-        raise ValueError(f"{file.name} is not YAML: {' '.join(text.split())}") from None
+        raise ValueError(f"{file.name} is not YAML: {yaml_problem(error)}") from None
 
 
 def lines_of(file: str, error: ValidationError, document: Any) -> str:

@@ -80,3 +80,11 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return repr(str(value))  # of an enum, its value
     return str(value)
+
+
+def yaml_problem(error: Exception) -> str:
+    """Return what a YAML parser or the decoder of its text reports, as one line.
+
+    The parser gets the text of a file and calls it `<unicode string>`, which is left out.
+    """
+    return " ".join(str(error).replace(' in "<unicode string>",', " at").split())
