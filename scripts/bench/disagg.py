@@ -13,6 +13,7 @@ import asyncio
 import itertools
 import random
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -271,18 +272,19 @@ def compared(before: Row, after: Row, pair: str) -> Row:
     return out
 
 
-def rows() -> list[Row]:
-    """Return the rows of the benchmark: arms at the published rate, and a lower rate."""
-    made: list[Row] = []
+def rows() -> Iterator[Row]:
+    """Yield the rows of the benchmark: arms at a lower rate, then at the published one."""
     for rate in (RATE / 3, RATE):
+        arms: list[Row] = []
+        for chips in (1, 4):
+            arms.append(measure(f"{CHIPS // chips} x {chips} whole", colocated(chips), rate))
+            yield arms[-1]
         after = measure("8 x 1 prefill, 2 x 4 decode", disaggregated(), rate)
-        arms = [measure(f"{CHIPS // n} x {n} whole", colocated(n), rate) for n in (1, 4)]
-        made += [*arms, after]
+        yield after
         if rate == RATE:
-            made += [compared(arms[0], after, pair) for pair in PUBLISHED]
+            yield from (compared(arms[0], after, pair) for pair in PUBLISHED)
             kept = colocated(1, keeps_connections=True)
-            made.append(measure("16 x 1 whole, connections kept", kept, rate))
+            yield measure("16 x 1 whole, connections kept", kept, rate)
     # short prompts, which the threshold keeps on decode replicas
-    made.append(measure("16 x 1 whole", colocated(1), RATE, 100))
-    made.append(measure("8 x 1 prefill, 2 x 4 decode", disaggregated(), RATE, 100))
-    return made
+    yield measure("16 x 1 whole", colocated(1), RATE, 100)
+    yield measure("8 x 1 prefill, 2 x 4 decode", disaggregated(), RATE, 100)

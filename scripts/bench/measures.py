@@ -5,7 +5,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 
 from infra.reading.growth import stack_with_models
+from scripts.bench import disagg
 from scripts.bench.cache import cache_rows
 from scripts.bench.diffusion import diffusion_rows
-from scripts.bench.disagg import rows as bench_disagg_rows
 from scripts.bench.gateway import bench_gateway
 from scripts.bench.kv_tiers import tier_rows
 from scripts.bench.ladder import ladder_rows
@@ -99,18 +99,10 @@ def setup_rows(_engine: Engine, _runs: int) -> list[Row]:
     return rows
 
 
-def disagg_rows(_engine: Engine, _runs: int) -> list[Row]:
-    """Simulate disaggregated serving and whole replicas; every run gives the same result."""
-    rows = bench_disagg_rows()
-    for row in rows:
-        console.print(row)
-    return rows
-
-
-def kv_tier_rows(_engine: Engine, _runs: int) -> list[Row]:
-    """Simulate engines with tiers of KV cache; every run gives the same result."""
+def _told(found: Iterable[Row]) -> list[Row]:
+    """Print each row when it is measured, and return all of them."""
     rows: list[Row] = []
-    for row in tier_rows():
+    for row in found:
         rows.append(row)
         console.print(row)
     return rows
@@ -123,13 +115,10 @@ def gateway_rows(_engine: Engine, _runs: int) -> list[Row]:
     if is_ours:
         _make("up")
     try:
-        rows = bench_gateway(paths)
+        return _told(bench_gateway(paths))
     finally:
         if is_ours:
             _make("down")
-    for row in rows:
-        console.print(row)
-    return rows
 
 
 def _make(target: str) -> None:
@@ -148,13 +137,13 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "serving": serving_rows,
     "scale": scale_rows,
     "setup": setup_rows,
-    "disagg": disagg_rows,
+    "disagg": lambda _engine, _runs: _told(disagg.rows()),
     "plan": lambda _engine, runs: plan_rows(runs),
     "diffusion": lambda _engine, _runs: diffusion_rows(),
     "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     "gateway": gateway_rows,
     "callout": lambda _engine, _runs: callout_rows(),
-    "kv-tiers": kv_tier_rows,
+    "kv-tiers": lambda _engine, _runs: _told(tier_rows()),
     "cache": lambda _engine, _runs: cache_rows(),
     "verdict": lambda engine, runs: verdict_rows(partial(preview_seconds, engine), runs),
 }
