@@ -108,7 +108,7 @@ def _shared_prefix() -> Workload:
         _ladder,
         Slo(ttft_ms=2000, tpot_ms=100),
         seeds=(1,),
-        picker_seeds=(2, 3),
+        picker_seeds=(2, 3, 4, 5, 6, 7, 8),
         knee_qps=PICKER_KNEE_QPS,
     )
 

@@ -131,6 +131,11 @@ def test_a_longer_tail_than_the_defaults_fails_unless_seeds_differ_by_as_much():
     assert noisy.passes
 
 
+def test_seeds_that_differ_at_one_rate_excuse_no_other_rate():
+    rows = [*seeded([1.10, 1.11, 1.12]), *seeded([0.9, 1.1, 1.25], rate=30.0)]
+    assert [one.passes for one in tails(rows)] == [False, True]
+
+
 def test_no_spread_excuses_half_as_much_again():
     (wild,) = tails(seeded([0.5, 1.0, 8.0]))
     assert wild.bound == 1.5
