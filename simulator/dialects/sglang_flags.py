@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from simulator.dialects import flags as command_line
+from simulator.engine.kv_tiers import NO_LMCACHE
 from simulator.engine.settings import Deployment, EngineError, deploy
 from twin.engines import vllm_flags
 
@@ -50,6 +51,8 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         SystemExit: status 2 with argparse's message.
     """
     flags = command_line.parse("sglang", "launch_server.py", argv, model_path=True)
+    if flags.enable_lmcache:
+        raise EngineError(NO_LMCACHE)
     page_size = flags.page_size or 1
     context = command_line.whole("sglang", "context-length", flags.context_length, 0)
     given: list[str] = flags.lora_paths or []

@@ -34,6 +34,9 @@ from simulator.engine.settings import Deployment, EngineError
 from workloads.engine.spec import KV_SHARED
 
 CONNECTOR = "OffloadingConnector"
+NO_LMCACHE = "ModuleNotFoundError: No module named 'lmcache'"
+"""Whether an engine's image has the package is not known: here it has not. With it, an engine would
+need an LMCache server, or could read wrong blocks (docs/adr/0044-kv-cache-tiers.md)."""
 HOST, DISK = "host", "disk"
 """Sources in vLLM's metrics: main memory, and any folder."""
 _SHARE_GIB = 1024
@@ -161,9 +164,15 @@ class KvTiers:
 
 def has_tiers(flags: argparse.Namespace) -> bool:
     """Return whether flags ask for vLLM's own tiers."""
+    return _connector(flags) == CONNECTOR
+
+
+def _connector(flags: argparse.Namespace) -> str:
+    """Return the name of the connector, or "". A size replaces the name, as in config/vllm.py."""
+    if flags.kv_offloading_size is not None:
+        return "LMCacheMPConnector" if flags.kv_offloading_backend == "lmcache" else CONNECTOR
     config: Mapping[str, Any] = flags.kv_transfer_config or {}
-    native = flags.kv_offloading_size is not None and flags.kv_offloading_backend != "lmcache"
-    return native or config.get("kv_connector") == CONNECTOR
+    return str(config.get("kv_connector") or "")
 
 
 def tiers_of(deployment: Deployment) -> KvTiers | None:
@@ -173,6 +182,8 @@ def tiers_of(deployment: Deployment) -> KvTiers | None:
         EngineError: vLLM would not start with the flags.
     """
     flags = deployment.flags
+    if _connector(flags).startswith("LMCache"):
+        raise EngineError(NO_LMCACHE)
     if not has_tiers(flags):
         return None
     config: Mapping[str, Any] = flags.kv_transfer_config or {}

@@ -271,6 +271,11 @@ def test_a_model_without_room_for_its_cache_does_not_start():
         sglang.settle(flags, ON_H100 | {"GKE_INFERENCE_SIM_CHIPS": "2"})
 
 
+def test_a_server_does_not_start_with_lmcache():
+    with pytest.raises(EngineError, match="No module named 'lmcache'"):
+        sglang.settle([*ARGUMENTS, "--enable-lmcache"], ON_H100)
+
+
 def test_a_context_beyond_the_cache_starts_and_refuses_long_prompts():
     flags = ["--model-path=llama-3.1-8b", "--mem-fraction-static=0.25", "--context-length=131072"]
     settings = sglang.settle(flags, ON_H100)

@@ -214,6 +214,19 @@ def test_vllm_would_not_start(chip: str, extra: dict[str, Any], message: str):
         engine(f"--kv-transfer-config={json.dumps(config)}", chip=chip)
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ['--kv-transfer-config={"kv_connector":"LMCacheConnectorV1","kv_role":"kv_both"}'],
+        ['--kv-transfer-config={"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}'],
+        ["--kv-offloading-size=8", "--kv-offloading-backend=lmcache"],
+    ],
+)
+def test_vllm_does_not_start_with_lmcache(flags: list[str]):
+    with pytest.raises(EngineError, match="No module named 'lmcache'"):
+        engine(*flags)
+
+
 def test_prompts_that_hold_their_blocks_start_before_one_that_waits_for_room(tmp_path: Path):
     """All prompts end although those that were read hold the room that a preempted one needs."""
     flag = offload_flag(KvOffload(1, shared_claim="c", shared_gib=100), f"{KV_SHARED}/llama")
