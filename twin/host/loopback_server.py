@@ -4,6 +4,7 @@ import json
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +16,13 @@ from twin.host.ports import free_port
 _LOOPBACK: Final = "127.0.0.1"
 _FREED_SECONDS: Final = 2.0
 
+Command = Callable[[TwinPaths, int], list[str]]
+
+
+def served_by(module: str) -> Command:
+    """Return the command line of a module that serves as `python -m MODULE ROOT PORT`."""
+    return lambda paths, port: [sys.executable, "-m", module, str(paths.root), str(port)]
+
 
 @dataclass(frozen=True)
 class LoopbackServer:
@@ -22,8 +30,8 @@ class LoopbackServer:
 
     name: str
     """Name of its process and files."""
-    module: str
-    """Module that serves as `python -m MODULE ROOT PORT`."""
+    command: Command
+    """Returns the server's command line for a port; not called while the server runs."""
 
     def running_port(self, paths: TwinPaths) -> int | None:
         """Return the port of the running server, or None if it does not run."""
@@ -34,6 +42,7 @@ class LoopbackServer:
 
         Raises:
             processes.ProcessError: The server did not start.
+            twin.toolchain.ToolError: Its program cannot be obtained.
         """
         paths.root.mkdir(parents=True, exist_ok=True)
         with exclusive(paths.root / f"{self.name}.lock"):  # the agents of clusters ask, too
@@ -50,7 +59,7 @@ class LoopbackServer:
         if port is None or not _is_freed(port):
             port = free_port()
         (paths.root / f"{self.name}.json").write_text(json.dumps({"port": port}))
-        argv = [sys.executable, "-m", self.module, str(paths.root), str(port)]
+        argv = self.command(paths, port)
         processes.ensure(paths, self.name, argv, ready=lambda: _answers(port))
         return port
 

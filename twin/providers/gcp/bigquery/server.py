@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from twin.host.loopback_server import LoopbackServer
+from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.bigquery.inserts import Tables, failed, most_bytes, too_large
 from twin.providers.gcp.bigquery.rows import Rows
@@ -21,7 +21,7 @@ from twin.world.store import Store
 
 NAME: Final = "bigquery"
 _LOOPBACK: Final = "127.0.0.1"
-_SERVER: Final = LoopbackServer(NAME, "twin.providers.gcp.bigquery.server")
+_SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.bigquery.server"))
 _CHUNK: Final = 1 << 20
 
 

@@ -2,63 +2,22 @@
 
 import http.client
 import json
-import socket
-import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
-from twin.host import processes
+from twin.host.loopback_server import LoopbackServer
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_port
 from twin.toolchain import named, provide, tool
 from twin.wire.property_values import CloudError, Json
 
-NAME = "fake-gcs-server"
-_lock = threading.Lock()
+NAME: Final = "fake-gcs-server"
 
 
-def port_of(paths: TwinPaths) -> int | None:
-    """Return the port of the running server, or None if it does not run."""
-    if processes.pid_of(paths, NAME) is None:
-        return None
-    return _saved_port(paths)
-
-
-def _saved_port(paths: TwinPaths) -> int | None:
-    try:
-        return int(json.loads((paths.root / "gcs.json").read_text())["port"])
-    except (FileNotFoundError, ValueError, KeyError):
-        return None
-
-
-def url(paths: TwinPaths) -> str:
-    """Return the server's URL (`STORAGE_EMULATOR_HOST`), after starting it if needed.
-
-    Raises:
-        processes.ProcessError: the server did not start.
-        twin.toolchain.ToolError: the server cannot be obtained.
-    """
-    with _lock:
-        found = port_of(paths)
-        return f"http://127.0.0.1:{found if found is not None else _start(paths)}"
-
-
-def repair(paths: TwinPaths) -> None:
-    """Restart the server with its data and port if it ran before and ended."""
-    if _saved_port(paths) is not None:
-        url(paths)
-
-
-def _start(paths: TwinPaths) -> int:
-    port = _saved_port(paths)
-    if port is None or not _is_free(port):
-        port = free_port()
-    paths.root.mkdir(parents=True, exist_ok=True)
-    (paths.root / "gcs.json").write_text(json.dumps({"port": port}))
+def _command(paths: TwinPaths, port: int) -> list[str]:
     paths.gcs.mkdir(parents=True, exist_ok=True)
     provide(named([NAME]))
-    argv = [
+    return [
         str(tool(NAME)),
         "-scheme=http",
         "-host=127.0.0.1",
@@ -69,14 +28,29 @@ def _start(paths: TwinPaths) -> int:
         f"-external-url=http://127.0.0.1:{port}",
         "-log-level=warn",
     ]
-    processes.ensure(paths, NAME, argv, ready=lambda: not _is_free(port))
-    return port
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex(("127.0.0.1", port)) != 0
+_SERVER: Final = LoopbackServer(NAME, _command)
+
+
+def port_of(paths: TwinPaths) -> int | None:
+    """Return the port of the running server, or None if it does not run."""
+    return _SERVER.running_port(paths)
+
+
+def url(paths: TwinPaths) -> str:
+    """Return the server's URL (`STORAGE_EMULATOR_HOST`), after starting it if needed.
+
+    Raises:
+        processes.ProcessError: the server did not start.
+        twin.toolchain.ToolError: the server cannot be obtained.
+    """
+    return f"http://127.0.0.1:{_SERVER.ensure(paths)}"
+
+
+def repair(paths: TwinPaths) -> None:
+    """Restart the server with its data and port if it ran before and ended."""
+    _SERVER.repair(paths)
 
 
 def _request(

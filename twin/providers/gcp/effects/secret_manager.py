@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from twin.host.loopback_server import LoopbackServer
+from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_store, sign_in
 from twin.providers.gcp.iam.grants import SECRET, allows
@@ -29,7 +29,7 @@ _PATH: Final = re.compile(
     r"/v1/(?P<secret>projects/[^/:]+/secrets/[^/:]+)"
     r"(?:/versions(?:/(?P<version>[^/:]+))?)?(?::(?P<verb>\w+))?"
 )
-_SERVER: Final = LoopbackServer(NAME, "twin.providers.gcp.effects.secret_manager")
+_SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.effects.secret_manager"))
 _PERMISSIONS: Final = {"addVersion": "add"}
 _MOST_BYTES: Final = 1 << 20
 

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from twin.host.loopback_server import LoopbackServer
+from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.iam.principals import Principal
 
 NAME: Final = "api-door"
-_SERVER: Final = LoopbackServer(NAME, "twin.providers.gcp.doors.server")
+_SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.doors.server"))
 
 
 def url(paths: TwinPaths, caller: Principal) -> str:

@@ -10,17 +10,14 @@ import http.client
 import http.server
 import json
 import re
-import socket
 import sys
 import time
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
 
-from twin.host import processes
-from twin.host.locks import exclusive
+from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_port
 from twin.providers.gcp.effects import gcs
 from twin.providers.gcp.signed.accounts import Accounts
 from twin.providers.gcp.signed.v4 import Request, signer_of
@@ -28,6 +25,7 @@ from twin.wire.property_values import CloudError
 from twin.world.store import Store
 
 NAME: Final = "signed-urls"
+_SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.signed.server"))
 _LOOPBACK: Final = "127.0.0.1"
 _SIGN: Final = re.compile(r"/v1/projects/-/serviceAccounts/([^/:]+):signBlob")
 _RANGE: Final = "x-goog-content-length-range"
@@ -36,14 +34,7 @@ _MOST_BYTES: Final = 200_000_000
 
 def environment(paths: TwinPaths) -> dict[str, str]:
     """Return the variables that point a service to this server, after starting it if needed."""
-    paths.root.mkdir(parents=True, exist_ok=True)
-    with exclusive(paths.root / "signed-urls.lock"):
-        port = _saved(paths)
-        if port is None or processes.pid_of(paths, NAME) is None:
-            port = port if port is not None and not _answers(port) else free_port()
-            (paths.root / "signed-urls.json").write_text(json.dumps({"port": port}))
-            argv = [sys.executable, "-m", __name__, str(paths.root), str(port)]
-            processes.ensure(paths, NAME, argv, ready=lambda: _answers(port))
+    port = _SERVER.ensure(paths)
     return {
         "IAM_CREDENTIALS_EMULATOR_HOST": f"{_LOOPBACK}:{port}",
         "SIGNED_URL_ENDPOINT": f"http://{_LOOPBACK}:{port}",
@@ -52,21 +43,7 @@ def environment(paths: TwinPaths) -> dict[str, str]:
 
 def repair(paths: TwinPaths) -> None:
     """Restart the server on its port if it ran before and ended."""
-    if _saved(paths) is not None:
-        environment(paths)
-
-
-def _saved(paths: TwinPaths) -> int | None:
-    try:
-        return int(json.loads((paths.root / "signed-urls.json").read_text())["port"])
-    except (FileNotFoundError, ValueError, KeyError):
-        return None
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((_LOOPBACK, port)) == 0
+    _SERVER.repair(paths)
 
 
 def signed_blob(accounts: Accounts, email: str, body: bytes) -> dict[str, str]:
