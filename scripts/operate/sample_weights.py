@@ -99,7 +99,7 @@ class SampleWeights(threading.Thread):
         """Wait for a bucket; create one that no stack creates, since a real project has it."""
         while not self._ended.is_set():
             with suppress(OSError):  # the process starts before the server listens
-                if gcs.port_of(self._paths) is not None:
+                if gcs.runs(self._paths):
                     if gcs.has_bucket(self._paths, home.bucket):
                         return True
                     if home.bucket not in own:

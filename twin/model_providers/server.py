@@ -8,7 +8,6 @@ It passes requests to the Cloud Run services of the twin that run as processes.
 import http.server
 import json
 import re
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,10 +16,8 @@ from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Final
 
-from twin.host import processes
-from twin.host.locks import exclusive
+from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_port
 from twin.model_providers import cloud_run
 from twin.model_providers.dialects import (
     ACCESS_TOKEN,
@@ -36,6 +33,7 @@ from twin.world.store import Store
 
 NAME: Final = "model-providers"
 _LOOPBACK: Final = "127.0.0.1"
+_SERVER: Final = LoopbackServer(NAME, served_by("twin.model_providers.server"))
 _LONGEST_LINE: Final = 65_536
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
 _WITHOUT_BODY: Final = (204, 304)
@@ -278,27 +276,12 @@ def address(paths: TwinPaths) -> str:
     Raises:
         processes.ProcessError: The server did not start.
     """
-    saved = paths.root / "model-providers.json"
-    with exclusive(paths.root / "model-providers.lock"):
-        if saved.exists() and processes.pid_of(paths, NAME) is not None:
-            return f"{_LOOPBACK}:{json.loads(saved.read_text())['port']}"
-        port = json.loads(saved.read_text())["port"] if saved.exists() else free_port()
-        saved.write_text(json.dumps({"port": port}))
-        argv = [sys.executable, "-m", __name__, str(paths.root), str(port)]
-        processes.ensure(paths, NAME, argv, ready=lambda: _answers(port))
-    return f"{_LOOPBACK}:{port}"
+    return _SERVER.address(paths)
 
 
 def repair(paths: TwinPaths) -> None:
     """Restart the server on its port if it ran before and ended."""
-    if (paths.root / "model-providers.json").exists():
-        address(paths)
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((_LOOPBACK, port)) == 0
+    _SERVER.repair(paths)
 
 
 if __name__ == "__main__":

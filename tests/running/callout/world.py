@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import signal
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,7 +15,7 @@ import yaml
 
 from scripts.bench.latency.callout_gateway import bootstrap
 from tests.running.callout.servers import Servers
-from twin.host.ports import free_port, free_ports
+from twin.host.ports import free_port, free_ports, listens
 from twin.toolchain import tool
 
 LIMIT = 30.0
@@ -134,7 +133,7 @@ class World:
         address = f"127.0.0.1:{self._store_port}"
         argv = [str(tool("valkey")), "--address", address]
         self.store = subprocess.Popen(argv)
-        until(lambda: _listens(self._store_port))
+        until(lambda: listens(self._store_port))
         return {"address": address}
 
     def stop_store(self) -> None:
@@ -227,9 +226,3 @@ def _text(url: str) -> str:
             return answer.read().decode()
     except OSError:
         return ""
-
-
-def _listens(port: int) -> bool:
-
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0

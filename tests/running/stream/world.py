@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.engines.stream_worker import stream_environment
-from twin.host.ports import free_port, free_ports
+from twin.host.ports import free_port, free_ports, listens
 from twin.toolchain import tool
 
 LIMIT = 30.0
@@ -202,11 +201,6 @@ class World:
         self.model.stop()
 
 
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 class PubSub(World):
     """With a topic, its subscription, and topics for answers and dead letters."""
 
@@ -215,7 +209,7 @@ class PubSub(World):
         api, metrics = free_ports(2)
         self.address, self.metrics_url = f"127.0.0.1:{api}", f"http://127.0.0.1:{metrics}"
         self.start("pubsub", "--address", self.address, "--admin-address", f"127.0.0.1:{metrics}")
-        until(lambda: _answers(metrics) and _answers(api))
+        until(lambda: listens(metrics) and listens(api))
         self.environment = {"PUBSUB_EMULATOR_HOST": self.address}
         for topic in (IN, OUT, LETTERS):
             self.call("PUT", topic, {})

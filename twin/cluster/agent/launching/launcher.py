@@ -163,7 +163,7 @@ def environment(base: Mapping[str, str], root: Path, place: Place) -> dict[str, 
         place: Place of the container, with the twin whose object storage it reads.
     """
     storage = _NOBODY
-    if place.root is not None and gcs.port_of(paths := TwinPaths(place.root)) is not None:
+    if place.root is not None and gcs.runs(paths := TwinPaths(place.root)):
         storage = door.url(paths, place.caller)
     return {
         **base,

@@ -7,7 +7,6 @@ first use. It is stateless: templates are those of the twin's cloud, and no text
 import http.server
 import json
 import re
-import socket
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +15,8 @@ from typing import Any, Final
 
 import grpc
 
-from twin.host import processes
-from twin.host.locks import exclusive
+from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_ports
 from twin.providers.gcp.armor import verdicts
 from twin.providers.gcp.armor.exchange import Exchange
 from twin.wire import ext_proc
@@ -28,6 +25,7 @@ from twin.world.store import Store
 
 NAME: Final = "model-armor"
 _LOOPBACK: Final = "127.0.0.1"
+_SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.armor.server"), count=2)
 _STREAMS: Final = 64
 _METHOD: Final = re.compile(
     r"/v1/(projects/[^/:]+/locations/[^/:]+/templates/[^/:]+)"
@@ -50,45 +48,17 @@ def endpoint(paths: TwinPaths) -> tuple[str, int]:
     Raises:
         processes.ProcessError: the server did not start.
     """
-    return _LOOPBACK, _ports(paths)[0]
+    return _LOOPBACK, _SERVER.ensure(paths)[0]
 
 
 def rest_url(paths: TwinPaths) -> str:
     """Return the URL of its REST methods, after starting it if needed."""
-    return f"http://{_LOOPBACK}:{_ports(paths)[1]}"
+    return f"http://{_LOOPBACK}:{_SERVER.ensure(paths)[1]}"
 
 
 def repair(paths: TwinPaths) -> None:
     """Restart it on its ports if it ran before and ended."""
-    if _saved(paths) is not None:
-        _ports(paths)
-
-
-def _saved(paths: TwinPaths) -> tuple[int, int] | None:
-    try:
-        grpc_port, http_port = json.loads((paths.root / f"{NAME}.json").read_text())
-    except (FileNotFoundError, ValueError):
-        return None
-    return int(grpc_port), int(http_port)
-
-
-def _ports(paths: TwinPaths) -> tuple[int, int]:
-    paths.root.mkdir(parents=True, exist_ok=True)
-    with exclusive(paths.root / f"{NAME}.lock"):  # the controllers of several clusters ask
-        found = _saved(paths)
-        if found is not None and processes.pid_of(paths, NAME) is not None:
-            return found
-        grpc_port, http_port = found or free_ports(2)
-        (paths.root / f"{NAME}.json").write_text(json.dumps([grpc_port, http_port]))
-        argv = [sys.executable, "-m", __name__, str(paths.root), str(grpc_port), str(http_port)]
-        processes.ensure(paths, NAME, argv, ready=lambda: _answers(http_port))
-        return grpc_port, http_port
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((_LOOPBACK, port)) == 0
+    _SERVER.repair(paths)
 
 
 def answer(store: Store, path: str, body: bytes) -> tuple[int, Json]:

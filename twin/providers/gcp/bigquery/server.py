@@ -27,8 +27,8 @@ _CHUNK: Final = 1 << 20
 
 def address(paths: TwinPaths) -> str | None:
     """Return `HOST:PORT` of the API (`BIGQUERY_EMULATOR_HOST`); None if it does not run."""
-    port = _SERVER.running_port(paths)
-    return None if port is None else f"{_LOOPBACK}:{port}"
+    ports = _SERVER.running(paths)
+    return None if ports is None else f"{_LOOPBACK}:{ports[0]}"
 
 
 def ensure(paths: TwinPaths) -> None:

@@ -6,7 +6,6 @@ A service has two addresses, so that a new revision starts beside the one that h
 import importlib
 import logging
 import re
-import socket
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 from twin.engines.stream_worker import personal_environment
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.ports import listens
 from twin.providers.gcp.effects import clients
 from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.base import Effect, World
@@ -191,7 +191,7 @@ def _start(paths: TwinPaths, record: Record, values: Json, place: Place) -> None
         process_of(record.id, record.name, place.revision),
         argv,
         variables,
-        ready=lambda: _answers(place),
+        ready=lambda: listens(place.port, place.host),
         timeout=_START_SECONDS,
     )
 
@@ -210,9 +210,3 @@ def _signing(paths: TwinPaths) -> dict[str, str]:
 
 def _revision(name: str, place: Place) -> str:
     return f"{name}-{place.revision:05d}-twn"
-
-
-def _answers(place: Place) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((place.host, place.port)) == 0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
-from twin.host.loopback_server import LoopbackServer
+from twin.host.loopback_server import LoopbackServer, Ports
 from twin.host.paths import TwinPaths
 from twin.toolchain import named, provide, tool
 from twin.wire.property_values import CloudError, Json
@@ -14,7 +14,8 @@ from twin.wire.property_values import CloudError, Json
 NAME: Final = "fake-gcs-server"
 
 
-def _command(paths: TwinPaths, port: int) -> list[str]:
+def _command(paths: TwinPaths, ports: Ports) -> list[str]:
+    (port,) = ports
     paths.gcs.mkdir(parents=True, exist_ok=True)
     provide(named([NAME]))
     return [
@@ -33,9 +34,9 @@ def _command(paths: TwinPaths, port: int) -> list[str]:
 _SERVER: Final = LoopbackServer(NAME, _command)
 
 
-def port_of(paths: TwinPaths) -> int | None:
-    """Return the port of the running server, or None if it does not run."""
-    return _SERVER.running_port(paths)
+def runs(paths: TwinPaths) -> bool:
+    """Return whether the server runs."""
+    return _SERVER.running(paths) is not None
 
 
 def url(paths: TwinPaths) -> str:
@@ -45,7 +46,7 @@ def url(paths: TwinPaths) -> str:
         processes.ProcessError: the server did not start.
         twin.toolchain.ToolError: the server cannot be obtained.
     """
-    return f"http://127.0.0.1:{_SERVER.ensure(paths)}"
+    return f"http://{_SERVER.address(paths)}"
 
 
 def repair(paths: TwinPaths) -> None:

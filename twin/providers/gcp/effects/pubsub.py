@@ -2,14 +2,12 @@
 
 import http.client
 import json
-import socket
-import time
 from typing import Final
 
 from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
-from twin.host.ports import free_port, free_ports
+from twin.host.ports import are_released, free_port, free_ports, listens
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.iam import door
 from twin.providers.gcp.iam.principals import Principal, split
@@ -21,7 +19,6 @@ from twin.world.store import Record, Store
 NAME: Final = "pubsub"
 _LOOPBACK: Final = "127.0.0.1"
 _CALLERS: Final = "pubsub-callers.json"
-_RELEASE_SECONDS: Final = 2.0
 _DELIVERED: Final = (
     "ackDeadlineSeconds",
     "deadLetterPolicy",
@@ -151,7 +148,7 @@ def _ensure(paths: TwinPaths) -> None:
             return
         ports = _saved(paths)
         known = [*(ports or {}).values(), *_saved_callers(paths).values()]
-        if ports is None or not _are_free(known):
+        if ports is None or not are_released(known):
             api, admin = free_ports(2)
             ports = {"api": api, "admin": admin}
             (paths.root / _CALLERS).unlink(missing_ok=True)
@@ -160,18 +157,8 @@ def _ensure(paths: TwinPaths) -> None:
         where = [f"{_LOOPBACK}:{ports[name]}" for name in ("api", "admin")]
         argv = [str(tool(NAME)), "--address", where[0], "--admin-address", where[1]]
         wanted = list(ports.values())
-        processes.ensure(paths, NAME, argv, ready=lambda: all(map(_answers, wanted)))
+        processes.ensure(paths, NAME, argv, ready=lambda: all(map(listens, wanted)))
         _restore(paths)
-
-
-def _are_free(ports: list[int]) -> bool:
-    """Return whether the ports are free; a killed program can hold them for a moment."""
-    end = time.monotonic() + _RELEASE_SECONDS
-    while any(map(_answers, ports)):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def _restore(paths: TwinPaths) -> None:
@@ -212,9 +199,3 @@ def _request(paths: TwinPaths, method: str, path: str, body: object) -> None:
         connection.close()
     if response.status >= 400:
         raise CloudError(response.status, text, "invalid")
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((_LOOPBACK, port)) == 0

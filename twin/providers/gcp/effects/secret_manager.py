@@ -34,9 +34,9 @@ _PERMISSIONS: Final = {"addVersion": "add"}
 _MOST_BYTES: Final = 1 << 20
 
 
-def port_of(paths: TwinPaths) -> int | None:
-    """Return the port of the running server, or None if it does not run."""
-    return _SERVER.running_port(paths)
+def runs(paths: TwinPaths) -> bool:
+    """Return whether the server runs."""
+    return _SERVER.running(paths) is not None
 
 
 def url(paths: TwinPaths) -> str:
@@ -45,7 +45,7 @@ def url(paths: TwinPaths) -> str:
     Raises:
         processes.ProcessError: the server did not start.
     """
-    return f"http://{_LOOPBACK}:{_SERVER.ensure(paths)}"
+    return f"http://{_SERVER.address(paths)}"
 
 
 def repair(paths: TwinPaths) -> None:

@@ -1,7 +1,6 @@
 """Memorystore for Valkey instances: each is an in-memory server with its own address."""
 
 import shutil
-import socket
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -9,6 +8,7 @@ from typing import Final
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_leaf
+from twin.host.ports import listens
 from twin.providers.gcp.effects.address import address
 from twin.providers.gcp.effects.base import Effect, World
 from twin.providers.gcp.resources import memorystore
@@ -96,7 +96,7 @@ def _start(paths: TwinPaths, record: Record, values: Json, own: str) -> None:
         folder = _folder(paths, record)
         make_leaf(folder, "server", paths.pki / "ca", server=True, address=own)
         argv += ["--certificate", str(folder / "server.crt"), "--key", str(folder / "server.key")]
-    processes.ensure(paths, process_of(record), argv, ready=lambda: _answers(own))
+    processes.ensure(paths, process_of(record), argv, ready=lambda: listens(memorystore.PORT, own))
 
 
 def _is_encrypted(values: Json) -> bool:
@@ -113,9 +113,3 @@ def _authorities(paths: TwinPaths, values: Json) -> list[Json]:
         return []
     certificate = (paths.pki / "ca.crt").read_text()
     return [{"caCerts": [{"certificates": [certificate]}]}]
-
-
-def _answers(own: str) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(0.5)
-        return probe.connect_ex((own, memorystore.PORT)) == 0

@@ -16,7 +16,7 @@ def url(paths: TwinPaths, caller: Principal) -> str:
     Raises:
         processes.ProcessError: The server did not start.
     """
-    return f"http://127.0.0.1:{_SERVER.ensure(paths)}{caller.path}"
+    return f"http://{_SERVER.address(paths)}{caller.path}"
 
 
 def start(paths: TwinPaths) -> None:

@@ -34,10 +34,10 @@ _MOST_BYTES: Final = 200_000_000
 
 def environment(paths: TwinPaths) -> dict[str, str]:
     """Return the variables that point a service to this server, after starting it if needed."""
-    port = _SERVER.ensure(paths)
+    address = _SERVER.address(paths)
     return {
-        "IAM_CREDENTIALS_EMULATOR_HOST": f"{_LOOPBACK}:{port}",
-        "SIGNED_URL_ENDPOINT": f"http://{_LOOPBACK}:{port}",
+        "IAM_CREDENTIALS_EMULATOR_HOST": address,
+        "SIGNED_URL_ENDPOINT": f"http://{address}",
     }
 
 

@@ -1,7 +1,6 @@
 """Picker, router and catalogue pods: real programs with the pod's own identity."""
 
 import json
-import socket
 import urllib.request
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 import yaml
 
 from twin.cluster.base import podports
+from twin.host.ports import listens
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
 from twin.tests.running.agent.objects import condition, pod
@@ -109,11 +109,6 @@ def grant(kube: Kube, namespace: str) -> None:
     kube.post(f"{base}/rolebindings", binding)
 
 
-def opens(address: str, port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex((address, port)) == 0
-
-
 @pytest.mark.usefixtures("inference_crds")
 def test_the_picker_is_the_real_one_and_ready_once_its_role_allows_it(
     agent: Agent, kube: Kube, namespace: str
@@ -126,7 +121,7 @@ def test_the_picker_is_the_real_one_and_ready_once_its_role_allows_it(
     found = kube.get(path)
     address, port = podports.resolve(agent.context.dir, found, 9002)
     assert (address, port) != (found["status"]["podIP"], 9002)
-    eventually(lambda: opens(address, port))  # a moment after its health service says so
+    eventually(lambda: listens(port, address))  # a moment after its health service says so
     kube.delete(path, {"gracePeriodSeconds": 2})
     eventually(lambda: not podports.read(agent.context.dir, namespace, "picker"))
 

@@ -33,7 +33,7 @@ def test_versions_survive_the_death_of_the_server_and_its_address_stays(tmp_path
         pid = processes.pid_of(paths, secret_manager.NAME)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        eventually(lambda: secret_manager.port_of(paths) is None, 10)
+        eventually(lambda: not secret_manager.runs(paths), 10)
         secret_manager.repair(paths)
         assert secret_manager.url(paths) == endpoint
         found = requests.get(f"{endpoint}/v1/{ID}/versions/latest:access", timeout=10)
