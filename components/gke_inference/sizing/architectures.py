@@ -58,6 +58,8 @@ class Architecture:
     """Layers that predict further tokens, for speculative decoding (`num_nextn_predict_layers`)."""
     looked_up_billion: float = 0.0
     """Parameters of tables from which a token reads one row."""
+    tied: bool = False
+    """Whether one table serves input and output (`tie_word_embeddings`)."""
     denoiser_billion: float = 0.0
     """Diffusion: parameters that every step passes through."""
     steps: int = 0
@@ -77,6 +79,11 @@ class Architecture:
     def is_vision(self) -> bool:
         """Whether it accepts images."""
         return self.vision > 0
+
+    @property
+    def tables_billion(self) -> float:
+        """Parameters of all tables of tokens, input and output."""
+        return self.vocab * self.hidden * (1 if self.tied else 2) / 1e9 + self.looked_up_billion
 
 
 def known() -> tuple[Architecture, ...]:
@@ -156,6 +163,7 @@ def of_config(file: Path, parameters_billion: float | None = None) -> Architectu
             active_experts=number(text, "num_experts_per_tok"),
             window=_window(text, layers),
             mla=_mla(text),
+            tied=bool(text.get("tie_word_embeddings")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file}: must have the sizes of a language model: {error}") from None

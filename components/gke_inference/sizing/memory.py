@@ -161,6 +161,15 @@ def weights_gib(parameters_billion: float, bits: float) -> float:
     return parameters_billion * 1e9 * bits / 8 / GIB
 
 
+def _tables_gib(kept: ModelShape, bits: float) -> float:
+    """Return what tables of tokens add to `weights_gib`: quantization leaves them in 16 bits.
+
+    vLLM 0.26.0 quantizes linear layers and experts only (layers/quantization/fp8.py); measured on
+    one H100 (docs/benchmarks.md). Assumed of the other engines.
+    """
+    return kept.tables_billion * 1e9 * max(0.0, 16 - bits) / 8 / GIB
+
+
 def kv_token_bytes(kept: ModelShape, bits: float = 16) -> int:
     """Return the KV cache bytes of one token: a key and a value per layer and head.
 
@@ -228,6 +237,7 @@ def room(
     if model.shape is None:
         return Room(usable, weights, 0.0, 0.0, 0)
     kept = model.shape
+    weights += _tables_gib(kept, model.bits) / (tensor * stages)
     reserve = reserve_gib(word, kept)
     one = kv_cache_gib(model.context, kept, tensor=tensor, stages=stages, bits=model.kv_bits)
     left = usable - weights - reserve

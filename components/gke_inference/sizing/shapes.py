@@ -50,6 +50,8 @@ class ModelShape:
     """Total width of a layer's query heads, as attention computes, or 0 for `width`."""
     looked_up_billion: float = 0.0
     """Parameters of tables of which a token reads one row."""
+    tables_billion: float = 0.0
+    """Parameters of all tables of tokens, input and output, or 0 if not known."""
     heads: int = 0
     """Attention heads, or 0 if not known."""
     window: tuple[int, ...] = ()
@@ -121,6 +123,7 @@ def shape(model: Architecture) -> ModelShape:
         width=model.hidden,
         query_width=queries,
         looked_up_billion=model.looked_up_billion,
+        tables_billion=model.tables_billion,
         heads=model.heads,
         window=model.window,
         image_tokens=model.image_tokens,

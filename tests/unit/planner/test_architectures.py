@@ -1,11 +1,13 @@
 """Architectures: the table, and what a config.json gives."""
 
 import json
+import re
 
 import pytest
 
-from gke_inference.sizing.architectures import KINDS, find, known, of_config
+from gke_inference.sizing.architectures import KINDS, Architecture, find, known, of_config
 from gke_inference.sizing.memory import kv_token_bytes
+from gke_inference.sizing.parameters import counted
 from gke_inference.sizing.shapes import shape, shape_of
 
 
@@ -20,6 +22,32 @@ def test_every_model_has_a_source_and_sizes_that_make_sense():
             assert min(model.layers, model.hidden, model.vocab, model.context) > 0
             assert model.mla or model.heads % model.kv_heads == 0
             assert len(model.window) in (0, 2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        model
+        for model in known()
+        if model.kind == "dense"
+        and re.fullmatch(r"config \S+", model.source)
+        and model.name != "gpt-j-6b"  # two matrices in a feed-forward layer
+    ],
+    ids=lambda model: model.name,
+)
+def test_a_model_has_the_parameters_of_its_sizes_with_one_or_two_tables(model: Architecture):
+    sizes = {
+        "hidden_size": model.hidden,
+        "num_hidden_layers": model.layers,
+        "vocab_size": model.vocab,
+        "tie_word_embeddings": model.tied,
+        "num_attention_heads": model.heads,
+        "num_key_value_heads": model.kv_heads,
+        "head_dim": model.head_dim,
+        "intermediate_size": model.ffn,
+    }
+    parameters = counted(sizes).total + model.vision
+    assert parameters == pytest.approx(model.parameters_billion, rel=0.015)
 
 
 @pytest.mark.parametrize("name", [model.name for model in known()])

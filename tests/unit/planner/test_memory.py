@@ -85,11 +85,25 @@ def test_a_device_has_what_a_program_may_have_of_it():
 
 
 @pytest.mark.parametrize(
-    ("name", "measured_gib"), [("llama-3.1-8b", 54.93), ("qwen3-30b-a3b", 10.78)]
+    ("name", "bits", "weights_gib", "cache_gib"),
+    [
+        ("llama-3.1-8b", 16, 15.0, 54.93),
+        ("qwen3-30b-a3b", 16, 56.93, 10.78),
+        ("llama-3.1-8b", 8, 8.54, 61.36),
+        ("qwen3-32b", 8, 32.1, 37.29),
+    ],
 )
-def test_the_room_for_kv_cache_is_what_vllm_had_on_an_h100(name: str, measured_gib: float):
-    found = room(known(name, 20_480), "nvidia-h100-80gb", tensor=1)
-    assert found.left == pytest.approx(measured_gib, rel=0.01)
+def test_weights_and_room_for_kv_cache_are_what_vllm_had_on_an_h100(
+    name: str, bits: float, weights_gib: float, cache_gib: float
+):
+    found = room(known(name, 20_480, bits), "nvidia-h100-80gb", tensor=1)
+    assert found.weights == pytest.approx(weights_gib, rel=0.01)
+    assert found.left == pytest.approx(cache_gib, rel=0.01)
+
+
+def test_devices_share_the_tables_that_keep_16_bits():
+    one, two = (room(known("llama-3.1-8b", bits=8), "nvidia-l4", tensor=n) for n in (1, 2))
+    assert two.weights == pytest.approx(one.weights / 2)
 
 
 def test_room_is_weights_reserve_and_one_request():
