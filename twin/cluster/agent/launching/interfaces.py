@@ -41,8 +41,9 @@ class InitializingError(Exception):
 class _Technology:
     """What Google's manifests of a technology have."""
 
-    repository: str
-    """Folder of the registry with the daemon and the plug-in, whose names are the same."""
+    before: str
+    """What is before the names of the daemon and the plug-in, which do not differ upstream: the
+    folder of Google's registry, or a prefix in the repository of a stack."""
     devices: frozenset[str]
     interfaces_variable: str
     """Variable of NCCL with the interfaces that the plug-in uses."""
@@ -60,18 +61,18 @@ class _Technology:
         return all(any(agent.search(image) for image in images) for agent in agents)
 
     def _image(self, name: str) -> re.Pattern[str]:
-        return re.compile(rf"(^|/){self.repository}/{name}([:@][^/]*)?$")
+        return re.compile(rf"(^|/){self.before}{name}([:@][^/]*)?$")
 
 
 _TECHNOLOGIES: Final[Mapping[str, _Technology]] = {
     "tcpx": _Technology(
-        repository="gpudirect-tcpx",
+        before="(gpudirect-tcpx/|tcpx-)",
         devices=_GPUS | {"/dev/nvidia-uvm"},
         interfaces_variable="NCCL_GPUDIRECTTCPX_SOCKET_IFNAME",
         failure="",  # `test` prints nothing
     ),
     "tcpxo": _Technology(
-        repository="gpudirect-tcpxo",
+        before="(?<!gpudirect-tcpx/)",
         devices=_GPUS | {"/dev/nvidia-uvm", "/dev/dmabuf_import_helper"},
         interfaces_variable="NCCL_FASTRAK_IFNAME",
         failure="cat: /run/health-check: No such file or directory",

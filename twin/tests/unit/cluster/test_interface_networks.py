@@ -277,6 +277,9 @@ def tcpx_pod(
 def test_an_engine_that_shares_the_sockets_of_its_daemon_uses_tcpx():
     both: Any = OnNode(PLUGIN_OF_TCPX, INJECTOR)
     assert network_of_pod(both, tcpx_pod(), node("a3-highgpu-8g")) == "tcpx"
+    ours = "us-docker.pkg.dev/acme/images/tcpx-nccl-plugin-gpudirecttcpx-dev@sha256:00"
+    mirrored: Any = OnNode(ours, INJECTOR)
+    assert network_of_pod(mirrored, tcpx_pod(), node("a3-highgpu-8g")) == "tcpx"
     by_default = {"NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX": "/tmp"}
     pod = tcpx_pod(sockets="/tmp", settings=by_default)
     assert network_of_pod(both, pod, node("a3-highgpu-8g")) == "tcpx"
