@@ -231,8 +231,8 @@ def test_a_pod_on_a_network_that_no_node_has_stays_pending_and_says_why(mega: Ku
     mega.delete(f"{PODS}/elsewhere")
 
 
-@pytest.mark.soak  # the group on A3 Mega takes the same way; this one is the last, as agents move
 def test_a_group_on_a3_high_sends_over_its_four_interfaces(kube: Kube, context: ClusterContext):
+    # The last test: the injector of devices moves to these nodes.
     deploy(context, kube, "high", HIGH)
     expected = {"GKE_INFERENCE_SIM_NETWORK=tcpx"}
     eventually(lambda: networks_of_engines(context, "high") == expected, 180)
