@@ -121,7 +121,7 @@ def build_region(
     inside = _after_kinds(region, inside)
     interfaces = connect_interfaces(region, network, inside)
     site = Site(
-        additional_networks=additional_networks(network),
+        additional_networks=additional_networks(region, network),
         cluster_name=cluster.cluster_name,
         image_cache=image_cache,
         placements={name: each.policy_name for name, each in placements.items()},

@@ -3,7 +3,7 @@
 import pulumi
 
 from gke_inference.capacity.pool_settings import AdditionalNetworkArgs
-from gke_inference.catalogue.node_networks import tcpxo_interfaces
+from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.cluster.accelerator_networks import AcceleratorNetworksArgs
 from gke_inference.operators.accelerator_interfaces import AcceleratorInterfacesArgs
 from gke_inference.operators.device_drivers import DeviceDriversArgs
@@ -32,29 +32,35 @@ def accelerator_networks_args(platform: Platform) -> AcceleratorNetworksArgs | N
         for name, region in platform.regions.items()
         if region.ranges is not None and region.ranges.accelerators is not None
     }
-    if not ranges:
+    technology = platform.interface_network()
+    if not ranges or technology is None:
         return None
     return AcceleratorNetworksArgs(
         network_name=Names(platform).accelerator_networks(),
         project=platform.project,
         regions=ranges,
+        technology=technology,
     )
 
 
 def interfaces_args(region: RegionPlan, network: RegionNetwork) -> AcceleratorInterfacesArgs | None:
     """Return the arguments of the interfaces of a cluster, where its nodes have them."""
-    if network.interfaces is None or not region.has_tcpxo:
+    technology = region.interface_network
+    if network.interfaces is None or technology is None:
         return None
     networks, subnetworks = network.interfaces
-    return AcceleratorInterfacesArgs(networks=networks, subnetworks=subnetworks)
+    return AcceleratorInterfacesArgs(
+        networks=networks, subnetworks=subnetworks, technology=technology
+    )
 
 
-def additional_networks(network: RegionNetwork) -> list[AdditionalNetworkArgs]:
+def additional_networks(region: RegionPlan, network: RegionNetwork) -> list[AdditionalNetworkArgs]:
     """Return the networks of the interfaces of a region's node pools."""
-    if network.interfaces is None:
+    technology = region.interface_network
+    if network.interfaces is None or technology is None:
         return []
     networks, subnetworks = (pulumi.Output.from_input(names) for names in network.interfaces)
     return [
         AdditionalNetworkArgs(network=networks[at], subnetwork=subnetworks[at])
-        for at in range(tcpxo_interfaces())
+        for at in range(interface_network(technology).interfaces)
     ]

@@ -45,7 +45,7 @@ class Site:
     additional_networks: list[AdditionalNetworkArgs] = field(
         default_factory=list[AdditionalNetworkArgs]
     )
-    """Networks of the interfaces of nodes with TCPXO."""
+    """Networks of the interfaces of nodes with TCPX or TCPXO."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _turn_on(args: InferenceClusterArgs, platform: Platform, region: RegionPlan)
         args["lustre"] = True
     if region.has_ray_clusters:
         args["ray_operator"] = True
-    if region.has_tcpxo:
+    if region.interface_network is not None:
         args["multi_networking"] = True
     if platform.images is not None and platform.images.is_attested:
         args["image_admission"] = True
@@ -220,7 +220,7 @@ def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPool
             project=site.platform.project,
             rung=rung,
         )
-        if capacity.rungs[at].network == "tcpxo":
+        if at in capacity.interface_rungs:
             args["additional_networks"] = site.additional_networks
         if capacity.name in site.platform.claimed_capacity():
             args["device_claims"] = True
@@ -299,8 +299,8 @@ def namespace_args(
 ) -> ServingNamespaceArgs:
     """Return the arguments of the namespace.
 
-    Dual-container pods are privileged, RDMA locks more memory than `baseline` allows, and TCPXO
-    mounts folders of the node.
+    Dual-container pods are privileged, RDMA locks more memory than `baseline` allows, and TCPX and
+    TCPXO mount folders of the node.
 
     Args:
         platform: The stack.
@@ -310,7 +310,8 @@ def namespace_args(
     forms = {platform.form_of(served.settings) for served in region.served}
     args = ServingNamespaceArgs(namespace=Names(platform).namespace())
     if platform.existing.namespace is None:
-        is_privileged = Form.DUAL_CONTAINER in forms or region.has_rdma or region.has_tcpxo
+        has_interfaces = region.has_rdma or region.interface_network is not None
+        is_privileged = Form.DUAL_CONTAINER in forms or has_interfaces
         level = "privileged" if is_privileged else "baseline"
         args["pod_security"] = level
         if chips and not region.is_shared:  # otherwise, teams have quotas

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from gke_inference.catalogue.accelerators import rdma_accelerators, zones_of
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
 from gke_inference.catalogue.node_placement import can_be_compact
 from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
 from infra import stack
@@ -60,14 +61,9 @@ class RegionCapacity:
         return bool(self.rdma_rungs)
 
     @property
-    def tcpxo_rungs(self) -> tuple[int, ...]:
-        """Places in the stack of the rungs whose pods use the interfaces of TCPXO."""
-        return tuple(at for at, rung in self.rungs.items() if rung.network == "tcpxo")
-
-    @property
-    def has_tcpxo(self) -> bool:
-        """Whether pods on one of its rungs use the interfaces of TCPXO."""
-        return bool(self.tcpxo_rungs)
+    def interface_rungs(self) -> tuple[int, ...]:
+        """Places in the stack of the rungs whose pods use the interfaces of TCPX or TCPXO."""
+        return tuple(at for at, rung in self.rungs.items() if rung.network in INTERFACE_NETWORKS)
 
     @property
     def compact_rungs(self) -> tuple[int, ...]:

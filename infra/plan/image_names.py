@@ -18,16 +18,10 @@ from infra.stack import Engine, Layer, Platform
 
 
 def repository_names() -> dict[str, str]:
-    """Return the repository name of each image in the lock: ours by folder, others as upstream.
-
-    The last path segment stays as it is upstream, so that people recognize the image, except for
-    underscores, which keys of `images.digests` cannot have.
-    """
+    """Return the repository name of each image in the lock: ours by folder, others as upstream."""
     ours = builds()
     return {
-        name: ours[name].folder
-        if name in ours
-        else image.repository.rpartition("/")[2].replace("_", "-")
+        name: ours[name].folder if name in ours else image.short_name
         for name, image in images().items()
     }
 

@@ -94,9 +94,14 @@ class RegionPlan:
         return any(role.capacity.has_rdma for served in self.served for role in served.roles)
 
     @property
-    def has_tcpxo(self) -> bool:
-        """Whether nodes have the interfaces of TCPXO."""
-        return any(capacity.has_tcpxo for capacity in self.used_capacity)
+    def interface_network(self) -> str | None:
+        """`tcpx` or `tcpxo` if nodes have its interfaces. A stack has one of them."""
+        networks = [
+            capacity.rungs[at].network
+            for capacity in self.used_capacity
+            for at in capacity.interface_rungs
+        ]
+        return networks[0] if networks else None
 
     @property
     def has_ray_clusters(self) -> bool:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import machine
-from gke_inference.catalogue.node_networks import tcpxo_interfaces
+from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.catalogue.quotas import (
     NAT_PORTS_PER_NODE,
     made_by_google,
@@ -71,12 +71,14 @@ def _network(regions: int, published: bool) -> Iterator[Ask]:
 
 def _interface_networks(plan: Plan) -> Iterator[Ask]:
     """Yield the quota needs of the networks of interfaces: each has a subnet in every region."""
-    regions = sum(1 for region in plan.regions.values() if region.has_tcpxo)
-    count = tcpxo_interfaces() if regions else 0
+    used = [region.interface_network for region in plan.regions.values()]
+    names = [name for name in used if name is not None]
+    if not names:
+        return
+    count, regions = interface_network(names[0]).interfaces, len(names)
     amounts = {"NETWORKS": count, "SUBNETWORKS": count * regions, "FIREWALLS": count}
     for name, amount in amounts.items():
-        if amount:
-            yield Ask(metric(name), None, "network", "interfaces of accelerators", amount)
+        yield Ask(metric(name), None, "network", "interfaces of accelerators", amount)
 
 
 def _is_of_another_project(plan: Plan) -> bool:

@@ -10,9 +10,9 @@ from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.clients import check_clients
 from infra.rules.devices.claims import check_claims
+from infra.rules.devices.interfaces import check_interfaces
 from infra.rules.devices.networks import check_networks
 from infra.rules.devices.placement import check_placement
-from infra.rules.devices.tcpxo import check_tcpxo
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.edge.batches import check_batches
 from infra.rules.edge.personal import check_personal
@@ -57,7 +57,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_pictures(platform),
         check_disaggregation(platform, by_region),
         check_networks(platform, by_region),
-        check_tcpxo(platform, by_region),
+        check_interfaces(platform, by_region),
         check_gateway(platform),
         check_front(platform),
         check_backends(platform),

@@ -55,6 +55,7 @@ class NodeNetwork(StrEnum):
     """What connects the GPU nodes of a model."""
 
     RDMA = "rdma"
+    TCPX = "tcpx"
     TCPXO = "tcpxo"
     TCP = "tcp"
 
@@ -82,10 +83,10 @@ class Rung(StackModel):
     """GPU nodes per replica, 1 by default. Not allowed for TPUs, whose topology determines it."""
     network: NodeNetwork | None = None
     """Network between the GPU nodes of a replica, or between prefill and decode: rdma uses the RDMA
-    interfaces of A3 Ultra and A4 machines and is the default where models need it; tcpxo uses the
-    interfaces of A3 Mega machines, and requires node_pools and `ranges.accelerators`; tcp uses the
-    interface of the node. One of the last two is required when a model needs RDMA that the machine
-    does not have."""
+    interfaces of A3 Ultra and A4 machines and is the default where models need it; tcpx uses the
+    interfaces of A3 High machines with eight GPUs and tcpxo those of A3 Mega machines, and both
+    require node_pools and `ranges.accelerators`; tcp uses the interface of the node. One of the
+    last three is required when a model needs RDMA that the machine does not have."""
     placement: Placement | None = None
     """Placement of GPU nodes in their zone: compact places the nodes of the capacity close to each
     other and is the default with network rdma, unless the rung is reserved or the capacity has

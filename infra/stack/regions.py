@@ -55,8 +55,9 @@ class Ranges(StackModel):
     """Range of the Private Service Connect NAT subnet, /29 or larger. Required where
     `gateway.front` is `global` or `gateway.publish` is set; otherwise, omit it."""
     accelerators: Cidr | None = None
-    """Range of the interfaces of accelerators, /26 or larger, which is divided among their eight
-    networks. Required with `network: tcpxo`; otherwise, omit it."""
+    """Range of the interfaces of accelerators, /26 or larger, which is divided among their
+    networks: four with `network: tcpx`, eight with `network: tcpxo`. Required with either;
+    otherwise, omit it."""
 
 
 class Day(StrEnum):

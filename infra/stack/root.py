@@ -14,7 +14,7 @@ from infra.stack.base.fields import (
     StackReference,
 )
 from infra.stack.budget import Budget
-from infra.stack.capacity import Capacity
+from infra.stack.capacity import Capacity, NodeNetwork
 from infra.stack.delivery import Delivery
 from infra.stack.edge.backends import Backend
 from infra.stack.edge.batches import Batches
@@ -142,6 +142,13 @@ class Platform(StackModel):
         if model.form is not None:
             return model.form
         return Form.PAIRED if self.capacity[model.capacity].is_mixed else Form.SINGLE
+
+    def interface_network(self) -> str | None:
+        """Return `tcpx` or `tcpxo` of the first rung with one; rules refuse a stack with both."""
+        words: dict[NodeNetwork | None, str]
+        words = {NodeNetwork.TCPX: "tcpx", NodeNetwork.TCPXO: "tcpxo"}
+        rungs = [rung for capacity in self.capacity.values() for rung in capacity.rungs]
+        return next((words[rung.network] for rung in rungs if rung.network in words), None)
 
     def claimed_capacity(self) -> set[str]:
         """Return the names of the capacities whose chips pods claim as devices."""

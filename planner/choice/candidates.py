@@ -8,6 +8,7 @@ from gke_inference.catalogue.accelerators import accelerator as offered
 from gke_inference.catalogue.accelerators import accelerator_names, machine
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
+from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
 from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.memory import Loaded, Room, expert_part, room
@@ -40,8 +41,8 @@ class Form:
     bits: int
     """Bits of a weight as served."""
     network: str | None = None
-    """Network between the hosts of a GPU replica: `rdma` or `tcp`; None for one host. Not `tcpxo`,
-    which needs node pools and a range that a plan does not write (`faster_network`)."""
+    """Network between the hosts of a GPU replica: `rdma` or `tcp`; None for one host. Not `tcpx`
+    or `tcpxo`, which need node pools and a range that a plan does not write (`faster_network`)."""
     experts: bool = False
     """Whether the experts of a mixture are spread over all chips, each of which has a copy of the
     other layers and processes different requests."""
@@ -63,9 +64,9 @@ class Form:
 
     @property
     def faster_network(self) -> str | None:
-        """`tcpxo` if its machines have it and it uses `tcp`, or None."""
-        is_slow = self.network == "tcp" and machine(self.word, self.machine_type).has_tcpxo
-        return "tcpxo" if is_slow else None
+        """`tcpx` or `tcpxo` if its machines have it and it uses `tcp`, or None."""
+        own = machine(self.word, self.machine_type).technology
+        return own if self.network == "tcp" and own in INTERFACE_NETWORKS else None
 
     @property
     def split(self) -> int:

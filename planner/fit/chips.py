@@ -129,12 +129,14 @@ def _gbit_per_s(technology: str) -> int:
 
 HOST_NETWORKS = {
     "rdma": HostNetwork(_gbit_per_s("rdma") / 8 * NETWORK_REACHED, 15e-6),
+    "tcpx": HostNetwork(_gbit_per_s("tcpx") / 8 * NETWORK_REACHED, 60e-6),
     "tcpxo": HostNetwork(_gbit_per_s("tcpxo") / 8 * NETWORK_REACHED, 30e-6),
     "tcp": HostNetwork(_TCP_GBIT_PER_S / 8 * NETWORK_REACHED, 60e-6),
 }
 """Networks between hosts, by the `network` of a rung. With RDMA and TCPXO, each GPU sends over its
-own interface. TCP is one interface of 200 Gbit/s, whatever the machine: assumed, as are the
-latencies."""
+own interface; with TCPX, two share one. TCP is one interface of 200 Gbit/s, whatever the machine:
+assumed, as are the latencies. TCPX has that of TCP: an all-gather of 1 MB takes 1 ms on two nodes
+(cluster-toolkit @1047080 examples/gke-a3-highgpu/multi-node-test-plan.md)."""
 
 CHIPS_OF_A_HOST = 8
 """Accelerators that share a host's network, on machines with GPUs or TPUs in groups of eight."""

@@ -64,8 +64,8 @@ class Surroundings:
     hash_seed: str | None = None
     """Seed of block hashes that engines agree on, or None for the default of their algorithm."""
     network: str = "tcp"
-    """`rdma` where the pod has claimed its node's RDMA interfaces, `tcpxo` where its daemon drives
-    the node's TCPXO interfaces."""
+    """`rdma` where the pod has claimed its node's RDMA interfaces, `tcpx` or `tcpxo` where its
+    daemon drives such interfaces of the node."""
     collector: str = ""
     """Host and port of the collector in the flags; empty if there is none."""
     read_only: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from gke_inference.catalogue.accelerators import (
     machine,
     region_of,
 )
+from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, interface_network
 from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING, Rung, RungArgs
 
 _DRIVERS = {"latest": "LATEST", "default": "DEFAULT", "disabled": "INSTALLATION_DISABLED"}
@@ -50,7 +51,7 @@ class AcceleratorPoolArgs(TypedDict):
     """Accelerator, shape and provisioning model."""
     additional_networks: NotRequired[list[AdditionalNetworkArgs]]
     """Networks of the accelerators' interfaces, one for each. Required for a rung with network
-    `tcpxo`, in a cluster with `multi_networking`; otherwise, not allowed."""
+    `tcpx` or `tcpxo`, in a cluster with `multi_networking`; otherwise, not allowed."""
     boot_disk_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key for the boot disks. Default: Google-managed keys."""
     boot_disk_gib: NotRequired[int]
@@ -241,13 +242,13 @@ def _zones(rung: Rung, location: str, is_zonal: bool) -> tuple[str, ...]:
 
 def _additional_networks(args: AcceleratorPoolArgs, rung: Rung) -> list[AdditionalNetworkArgs]:
     given = list(args.get("additional_networks") or [])
-    if rung.network != "tcpxo":
+    if rung.network not in INTERFACE_NETWORKS:
         if given:
-            rule = f"must not be set for a rung without network tcpxo, got {len(given)} networks"
+            words = " or ".join(INTERFACE_NETWORKS)
+            rule = f"must not be set for a rung without network {words}, got {len(given)} networks"
             raise pulumi.InputPropertyError("additionalNetworks", rule)
         return []
-    network = machine(rung.accelerator, rung.machine_type).network
-    count = 0 if network is None else network.nics
+    count = interface_network(rung.network).interfaces
     if len(given) != count:
         rule = f"must be {count} networks, one for each interface of {rung.machine_type}"
         raise pulumi.InputPropertyError("additionalNetworks", f"{rule}, got {len(given)}")

@@ -66,14 +66,14 @@ class Machine:
     """Interfaces for its accelerators alone. None if they share the interface of the machine."""
 
     @property
-    def has_rdma(self) -> bool:
-        """Whether its GPUs reach GPUs of other machines by RDMA."""
-        return self.network is not None and self.network.technology == "rdma"
+    def technology(self) -> str | None:
+        """How its GPUs reach those of other machines over these interfaces."""
+        return None if self.network is None else self.network.technology
 
     @property
-    def has_tcpxo(self) -> bool:
-        """Whether NCCL reaches GPUs of other machines by GPUDirect-TCPXO."""
-        return self.network is not None and self.network.technology == "tcpxo"
+    def has_rdma(self) -> bool:
+        """Whether its GPUs reach GPUs of other machines by RDMA."""
+        return self.technology == "rdma"
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def accelerators_on(technology: str) -> tuple[str, ...]:
     return tuple(
         name
         for name, chip in sorted(_accelerators().items())
-        if any(each.network and each.network.technology == technology for each in chip.machines)
+        if any(each.technology == technology for each in chip.machines)
     )
 
 

@@ -66,9 +66,10 @@ class RungArgs(TypedDict):
     """Flex-start only: maximum life of a node in hours, 1 to 168. Default: 168."""
     network: NotRequired[str]
     """GPU only: `rdma` gives pods all RDMA interfaces of their node (A3 Ultra and A4 machines),
-    `tcpxo` the interfaces of GPUDirect-TCPXO (A3 Mega machines in node pools with
-    `additional_networks`), `tcp` only the interface of the node. Default: `rdma` for several
-    `hosts` of a machine with RDMA; several hosts of other machines require another value."""
+    `tcpx` the interfaces of GPUDirect-TCPX (A3 High machines with eight GPUs) and `tcpxo` those of
+    GPUDirect-TCPXO (A3 Mega machines), both in node pools with `additional_networks`, `tcp` only
+    the interface of the node. Default: `rdma` for several `hosts` of a machine with RDMA; several
+    hosts of other machines require another value."""
     node_pools: NotRequired[list[str]]
     """Names of manually created node pools for this rung, instead of pools that GKE creates."""
     placement: NotRequired[str]
@@ -114,7 +115,7 @@ class Rung:
     boot_disk_type: str | None = None
     """None for GKE's default for the machine type."""
     network: str | None = None
-    """`rdma`, `tcpxo` or `tcp`, or None if replicas need no other node."""
+    """`rdma`, `tcpx`, `tcpxo` or `tcp`, or None if replicas need no other node."""
     placement: str | None = None
     """`compact`, or None for any place in the zone."""
 
@@ -149,7 +150,7 @@ class Rung:
         shape = self.topology or f"x{self.chips_per_node}"
         if self.topology is None and self.is_multi_host:
             shape += f" on {self.hosts} hosts"
-        network = f" {self.network}" if self.network in ("tcp", "tcpxo") else ""
+        network = "" if self.network in (None, "rdma") else f" {self.network}"
         return f"{self.accelerator} {shape} {self.provisioning}{network}"
 
 

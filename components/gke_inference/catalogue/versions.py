@@ -48,12 +48,22 @@ class Image:
     repository: str
     tag: str
     digest: str = ""
+    alias: str = ""
+    """Its name in a repository of ours, if another image has that of upstream."""
 
     @property
     def reference(self) -> str:
         """`REPOSITORY:TAG`, followed by `@DIGEST` if the digest is known."""
         pinned = f"{self.repository}:{self.tag}" if self.tag else self.repository
         return f"{pinned}@{self.digest}" if self.digest else pinned
+
+    @property
+    def short_name(self) -> str:
+        """Its name in a repository of ours: that of upstream, so that people recognize the image.
+
+        Underscores are an exception: keys of `images.digests` cannot have them.
+        """
+        return self.alias or self.repository.rpartition("/")[2].replace("_", "-")
 
     @property
     def registry(self) -> str:
@@ -89,7 +99,12 @@ def image(name: str) -> Image:
         ValueError: The lock has no such entry.
     """
     entry = _entry("images", name)
-    return Image(repository=entry["repository"], tag=entry["tag"], digest=entry["digest"])
+    return Image(
+        alias=entry.get("alias", ""),
+        digest=entry["digest"],
+        repository=entry["repository"],
+        tag=entry["tag"],
+    )
 
 
 def base_image(name: str) -> Image:

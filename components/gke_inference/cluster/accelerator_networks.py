@@ -6,13 +6,17 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import compute
 
-from gke_inference.base.inputs import name_of, under
+from gke_inference.base.inputs import name_of, one_of, under
 from gke_inference.catalogue.names import check_name
-from gke_inference.catalogue.node_networks import TCPXO_MTU, tcpxo_interfaces
+from gke_inference.catalogue.node_networks import (
+    INTERFACE_NETWORKS,
+    InterfaceNetwork,
+    interface_network,
+)
 
 NARROWEST = 26
-"""Longest prefix of a region's range: each of eight subnets is then a /29, the smallest there
-is."""
+"""Longest prefix of a region's range: each of eight subnets is then a /29, the smallest there is,
+and each of four a /28."""
 
 
 class AcceleratorNetworksArgs(TypedDict):
@@ -25,10 +29,13 @@ class AcceleratorNetworksArgs(TypedDict):
     equal part, with 4 addresses fewer than the part for nodes."""
     project: NotRequired[pulumi.Input[str]]
     """Project of the networks. Default: the provider's."""
+    technology: NotRequired[str]
+    """`tcpx` for the four interfaces of A3 High nodes, `tcpxo` for the eight of A3 Mega: the
+    `network` of their rungs. Default: `tcpxo`."""
 
 
 class AcceleratorNetworks(pulumi.ComponentResource):
-    """Eight VPC networks for the GPUDirect-TCPXO interfaces of A3 Mega nodes.
+    """VPC networks for the GPUDirect interfaces of A3 High or A3 Mega nodes.
 
     Each interface of a node is in a network of its own, with an MTU of 8244 bytes, a subnet in
     every region, and a firewall rule for traffic between the nodes. Pass the names to
@@ -45,7 +52,8 @@ class AcceleratorNetworks(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gke-inference:index:AcceleratorNetworks", name, {}, opts)
         prefix = name_of(args, "network_name", "compute")
-        count = tcpxo_interfaces()
+        interfaces = interface_network(one_of(args, "technology", INTERFACE_NETWORKS, "tcpxo"))
+        count = interfaces.interfaces
         _check_length(f"{prefix}-{count}-internal")
         parts = {
             region: divided(cidr, count, f"regions.{region}")
@@ -57,7 +65,9 @@ class AcceleratorNetworks(pulumi.ComponentResource):
         subnetworks: list[pulumi.Output[str]] = []
         for at in range(count):
             own = {region: ranges[at] for region, ranges in parts.items()}
-            network, subnetwork = self._build(name, f"{prefix}-{at + 1}", at + 1, own, args)
+            network, subnetwork = self._build(
+                name, f"{prefix}-{at + 1}", at + 1, own, args, interfaces
+            )
             networks.append(network)
             subnetworks.append(subnetwork)
         self.networks = pulumi.Output.all(*networks)
@@ -71,6 +81,7 @@ class AcceleratorNetworks(pulumi.ComponentResource):
         number: int,
         ranges: dict[str, str],
         args: AcceleratorNetworksArgs,
+        interfaces: InterfaceNetwork,
     ) -> tuple[pulumi.Output[str], pulumi.Output[str]]:
         """Return the names of one network and of its subnets."""
         project = args.get("project")
@@ -78,7 +89,7 @@ class AcceleratorNetworks(pulumi.ComponentResource):
             f"{name}-{number}",
             auto_create_subnetworks=False,
             description=f"Interface {number} of accelerators.",
-            mtu=TCPXO_MTU,
+            mtu=interfaces.mtu,
             name=network_name,
             project=project,
             routing_mode="REGIONAL",

@@ -65,7 +65,7 @@ def _interfaces(intent: ServingIntent) -> Iterator[InputError]:
     if intent.form not in ONE_POD_FORMS:
         return
     for place, rung in intent.rungs.items():
-        if rung.network in ("rdma", "tcpxo"):
+        if rung.network not in (None, "tcp"):
             rule = f"must be another form, or the network of {place} must be unset or 'tcp'"
             yield InputError("form", rule, intent.form)
             return

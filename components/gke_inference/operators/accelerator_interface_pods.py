@@ -1,19 +1,20 @@
-"""The pods that prepare nodes for GPUDirect-TCPXO, as in Google's manifests.
+"""The pods that prepare nodes for GPUDirect-TCPX and -TCPXO, as in Google's manifests.
 
 Sources: GoogleCloudPlatform/container-engine-accelerators @992db81
-gpudirect-tcpxo/nccl-tcpxo-installer.yaml and nri_device_injector/nri-device-injector.yaml. The
-script that runs on the node has the same effect as theirs; the installer also creates the file
-that the daemons of pods wait for.
+gpudirect-tcpx/nccl-tcpx-installer.yaml, gpudirect-tcpxo/nccl-tcpxo-installer.yaml and
+nri_device_injector/nri-device-injector.yaml. The script that runs on the node has the same effect
+as theirs; the installer also creates the file that the daemons of pods wait for.
 """
 
 from typing import Final
 
 from gke_inference.base.manifests import Manifest
 from gke_inference.catalogue.accelerators import accelerator, accelerators_on, catalogue_labels
-from gke_inference.catalogue.node_networks import TCPXO_LIBRARIES, tcpxo_plugin_mark
+from gke_inference.catalogue.node_networks import DRIVER_LIBRARIES, InterfaceNetwork
 from gke_inference.catalogue.versions import image
 
 _PRIVILEGED: Final = {"privileged": True}
+_MACHINE_TYPE: Final = "node.kubernetes.io/instance-type"
 
 _PREPARE: Final = """\
 set -eu
@@ -34,29 +35,30 @@ fi
 
 _INSTALL: Final = """\
 set -ex
-rm -f {libraries}/.tcpxo-plugin-*
+rm -f {libraries}/.{name}-plugin-*
 chmod 755 /scripts/container_entry.sh
 /scripts/container_entry.sh install --install-nccl
 mkdir -p {libraries}
-cp -r /var/lib/tcpxo/lib64/. {libraries}
+{without_nccl}cp -r {built}/. {libraries}
 touch {mark}
 """
 
 
-def plugin_installer() -> Manifest:
+def plugin_installer(network: InterfaceNetwork) -> Manifest:
     """Return the pod spec that installs NCCL's plug-in and prepares the interfaces of a node."""
-    prepare: Manifest = {
-        "command": ["nsenter", "-at", "1", "--", "sh", "-c", _PREPARE],
-        "image": image("tcpxo_node_setup").reference,
-        "name": "pre-installation",
-        "resources": _small("10m"),
-        "securityContext": _PRIVILEGED,
-    }
+    without_nccl = "" if network.has_nccl else f"rm -f {network.built}/libnccl.so*\n"
+    script = _INSTALL.format(
+        built=network.built,
+        libraries=DRIVER_LIBRARIES,
+        mark=network.plugin_mark,
+        name=network.name,
+        without_nccl=without_nccl,
+    )
     install: Manifest = {
-        "args": [_INSTALL.format(libraries=TCPXO_LIBRARIES, mark=tcpxo_plugin_mark())],
+        "args": [script],
         "command": ["/bin/sh", "-c"],
-        "image": image("tcpxo_plugin").reference,
-        "name": "nccl-tcpxo-installer",
+        "image": image(network.plugin_image).reference,
+        "name": f"nccl-{network.name}-installer",
         "resources": _small("150m"),
         "securityContext": _PRIVILEGED,
         "volumeMounts": [
@@ -71,10 +73,27 @@ def plugin_installer() -> Manifest:
         "securityContext": {"allowPrivilegeEscalation": False},
     }
     folders = {"library-dir-host": "/home/kubernetes/bin", "var-lib": "/var/lib"}
-    return {**_node_agent(folders), "containers": [pause], "initContainers": [prepare, install]}
+    return {
+        **_node_agent(network, folders),
+        "containers": [pause],
+        "initContainers": [*_preparation(network), install],
+    }
 
 
-def device_injector() -> Manifest:
+def _preparation(network: InterfaceNetwork) -> list[Manifest]:
+    if network.node_setup_image is None:
+        return []
+    prepare: Manifest = {
+        "command": ["nsenter", "-at", "1", "--", "sh", "-c", _PREPARE],
+        "image": image(network.node_setup_image).reference,
+        "name": "pre-installation",
+        "resources": _small("10m"),
+        "securityContext": _PRIVILEGED,
+    }
+    return [prepare]
+
+
+def device_injector(network: InterfaceNetwork) -> Manifest:
     """Return the pod spec of the plug-in of containerd that gives containers named devices."""
     folders = {"dev": "/dev", "nri": "/var/run/nri"}
     injector: Manifest = {
@@ -84,15 +103,12 @@ def device_injector() -> Manifest:
         "securityContext": _PRIVILEGED,
         "volumeMounts": [{"mountPath": path, "name": name} for name, path in folders.items()],
     }
-    return {**_node_agent(folders), "containers": [injector]}
+    return {**_node_agent(network, folders), "containers": [injector]}
 
 
-def _node_agent(folders: dict[str, str]) -> Manifest:
+def _node_agent(network: InterfaceNetwork, folders: dict[str, str]) -> Manifest:
     """Return the parts of a pod spec that both agents share: nodes, host access and volumes."""
-    types = [accelerator(name).gke_type for name in accelerators_on("tcpxo")]
-    key = catalogue_labels()["gpu_accelerator"]
-    nodes = {"matchExpressions": [{"key": key, "operator": "In", "values": types}]}
-    required = {"nodeSelectorTerms": [nodes]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": _with_interfaces(network)}]}
     return {
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
         "automountServiceAccountToken": False,
@@ -103,6 +119,25 @@ def _node_agent(folders: dict[str, str]) -> Manifest:
         "tolerations": [{"operator": "Exists"}],
         "volumes": [{"hostPath": {"path": path}, "name": name} for name, path in folders.items()],
     }
+
+
+def _with_interfaces(network: InterfaceNetwork) -> list[Manifest]:
+    """Return what selects the nodes: by machine type, where not all of the GPU's have interfaces.
+
+    NCCL on other nodes would find the plug-in and have nothing to use it with.
+    """
+    chips = [accelerator(name) for name in accelerators_on(network.name)]
+    selected: list[Manifest] = [
+        {
+            "key": catalogue_labels()["gpu_accelerator"],
+            "operator": "In",
+            "values": [chip.gke_type for chip in chips],
+        }
+    ]
+    if {each.name for chip in chips for each in chip.machines} != set(network.machines):
+        machines = {"key": _MACHINE_TYPE, "operator": "In", "values": network.machines}
+        selected.append(machines)
+    return selected
 
 
 def _small(cpu: str) -> Manifest:

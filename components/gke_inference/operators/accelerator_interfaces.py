@@ -1,11 +1,11 @@
 """What a cluster needs for pods on the interfaces of accelerators: networks, plug-in, devices."""
 
 from collections.abc import Sequence
-from typing import Final, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import under
+from gke_inference.base.inputs import one_of, under
 from gke_inference.base.manifests import (
     Manifest,
     labels_for,
@@ -13,7 +13,11 @@ from gke_inference.base.manifests import (
     privileged_daemon_set,
     register,
 )
-from gke_inference.catalogue.node_networks import interface_networks, tcpxo_interfaces
+from gke_inference.catalogue.node_networks import (
+    INTERFACE_NETWORKS,
+    InterfaceNetwork,
+    interface_network,
+)
 from gke_inference.catalogue.versions import api
 
 from .accelerator_interface_pods import device_injector, plugin_installer
@@ -30,15 +34,18 @@ class AcceleratorInterfacesArgs(TypedDict):
     """Names of the VPC networks, in the order of the interfaces: `AcceleratorNetworks.networks`."""
     subnetworks: pulumi.Input[list[str]]
     """Names of their subnets in the region of the cluster: `AcceleratorNetworks.subnetworks`."""
+    technology: NotRequired[str]
+    """`tcpx` for A3 High nodes, `tcpxo` for A3 Mega: the `network` of their rungs. Default:
+    `tcpxo`."""
 
 
 class AcceleratorInterfaces(pulumi.ComponentResource):
-    """The networks of GPUDirect-TCPXO in a cluster, its NCCL plug-in and its device injector.
+    """The networks of GPUDirect in a cluster, its NCCL plug-in and its device injector.
 
-    Create one for each cluster with A3 Mega node pools that have `additional_networks`, before the
-    pools. Pods refer to the networks by name. Two DaemonSets on those nodes install the plug-in of
-    NCCL and let containers name devices of the node in an annotation, as Google's manifests do.
-    Pass the cluster's Kubernetes provider in `opts`.
+    Create one for each cluster with A3 High or A3 Mega node pools that have `additional_networks`,
+    before the pools. Pods refer to the networks by name. Two DaemonSets on those nodes install the
+    plug-in of NCCL and let containers name devices of the node in an annotation, as Google's
+    manifests do. Pass the cluster's Kubernetes provider in `opts`.
     """
 
     interface_networks: list[str]
@@ -50,10 +57,11 @@ class AcceleratorInterfaces(pulumi.ComponentResource):
         super().__init__("gke-inference:index:AcceleratorInterfaces", name, {}, opts)
         networks = pulumi.Output.from_input(args["networks"])
         subnetworks = pulumi.Output.from_input(args["subnetworks"])
-        self.interface_networks = interface_networks(tcpxo_interfaces())
-        count = len(self.interface_networks)
+        network = interface_network(one_of(args, "technology", INTERFACE_NETWORKS, "tcpxo"))
+        self.interface_networks = network.networks
+        every = range(network.interfaces)
         objects = interface_objects(
-            [networks[at] for at in range(count)], [subnetworks[at] for at in range(count)]
+            network, [networks[at] for at in every], [subnetworks[at] for at in every]
         )
         made: dict[str, pulumi.Resource] = {}
         for role, obj in objects.items():
@@ -64,20 +72,25 @@ class AcceleratorInterfaces(pulumi.ComponentResource):
 
 
 def interface_objects(
-    networks: Sequence[pulumi.Input[str]], subnetworks: Sequence[pulumi.Input[str]]
+    network: InterfaceNetwork,
+    networks: Sequence[pulumi.Input[str]],
+    subnetworks: Sequence[pulumi.Input[str]],
 ) -> dict[str, Manifest]:
     """Return the objects by their role; the parameters of a network come before it.
 
     Args:
+        network: What the interfaces need.
         networks: Names of the VPC networks, one for each interface.
         subnetworks: Names of their subnets.
     """
     found: dict[str, Manifest] = {}
-    names = interface_networks(tcpxo_interfaces())
-    for name, network, subnetwork in zip(names, networks, subnetworks, strict=True):
-        found[f"{name}-parameters"] = _parameters(name, network, subnetwork)
+    for name, vpc, subnetwork in zip(network.networks, networks, subnetworks, strict=True):
+        found[f"{name}-parameters"] = _parameters(name, vpc, subnetwork)
         found[name] = _network(name)
-    pods = {"nccl-tcpxo-installer": plugin_installer(), "device-injector": device_injector()}
+    pods = {
+        f"nccl-{network.name}-installer": plugin_installer(network),
+        "device-injector": device_injector(network),
+    }
     because = "it writes to folders of its node and configures its devices"
     return found | {
         agent: privileged_daemon_set(agent, _NAMESPACE, _COMPONENT, pod, because=because)

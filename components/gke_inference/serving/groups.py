@@ -262,7 +262,7 @@ def _near_its_group(pod: Pod, node: Hardware, meeting: Meeting, others: list[Man
 
     The groups of each role are numbered from 0, so the role is part of the selection.
     A preference, because a zone may be full; a requirement with RDMA, which reaches no other zone.
-    Nodes with TCPXO prefer the block of their group, in which the latency is low.
+    Nodes with TCPX or TCPXO prefer the block of their group, in which the latency is low.
     `others` are weaker preferences.
     """
     term = {
@@ -276,5 +276,5 @@ def _near_its_group(pod: Pod, node: Hardware, meeting: Meeting, others: list[Man
             _PREFERRED: [*close_together(term, _OWN_GROUP), *others],
         }
         return {"podAffinity": near}
-    closer = close_together(term, _OWN_GROUP) if node.has_tcpxo else []
+    closer = close_together(term, _OWN_GROUP) if node.interface_network else []
     return {"podAffinity": {_PREFERRED: [{"podAffinityTerm": term, "weight": 100}, *closer]}}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.accelerators import accelerator, machine
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.kv_offload import MEMORY_SHARE
 
@@ -39,7 +40,7 @@ class Hardware:
     vcpus: int
     ram_gib: int
     network: str | None = None
-    """`rdma`, `tcpxo`, `tcp` or None, as of its rungs."""
+    """`rdma`, `tcpx`, `tcpxo`, `tcp` or None, as of its rungs."""
 
     @property
     def has_rdma(self) -> bool:
@@ -47,9 +48,9 @@ class Hardware:
         return self.network == "rdma"
 
     @property
-    def has_tcpxo(self) -> bool:
-        """Whether a pod uses the interfaces of GPUDirect-TCPXO of its node."""
-        return self.network == "tcpxo"
+    def interface_network(self) -> str | None:
+        """The network if a pod uses the GPUDirect interfaces of its node: `tcpx` or `tcpxo`."""
+        return self.network if self.network in INTERFACE_NETWORKS else None
 
     @property
     def is_group(self) -> bool:

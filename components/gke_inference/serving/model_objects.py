@@ -17,7 +17,7 @@ from gke_inference.serving.launch import annotations, config_map, volumes
 from gke_inference.serving.launcher.spec import ADAPTER_NEED, NEEDS, REPLICAS, Serving
 from gke_inference.serving.live_adapters import LOADER
 from gke_inference.serving.model_plan import ModelPlan
-from gke_inference.serving.networks.tcpxo import with_tcpxo
+from gke_inference.serving.networks.interfaces import with_interfaces
 from gke_inference.serving.pod_spec import HARDWARE_LABEL, Pod, engine_pod
 from gke_inference.serving.ray_clusters import ray_clusters
 from gke_inference.serving.rdma import network_claims, with_deep_ep, with_rdma
@@ -66,8 +66,8 @@ def buffer_of(plan: ModelPlan) -> Manifest | None:
 def _engine_pod(plan: ModelPlan, kind: str) -> Manifest:
     node = plan.nodes[kind]
     template = engine_pod(plan.pod, node, plan.files[kind], plan.serving[kind])
-    if node.has_tcpxo:
-        return with_tcpxo(template)
+    if node.interface_network is not None:
+        return with_interfaces(template, node.interface_network)
     if not node.has_rdma:
         return template
     template = with_rdma(template, plan.network_claims, plan.pod)

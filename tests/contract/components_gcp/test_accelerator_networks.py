@@ -30,11 +30,13 @@ def networks(count: int) -> list[dict[str, str]]:
     return [{"network": f"n-{at}", "subnetwork": f"s-{at}"} for at in range(1, count + 1)]
 
 
-def build(recorder: Any, **regions: str) -> Any:
+def build(recorder: Any, technology: str | None = None, **regions: str) -> Any:
     args: Any = {
         "network_name": "acme-nets",
         "regions": {name.replace("_", "-"): cidr for name, cidr in regions.items()},
     }
+    if technology is not None:
+        args["technology"] = technology
 
     def program() -> Any:
         made = AcceleratorNetworks("nets", args)
@@ -59,6 +61,20 @@ def test_regions_share_the_networks_and_have_subnets_of_one_name(recorder):
     assert rules[0]["sourceRanges"] == ["192.168.0.0/26", "192.168.2.0/26"]
 
 
+def test_a3_high_has_four_networks_with_a_quarter_of_the_range_each(recorder):
+    names = [f"acme-nets-{at}" for at in range(1, 5)]
+    assert build(recorder, "tcpx", us_central1="192.168.0.0/24") == [names, names]
+    subnets = recorder.all("gcp:compute/subnetwork:Subnetwork")
+    ranges = [each.inputs["ipCidrRange"] for each in subnets]
+    assert ranges == [f"192.168.0.{at * 64}/26" for at in range(4)]
+    assert {each.inputs["mtu"] for each in recorder.all("gcp:compute/network:Network")} == {8244}
+
+
+def test_networks_of_an_unknown_technology_are_refused(recorder):
+    with pytest.raises(pulumi.InputPropertyError, match="must be one of tcpx, tcpxo, got 'rdma'"):
+        build(recorder, "rdma", us_central1="192.168.0.0/24")
+
+
 @pytest.mark.parametrize(
     ("cidr", "rule"),
     [
@@ -81,7 +97,7 @@ def test_networks_without_a_region_are_refused(recorder):
     [
         (7, MEGA, "must be 8 networks, one for each interface of a3-megagpu-8g, got 7"),
         (0, MEGA, "must be 8 networks, one for each interface of a3-megagpu-8g, got 0"),
-        (8, {**MEGA, "network": "tcp"}, "must not be set for a rung without network tcpxo"),
+        (8, {**MEGA, "network": "tcp"}, "must not be set for a rung without network tcpx or tcpxo"),
     ],
 )
 def test_a_pool_has_a_network_for_each_interface_or_none(recorder, given, rung, rule):

@@ -278,8 +278,8 @@ def test_hosts_of_one_replica_are_connected_by_rdma_where_the_machine_has_it(run
     [
         (
             {**SEVERAL, "accelerator": "nvidia-h100-80gb"},
-            "network: must be 'tcp' for 2 hosts of a3-highgpu-8g, which has no RDMA, got none;"
-            " nvidia-b200 and nvidia-h200-141gb have it",
+            "network: must be 'tcpx' or 'tcp' for 2 hosts of a3-highgpu-8g, which has no RDMA, got "
+            "none; nvidia-b200 and nvidia-h200-141gb have it",
         ),
         (
             {**L4, "network": "rdma"},
@@ -291,7 +291,7 @@ def test_hosts_of_one_replica_are_connected_by_rdma_where_the_machine_has_it(run
             "network: must not be set for tpu-v6e: the hosts of a slice have their own links,"
             " got 'tcp'",
         ),
-        ({**L4, "network": "ib"}, "network: must be rdma, tcpxo or tcp, got 'ib'"),
+        ({**L4, "network": "ib"}, "network: must be rdma, tcpx, tcpxo or tcp, got 'ib'"),
     ],
 )
 def test_a_network_that_the_machine_does_not_have_is_refused(rung, message):

@@ -76,15 +76,22 @@ QUEUES = {
     "ResourceFlavor": 3,
     "WorkloadPriorityClass": 2,
 }
-TCPXO = {
-    "DaemonSet": 2,
-    "Firewall": 9,
-    "GKENetworkParamSet": 8,
-    "LeaderWorkerSet": 1,
-    "Network": 2 + 8 + 8,  # the platform's and its component, and of interfaces: VPCs and objects
-    "NodePool": 3,
-    "Subnetwork": 10,
-}
+
+
+def gpudirect(interfaces: int) -> dict[str, int]:
+    """Return what an example with the interfaces of accelerators creates."""
+    return {
+        "DaemonSet": 2,
+        "Firewall": 1 + interfaces,
+        "GKENetworkParamSet": interfaces,
+        "LeaderWorkerSet": 1,
+        # The platform's and its component, and of each interface: a VPC and an object.
+        "Network": 2 + 2 * interfaces,
+        "NodePool": 3,
+        "Subnetwork": 2 + interfaces,
+    }
+
+
 DNS = {
     "GCPTrafficExtension": 3,
     "HealthCheck": 1,
@@ -128,7 +135,8 @@ PROOFS = {
         ("multi-host/slices", {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1}),
         ("queues", QUEUES),
         ("streaming", STREAM),
-        ("tcpxo", TCPXO),
+        ("tcpx", gpudirect(4)),
+        ("tcpxo", gpudirect(8)),
         ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
     ],
 )

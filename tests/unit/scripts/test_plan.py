@@ -215,20 +215,25 @@ def test_a_plan_is_shown_with_ranges_and_what_does_not_fit():
     assert answer.exit_code == 0, answer.exception
 
 
-def test_a_plan_over_tcp_says_how_to_get_the_faster_network_of_the_machine():
-    arguments = ("llama-3.1-405b", "--accelerator", "nvidia-h100-mega-80gb")
+@pytest.mark.parametrize(
+    ("accelerator", "faster"), [("nvidia-h100-80gb", "tcpx"), ("nvidia-h100-mega-80gb", "tcpxo")]
+)
+def test_a_plan_over_tcp_says_how_to_get_the_faster_network_of_the_machine(
+    accelerator: str, faster: str
+):
+    arguments = ("llama-3.1-405b", "--accelerator", accelerator)
     answer = CliRunner().invoke(build_app(("plan",)), ["plan", *arguments])
     text = " ".join(answer.output.split())
     assert (
-        "2: estimated for network tcp; tcpxo is faster, and needs capacity.NAME.node_pools and "
+        f"2: estimated for network tcp; {faster} is faster, and needs capacity.NAME.node_pools and "
         "regions.NAME.ranges.accelerators in the stack (docs/accelerator-networks.md)"
     ) in text
-    assert text.count("tcpxo is faster") == 1
+    assert text.count(f"{faster} is faster") == 1
     networks = {
         (one["hosts"], one["network"]): one["faster_network"]
         for one in printed(*arguments)["choices"]
     }
-    assert networks == {(1, None): None, (2, "tcp"): "tcpxo"}
+    assert networks == {(1, None): None, (2, "tcp"): faster}
 
 
 def test_words_are_checked_one_by_one():

@@ -22,8 +22,8 @@ class NodeHardware:
     """GKE's label value, or `cpu`."""
     chips: int
     network: str = "tcp"
-    """`rdma` for a pod that has claimed the node's RDMA interfaces; `tcpxo` for one whose daemon
-    drives the node's TCPXO interfaces."""
+    """`rdma` for a pod that has claimed the node's RDMA interfaces; `tcpx` or `tcpxo` for one whose
+    daemon drives such interfaces of the node."""
     has_driver: bool = True
     """Whether the driver is installed, so that a container sees the devices."""
 

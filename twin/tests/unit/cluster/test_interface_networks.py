@@ -1,4 +1,4 @@
-"""Networks of the interfaces of nodes (rules network.objects, network.pods, network.tcpxo)."""
+"""Networks of the interfaces of nodes (rules network.objects, .pods, .tcpx and .tcpxo)."""
 
 import json
 from typing import Any
@@ -133,9 +133,11 @@ class OnNode:
         return self._pods
 
 
-PLUGIN = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev:v1"
+REGISTRY = "us-docker.pkg.dev/gce-ai-infra"
+PLUGIN = f"{REGISTRY}/gpudirect-tcpxo/nccl-plugin-gpudirecttcpx-dev:v1"
+PLUGIN_OF_TCPX = f"{REGISTRY}/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev:v3"
 INJECTOR = "gcr.io/gke-release/nri-device-injector@sha256:00"
-DAEMON = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/tcpgpudmarxd-dev:v1"
+DAEMON = f"{REGISTRY}/gpudirect-tcpxo/tcpgpudmarxd-dev:v1"
 
 
 DEVICES = [
@@ -219,6 +221,7 @@ def test_an_engine_beside_a_daemon_that_has_what_it_needs_uses_tcpxo():
         ((PLUGIN, INJECTOR), daemon_pod(folders={"/hostsysfs": "/sys"}), "a3-megagpu-8g"),
         ((PLUGIN, INJECTOR), daemon_pod(capabilities=()), "a3-megagpu-8g"),
         ((PLUGIN, INJECTOR), daemon_pod(), "a3-highgpu-8g"),
+        ((PLUGIN_OF_TCPX, INJECTOR), daemon_pod(), "a3-megagpu-8g"),
     ],
 )
 def test_a_daemon_without_something_that_it_needs_fails_its_startup_probe(
@@ -241,3 +244,87 @@ def test_an_engine_that_does_not_find_the_plug_in_sends_over_the_interface_of_th
 ):
     kube: Any = OnNode(PLUGIN, INJECTOR)
     assert network_of_pod(kube, daemon_pod(settings=settings), node()) is None
+
+
+def tcpx_pod(
+    interfaces: int = 4,
+    *,
+    devices: list[str] = DEVICES[:-1],
+    sockets: str = "/run/tcpx",
+    settings: dict[str, str] | None = None,
+) -> Any:
+    """Return a pod as Google's manifest for A3 High has it, which shares a folder of sockets."""
+    found = daemon_pod(interfaces, devices=devices, capabilities=("NET_ADMIN",))
+    notes, spec = found["metadata"]["annotations"], found["spec"]
+    notes["devices.gke.io/container.tcpx-daemon"] = notes.pop(
+        "devices.gke.io/container.tcpxo-daemon"
+    )
+    (daemon,), (engine,) = spec["initContainers"], spec["containers"]
+    daemon |= {"image": f"{REGISTRY}/gpudirect-tcpx/tcpgpudmarxd-dev:v2", "name": "tcpx-daemon"}
+    spec["volumes"].append({"emptyDir": {}, "name": "sockets"})
+    daemon["volumeMounts"].append({"mountPath": "/run/tcpx", "name": "sockets"})
+    engine["volumeMounts"] = [{"mountPath": sockets, "name": "sockets"}]
+    values = {
+        "LD_LIBRARY_PATH": SETTINGS["LD_LIBRARY_PATH"],
+        "NCCL_GPUDIRECTTCPX_SOCKET_IFNAME": "eth1,eth2,eth3,eth4",
+        "NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX": "/run/tcpx",
+        **(settings or {}),
+    }
+    engine["env"] = [{"name": name, "value": value} for name, value in values.items()]
+    return found
+
+
+def test_an_engine_that_shares_the_sockets_of_its_daemon_uses_tcpx():
+    both: Any = OnNode(PLUGIN_OF_TCPX, INJECTOR)
+    assert network_of_pod(both, tcpx_pod(), node("a3-highgpu-8g")) == "tcpx"
+    ours = "us-docker.pkg.dev/acme/images/tcpx-nccl-plugin-gpudirecttcpx-dev@sha256:00"
+    mirrored: Any = OnNode(ours, INJECTOR)
+    assert network_of_pod(mirrored, tcpx_pod(), node("a3-highgpu-8g")) == "tcpx"
+    by_default = {"NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX": "/tmp"}
+    pod = tcpx_pod(sockets="/tmp", settings=by_default)
+    assert network_of_pod(both, pod, node("a3-highgpu-8g")) == "tcpx"
+
+
+@pytest.mark.parametrize(
+    ("images", "pod", "machine"),
+    [
+        ((PLUGIN, INJECTOR), tcpx_pod(), "a3-highgpu-8g"),
+        ((PLUGIN_OF_TCPX,), tcpx_pod(), "a3-highgpu-8g"),
+        ((PLUGIN_OF_TCPX, INJECTOR), tcpx_pod(3), "a3-highgpu-8g"),
+        ((PLUGIN_OF_TCPX, INJECTOR), tcpx_pod(devices=DEVICES[:-2]), "a3-highgpu-8g"),
+        ((PLUGIN_OF_TCPX, INJECTOR), tcpx_pod(), "a3-highgpu-4g"),
+        ((PLUGIN_OF_TCPX, INJECTOR), tcpx_pod(), "a3-megagpu-8g"),
+    ],
+)
+def test_a_daemon_of_tcpx_without_something_that_it_needs_fails_its_startup_probe(
+    images: tuple[str, ...], pod: Any, machine: str
+):
+    kube: Any = OnNode(*images)
+    with pytest.raises(InitializingError, match="Startup probe failed"):
+        network_of_pod(kube, pod, node(machine))
+
+
+def without_daemon() -> Any:
+    found = tcpx_pod()
+    del found["spec"]["initContainers"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("pod", "path"),
+    [
+        (tcpx_pod(sockets="/run"), "/run/tcpx"),
+        (tcpx_pod(settings={"NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX": "/tmp"}), "/tmp"),
+        (without_daemon(), "/run/tcpx"),
+    ],
+)
+def test_an_engine_with_the_plug_in_of_tcpx_that_finds_no_daemon_fails(pod: Any, path: str):
+    kube: Any = OnNode(PLUGIN_OF_TCPX, INJECTOR)
+    with pytest.raises(InitializingError, match=f"{path}/get_gpu_fd_.* connect failed"):
+        network_of_pod(kube, pod, node("a3-highgpu-8g"))
+
+
+def test_an_engine_that_does_not_name_every_interface_of_tcpx_sends_over_that_of_the_node():
+    kube: Any = OnNode(PLUGIN_OF_TCPX, INJECTOR)
+    pod = tcpx_pod(settings={"NCCL_GPUDIRECTTCPX_SOCKET_IFNAME": "eth1,eth2"})
+    assert network_of_pod(kube, pod, node("a3-highgpu-8g")) is None

@@ -1,6 +1,7 @@
-"""The pods of groups whose nodes talk by GPUDirect-TCPXO."""
+"""The pods of groups whose nodes communicate by GPUDirect-TCPX or -TCPXO."""
 
 import json
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.catalogue.versions import image
 from gke_inference.operators.accelerator_interface_pods import plugin_installer
@@ -23,9 +25,22 @@ PAIR: dict[str, Any] = {
 }
 
 
+HIGH: dict[str, Any] = {
+    **PAIR,
+    "accelerator": "nvidia-h100-80gb",
+    "count": 8,
+    "network": "tcpx",
+}
+
+
 @pytest.fixture
 def on_pairs(gpu_only) -> dict[str, Any]:
     return {**gpu_only, "parameters_billion": 405.0, "weight_bits": 8, "rungs": [PAIR]}
+
+
+@pytest.fixture
+def on_a3_high(on_pairs) -> dict[str, Any]:
+    return {**on_pairs, "rungs": [HIGH]}
 
 
 def planned(args: dict[str, Any]) -> Any:
@@ -93,7 +108,7 @@ def test_the_daemon_waits_until_the_installer_has_finished_on_its_node(
         return text
 
     (daemon,) = pods(on_pairs)[0]["spec"]["initContainers"]
-    (_, installer) = plugin_installer()["initContainers"]
+    (_, installer) = plugin_installer(interface_network("tcpxo"))["initContainers"]
     waiting = subprocess.Popen(
         ["sh", "-c", script(daemon)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -172,6 +187,82 @@ def test_the_pods_of_a_ray_cluster_have_the_interfaces_too(on_pairs):
         assert [each["name"] for each in pod["spec"]["initContainers"]] == ["tcpxo-daemon"]
 
 
+def test_a_pod_of_a3_high_has_four_interfaces_and_devices_without_the_helper_of_a3_mega(on_a3_high):
+    for pod in pods(on_a3_high):
+        notes = pod["metadata"]["annotations"]
+        assert json.loads(notes["networking.gke.io/interfaces"]) == [
+            {"interfaceName": "eth0", "network": "default"},
+            *({"interfaceName": f"eth{at}", "network": f"tcpx-{at}"} for at in range(1, 5)),
+        ]
+        assert notes["devices.gke.io/container.tcpx-daemon"].splitlines() == [
+            *(f"- path: /dev/nvidia{at}" for at in range(8)),
+            "- path: /dev/nvidiactl",
+            "- path: /dev/nvidia-uvm",
+        ]
+
+
+def test_the_engine_and_the_daemon_of_tcpx_share_a_folder_of_sockets(on_a3_high):
+    for pod in pods(on_a3_high):
+        (daemon,), engine = pod["spec"]["initContainers"], pod["spec"]["containers"][0]
+        assert daemon["securityContext"]["capabilities"]["add"] == ["NET_ADMIN"]
+        assert "--uds_path /run/tcpx " in daemon["args"][0]
+        for container in (daemon, engine):
+            mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+            assert mounts["/run/tcpx"] == "tcpx-socket"
+        assert {"emptyDir": {}, "name": "tcpx-socket"} in pod["spec"]["volumes"]
+        found = variables(engine)
+        assert found["NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX"] == "/run/tcpx"
+        assert found["NCCL_GPUDIRECTTCPX_SOCKET_IFNAME"] == "eth1,eth2,eth3,eth4"
+        assert not any(name.startswith("NCCL_FASTRAK") for name in found)
+
+
+def test_the_daemon_of_tcpx_is_ready_when_the_sockets_of_all_gpus_are_there(
+    on_a3_high, tmp_path: Path
+):
+    (daemon,) = pods(on_a3_high)[0]["spec"]["initContainers"]
+    command = [
+        part.replace("/run/tcpx", str(tmp_path))
+        for part in daemon["startupProbe"]["exec"]["command"]
+    ]
+
+    def is_ready() -> bool:
+        return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+    assert not is_ready()
+    open_sockets = [socket.socket(socket.AF_UNIX) for _ in range(9)]
+    names = ["rx_rule_manager", *(f"get_gpu_metadata_0000:0{at}:00.0" for at in range(8))]
+    for at, (each, name) in enumerate(zip(open_sockets, names, strict=True)):
+        assert not is_ready(), at
+        each.bind(str(tmp_path / name))
+    assert is_ready()
+    for each in open_sockets:
+        each.close()
+
+
+def test_the_installer_of_tcpx_leaves_out_its_old_nccl_so_engines_use_theirs(
+    tmp_path: Path,
+):
+    libraries, built = tmp_path / "lib64", tmp_path / "built"
+    for folder in (libraries, built):
+        folder.mkdir()
+    for name in ("libnccl.so", "libnccl.so.2", "libnccl.so.2.19.4", "libnccl-net.so"):
+        (built / name).write_text("")
+    program = tmp_path / "program.sh"
+    program.write_text("#!/bin/sh\n")
+    (installer,) = plugin_installer(interface_network("tcpx"))["initContainers"]
+    (text,) = installer["args"]
+    here = {
+        "/usr/local/nvidia/lib64": libraries,
+        "/var/lib/tcpx/lib64": built,
+        "/scripts/container_entry.sh": program,
+    }
+    for path, stand_in in here.items():
+        text = text.replace(path, str(stand_in))
+    subprocess.run(["sh", "-c", text], check=True, capture_output=True)
+    mark = f".tcpx-plugin-{image('tcpx_plugin').tag}"
+    assert sorted(each.name for each in libraries.iterdir()) == [mark, "libnccl-net.so"]
+
+
 @pytest.mark.parametrize(
     ("change", "refusal"),
     [
@@ -187,7 +278,7 @@ def test_the_pods_of_a_ray_cluster_have_the_interfaces_too(on_pairs):
         ),
         (
             {"accelerator": "nvidia-h100-80gb", "count": 8},
-            "network: must be 'tcp' or unset for a3-highgpu-8g, which has no TCPXO, "
+            "network: must be 'tcpx' or 'tcp' or unset for a3-highgpu-8g, which has no TCPXO, "
             "got 'tcpxo'; nvidia-h100-mega-80gb has it",
         ),
         (
@@ -195,9 +286,19 @@ def test_the_pods_of_a_ray_cluster_have_the_interfaces_too(on_pairs):
             "network: must be 'rdma' or 'tcp' or unset for a3-ultragpu-8g, which has no TCPXO, "
             "got 'tcpxo'; nvidia-h100-mega-80gb has it",
         ),
+        (
+            {"network": "tcpx"},
+            "network: must be 'tcpxo' or 'tcp' or unset for a3-megagpu-8g, which has no TCPX, "
+            "got 'tcpx'; nvidia-h100-80gb has it",
+        ),
+        (
+            {"accelerator": "nvidia-h100-80gb", "count": 4, "network": "tcpx"},
+            "network: must be 'tcp' or unset for a3-highgpu-4g, which has no TCPX, "
+            "got 'tcpx'; nvidia-h100-80gb has it",
+        ),
     ],
 )
-def test_a_rung_that_tcpxo_cannot_be_used_on_is_refused(change, refusal):
+def test_a_rung_without_the_interfaces_is_refused(change, refusal):
     rung: Any = {key: value for key, value in {**PAIR, **change}.items() if value is not None}
     with pytest.raises(InputError) as caught:
         check_rung(rung)

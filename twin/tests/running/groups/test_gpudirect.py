@@ -1,4 +1,4 @@
-"""A group of two A3 Mega nodes with GPUDirect-TCPXO, by real admission and the real scheduler."""
+"""Groups of two nodes with GPUDirect-TCPX or -TCPXO, by real admission and the real scheduler."""
 
 import copy
 import json
@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from gke_inference.capacity.compute_class_rules import class_object
+from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.catalogue.rungs import RungArgs, check_rung
 from gke_inference.operators.accelerator_interfaces import interface_objects
 from gke_inference.serving.model_objects import deployments, launcher_config
@@ -19,7 +21,7 @@ from twin.wire.kube import Kube
 from twin.world.store import Store, new_record
 
 pytestmark = pytest.mark.needs_tools
-RUNG: RungArgs = {
+MEGA: RungArgs = {
     "accelerator": "nvidia-h100-mega-80gb",
     "count": 8,
     "hosts": 2,
@@ -29,21 +31,27 @@ RUNG: RungArgs = {
     "zones": ["us-east5-a"],
     "allow_unlisted_zones": True,
 }
-NAMESPACE = "mega"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+HIGH: RungArgs = {
+    **MEGA,
+    "accelerator": "nvidia-h100-80gb",
+    "network": "tcpx",
+    "node_pools": ["high"],
+}
+PODS = "/api/v1/namespaces/mega/pods"
 NETWORKS = "/apis/networking.gke.io/v1/networks"
 PARAMETERS = "/apis/networking.gke.io/v1/gkenetworkparamsets"
 VPCS = [f"mega-{at}" for at in range(1, 9)]
+TCPXO = interface_network("tcpxo")
 RESOURCES = {f"networking.gke.io.networks/tcpxo-{at}.IP": "1" for at in range(1, 9)}
 
 
-def plan() -> Any:
+def plan(name: str, rung: RungArgs) -> Any:
     args = {
-        "compute_classes": {"gpu": "mega"},
+        "compute_classes": {"gpu": name},
         "context_tokens": 8192,
         "longest_request_seconds": 60,
-        "model": "llama-405b-mega",
-        "namespace": NAMESPACE,
+        "model": f"llama-405b-{name}",
+        "namespace": name,
         "parameters_billion": 405.9,
         "replicas": 1,
         "served_name": "llama-3.1-405b",
@@ -51,26 +59,28 @@ def plan() -> Any:
         "weight_bits": 8,
         "weights": "gs://acme-models/llama-3.1-405b",
     }
-    return model_plan(args, [check_rung(RUNG, region="us-east5")])
+    return model_plan(args, [check_rung(rung, region="us-east5")])
 
 
-def in_the_cloud(context: ClusterContext) -> None:
-    """Put the cluster, and the networks and subnets of the interfaces, into the cloud."""
+def in_the_cloud(context: ClusterContext, vpcs: list[str]) -> None:
+    """Put networks and subnets of interfaces into the cloud, and the cluster before the first."""
     store, project = Store(context.paths.cloud_db), context.spec.project
 
     def put(token: str, name: str, **outputs: Any) -> None:
         values = {"name": name, **outputs}
         store.add(new_record(token, f"{token}/{name}", name, project, name, values, values), [])
 
-    put("gcp:container/cluster:Cluster", "test", enableMultiNetworking=True, network="net")
-    for at, name in enumerate(VPCS):
+    if not store.find("gcp:container/cluster:Cluster", "test"):
+        put("gcp:container/cluster:Cluster", "test", enableMultiNetworking=True, network="net")
+    first = len(store.find("gcp:compute/network:Network"))
+    for at, name in enumerate(vpcs, first):
         put("gcp:compute/network:Network", name)
         cidr = f"192.168.{at}.0/24"
         put("gcp:compute/subnetwork:Subnetwork", name, ipCidrRange=cidr, region="us-east5")
 
 
-def pool_file() -> dict[str, Any]:
-    configs = [{"network": name, "subnetwork": name} for name in VPCS]
+def pool_file(name: str, rung: RungArgs, vpcs: list[str]) -> dict[str, Any]:
+    configs = [{"network": vpc, "subnetwork": vpc} for vpc in vpcs]
     inputs = {
         "autoscaling": {"totalMaxNodeCount": 4, "totalMinNodeCount": 0},
         "networkConfig": {"additionalNodeNetworkConfigs": configs},
@@ -79,36 +89,39 @@ def pool_file() -> dict[str, Any]:
                 {
                     "count": 8,
                     "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
-                    "type": "nvidia-h100-mega-80gb",
+                    "type": accelerator(rung["accelerator"]).gke_type,
                 }
             ],
-            "labels": {"cloud.google.com/compute-class": "mega"},
-            "machineType": "a3-megagpu-8g",
+            "labels": {"cloud.google.com/compute-class": name},
+            "machineType": check_rung(rung, region="us-east5").machine_type,
             "spot": True,
             "taints": [
                 {
                     "effect": "NO_SCHEDULE",
                     "key": "cloud.google.com/compute-class",
-                    "value": "mega",
+                    "value": name,
                 }
             ],
         },
         "project": "acme",
     }
-    return {"digest": "1", "inputs": inputs, "name": "mega", "zones": ["us-east5-a"]}
+    return {"digest": "1", "inputs": inputs, "name": name, "zones": ["us-east5-a"]}
 
 
-@pytest.fixture(scope="module")
-def mega(context: ClusterContext, kube: Kube) -> Kube:
-    in_the_cloud(context)
-    kube.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    eventually(lambda: kube.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"))
-    for obj in interface_objects(VPCS, VPCS).values():
+def deploy(context: ClusterContext, kube: Kube, name: str, rung: RungArgs) -> None:
+    """Deploy a model on two nodes, with its node pool, networks and agents."""
+    network = interface_network(str(rung.get("network")))
+    vpcs = [f"{name}-{at}" for at in range(1, network.interfaces + 1)]
+    in_the_cloud(context, vpcs)
+    kube.post("/api/v1/namespaces", {"metadata": {"name": name}})
+    eventually(lambda: kube.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    for obj in interface_objects(network, vpcs, vpcs).values():
         kube.apply(obj, manager="test")
-    (context.dir / "pools" / "mega.json").write_text(json.dumps(pool_file()))
+    pool = context.dir / "pools" / f"{name}.json"
+    pool.write_text(json.dumps(pool_file(name, rung, vpcs)))
     capacity = class_object(
-        "mega",
-        [check_rung(RUNG, region="us-east5")],
+        name,
+        [check_rung(rung, region="us-east5")],
         image_disk=None,
         is_moving_back=False,
         max_pods_per_node=32,
@@ -116,9 +129,25 @@ def mega(context: ClusterContext, kube: Kube) -> Kube:
         when_unsatisfiable="DoNotScaleUp",
     )
     kube.apply(capacity, manager="test")
-    model = plan()
+    model = plan(name, rung)
     for obj in (launcher_config(model), *deployments(model).values()):
         kube.apply(obj, manager="test")
+
+
+def networks_of_engines(context: ClusterContext, namespace: str) -> set[str]:
+    """Return what the simulated engines of a namespace send over."""
+    found: set[str] = set()
+    for file in (context.dir / "pods" / namespace).glob("*/*.process.json"):
+        record = records.read(file)
+        if record is not None and record.alive:
+            lines = Path(f"/proc/{record.pid}/environ").read_text().split("\0")
+            found |= {line for line in lines if line.startswith("GKE_INFERENCE_SIM_NETWORK=")}
+    return found
+
+
+@pytest.fixture(scope="module")
+def mega(context: ClusterContext, kube: Kube) -> Kube:
+    deploy(context, kube, "mega", MEGA)
     return kube
 
 
@@ -155,22 +184,14 @@ def test_each_pod_of_a_group_has_all_interfaces_of_a_node_of_its_own(mega: Kube)
 
 
 def test_the_engine_of_the_group_sends_over_the_interfaces(mega: Kube, context: ClusterContext):
-    def networks() -> set[str]:
-        found: set[str] = set()
-        for file in (context.dir / "pods" / NAMESPACE).glob("*/*.process.json"):
-            record = records.read(file)
-            if record is not None and record.alive:
-                lines = Path(f"/proc/{record.pid}/environ").read_text().split("\0")
-                found |= {line for line in lines if line.startswith("GKE_INFERENCE_SIM_NETWORK=")}
-        return found
-
-    eventually(lambda: networks() == {"GKE_INFERENCE_SIM_NETWORK=tcpxo"}, 120)
+    expected = {"GKE_INFERENCE_SIM_NETWORK=tcpxo"}
+    eventually(lambda: networks_of_engines(context, "mega") == expected, 120)
 
 
 def test_parameters_of_a_subnet_that_does_not_exist_are_not_ready_and_say_why(mega: Kube):
     (obj,) = [
         each
-        for each in interface_objects(VPCS, VPCS).values()
+        for each in interface_objects(TCPXO, VPCS, VPCS).values()
         if each["kind"] == "GKENetworkParamSet" and each["metadata"]["name"] == "tcpxo-1"
     ]
     wrong = copy.deepcopy(obj)
@@ -200,7 +221,7 @@ def test_a_pod_on_a_network_that_no_node_has_stays_pending_and_says_why(mega: Ku
     mega.post(PODS, pod)
 
     def messages() -> str:
-        path = f"/api/v1/namespaces/{NAMESPACE}/events"
+        path = "/api/v1/namespaces/mega/events"
         found = mega.list(path, field_selector="involvedObject.name=elsewhere")
         return " ".join(f"{each['reason']}: {each.get('message')}" for each in found)
 
@@ -208,3 +229,15 @@ def test_a_pod_on_a_network_that_no_node_has_stays_pending_and_says_why(mega: Ku
     assert "FailedScheduling" in messages()
     assert mega.get(f"{PODS}/elsewhere")["status"]["phase"] == "Pending"
     mega.delete(f"{PODS}/elsewhere")
+
+
+def test_a_group_on_a3_high_sends_over_its_four_interfaces(kube: Kube, context: ClusterContext):
+    # The last test: the injector of devices moves to these nodes.
+    deploy(context, kube, "high", HIGH)
+    expected = {"GKE_INFERENCE_SIM_NETWORK=tcpx"}
+    eventually(lambda: networks_of_engines(context, "high") == expected, 180)
+    pods = kube.list("/api/v1/namespaces/high/pods")
+    asked = {f"networking.gke.io.networks/tcpx-{at}.IP": "1" for at in range(1, 5)}
+    for pod in pods:
+        assert pod["spec"]["containers"][0]["resources"]["limits"].items() >= asked.items()
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 2

@@ -1,4 +1,4 @@
-"""Stacks with GPUDirect-TCPXO: networks, node pools, and what rules it out."""
+"""Stacks with GPUDirect-TCPX or -TCPXO: networks, node pools, and what rules them out."""
 
 import copy
 import json
@@ -14,14 +14,15 @@ from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
 
-EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "tcpxo" / "Pulumi.tcpxo.yaml"
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 REGION = "us-central1"
 RANGE = f"regions.{REGION}.ranges.accelerators"
 FIELD = "capacity.nodes.rungs[0].network"
 
 
-def stack(**changes: Any) -> dict[str, Any]:
-    return {**copy.deepcopy(dict(platform_of(EXAMPLE))), **changes}
+def stack(name: str = "tcpxo", **changes: Any) -> dict[str, Any]:
+    example = EXAMPLES / name / f"Pulumi.{name}.yaml"
+    return {**copy.deepcopy(dict(platform_of(example))), **changes}
 
 
 def platform(found: dict[str, Any]) -> Platform:
@@ -38,6 +39,11 @@ def refusals(found: dict[str, Any]) -> list[str]:
 @pytest.fixture
 def seen(deployed: Any) -> Any:
     return deployed(platform(stack()))
+
+
+@pytest.fixture
+def on_a3_high(deployed: Any) -> Any:
+    return deployed(platform(stack("tcpx")))
 
 
 def test_each_interface_has_a_network_with_a_subnet_and_a_rule_for_the_nodes(seen: Any):
@@ -110,6 +116,34 @@ def test_agents_prepare_the_nodes_of_a3_mega_only(seen: Any):
         assert expression["values"] == ["nvidia-h100-mega-80gb"]
 
 
+def test_a3_high_has_four_of_everything(on_a3_high: Any):
+    vpcs = [f"acme-tcpx-accelerators-{at}" for at in range(1, 5)]
+    pools = {
+        each.inputs["name"]: each.inputs["networkConfig"]
+        for each in on_a3_high.all("gcp:container/nodePool:NodePool")
+        if each.inputs["name"].startswith("nodes-")
+    }
+    attached = [{"network": name, "subnetwork": name} for name in vpcs]
+    assert [each["additionalNodeNetworkConfigs"] for each in pools.values()] == [attached] * 2
+    parameters = on_a3_high.all("kubernetes:networking.gke.io/v1:GKENetworkParamSet")
+    found = {each.inputs["metadata"]["name"]: each.inputs["spec"]["vpc"] for each in parameters}
+    assert found == {f"tcpx-{at}": vpc for at, vpc in enumerate(vpcs, 1)}
+
+
+def test_agents_leave_a3_high_nodes_without_interfaces_alone(on_a3_high: Any):
+    agents = {
+        each.inputs["metadata"]["name"]: each.inputs["spec"]["template"]["spec"]
+        for each in on_a3_high.all("kubernetes:apps/v1:DaemonSet")
+    }
+    for name in ("device-injector", "nccl-tcpx-installer"):
+        nodes = agents[name]["affinity"]["nodeAffinity"]
+        (term,) = nodes["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        assert {each["key"]: each["values"] for each in term["matchExpressions"]} == {
+            "cloud.google.com/gke-accelerator": ["nvidia-h100-80gb"],
+            "node.kubernetes.io/instance-type": ["a3-highgpu-8g"],
+        }
+
+
 def test_the_namespace_is_privileged_because_pods_mount_folders_of_the_node(seen: Any):
     levels = {
         each.inputs["metadata"]["name"]: each.inputs["metadata"]["labels"]
@@ -118,13 +152,14 @@ def test_the_namespace_is_privileged_because_pods_mount_folders_of_the_node(seen
     assert levels["models"]["pod-security.kubernetes.io/enforce"] == "privileged"
 
 
-def test_the_networks_count_against_the_quotas_of_the_project():
-    every = {need.metric.name: need for need in needs(resolve(platform(stack())))}
+@pytest.mark.parametrize(("name", "count"), [("tcpx", 4), ("tcpxo", 8)])
+def test_the_networks_count_against_the_quotas_of_the_project(name: str, count: int):
+    every = {need.metric.name: need for need in needs(resolve(platform(stack(name))))}
     found = {
         name: {part.who: part.amount for part in every[name].parts}["interfaces of accelerators"]
         for name in ("FIREWALLS", "NETWORKS", "SUBNETWORKS")
     }
-    assert found == {"FIREWALLS": 8, "NETWORKS": 8, "SUBNETWORKS": 8}
+    assert found == {"FIREWALLS": count, "NETWORKS": count, "SUBNETWORKS": count}
 
 
 def with_capacity(**changes: Any) -> dict[str, Any]:
@@ -173,6 +208,12 @@ def beside_rdma() -> dict[str, Any]:
     rung = {"accelerator": "nvidia-h200-141gb", "count": 8, "hosts": 2, "provisioning": "spot"}
     found["capacity"]["other"] = {"rungs": [{**rung, "zones": ["us-central1-b"]}]}
     found["models"]["other"] = {**found["models"]["llama-3.1-405b"], "capacity": "other"}
+    return found
+
+
+def beside_a3_high() -> dict[str, Any]:
+    found = stack()
+    found["capacity"]["other"] = stack("tcpx")["capacity"]["nodes"]
     return found
 
 
@@ -226,6 +267,11 @@ def of_a_queue() -> dict[str, Any]:
             f"{FIELD}: must be 'tcp' in us-central1, where other rungs have rdma, got 'tcpxo': "
             "two drivers would manage the interfaces of its nodes",
         ),
+        (
+            beside_a3_high(),
+            "capacity.other.rungs[0].network: must be 'tcp' in a stack with tcpxo, whose networks "
+            "all regions share, got 'tcpx'",
+        ),
         (of_a_queue(), f"{FIELD}: must be 'tcp' for nodes of queues, got 'tcpxo'"),
     ],
 )
@@ -239,7 +285,8 @@ def test_a_range_that_no_rung_needs_is_refused():
     rung = {"accelerator": "nvidia-h100-mega-80gb", "hosts": 2, "network": "tcp"}
     found = with_capacity(rungs=[{**rung, "count": 8, "provisioning": "spot"}])
     assert refusals(found) == [
-        f"{RANGE}: must be omitted: no rung in us-central1 has network tcpxo, got '192.168.0.0/23'"
+        f"{RANGE}: must be omitted: no rung in us-central1 has network tcpx or tcpxo, "
+        "got '192.168.0.0/23'"
     ]
 
 
