@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.sizing.architectures import Architecture, find_model
+from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import adapters_gib, check_copies_fit, copy_gib
 from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
 from infra.cost.fitting import loaded_model
@@ -16,6 +16,8 @@ from workloads.kernels.tables import choose
 
 _FLUX = AttentionShape(24, 24, 4608, 4608, 128, causal=False)
 """For an image of 1024 by 1024 pixels with 512 tokens of text, the largest that FLUX.1 makes."""
+_SDXL = AttentionShape(10, 10, 4096, 4096, 64, causal=False)
+"""For an image of 1024 by 1024 pixels, the longer of the two that Stable Diffusion XL has."""
 
 _NO_COMPILER = "no compiler for GPUs here"
 
@@ -59,13 +61,13 @@ def line(name: str, model: Model, rung: Rung) -> Line:
     """Return the checks of a model on a rung; the kernel's check has the program to compile."""
     architecture = find_model(model.weights, name)
     tensor, _ = split(rung, model.settings.tensor_parallel or (1 if model.experts else None))
-    call = _call(model, rung, architecture, tensor)
+    call = _call(name, model, rung, architecture, tensor)
     return Line(
         model=name,
         rung=rung.label,
         memory=memory(name, model, rung),
         kernel=Check(None, "not asked") if call else Check(None, _why_not(rung, architecture)),
-        table=table(model, rung),
+        table=table(name, model, rung),
         call=call,
     )
 
@@ -111,7 +113,11 @@ def _room_says(found: Room, model: Model, is_known: bool) -> str:
     )
 
 
-def table(model: Model, rung: Rung) -> Check:
+def _shape(name: str, model: Model) -> AttentionShape:
+    return _SDXL if is_sdxl(model.weights, name) else _FLUX
+
+
+def table(name: str, model: Model, rung: Rung) -> Check:
     """Return whether the kernel's block sizes are known for the chip."""
     if rung.kind != "tpu":
         return Check(None, "the engine's own")
@@ -120,25 +126,27 @@ def table(model: Model, rung: Rung) -> Check:
     generation = _generation(rung)
     if generation not in GENERATIONS:
         return Check(False, f"no table for {rung.accelerator}, only for {', '.join(GENERATIONS)}")
-    choice = choose(_FLUX, generation)
+    shape = _shape(name, model)
+    choice = choose(shape, generation)
     if choice.entry is None or choice.source != "table":
-        return Check(False, f"no entry for {_FLUX} on {generation}")
+        return Check(False, f"no entry for {shape} on {generation}")
     chip = "not measured" if choice.entry.measured is None else f"{choice.entry.measured.ms} ms"
     return Check(True, f"{choice.blocks}, {chip}")
 
 
 def _call(
-    model: Model, rung: Rung, architecture: Architecture | None, tensor: int
+    name: str, model: Model, rung: Rung, architecture: Architecture | None, tensor: int
 ) -> dict[str, Any] | None:
     generation = _generation(rung)
     if rung.kind != "tpu" or generation not in GENERATIONS:
         return None
     if model.engine is Engine.DIFFUSION:
-        blocks = choose(_FLUX, generation).blocks
+        shape = _shape(name, model)
+        blocks = choose(shape, generation).blocks
         return {
             "kernel": "splash",
             "generation": generation,
-            "shape": vars(_FLUX),
+            "shape": vars(shape),
             "blocks": vars(blocks),
         }
     if architecture is None or architecture.mla or not architecture.heads:

@@ -14,8 +14,9 @@ from transformers import AutoTokenizer
 
 from ..training import Training
 from . import modules
+from .keys import CLIP_TOKENS, Key
 from .modules import Weights
-from .programs import CLIP_TOKENS, Key, Programs
+from .programs import Programs
 
 
 def latents_of(settings: Training, programs: Programs) -> np.ndarray:
