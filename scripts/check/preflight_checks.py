@@ -6,7 +6,12 @@ from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
-from gke_inference.sizing.image_memory import adapters_gib, check_copies_fit, copy_gib
+from gke_inference.sizing.image_memory import (
+    adapters_gib,
+    check_copies_fit,
+    copy_gib,
+    image_room_gib,
+)
 from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
@@ -75,7 +80,7 @@ def line(name: str, model: Model, rung: Rung) -> Line:
 def memory(name: str, model: Model, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
     if model.engine is Engine.DIFFUSION:
-        return _copies(model, rung)
+        return _copies(name, model, rung)
     load = loaded_model(name, model)
     tensor, stages = split(rung, model.settings.tensor_parallel)
     if model.experts is not None:
@@ -88,7 +93,7 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
     return Check(found.problem is None, _room_says(found, model, load.shape is not None), brief)
 
 
-def _copies(model: Model, rung: Rung) -> Check:
+def _copies(name: str, model: Model, rung: Rung) -> Check:
     """Return whether each chip holds a whole copy of an image model."""
     weights = sum(weights_gib(each.parameters_billion, each.bits) for each in model.sizes)
     live, given = model.live_adapters, len(model.adapters)
@@ -97,8 +102,10 @@ def _copies(model: Model, rung: Rung) -> Check:
         if live is None
         else adapters_gib(given, live_slots=live.slots, live_rank=live.max_rank)
     )
-    needed, usable = copy_gib(rung.accelerator, weights, kept)
-    reason = check_copies_fit(rung.accelerator, weights, kept)
+    further = ((each.weights, other) for other, each in model.further_models.items())
+    room = image_room_gib([(model.weights, name), *further])
+    needed, usable = copy_gib(rung.accelerator, weights, kept, room)
+    reason = check_copies_fit(rung.accelerator, weights, kept, room)
     says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"
     return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
 

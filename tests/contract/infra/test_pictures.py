@@ -238,6 +238,14 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
             "models.flux-schnell.adapters[0] already",
         ),
         (
+            {
+                "weights": "sdxl-base-1.0",
+                "context": 77,
+                "size": {"parameters_billion": 15.5, "bits": 16},
+            },
+            "needs 32.0 GiB on each chip (28.9 GiB of weights, 0.2 of adapters, 3 free)",
+        ),
+        (
             {"live_adapters": {"max_rank": 128, "slots": 8}},
             "needs 39.3 GiB on each chip (27.0 GiB of weights, 10.3 of adapters, 2 free), "
             "one of tpu-v6e has 31.2 GiB",

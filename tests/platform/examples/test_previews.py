@@ -127,7 +127,7 @@ PROOFS = {
         ("kv-offload", {"CapacityBuffer": 1, "Instance": 1, "PersistentVolumeClaim": 1}),
         ("multi-host/slices", {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1}),
         ("queues", QUEUES),
-        ("sdxl", {"HTTPRoute": 1, "HealthCheckPolicy": 1, "InferencePool": 0}),
+        ("sdxl", {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0}),
         ("streaming", STREAM),
         ("tcpxo", TCPXO),
         ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
