@@ -85,7 +85,7 @@ def _train(file: Path) -> int:
     from . import logs, training  # noqa: PLC0415
 
     logs.set_up(sys.stdout)
-    run = importlib.import_module(".xla.train", __package__)
+    run = importlib.import_module(".xla.training.train", __package__)
     return run.train(training.read(file), partial(logs.say, logging.INFO))
 
 

@@ -20,12 +20,12 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from ..families import FLUX, family_of
-from ..training import Training
+from ...families import FLUX, family_of
+from ...training import Training
+from ..formats import data_type
+from ..modules import Weights
+from ..programs import Programs
 from . import examples, fit, versions
-from .formats import data_type
-from .modules import Weights
-from .programs import Programs
 
 WEIGHTS = "pytorch_lora_weights.safetensors"
 """File of an adapter, with diffusers' name."""
