@@ -164,8 +164,8 @@ class Model(StackModel):
     """Targets of the autoscaler."""
     size: Size
     """Size of the weights, which determines the accelerators that can hold the model."""
-    context: int = Field(ge=256, le=10_000_000)
-    """Maximum length of prompt and answer together, in tokens."""
+    context: int = Field(ge=77, le=10_000_000)
+    """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77."""
     engine: Engine = Engine.VLLM
     """Inference server that runs the model."""
     settings: EngineSettings = EngineSettings()

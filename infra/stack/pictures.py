@@ -21,8 +21,8 @@ class FurtherModel(StackModel):
     size: Size
     """Size of the weights. Each chip holds all models."""
     steps: int | None = Field(default=None, ge=1, le=100)
-    """Denoising steps for requests that set none. By default, 4 for distilled models and 28 for
-    others."""
+    """Denoising steps for requests that set none. By default, 4 for distilled models, 28 for other
+    models of FLUX.1 and 20 for those of Stable Diffusion XL."""
     sigmas: tuple[float, ...] | None = Field(default=None, min_length=1, max_length=100)
     """Noise level before each step of a model that was distilled to a fixed schedule. By default,
     evenly spaced over the steps."""
@@ -36,8 +36,8 @@ class Pictures(StackModel):
     sizes: tuple[PictureSize, ...] = Field(default=("1024x1024",), min_length=1, max_length=8)
     """Image sizes, width x height in pixels, in multiples of 16. The first is the default."""
     steps: int | None = Field(default=None, ge=1, le=100)
-    """Denoising steps for requests that set none. By default, 4 for distilled models and 28 for
-    others."""
+    """Denoising steps for requests that set none. By default, 4 for distilled models, 28 for other
+    models of FLUX.1 and 20 for those of Stable Diffusion XL."""
     sigmas: tuple[float, ...] | None = Field(default=None, min_length=1, max_length=100)
     """Noise level before each step of a model that was distilled to a fixed schedule, descending,
     at most 1. Every request then has that many steps. By default, evenly spaced over the steps."""

@@ -23,7 +23,7 @@ from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.prices import price
 from gke_inference.sizing.architectures import Architecture, find
-from gke_inference.sizing.image_memory import check_copies_fit, served_gib
+from gke_inference.sizing.image_memory import check_copies_fit, image_room_gib, served_gib
 from planner.fit.chips import accelerator
 from planner.fit.tables import table
 
@@ -164,7 +164,8 @@ def picture_choices(
         raise InputError("rate", f"must be above 0 and at most {MOST_RATE:g}", Bare(f"{rate:g}"))
     found: list[PictureChoice] = []
     for word in accelerators or accelerator_names():
-        if check_copies_fit(word, served_gib(model)) is not None:
+        room = image_room_gib([(model.name, model.name)])
+        if check_copies_fit(word, served_gib(model), room=room) is not None:
             continue
         for region in regions_of(word):
             if not regions or region in regions:

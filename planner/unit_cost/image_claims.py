@@ -44,28 +44,26 @@ def figures() -> list[Figure]:
 def _speedups() -> list[Figure]:
     claim = _claims()["speedup"]
     low, high = claim["low"], claim["high"]
-    model = _model(claim["model"])
-    steps = model.steps
-    own = seconds_of(model, _TPU, steps)[0]
-    found = [
-        (
-            f"published: {row['how']}, {row['steps']} steps in {row['seconds']:g} s on an A100",
-            row["seconds"] * steps / row["steps"] / own,
-        )
-        for row in table("image_claims")["a100"]
-    ]
-    ours, theirs = (_peak_tflops(word) for word in (_TPU, _A100))
-    found.append(
-        (f"equal shares of the peaks of {ours:g} and {theirs:g} TFLOP/s", ours / theirs),
-    )
-    required = (
-        f"{model.name}, {steps} steps in {own:.1f} s on a v6e: "
-        f"{low * own:.1f} to {high * own:.1f} s on an A100"
-    )
     claimed = f"{low} to {high} times an A100"
-    return [
-        Figure(claimed, required, what, f"{times:.1f} times", times >= low) for what, times in found
-    ]
+    found: list[Figure] = []
+    names = [row["model"] for row in table("image_claims")["a100"]]
+    for model in map(_model, dict.fromkeys(names)):
+        own = seconds_of(model, _TPU, model.steps)[0]
+        required = (
+            f"{model.name}, {model.steps} steps in {own:.1f} s on a v6e: "
+            f"{low * own:.1f} to {high * own:.1f} s on an A100"
+        )
+        for row in table("image_claims")["a100"]:
+            if row["model"] != model.name:
+                continue
+            times = row["seconds"] * model.steps / row["steps"] / own
+            what = f"{row['how']}, {row['steps']} steps in {row['seconds']:g} s on an A100"
+            value, holds = f"{times:.1f} times", low <= times <= high
+            found.append(Figure(claimed, required, f"published: {what}", value, holds))
+    ours, theirs = (_peak_tflops(word) for word in (_TPU, _A100))
+    what = f"equal shares of the peaks of {ours:g} and {theirs:g} TFLOP/s"
+    times = ours / theirs
+    return [*found, Figure(claimed, "any model", what, f"{times:.1f} times", times >= low)]
 
 
 def _costs() -> list[Figure]:
@@ -114,13 +112,13 @@ def _times() -> list[tuple[str, float]]:
     for model in map(_model, names):
         seconds = seconds_of(model, _TPU, model.steps)[0]
         found.append((f"published: {model.name}, {model.steps} steps", seconds))
-    step = table("image_claims")["step_seconds"]
-    model = _model(step["model"])
-    stages = stage_seconds(_TPU, pixels=REFERENCE_PIXELS)
-    whole = stages.text_encode + model.steps * step["seconds"] + stages.vae_decode
-    found.append((f"compiler estimate: {model.name}, {model.steps} steps", whole))
-    least = flops(model, model.steps) / (_peak_tflops(_TPU) * 1e12)
-    found.append((f"full peak: {model.name}, {model.steps} steps", least))
+    for step in table("image_claims")["step_seconds"]:
+        model = _model(step["model"])
+        stages = stage_seconds(_TPU, pixels=REFERENCE_PIXELS, model=model)
+        whole = stages.text_encode + model.steps * step["seconds"] + stages.vae_decode
+        found.append((f"compiler estimate: {model.name}, {model.steps} steps", whole))
+        least = flops(model, model.steps) / (_peak_tflops(_TPU) * 1e12)
+        found.append((f"full peak: {model.name}, {model.steps} steps", least))
     return found
 
 

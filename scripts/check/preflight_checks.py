@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.sizing.architectures import Architecture, find_model
-from gke_inference.sizing.image_memory import adapters_gib, check_copies_fit, copy_gib
+from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
+from gke_inference.sizing.image_memory import (
+    adapters_gib,
+    check_copies_fit,
+    copy_gib,
+    image_room_gib,
+)
 from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
@@ -16,6 +21,8 @@ from workloads.kernels.tables import choose
 
 _FLUX = AttentionShape(24, 24, 4608, 4608, 128, causal=False)
 """For an image of 1024 by 1024 pixels with 512 tokens of text, the largest that FLUX.1 makes."""
+_SDXL = AttentionShape(10, 10, 4096, 4096, 64, causal=False)
+"""For an image of 1024 by 1024 pixels, the longer of the two that Stable Diffusion XL has."""
 
 _NO_COMPILER = "no compiler for GPUs here"
 
@@ -59,13 +66,13 @@ def line(name: str, model: Model, rung: Rung) -> Line:
     """Return the checks of a model on a rung; the kernel's check has the program to compile."""
     architecture = find_model(model.weights, name)
     tensor, _ = split(rung, model.settings.tensor_parallel or (1 if model.experts else None))
-    call = _call(model, rung, architecture, tensor)
+    call = _call(name, model, rung, architecture, tensor)
     return Line(
         model=name,
         rung=rung.label,
         memory=memory(name, model, rung),
         kernel=Check(None, "not asked") if call else Check(None, _why_not(rung, architecture)),
-        table=table(model, rung),
+        table=table(name, model, rung),
         call=call,
     )
 
@@ -73,7 +80,7 @@ def line(name: str, model: Model, rung: Rung) -> Line:
 def memory(name: str, model: Model, rung: Rung) -> Check:
     """Return whether weights and the KV cache of one longest request fit, with the numbers."""
     if model.engine is Engine.DIFFUSION:
-        return _copies(model, rung)
+        return _copies(name, model, rung)
     load = loaded_model(name, model)
     tensor, stages = split(rung, model.settings.tensor_parallel)
     if model.experts is not None:
@@ -86,7 +93,7 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
     return Check(found.problem is None, _room_says(found, model, load.shape is not None), brief)
 
 
-def _copies(model: Model, rung: Rung) -> Check:
+def _copies(name: str, model: Model, rung: Rung) -> Check:
     """Return whether each chip holds a whole copy of an image model."""
     weights = sum(weights_gib(each.parameters_billion, each.bits) for each in model.sizes)
     live, given = model.live_adapters, len(model.adapters)
@@ -95,8 +102,10 @@ def _copies(model: Model, rung: Rung) -> Check:
         if live is None
         else adapters_gib(given, live_slots=live.slots, live_rank=live.max_rank)
     )
-    needed, usable = copy_gib(rung.accelerator, weights, kept)
-    reason = check_copies_fit(rung.accelerator, weights, kept)
+    further = ((each.weights, other) for other, each in model.further_models.items())
+    room = image_room_gib([(model.weights, name), *further])
+    needed, usable = copy_gib(rung.accelerator, weights, kept, room)
+    reason = check_copies_fit(rung.accelerator, weights, kept, room)
     says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"
     return Check(reason is None, says, f"{needed:.1f} of {usable:.1f} GiB")
 
@@ -111,7 +120,11 @@ def _room_says(found: Room, model: Model, is_known: bool) -> str:
     )
 
 
-def table(model: Model, rung: Rung) -> Check:
+def _shape(name: str, model: Model) -> AttentionShape:
+    return _SDXL if is_sdxl(model.weights, name) else _FLUX
+
+
+def table(name: str, model: Model, rung: Rung) -> Check:
     """Return whether the kernel's block sizes are known for the chip."""
     if rung.kind != "tpu":
         return Check(None, "the engine's own")
@@ -120,25 +133,27 @@ def table(model: Model, rung: Rung) -> Check:
     generation = _generation(rung)
     if generation not in GENERATIONS:
         return Check(False, f"no table for {rung.accelerator}, only for {', '.join(GENERATIONS)}")
-    choice = choose(_FLUX, generation)
+    shape = _shape(name, model)
+    choice = choose(shape, generation)
     if choice.entry is None or choice.source != "table":
-        return Check(False, f"no entry for {_FLUX} on {generation}")
+        return Check(False, f"no entry for {shape} on {generation}")
     chip = "not measured" if choice.entry.measured is None else f"{choice.entry.measured.ms} ms"
     return Check(True, f"{choice.blocks}, {chip}")
 
 
 def _call(
-    model: Model, rung: Rung, architecture: Architecture | None, tensor: int
+    name: str, model: Model, rung: Rung, architecture: Architecture | None, tensor: int
 ) -> dict[str, Any] | None:
     generation = _generation(rung)
     if rung.kind != "tpu" or generation not in GENERATIONS:
         return None
     if model.engine is Engine.DIFFUSION:
-        blocks = choose(_FLUX, generation).blocks
+        shape = _shape(name, model)
+        blocks = choose(shape, generation).blocks
         return {
             "kernel": "splash",
             "generation": generation,
-            "shape": vars(_FLUX),
+            "shape": vars(shape),
             "blocks": vars(blocks),
         }
     if architecture is None or architecture.mla or not architecture.heads:

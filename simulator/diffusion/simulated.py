@@ -14,6 +14,7 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
+from gke_inference.sizing.architectures import find_model
 from planner.unit_cost.image_speed import StageSeconds, stage_seconds
 from workloads.diffusion.config import Settings
 from workloads.diffusion.work import Batch, Show, Stopwatch
@@ -42,6 +43,7 @@ class Simulated:
         self._settings = settings
         self._accelerator = accelerator
         self._speed = speed
+        self._architecture = find_model(settings.folder, settings.model)
 
     def warm(self, say: Callable[[str], None]) -> None:
         """Compile nothing."""
@@ -78,7 +80,9 @@ class Simulated:
 
     def _takes(self, batch: Batch) -> StageSeconds:
         pixels = batch.height * batch.width
-        return stage_seconds("tpu-v6e", pixels=pixels, pictures=len(batch.seeds))
+        return stage_seconds(
+            "tpu-v6e", pixels=pixels, pictures=len(batch.seeds), model=self._architecture
+        )
 
     def _wait(self, seconds: float) -> None:
         time.sleep(seconds / self._speed)

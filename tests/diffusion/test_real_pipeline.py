@@ -137,11 +137,11 @@ def test_several_processes_draw_candidates_of_one_request(start, server):
 def test_a_client_that_goes_ends_the_drawing_between_two_steps(server):
     cancelled = 'diffusion_images_total{model_name="flux",outcome="cancelled"}'
     before = server.metric(cancelled)
-    leave = server.hang_up_on(prompt="x", num_inference_steps=100)
-    server.until(lambda: server.metric("diffusion_pictures_running") == 1)
+    leave = server.hang_up_on(prompt="x", num_inference_steps=100, n=8)  # one takes only 20 ms
+    server.until(lambda: server.metric("diffusion_pictures_running") > 0)
     leave()
     server.until(lambda: server.metric("diffusion_pictures_running") == 0)
-    assert server.metric(cancelled) == before + 1
+    assert server.metric(cancelled) > before
     assert ask(server)
 
 

@@ -14,7 +14,7 @@ from . import config
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    top = argparse.ArgumentParser(prog="diffusion", description="Flux-family pictures on XLA.")
+    top = argparse.ArgumentParser(prog="diffusion", description="Pictures on XLA.")
     commands = top.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", help="serve OpenAI's images API")
     serve.add_argument("--config", type=Path, help="JSON file of settings; flags go before it")
@@ -33,6 +33,7 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--config", type=Path, required=True, help="JSON file, see training.py")
     tiny = commands.add_parser("tiny", help="write a pipeline of random numbers, to try things")
     tiny.add_argument("folder", type=Path)
+    tiny.add_argument("--family", choices=("flux", "sdxl"), default="flux")
     tiny.add_argument("--adapter", action="append", default=[], help="also a LoRA of this name")
     ahead = commands.add_parser("compile", help="compile every program ahead of time")
     ahead.add_argument("--config", type=Path, required=True, help="JSON file of settings")
@@ -84,7 +85,7 @@ def _train(file: Path) -> int:
     from . import logs, training  # noqa: PLC0415
 
     logs.set_up(sys.stdout)
-    run = importlib.import_module(".xla.train", __package__)
+    run = importlib.import_module(".xla.training.train", __package__)
     return run.train(training.read(file), partial(logs.say, logging.INFO))
 
 
@@ -92,7 +93,9 @@ def _run(given: argparse.Namespace) -> int:
     if given.command == "serve":
         from . import server  # noqa: PLC0415
 
-        server.main(config.from_dict(settings_of(given)))
+        settings = config.from_dict(settings_of(given))
+        settings.check_families()
+        server.main(settings)
     elif given.command == "worker":
         from . import worker  # noqa: PLC0415
 
@@ -100,13 +103,16 @@ def _run(given: argparse.Namespace) -> int:
     elif given.command == "train":
         return _train(given.config)
     elif given.command == "tiny":
-        tiny = importlib.import_module(".xla.tiny", __package__)
+        module = ".xla.tiny" if given.family == "flux" else ".xla.tiny_sdxl"
+        tiny = importlib.import_module(module, __package__)
         tiny.write_pipeline(given.folder)
         for number, name in enumerate(given.adapter, 1):
             tiny.write_adapter(given.folder / "adapters" / name, seed=number)
     else:
         ahead = importlib.import_module(".xla.ahead", __package__)
-        ahead.compile_all(config.read(given.config), given.chip, given.out, given.rank)
+        settings = config.read(given.config)
+        settings.check_families()
+        ahead.compile_all(settings, given.chip, given.out, given.rank)
     return 0
 
 

@@ -1,13 +1,16 @@
 """Settings of a server, from a JSON file that the platform writes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from .families import SDXL, Family, family_of
+
+MOST_GUIDANCE = 100.0
 SAFE_STEPS = 100
 RANKS = (4, 8, 16, 32, 64, 128)
 """Ranks that programs are compiled for; an adapter is padded to the next rank."""
@@ -48,7 +51,7 @@ class Settings:
     """Largest rank of live adapters; the next of `RANKS` is compiled in advance."""
     adapter_slots: int = 8
     """Number of adapters that a chip keeps; the least recently used is evicted."""
-    pipeline: str = ".xla.flux:load"
+    pipeline: str = ".xla.pipeline:load"
     """Pipeline as `MODULE:FUNCTION`; a leading dot means this package."""
     workers: int = 1
     """Number of processes, one for each chip."""
@@ -59,19 +62,21 @@ class Settings:
     sizes: tuple[tuple[int, int], ...] = ((1024, 1024),)
     """Width and height of images, in pixels. Each has its own program; the first is the default."""
     steps: int = 0
-    """Default number of denoising steps; 0: 28, or 4 for a model without guidance."""
+    """Default number of denoising steps; 0: the model's (`families.family_of`)."""
     sigmas: tuple[float, ...] = ()
     """Noise level before each step, for a model that was distilled to a fixed schedule; each
     request then has as many steps. Empty: evenly distributed over the steps."""
     step_cache: float = 0.0
     """Relative change of the first block's output up to which a denoising step reuses the output
     of the other blocks from an earlier step; 0: no reuse."""
-    guidance: float = 3.5
-    """Default guidance; ignored by models without guidance."""
+    guidance: float | None = None
+    """Default guidance; None: the model's. FLUX.1 models without guidance ignore it. With at most
+    1, Stable Diffusion XL has one pass per step and no request can have more; otherwise two."""
     text_tokens: int = 512
-    """Tokens of a prompt: 256 for schnell, 512 for dev."""
+    """Tokens of a prompt: 256 for schnell, 512 for dev. Stable Diffusion XL always has 77."""
     text_encoder_bits: int = 16
-    """Bits of the long text encoder's weights: 16, or 8, so that all of FLUX.1 fits a v6e."""
+    """Bits of the long text encoder's weights: 16, or 8, so that all of FLUX.1 fits a v6e. Stable
+    Diffusion XL has no such encoder."""
     max_batch: int = 4
     """Maximum number of images in a batch."""
     max_candidates: int = 8
@@ -190,26 +195,57 @@ class Settings:
         return height, width
 
     @cached_property
-    def default_steps(self) -> int:
-        """Return the default number of steps.
+    def family(self) -> Family:
+        """Return the family of the model, from its files."""
+        return family_of(self.folder)
 
-        A model without guidance was distilled to a few steps: FLUX.1 schnell needs 4, dev 28
-        (according to the model cards).
+    @property
+    def default_steps(self) -> int:
+        """Return the default number of steps."""
+        return len(self.sigmas) or self.steps or self.family.steps
+
+    @property
+    def default_guidance(self) -> float:
+        """Return the default guidance."""
+        return self.family.guidance if self.guidance is None else self.guidance
+
+    @property
+    def is_guided(self) -> bool:
+        """Return whether a step has a pass without the prompt, which guidance compares with."""
+        return self.family.name == SDXL and self.default_guidance > 1
+
+    @property
+    def most_guidance(self) -> float:
+        """Return the maximum guidance of a request."""
+        return MOST_GUIDANCE if self.family.name != SDXL or self.is_guided else 1.0
+
+    def check_families(self) -> None:
+        """Reject settings that the family of a model cannot have. Reads the models' files.
+
+        Raises:
+            ValueError: The message has field, rule and value.
         """
-        if self.sigmas:
-            return len(self.sigmas)
-        if self.steps:
-            return self.steps
-        file = Path(self.folder, "transformer", "config.json")
-        has_guidance = file.exists() and json.loads(file.read_text()).get("guidance_embeds")
-        return 28 if has_guidance else 4
+        for name, base in self.bases.items():
+            for problem in _unfit(base):
+                raise ValueError(problem if base is self else f"base_models: {name}: {problem}")
+
+
+def _unfit(settings: Settings) -> Iterator[str]:
+    if settings.family.name != SDXL:
+        return
+    if settings.step_cache:
+        rule = f"must be 0 for {SDXL}: a UNet has no first block whose output others reuse"
+        yield f"step_cache: {rule}, got {settings.step_cache:g}"
+    if settings.sigmas:
+        rule = f"must be empty for {SDXL}: the schedule is in the model's scheduler_config.json"
+        yield f"sigmas: {rule}, got {list(settings.sigmas)}"
 
 
 FLAGS: dict[str, type] = {
     entry.name: kind
     for entry in fields(Settings)
     for kind in (str, int, float)
-    if entry.type in (kind, kind.__name__)
+    if entry.type in (kind, kind.__name__, kind | None)
 }
 """Settings with plain values, which are also command-line flags."""
 

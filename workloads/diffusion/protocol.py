@@ -115,7 +115,7 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
         base=base.model,
         count=_whole(given, "n", 1, 1, settings.max_candidates),
         format=_one_of(_text(given, "output_format", "png"), "output_format", _FORMATS),
-        guidance=_number(given, "guidance_scale", settings.guidance, 0.0, 100.0),
+        guidance=_guidance(given, base),
         height=height,
         is_streamed=is_streamed,
         model=model,
@@ -165,6 +165,10 @@ def _steps(given: dict[str, Any], settings: Settings) -> int:
         message = f"{name}: must be {count}, as the model was distilled to, got {steps}"
         raise ApiError(400, message, param=name)
     return steps
+
+
+def _guidance(given: dict[str, Any], settings: Settings) -> float:
+    return _number(given, "guidance_scale", settings.default_guidance, 0.0, settings.most_guidance)
 
 
 def _previews(given: dict[str, Any], is_streamed: bool) -> int:

@@ -28,6 +28,9 @@ SHAPES: dict[str, AttentionShape] = {
         for pixels in (512, 768, 1024)
         for text in (256, 512)  # schnell's and dev's longest prompts
     },
+    # the two widths of Stable Diffusion XL's UNet at 1024 by 1024 pixels
+    "sdxl-1024-640": AttentionShape(10, 10, 4096, 4096, 64, causal=False),
+    "sdxl-1024-1280": AttentionShape(20, 20, 1024, 1024, 64, causal=False),
     # 8B on one chip and on four; 70B on eight, where a chip has one key head
     "llama-3.1-8b-2048": _prefill(32, 8, 2048),
     "llama-3.1-8b-8192": _prefill(32, 8, 8192),

@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent
-from gke_inference.sizing.image_memory import adapters_gib, check_copies_fit
+from gke_inference.sizing.image_memory import (
+    adapters_gib,
+    check_copies_fit,
+    image_room_gib,
+)
 from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded, weights_gib
 
 
@@ -45,7 +49,9 @@ def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     if intent.task == "image":
         weights = weights_gib(intent.parameters_billion, intent.weight_bits)
         weights += sum(each.gib for each in intent.image_models.values())
-        return check_copies_fit(rung.accelerator, weights, _image_adapters(intent))
+        further = ((each.weights, name) for name, each in intent.image_models.items())
+        room = image_room_gib([(intent.weights, intent.served_name), *further])
+        return check_copies_fit(rung.accelerator, weights, _image_adapters(intent), room)
     model = loaded_model(intent)
     if intent.experts is not None:
         return check_expert_fit(rung, model, intent.split or 1, intent.experts.redundant)

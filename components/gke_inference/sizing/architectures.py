@@ -65,7 +65,8 @@ class Architecture:
     steps: int = 0
     """Diffusion: default number of steps per image."""
     pipeline: str = ""
-    """Diffusion: pipeline of the image server that generates its images; empty if none does."""
+    """Diffusion: pipeline of the image server that generates its images, `flux` or `sdxl`; empty if
+    none does."""
     narrow_encoder_billion: float = 0.0
     """Diffusion: parameters of the text encoder that the image server keeps in 8 bits."""
     passes: int = 1
@@ -110,6 +111,17 @@ def find_model(weights: str, name: str) -> Architecture | None:
     """
     path = weights.removeprefix("gs://").partition("/")[2] if "://" in weights else weights
     return find(path) or find(name)
+
+
+def is_sdxl(weights: str, name: str) -> bool:
+    """Return whether a stack's model is known to be of Stable Diffusion XL.
+
+    Args:
+        weights: Path or `gs://` URI of its files.
+        name: Name of the model in the stack.
+    """
+    found = find_model(weights, name)
+    return found is not None and found.pipeline == "sdxl"
 
 
 def _document() -> dict[str, Any]:

@@ -4,17 +4,21 @@ All sizes are in GiB of one chip. The stack rules and preflight use the size in 
 planner uses what this project's server loads; the arithmetic is the same.
 """
 
-from gke_inference.sizing.architectures import Architecture
+from collections.abc import Iterable
+
+from gke_inference.sizing.architectures import Architecture, is_sdxl
 from gke_inference.sizing.memory import GIB, device_gib, weights_gib
 
 IMAGE_ROOM_GIB = 2.0
 """Memory next to the weights of an image model, on each chip: what a step needs for four images.
 The TPU compiler needs about half a GiB per image (docs/diffusion.md)."""
+SDXL_ROOM_GIB = 3.0
+"""The same for Stable Diffusion XL, whose decoder works in float32 (docs/diffusion.md)."""
 
 _PARAMETERS_PER_RANK = 5_421_440
 """Parameters of an adapter of rank 1: inputs and outputs of all linear layers of FLUX.1's denoiser,
 counted with diffusers' `FluxTransformer2DModel`. The image server pads each adapter to all of
-them."""
+them. The UNet of Stable Diffusion XL has half of them (2,706,176), and counts as much."""
 _RANKS = (4, 8, 16, 32, 64, 128)
 """Ranks that the image server pads adapters to (`workloads/diffusion/config.py`)."""
 
@@ -48,29 +52,44 @@ def served_gib(model: Architecture) -> float:
     return wide + (weights_gib(narrow, 8) if narrow else 0.0)
 
 
-def copy_gib(word: str, weights: float, adapters: float = 0.0) -> tuple[float, float]:
+def image_room_gib(models: Iterable[tuple[str, str]]) -> float:
+    """Return the memory next to the weights of the models of a server, in GiB.
+
+    Args:
+        models: Weights and name of each model in the stack.
+    """
+    return max(SDXL_ROOM_GIB if is_sdxl(*each) else IMAGE_ROOM_GIB for each in models)
+
+
+def copy_gib(
+    word: str, weights: float, adapters: float = 0.0, room: float = IMAGE_ROOM_GIB
+) -> tuple[float, float]:
     """Return the memory that a copy needs of a chip, and the usable memory of the chip, in GiB.
 
     Args:
         word: Accelerator, by its catalog name.
         weights: GiB of weights.
         adapters: GiB of the adapters that the chip keeps.
+        room: GiB next to them, see `image_room_gib`.
     """
-    return weights + IMAGE_ROOM_GIB + adapters, device_gib(word)
+    return weights + room + adapters, device_gib(word)
 
 
-def check_copies_fit(word: str, weights: float, adapters: float = 0.0) -> str | None:
+def check_copies_fit(
+    word: str, weights: float, adapters: float = 0.0, room: float = IMAGE_ROOM_GIB
+) -> str | None:
     """Return why a chip cannot hold a whole copy of a model, or `None` if it can.
 
     Args:
         word: Accelerator, by its catalog name.
         weights: GiB of weights.
         adapters: GiB of the adapters that the chip keeps.
+        room: GiB next to them, see `image_room_gib`.
     """
-    needed, usable = copy_gib(word, weights, adapters)
+    needed, usable = copy_gib(word, weights, adapters, room)
     if needed <= usable:
         return None
-    parts = f"{weights:.1f} GiB of weights and {IMAGE_ROOM_GIB:g} GiB beside them"
+    parts = f"{weights:.1f} GiB of weights and {room:g} GiB beside them"
     if adapters:
-        parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {IMAGE_ROOM_GIB:g} free"
+        parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {room:g} free"
     return f"needs {needed:.1f} GiB on each chip ({parts}), one of {word} has {usable:.1f} GiB"

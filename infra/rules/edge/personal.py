@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.sizing.architectures import is_sdxl
 from infra.plan.clients import gated
 from infra.plan.folders import is_on_folder
 from infra.plan.names import bucket_in
@@ -55,6 +56,9 @@ def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[Input
         rule = "must be an image model with pictures, and live_adapters in filestore or lustre"
         yield InputError(where, rule, personal.model)
         return
+    if is_sdxl(model.weights, personal.model):
+        rule = "must be a model of FLUX.1, which the training program is for"
+        yield InputError(where, rule, personal.model)
     if bucket_in(model.weights) is not None:
         rule = "must have weights in the models' bucket of the platform"
         yield InputError(where, rule, model.weights)

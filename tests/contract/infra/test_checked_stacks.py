@@ -44,6 +44,7 @@ STACKS: dict[str, tuple[Callable[[], Platform], str]] = {
     "pictures": (lambda: example("pictures"), "HealthCheckPolicy"),
     "ray": (lambda: example("ray"), "RayCluster"),
     "rdma": (lambda: example("rdma"), "ResourceClaimTemplate"),
+    "sdxl": (lambda: example("sdxl"), "HealthCheckPolicy"),
     "three-regions": (lambda: example("three-regions"), "GCPGatewayPolicy"),
     "wide-ep": (lambda: example("wide-ep"), "LeaderWorkerSet"),
     "roles": (test_disaggregation.platform, "InferencePool"),

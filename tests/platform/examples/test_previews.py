@@ -134,6 +134,7 @@ PROOFS = {
         ("kv-offload", {"CapacityBuffer": 1, "Instance": 1, "PersistentVolumeClaim": 1}),
         ("multi-host/slices", {"LeaderWorkerSet": 1, "MutatingWebhookConfiguration": 1}),
         ("queues", QUEUES),
+        ("sdxl", {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0}),
         ("streaming", STREAM),
         ("tcpx", gpudirect(4)),
         ("tcpxo", gpudirect(8)),

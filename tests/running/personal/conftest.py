@@ -36,7 +36,7 @@ def server(tmp_path: Path, tiny: Path) -> Iterator[Any]:
         live_adapters=str(tmp_path / "world" / "shared" / "flux" / "live-adapters"),
         live_rank=4,
         max_batch=1,
-        pipeline=".xla.flux:load",
+        pipeline=".xla.pipeline:load",
         sizes=[f"{SIZE}x{SIZE}"],
         steps=2,
         text_tokens=16,

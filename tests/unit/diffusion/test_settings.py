@@ -1,3 +1,5 @@
+import json
+import re
 from typing import Any
 
 import pytest
@@ -39,6 +41,58 @@ def test_each_sigma_is_a_step_and_no_request_has_another_number():
     assert parse({"prompt": "x"}, settings).steps == 3
     with pytest.raises(ApiError, match="must be 3, as the model was distilled to, got 4"):
         parse({"prompt": "x", "num_inference_steps": 4}, settings)
+
+
+def sdxl(folder, **schedule):
+    """Write the files that tell the family of a model, and return the settings of a server."""
+    for name, given in (("unet/config.json", {}), ("scheduler/scheduler_config.json", schedule)):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(given))
+    return {"model": "xl", "folder": str(folder)}
+
+
+@pytest.mark.parametrize(
+    ("spacing", "guidance", "found"),
+    [
+        ("leading", None, (20, 5.0, True, 100.0)),
+        ("leading", 1.0, (20, 1.0, False, 1.0)),
+        ("trailing", None, (4, 0.0, False, 1.0)),
+        ("trailing", 2.0, (4, 2.0, True, 100.0)),
+    ],
+)
+def test_stable_diffusion_xl_has_guidance_unless_it_was_distilled(
+    tmp_path, spacing, guidance, found
+):
+    settings = from_dict({**sdxl(tmp_path, timestep_spacing=spacing), "guidance": guidance})
+    asked = parse({"prompt": "x"}, settings)
+    assert (asked.steps, asked.guidance, settings.is_guided, settings.most_guidance) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"step_cache": 0.1},
+            "step_cache: must be 0 for Stable Diffusion XL: a UNet has no first block whose "
+            "output others reuse, got 0.1",
+        ),
+        (
+            {"sigmas": [1, 0.5]},
+            "sigmas: must be empty for Stable Diffusion XL: the schedule is in the model's "
+            "scheduler_config.json, got [1.0, 0.5]",
+        ),
+    ],
+)
+def test_what_stable_diffusion_xl_cannot_have_is_refused_also_as_a_further_model(
+    tmp_path, given, message
+):
+    alone = sdxl(tmp_path)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        from_dict({**alone, **given}).check_families()
+    shared = {"step_cache": given.get("step_cache", 0.0)}
+    beside = {**alone, "sigmas": given.get("sigmas", [])}
+    with pytest.raises(ValueError, match=f"^base_models: xl: {re.escape(message)}$"):
+        from_dict({**SERVER, **shared, "base_models": [beside]}).check_families()
 
 
 @pytest.mark.parametrize(("rank", "compiled"), [(1, 4), (8, 8), (100, 128)])

@@ -5,12 +5,28 @@ from planner.choice.image_plan import seconds_of
 from planner.unit_cost.image_speed import stage_seconds
 
 
-def test_steps_and_decoding_take_what_is_published_and_the_stages_are_the_planners_picture():
-    stages = stage_seconds("tpu-v6e", pixels=1024 * 1024)
-    assert 4 * stages.denoise_step + stages.vae_decode == pytest.approx(0.8)
-    model = find("flux.1-schnell")
+@pytest.mark.parametrize(
+    ("name", "steps", "published"),
+    [("flux.1-schnell", 4, 0.8), ("stable-diffusion-xl", 20, 1 / 1.3597)],
+)
+def test_the_stages_take_what_is_published_and_are_the_planners_picture(
+    name: str, steps: int, published: float
+):
+    model = find(name)
     assert model is not None
-    assert stages.request(4) == pytest.approx(seconds_of(model, "tpu-v6e", 4)[0])
+    stages = stage_seconds("tpu-v6e", pixels=1024 * 1024, model=model)
+    left_out = stages.text_encode if name == "flux.1-schnell" else 0
+    assert stages.request(steps) - left_out == pytest.approx(published)
+    assert stages.request(steps) == pytest.approx(seconds_of(model, "tpu-v6e", steps)[0])
+
+
+def test_a_step_without_guidance_takes_half_the_time():
+    base, distilled = (
+        stage_seconds("tpu-v6e", pixels=1024 * 1024, model=find(name))
+        for name in ("stable-diffusion-xl", "sdxl-lightning")
+    )
+    assert distilled.denoise_step == pytest.approx(base.denoise_step / 2)
+    assert distilled.vae_decode == base.vae_decode
 
 
 def test_time_goes_with_pictures_and_pixels():

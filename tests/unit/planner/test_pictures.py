@@ -69,15 +69,27 @@ def test_a_model_of_text_makes_no_pictures():
         picture_choices(model("llama-3.1-8b"), 1.0)
 
 
-@pytest.mark.parametrize("name", ["stable-diffusion-xl", "flux.2-klein-4b"])
-def test_a_model_without_a_pipeline_is_marked_as_served_by_no_engine(name: str):
-    found = picture_choices(model(name), 2.0, regions=["us-central1"])
+def test_a_model_without_a_pipeline_is_marked_as_served_by_no_engine():
+    found = picture_choices(model("flux.2-klein-4b"), 2.0, regions=["us-central1"])
     assert found
     assert not any(one.is_served for one in found)
 
 
-def test_flux_1_is_served_on_tpu_alone():
-    found = picture_choices(model("flux.1-schnell"), 2.0, regions=["us-central1"])
+def test_stable_diffusion_xl_fits_chips_of_16_gib_and_takes_the_published_time():
+    sdxl = model("stable-diffusion-xl")
+    assert check_copies_fit("tpu-v5e", served_gib(sdxl)) is None
+    seconds, doubt, source = seconds_of(sdxl, "tpu-v5e", 20)
+    assert (round(seconds, 2), doubt) == (2.58, MEASURED_SPREAD)
+    assert source.startswith("MLPerf Inference v4.1")
+
+
+def test_a_distilled_model_has_one_pass_for_each_of_its_four_steps():
+    assert flops(model("stable-diffusion-xl"), 20) == 10 * flops(model("sdxl-lightning"), 4)
+
+
+@pytest.mark.parametrize("name", ["flux.1-schnell", "stable-diffusion-xl"])
+def test_images_are_served_on_tpu_alone(name: str):
+    found = picture_choices(model(name), 2.0, regions=["us-central1"])
     served = {one.accelerator for one in found if one.is_served}
     others = {one.accelerator for one in found} - served
     assert {name.partition("-")[0][:3] for name in served} == {"tpu"}

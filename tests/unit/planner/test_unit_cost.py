@@ -219,6 +219,18 @@ def test_pictures_are_counted_in_thousands_and_every_chip_draws():
     assert small.value == pytest.approx(4 * whole.value)
 
 
+def test_a_distilled_model_beside_its_base_costs_a_fraction_of_it():
+    (base,) = costs_of("docs/examples/sdxl/Pulumi.sdxl.yaml")
+    (distilled,) = base.of_further
+    assert (base.model, distilled.model) == ("sdxl", "sdxl-lightning")
+    assert base.speed.basis.startswith("1024x1024 in 20 steps; MLPerf Inference v4.1")
+    rates = [one.speed.per_second for one in (base, distilled)]
+    assert rates[0] is not None
+    assert rates[1] is not None
+    assert rates[0].value == pytest.approx(4 * 1.3597)
+    assert rates[1].value > 3 * rates[0].value
+
+
 def test_a_model_over_its_regions_costs_the_mean_by_what_is_made():
     costs = [one for one in costs_of(PROD) if one.model == "gemma-3-27b"]
     whole = blended(costs)

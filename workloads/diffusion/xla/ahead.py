@@ -7,6 +7,7 @@ image is built. A file is a serialized executable, which JAX loads if the same r
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ import jax
 
 from ..config import Settings
 from .compiled import file_of, lowered, store
+from .family import programs_of
 from .formats import data_type
-from .programs import Key, Programs
+from .keys import Encoder, Key
 
 DEVICE_KINDS = {"v5e": "TPU v5 lite", "v6e": "TPU v6 lite"}
 """JAX's name for each chip."""
@@ -26,18 +28,19 @@ _ABSENT = {
 }
 
 
-def keys(settings: Settings, ranks: list[int]) -> list[Key]:
+def keys(settings: Settings, encoders: Sequence[Encoder], ranks: list[int]) -> list[Key]:
     """Return every program that a server with these settings may need.
 
     Args:
         settings: Settings of the server.
+        encoders: Text encoders of the model.
         ranks: Ranks of adapters; programs without an adapter are always included.
     """
     found: list[Key] = []
     live = [settings.live_program_rank] if settings.live_adapters else []
     ranks = sorted({*ranks, *live})
     for batch in settings.batches:
-        found += [Key("clip", batch), Key("t5", batch)]
+        found += [Key(each.stage, batch) for each in encoders]
         for width, height in settings.sizes:
             reuses = settings.step_cache > 0
             found += [Key("step", batch, height, width, rank, reuses) for rank in (0, *ranks)]
@@ -59,15 +62,9 @@ def compile_all(settings: Settings, chip: str, out: Path, ranks: list[int]) -> l
 
 def _compile(settings: Settings, chip: str, out: Path, ranks: list[int]) -> list[Path]:
     dtype, sharding, kind = target(chip)
-    programs = Programs(
-        Path(settings.folder),
-        dtype,
-        settings.text_tokens,
-        None if chip == "cpu" else chip,
-        text_bits=settings.text_encoder_bits,
-    )
+    programs = programs_of(settings, dtype, None if chip == "cpu" else chip)
     files: list[Path] = []
-    for key in keys(settings, ranks):
+    for key in keys(settings, programs.encoders, ranks):
         file = file_of(out, programs, key, kind)
         files.append(file)
         if file.exists():

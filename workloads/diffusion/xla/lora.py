@@ -4,16 +4,23 @@ A linear layer returns `Wx + up(down(x))`. The base weights do not change, so an
 hundred megabytes, can change with each batch, and leaves nothing behind.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
-from diffusers import FluxPipeline
+from diffusers import FluxPipeline, StableDiffusionXLPipeline
+from diffusers.utils import convert_unet_state_dict_to_peft
 from torch.nn import functional
 
 from ..config import RANKS
+
+Changes = dict[str, tuple[np.ndarray, np.ndarray]]
+"""Both parts of an adapter's change of each layer; the second includes the scale."""
+_OF_UNET = re.compile(r"unet\..+\.lora_[AB]\.weight")
 
 
 class LowRankLinear(torch.nn.Linear):
@@ -48,12 +55,12 @@ def add_low_rank(
 
 
 def read_adapter(
-    folder: Path, wanted: dict[str, Any], rank: int, most: int | None = None
+    changes: Changes, wanted: dict[str, Any], rank: int, most: int | None = None
 ) -> dict[str, np.ndarray]:
     """Return an adapter as arrays `LAYER.lora_down` and `LAYER.lora_up`, zeros if it has none.
 
     Args:
-        folder: Folder with `*.safetensors` in the format of diffusers, PEFT, kohya or BFL.
+        changes: Changes of the adapter.
         wanted: Shapes of all such arrays, by name.
         rank: Rank to pad them to.
         most: Maximum rank of the adapter; None for `rank`.
@@ -61,7 +68,7 @@ def read_adapter(
     Raises:
         ValueError: It is not an adapter for this model; the message has the reason.
     """
-    changes, most = _changes(folder), most or rank
+    most = most or rank
     strange = sorted(name for name in changes if f"{name}.lora_down" not in wanted)
     if strange or not changes:
         raise ValueError(f"must change layers of this model, got {strange[:1] or 'nothing'}")
@@ -79,41 +86,100 @@ def read_adapter(
     return out
 
 
-def rank_of(folder: Path) -> int:
+def rank_of(changes: Changes) -> int:
     """Return the smallest of `RANKS` that holds an adapter.
 
     Raises:
-        ValueError: None does, or the files cannot be read.
+        ValueError: None does.
     """
-    mine = max((down.shape[0] for down, _ in _changes(folder).values()), default=0)
+    mine = max((down.shape[0] for down, _ in changes.values()), default=0)
     for rank in RANKS:
         if mine <= rank:
             return rank
     raise ValueError(f"must have at most rank {RANKS[-1]}, got {mine}")
 
 
-def _changes(folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def transformer_changes(folder: Path) -> Changes:
+    """Return the changes of a FLUX.1 transformer.
+
+    Args:
+        folder: Folder with `*.safetensors` in the format of diffusers, PEFT, kohya or BFL.
+
+    Raises:
+        ValueError: The files cannot be read.
+    """
     try:
         state, alphas = FluxPipeline.lora_state_dict(str(folder), return_alphas=True)
-        return _pairs(state, dict(alphas or {}))
+        return _pairs(state, dict(alphas or {}), "transformer.")
     except Exception as error:  # the readers' errors, such as of half a file, have no common parent
         raise ValueError(f"must be an adapter that can be read: {error}") from error
 
 
+def unet_changes(folder: Path, layers_per_block: int) -> Changes:
+    """Return the changes of a UNet of Stable Diffusion XL.
+
+    Args:
+        folder: Folder with `*.safetensors` in the format of diffusers, PEFT or kohya.
+        layers_per_block: Layers of a block of the UNet, by which kohya's names are translated.
+
+    Raises:
+        ValueError: The files cannot be read, or change more than the UNet.
+    """
+    try:
+        names = SimpleNamespace(layers_per_block=layers_per_block)
+        reader: Any = StableDiffusionXLPipeline
+        state, alphas, told = reader.lora_state_dict(
+            str(folder), unet_config=names, return_lora_metadata=True
+        )
+        state = convert_unet_state_dict_to_peft(state)
+        alphas = convert_unet_state_dict_to_peft(
+            {name.removesuffix(".alpha"): alpha for name, alpha in (alphas or {}).items()}
+        )
+    except Exception as error:  # as above
+        raise ValueError(f"must be an adapter that can be read: {error}") from error
+    others = sorted(name for name in state if not _OF_UNET.fullmatch(name))
+    if others:
+        raise ValueError(f"must change the UNet alone, got {others[0]}")
+    scales = {f"{name.partition('.lora_A')[0]}.alpha": alpha for name, alpha in alphas.items()}
+    return _pairs(state, scales, "unet.", _told_scale(told or {}))
+
+
+def _told_scale(told: dict[str, Any]) -> float:
+    """Return the scale in the metadata of an adapter that PEFT wrote.
+
+    Raises:
+        ValueError: Layers have different scales.
+    """
+    rank, alpha = told.get("unet.r"), told.get("unet.lora_alpha")
+    odd = [
+        name for name in ("alpha_pattern", "rank_pattern", "use_dora") if told.get(f"unet.{name}")
+    ]
+    if odd:
+        raise ValueError(f"must have one rank and scale for all layers, got {odd[0]}")
+    return float(alpha) / float(rank) if rank and alpha else 1.0
+
+
 def _pairs(
-    state: dict[str, torch.Tensor], alphas: dict[str, float]
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return both parts by layer; the second is scaled by `alpha / rank` if the file has alpha."""
-    found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    state: dict[str, torch.Tensor], alphas: dict[str, float], prefix: str, told: float = 1.0
+) -> Changes:
+    """Return both parts by layer; the second is scaled by `alpha / rank` if the file has alpha.
+
+    Args:
+        state: Tensors of the file.
+        alphas: Alpha of each layer, if the file has any.
+        prefix: Prefix of the denoiser's layers; others are ignored.
+        told: Scale of layers without alpha.
+    """
+    found: Changes = {}
     for key, value in state.items():
-        if not key.startswith("transformer.") or ".lora_A" not in key:
+        if not key.startswith(prefix) or ".lora_A" not in key:
             continue
-        name = key.removeprefix("transformer.").partition(".lora_A")[0]
+        name = key.removeprefix(prefix).partition(".lora_A")[0]
         down = value.float().numpy()
         up = state[key.replace(".lora_A", ".lora_B")].float().numpy()
         if down.ndim != 2 or up.ndim != 2:
             raise ValueError(f"{name} must have two matrices, got {down.shape} and {up.shape}")
-        alpha = alphas.get(f"transformer.{name}.alpha")
-        scale = 1.0 if alpha is None else float(alpha) / down.shape[0]
+        alpha = alphas.get(f"{prefix}{name}.alpha")
+        scale = told if alpha is None else float(alpha) / down.shape[0]
         found[name] = down, up * scale
     return found

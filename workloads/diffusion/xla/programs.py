@@ -1,25 +1,27 @@
-"""The compiled programs of a pipeline: encode, one denoising step, decode.
+"""The compiled programs of a FLUX.1 pipeline: encode, one denoising step, decode.
 
 A step is a separate program, so that a request can be canceled between steps, and the number of
 steps needs no further program. Programs vary by batch, size of the image, and whether an adapter is
 applied. Each combination is compiled once, or ahead of time when the container image is built.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from diffusers import AutoencoderKL, FluxTransformer2DModel
+from diffusers import AutoencoderKL, FlowMatchEulerDiscreteScheduler, FluxTransformer2DModel
 from transformers import AutoConfig
 
-from . import first_block, modules, narrow
+from ..config import Settings
+from . import first_block, lora, modules, narrow
+from .keys import CLIP_TOKENS, Encoder, Key, Moment, Schedule
 from .modules import Weights
-
-CLIP_TOKENS = 77
 
 
 @dataclass(frozen=True)
@@ -65,28 +67,6 @@ def geometry(folder: Path) -> Geometry:
     )
 
 
-@dataclass(frozen=True)
-class Key:
-    """Key of a program: its stage and what it is compiled for."""
-
-    stage: str
-    """Stage: `clip`, `t5`, `step` or `decode`."""
-    batch: int
-    height: int = 0
-    width: int = 0
-    rank: int = 0
-    """Rank of the adapter; 0 for none."""
-    reuses: bool = False
-    """Whether a step may reuse blocks of an earlier step."""
-
-    @property
-    def name(self) -> str:
-        """Name for files and logs."""
-        size = f"-{self.width}x{self.height}" if self.height else ""
-        rank = f"-r{self.rank}" if self.rank else ""
-        return f"{self.stage}-b{self.batch}{size}{rank}" + ("-reuses" if self.reuses else "")
-
-
 class Programs:
     """Functions of a pipeline, and the shapes of their arguments.
 
@@ -113,6 +93,10 @@ class Programs:
         self._generation = generation
         self._text_bits = text_bits
         self.geometry = geometry(folder)
+        self.encoders = (
+            Encoder("clip", "tokenizer", CLIP_TOKENS),
+            Encoder("t5", "tokenizer_2", text_tokens),
+        )
         self._parts: dict[str, modules.Part] = {}
 
     def part(self, key: Key) -> modules.Part:
@@ -146,6 +130,49 @@ class Programs:
         weights = self.part(Key(stage, 1)).load(self.dtype)
         is_narrow = stage == "t5" and self._text_bits == 8
         return narrow.narrowed(weights) if is_narrow else weights
+
+    def adapter(self, folder: Path) -> lora.Changes:
+        """Return the changes of an adapter's files.
+
+        Raises:
+            ValueError: It cannot be read.
+        """
+        return lora.transformer_changes(folder)
+
+    def prompt(self, encoded: Sequence[Any]) -> tuple[Any, Any]:
+        """Return T5's and CLIP's vectors from the outputs of the encoders."""
+        pooled, embeds = encoded
+        return embeds, pooled
+
+    @cached_property
+    def _scheduler(self) -> Any:
+        return FlowMatchEulerDiscreteScheduler.from_pretrained(self.folder / "scheduler")
+
+    def schedule(self, settings: Settings, steps: int, height: int, width: int) -> Schedule:
+        """Return the share of noise before and after each step, as diffusers' Flux."""
+        scheduler = self._scheduler
+        known: Any = scheduler.config
+        slope = (known.max_shift - known.base_shift) / (
+            known.max_image_seq_len - known.base_image_seq_len
+        )
+        patches = self.geometry.patches(height, width)
+        shift = slope * (patches - known.base_image_seq_len) + known.base_shift
+        given = settings.sigmas or np.linspace(1.0, 1 / steps, steps)
+        scheduler.set_timesteps(sigmas=list(given), mu=shift)
+        pairs = pairwise(scheduler.sigmas.numpy())
+        return Schedule(tuple(Moment(now, now, then) for now, then in pairs))
+
+    def numbers(self, moment: Moment, guidance: float) -> tuple[np.float32, ...]:
+        """Return time, its change, and guidance."""
+        return (
+            np.float32(moment.now),
+            np.float32(moment.then - moment.now),
+            np.float32(guidance),
+        )
+
+    def noises(self, seed: int, height: int, width: int) -> Iterator[np.ndarray]:
+        """Return the initial noise of an image; no step adds any."""
+        yield noise(seed, self.geometry, height, width)
 
     def shapes(self, key: Key, sharding: Any = None) -> tuple[Any, ...]:
         """Return the shapes of a program's arguments."""

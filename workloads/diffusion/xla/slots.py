@@ -9,9 +9,10 @@ import numpy as np
 from ..adapters import Adapter
 from ..config import Settings
 from . import lora
+from .family import Family
 from .formats import data_type
+from .keys import Key
 from .modules import Weights
-from .programs import Key, Programs
 
 
 class Adapters:
@@ -19,10 +20,10 @@ class Adapters:
 
     Args:
         settings: Settings of the server.
-        programs: Programs whose steps use them.
+        programs: Family whose steps use them.
     """
 
-    def __init__(self, settings: Settings, programs: Programs) -> None:
+    def __init__(self, settings: Settings, programs: Family) -> None:
         self._settings = settings
         self._programs = programs
         self._kept: dict[str, tuple[Adapter, int, Weights]] = {}
@@ -54,19 +55,20 @@ class Adapters:
         found = {self._settings.live_program_rank} if self._settings.live_adapters else set[int]()
         for name, folder in self._settings.adapters.items():
             try:
-                found.add(lora.rank_of(Path(folder)))
+                found.add(lora.rank_of(self._programs.adapter(Path(folder))))
             except (ValueError, OSError) as error:
                 say(f"adapter {name}: {error}")
         return sorted(found)
 
     def _read(self, adapter: Adapter) -> tuple[int, dict[str, np.ndarray]]:
         """Return rank and arrays of an adapter, before they are on the device."""
-        settings, folder = self._settings, Path(adapter.folder)
+        settings = self._settings
         try:
-            rank = settings.live_program_rank if adapter.version else lora.rank_of(folder)
+            changes = self._programs.adapter(Path(adapter.folder))
+            rank = settings.live_program_rank if adapter.version else lora.rank_of(changes)
             most = settings.live_rank if adapter.version else rank
             wanted = self._programs.shapes(Key("step", 1, *settings.smallest, rank))[-1]
-            return rank, lora.read_adapter(folder, wanted, rank, most)
+            return rank, lora.read_adapter(changes, wanted, rank, most)
         except ValueError:
             raise
         except Exception as error:  # a file of a user must not end the process

@@ -38,7 +38,7 @@ def write_pipeline(folder: Path, seed: int = 0) -> Path:
         scheduler=FlowMatchEulerDiscreteScheduler(shift=1.0),
         text_encoder=_clip(),
         text_encoder_2=_t5(),
-        tokenizer=_clip_tokenizer(folder / "made"),
+        tokenizer=clip_tokenizer(folder / "made"),
         tokenizer_2=_t5_tokenizer(),
         transformer=_transformer(),
         vae=_vae(),
@@ -130,7 +130,7 @@ def _letters() -> list[str]:
     return sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
-def _clip_tokenizer(folder: Path) -> CLIPTokenizer:
+def clip_tokenizer(folder: Path) -> CLIPTokenizer:
     """Return a tokenizer with one token for each byte and no longer tokens."""
     folder.mkdir(parents=True, exist_ok=True)
     letters = _letters()

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import optax
 from diffusers import FluxTransformer2DModel
 
-from ..training import Training
-from . import blocks
-from .lora import add_low_rank
-from .modules import Part, Weights
-from .programs import Geometry, places_of
+from ...training import Training
+from .. import blocks
+from ..lora import add_low_rank
+from ..modules import Part, Weights
+from ..programs import Geometry, places_of
 
 _DENOISER: Any = FluxTransformer2DModel
 State = tuple[Weights, Any]

@@ -12,10 +12,11 @@ import numpy as np
 from PIL import Image, ImageOps
 from transformers import AutoTokenizer
 
-from ..training import Training
-from . import modules
-from .modules import Weights
-from .programs import CLIP_TOKENS, Key, Programs
+from ...training import Training
+from .. import modules
+from ..keys import CLIP_TOKENS, Key
+from ..modules import Weights
+from ..programs import Programs
 
 
 def latents_of(settings: Training, programs: Programs) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine import weights
 from engine.weights_manifest import CURRENT_NAME, MANIFEST_NAME
 
-from ..training import Training
+from ...training import Training
 
 RECORD = "version.json"
 """File of the work folder with the version that a run has begun with."""

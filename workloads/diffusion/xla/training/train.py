@@ -20,11 +20,12 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from ..training import Training
+from ...families import FLUX, family_of
+from ...training import Training
+from ..formats import data_type
+from ..modules import Weights
+from ..programs import Programs
 from . import examples, fit, versions
-from .formats import data_type
-from .modules import Weights
-from .programs import Programs
 
 WEIGHTS = "pytorch_lora_weights.safetensors"
 """File of an adapter, with diffusers' name."""
@@ -48,6 +49,9 @@ def train(settings: Training, say: Say) -> int:
     work = Path(settings.work)
     work.mkdir(parents=True, exist_ok=True)
     settings, version = versions.fixed(settings)
+    family = family_of(settings.folder).name
+    if family != FLUX:
+        raise ValueError(f"folder: must have a model of {FLUX}, got one of {family}")
     digest = settings.digest()  # of the version's folder
     if _run_of(Path(settings.adapter)) == digest:
         (work / _CHECKPOINT).unlink(missing_ok=True)

@@ -1,34 +1,33 @@
-"""A Flux pipeline on this process's device, which generates images from prompts."""
+"""A pipeline on this process's device, which generates images from prompts."""
 
 import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from diffusers import FlowMatchEulerDiscreteScheduler
 from PIL import Image
 from transformers import AutoTokenizer
 
 from ..config import Settings
 from ..work import Batch, Pipeline, Show, Stopwatch
 from .compiled import Compiled
+from .family import programs_of
 from .formats import data_type
+from .keys import Key
 from .modules import Weights
-from .programs import CLIP_TOKENS, Key, Programs, noise
 from .slots import Adapters
 
 
 def load(settings: Settings, say: Callable[[str], None]) -> Pipeline:
     """Return the pipeline that the settings name, loaded and compiled."""
-    return FluxOnXla(settings, say)
+    return PipelineOnXla(settings, say)
 
 
-class FluxOnXla:
+class PipelineOnXla:
     """The weights on the device, and the programs that use them.
 
     Args:
@@ -39,24 +38,22 @@ class FluxOnXla:
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         folder = Path(settings.folder)
         self._settings = settings
-        self._programs = Programs(
-            folder, data_type(), settings.text_tokens, text_bits=settings.text_encoder_bits
-        )
+        self._programs = programs_of(settings, data_type())
         self._compiled = Compiled(self._programs, settings.programs_folder, settings.cache_folder)
         say("reading weights")
-        self._weights: dict[str, Weights] = {
-            stage: self._programs.load(stage) for stage in ("clip", "t5", "step", "decode")
-        }
+        self._encoders = self._programs.encoders
+        stages = (*(each.stage for each in self._encoders), "step", "decode")
+        self._weights = {stage: self._programs.load(stage) for stage in stages}
         self._adapters = Adapters(settings, self._programs)
-        self._scheduler: Any = FlowMatchEulerDiscreteScheduler.from_pretrained(folder / "scheduler")
-        self._words = AutoTokenizer.from_pretrained(folder / "tokenizer")
-        self._long_words = AutoTokenizer.from_pretrained(folder / "tokenizer_2")
+        self._words = [
+            AutoTokenizer.from_pretrained(folder / each.tokenizer) for each in self._encoders
+        ]
 
     def warm(self, say: Callable[[str], None]) -> None:
         """Compile or load every program that a request may need."""
         for batch in self._settings.batches:
-            for stage in ("clip", "t5"):
-                self._get(Key(stage, batch), say)
+            for each in self._encoders:
+                self._get(Key(each.stage, batch), say)
             for width, height in self._settings.sizes:
                 for rank in (0, *self._adapters.ranks(say)):
                     self._get(self._step(batch, height, width, rank), say)
@@ -107,21 +104,25 @@ class FluxOnXla:
         rank, change = self._adapters.get(batch.adapter)
         with clock("text_encode"):
             embeds, pooled = self._encode(batch.prompts, size)
-        sizes = self._programs.geometry
-        first = [noise(seed, sizes, batch.height, batch.width) for seed in batch.seeds]
-        latents = jnp.asarray(np.stack(_padded(first, size)))
+        schedule = self._programs.schedule(self._settings, batch.steps, batch.height, batch.width)
+        noises = [self._programs.noises(seed, batch.height, batch.width) for seed in batch.seeds]
+
+        def drawn() -> np.ndarray:
+            return np.stack(_padded([next(each) for each in noises], size))
+
+        latents = jnp.asarray(drawn() * np.float32(schedule.start))
         key = self._step(size, batch.height, batch.width, rank)
-        sigmas = self._sigmas(batch.steps, latents.shape[1])
         carried: tuple[Any, ...] = ()
         previews = batch.preview_steps
         if key.reuses:
-            zeros = jnp.zeros((*latents.shape[:2], sizes.inner), data_type())
+            inner = self._programs.geometry.inner
+            zeros = jnp.zeros((*latents.shape[:2], inner), data_type())
             carried = ((zeros, zeros), np.float32(self._settings.step_cache))
-        for number, (now, then) in enumerate(pairwise(sigmas), 1):
+        for number, moment in enumerate(schedule.moments, 1):
             if is_cancelled():
                 return None
             with clock("denoise_step") as lap:
-                numbers = (np.float32(now), np.float32(then - now), np.float32(batch.guidance))
+                numbers = self._programs.numbers(moment, batch.guidance)
                 out = self._get(key)(
                     self._weights["step"], latents, embeds, pooled, *numbers, change, *carried
                 )
@@ -131,8 +132,10 @@ class FluxOnXla:
                     lap.stage = "reused_step" if is_reused else "denoise_step"
                 before, latents = latents, out.block_until_ready()
             if number in previews:
-                guess = end_of_flow(before, latents, float(now), float(then))
+                guess = end_of_flow(before, latents, float(moment.now), float(moment.then))
                 preview(previews.index(number), guess)
+            if moment.added:
+                latents = latents + np.float32(moment.added) * drawn()
         return latents
 
     def forget(self, adapter: str) -> None:
@@ -151,43 +154,28 @@ class FluxOnXla:
         return self._compiled.get(key, say)
 
     def _encode(self, prompts: Sequence[str], size: int) -> tuple[jax.Array, jax.Array]:
-        """Return T5's and CLIP's vectors for each place of a batch; a prompt is encoded once."""
+        """Return vectors per token and per prompt, for each place of a batch.
+
+        A prompt is encoded once.
+        """
         unique = list(dict.fromkeys(prompts))
         count = self._settings.padded(len(unique))
         texts = _padded(unique, count)
-        ids = [
-            np.asarray(
-                words(texts, max_length=length, padding="max_length", truncation=True)["input_ids"],
-                np.int32,
-            )
-            for words, length in (
-                (self._words, CLIP_TOKENS),
-                (self._long_words, self._settings.text_tokens),
-            )
-        ]
-        pooled = self._get(Key("clip", count))(self._weights["clip"], ids[0])
-        embeds = self._get(Key("t5", count))(self._weights["t5"], ids[1])
+        options = {"padding": "max_length", "truncation": True}
+        encoded: list[Any] = []
+        for each, words in zip(self._encoders, self._words, strict=True):
+            ids = np.asarray(words(texts, max_length=each.tokens, **options)["input_ids"], np.int32)
+            encoded.append(self._get(Key(each.stage, count))(self._weights[each.stage], ids))
+        embeds, pooled = self._programs.prompt(encoded)
         where = np.asarray(_padded([unique.index(prompt) for prompt in prompts], size))
         return embeds[where].block_until_ready(), pooled[where]
-
-    def _sigmas(self, steps: int, patches: int) -> np.ndarray:
-        """Return the share of noise before each step and after the last, as diffusers' Flux."""
-        scheduler = self._scheduler
-        known: Any = scheduler.config
-        slope = (known.max_shift - known.base_shift) / (
-            known.max_image_seq_len - known.base_image_seq_len
-        )
-        shift = slope * (patches - known.base_image_seq_len) + known.base_shift
-        given = self._settings.sigmas or np.linspace(1.0, 1 / steps, steps)
-        scheduler.set_timesteps(sigmas=list(given), mu=shift)
-        return scheduler.sigmas.numpy()
 
 
 def end_of_flow(before: jax.Array, after: jax.Array, now: float, then: float) -> jax.Array:
     """Return where a denoising step from noise level `now` to `then` leads in a straight line.
 
-    A step moves the latents along the predicted flow, so this is the image that the model expects
-    after the step: a preview, without another call of the denoiser.
+    A step moves the latents along the predicted flow or noise, so this is the image that the model
+    expects after the step: a preview, without another call of the denoiser.
     """
     return after - then * (after - before) / (then - now)
 

@@ -1,0 +1,40 @@
+"""What the configuration files in a model's folder say about it, before anything is loaded."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FLUX = "FLUX.1"
+SDXL = "Stable Diffusion XL"
+
+
+@dataclass(frozen=True)
+class Family:
+    """The family of a model, and what requests get that set nothing."""
+
+    name: str
+    """`FLUX` or `SDXL`."""
+    steps: int
+    guidance: float
+
+
+def family_of(folder: str) -> Family:
+    """Return the family of the model in a folder; without its files, that of FLUX.1 schnell.
+
+    Steps are those of the model cards: FLUX.1 schnell and distilled models of Stable Diffusion XL
+    need 4, FLUX.1 dev 28. Stable Diffusion XL has 20, as in MLPerf. Its distilled models are those
+    with a `trailing` schedule, as the cards of SDXL-Turbo and SDXL-Lightning have it (assumed of
+    others); they have no guidance.
+    """
+    if not Path(folder, "unet", "config.json").exists():
+        denoiser = _read(Path(folder, "transformer", "config.json"))
+        return Family(FLUX, 28 if denoiser.get("guidance_embeds") else 4, 3.5)
+    schedule = _read(Path(folder, "scheduler", "scheduler_config.json"))
+    if schedule.get("timestep_spacing") == "trailing":
+        return Family(SDXL, 4, 0.0)
+    return Family(SDXL, 20, 5.0)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text()) if file.exists() else {}
