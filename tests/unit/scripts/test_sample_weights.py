@@ -50,7 +50,7 @@ def test_a_push_that_fails_in_any_way_fails_the_deployment(
     def refuse(*_: object, **__: object) -> None:
         raise CloudError(503, "busy", "storage")
 
-    monkeypatch.setattr(gcs, "port_of", lambda _: 1)
+    monkeypatch.setattr(gcs, "runs", lambda _: True)
     monkeypatch.setattr(gcs, "has_bucket", lambda *_: True)
     monkeypatch.setattr(sample_weights, "push_sample", refuse)
     pushed = SampleWeights(read("local"), TwinPaths(tmp_path))
