@@ -171,13 +171,13 @@ def test_a_server_whose_weights_nobody_uploaded_waits_as_on_google_cloud(
 def test_a_server_looks_for_what_it_streams_in_the_twins_own_object_storage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(launcher.gcs, "port_of", lambda _: 1234)
+    monkeypatch.setattr(launcher.gcs, "runs", lambda _: True)
     monkeypatch.setattr(launcher.door, "url", lambda _, caller: f"http://here{caller.path}")
     pod = {"metadata": {"namespace": "serving"}, "spec": {"serviceAccountName": "llama"}}
     place = Place(pod, TPU_NODE, [], {}, tmp_path, Rules(), Path, root=tmp_path, project="acme")
     made = launcher.environment({"PATH": "/bin"}, tmp_path, place)
     assert made["STORAGE_EMULATOR_HOST"] == "http://here/as/ksa/acme/serving/llama"
-    monkeypatch.setattr(launcher.gcs, "port_of", lambda _: None)
+    monkeypatch.setattr(launcher.gcs, "runs", lambda _: False)
     made = launcher.environment({"PATH": "/bin"}, tmp_path, place)
     assert made["STORAGE_EMULATOR_HOST"] == "http://127.0.0.1:1", "nobody answers there"
 
