@@ -20,7 +20,7 @@ from ..config import RANKS
 
 Changes = dict[str, tuple[np.ndarray, np.ndarray]]
 """Both parts of an adapter's change of each layer; the second includes the scale."""
-_OF_UNET = re.compile(r"unet\..+\.lora_[AB]\.weight")
+_TITLES = {"transformer": "transformer", "unet": "UNet"}
 
 
 class LowRankLinear(torch.nn.Linear):
@@ -106,13 +106,16 @@ def transformer_changes(folder: Path) -> Changes:
         folder: Folder with `*.safetensors` in the format of diffusers, PEFT, kohya or BFL.
 
     Raises:
-        ValueError: The files cannot be read.
+        ValueError: The files cannot be read, or change more than the transformer.
     """
+    reader: Any = FluxPipeline
     try:
-        state, alphas = FluxPipeline.lora_state_dict(str(folder), return_alphas=True)
-        return _pairs(state, dict(alphas or {}), "transformer.")
+        state, alphas, told = reader.lora_state_dict(
+            str(folder), return_alphas=True, return_lora_metadata=True
+        )
     except Exception as error:  # the readers' errors, such as of half a file, have no common parent
         raise ValueError(f"must be an adapter that can be read: {error}") from error
+    return _changes("transformer", state, alphas or {}, told or {})
 
 
 def unet_changes(folder: Path, layers_per_block: int) -> Changes:
@@ -125,9 +128,9 @@ def unet_changes(folder: Path, layers_per_block: int) -> Changes:
     Raises:
         ValueError: The files cannot be read, or change more than the UNet.
     """
+    reader: Any = StableDiffusionXLPipeline
     try:
         names = SimpleNamespace(layers_per_block=layers_per_block)
-        reader: Any = StableDiffusionXLPipeline
         state, alphas, told = reader.lora_state_dict(
             str(folder), unet_config=names, return_lora_metadata=True
         )
@@ -137,49 +140,52 @@ def unet_changes(folder: Path, layers_per_block: int) -> Changes:
         )
     except Exception as error:  # as above
         raise ValueError(f"must be an adapter that can be read: {error}") from error
-    others = sorted(name for name in state if not _OF_UNET.fullmatch(name))
-    if others:
-        raise ValueError(f"must change the UNet alone, got {others[0]}")
     scales = {f"{name.partition('.lora_A')[0]}.alpha": alpha for name, alpha in alphas.items()}
-    return _pairs(state, scales, "unet.", _told_scale(told or {}))
+    return _changes("unet", state, scales, told or {})
 
 
-def _told_scale(told: dict[str, Any]) -> float:
-    """Return the scale in the metadata of an adapter that PEFT wrote.
+def _changes(
+    denoiser: str, state: dict[str, torch.Tensor], alphas: dict[str, float], told: dict[str, Any]
+) -> Changes:
+    """Return both parts by layer; the second is scaled by `alpha / rank` if the files have alpha.
+
+    Args:
+        denoiser: Name of the denoiser in the pipeline, with which its layers' names begin.
+        state: Tensors of the files.
+        alphas: Alpha of each layer, if the files have any.
+        told: Metadata of the files, which PEFT writes.
+
+    Raises:
+        ValueError: The files change more than linear layers of the denoiser.
+    """
+    own = re.compile(rf"{denoiser}\.(.+)\.lora_[AB]\.weight")
+    others = sorted(name for name in state if not own.fullmatch(name))
+    if others:
+        raise ValueError(f"must change the {_TITLES[denoiser]} alone, got {others[0]}")
+    otherwise = _told_scale(denoiser, told)
+    found: Changes = {}
+    for name in dict.fromkeys(own.sub(r"\1", key) for key in state):
+        down, up = (state[f"{denoiser}.{name}.lora_{part}.weight"].float().numpy() for part in "AB")
+        if down.ndim != 2 or up.ndim != 2:
+            raise ValueError(f"{name} must have two matrices, got {down.shape} and {up.shape}")
+        alpha = alphas.get(f"{denoiser}.{name}.alpha")
+        scale = otherwise if alpha is None else float(alpha) / down.shape[0]
+        found[name] = down, up * scale
+    return found
+
+
+def _told_scale(denoiser: str, told: dict[str, Any]) -> float:
+    """Return the scale in the metadata of an adapter that PEFT wrote, for layers without alpha.
 
     Raises:
         ValueError: Layers have different scales.
     """
-    rank, alpha = told.get("unet.r"), told.get("unet.lora_alpha")
+    rank, alpha = told.get(f"{denoiser}.r"), told.get(f"{denoiser}.lora_alpha")
     odd = [
-        name for name in ("alpha_pattern", "rank_pattern", "use_dora") if told.get(f"unet.{name}")
+        name
+        for name in ("alpha_pattern", "rank_pattern", "use_dora")
+        if told.get(f"{denoiser}.{name}")
     ]
     if odd:
         raise ValueError(f"must have one rank and scale for all layers, got {odd[0]}")
     return float(alpha) / float(rank) if rank and alpha else 1.0
-
-
-def _pairs(
-    state: dict[str, torch.Tensor], alphas: dict[str, float], prefix: str, told: float = 1.0
-) -> Changes:
-    """Return both parts by layer; the second is scaled by `alpha / rank` if the file has alpha.
-
-    Args:
-        state: Tensors of the file.
-        alphas: Alpha of each layer, if the file has any.
-        prefix: Prefix of the denoiser's layers; others are ignored.
-        told: Scale of layers without alpha.
-    """
-    found: Changes = {}
-    for key, value in state.items():
-        if not key.startswith(prefix) or ".lora_A" not in key:
-            continue
-        name = key.removeprefix(prefix).partition(".lora_A")[0]
-        down = value.float().numpy()
-        up = state[key.replace(".lora_A", ".lora_B")].float().numpy()
-        if down.ndim != 2 or up.ndim != 2:
-            raise ValueError(f"{name} must have two matrices, got {down.shape} and {up.shape}")
-        alpha = alphas.get(f"{prefix}{name}.alpha")
-        scale = told if alpha is None else float(alpha) / down.shape[0]
-        found[name] = down, up * scale
-    return found
