@@ -11,7 +11,7 @@ from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.ports import are_released, free_ports, listens
 
-LOOPBACK: Final = "127.0.0.1"
+_LOOPBACK: Final = "127.0.0.1"
 
 Ports = tuple[int, ...]
 Command = Callable[[TwinPaths, Ports], list[str]]
@@ -56,7 +56,7 @@ class LoopbackServer:
             processes.ProcessError: The server did not start.
             twin.toolchain.ToolError: Its program cannot be obtained.
         """
-        return f"{LOOPBACK}:{self.ensure(paths)[0]}"
+        return f"{_LOOPBACK}:{self.ensure(paths)[0]}"
 
     def repair(self, paths: TwinPaths) -> None:
         """Restart the server on its ports if it ran before and ended."""

@@ -44,7 +44,7 @@ class Moment:
     """One denoising step."""
 
     at: float
-    """What the denoiser is told: a noise level, or a step of the training."""
+    """What the denoiser gets: a noise level, or a step of the training."""
     now: float
     """Noise level before the step."""
     then: float

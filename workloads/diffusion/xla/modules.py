@@ -133,6 +133,23 @@ def long_text_encoder(folder: Path) -> Part:
     )
 
 
+def denoiser(kind: Any, processor: Any, rank: int) -> Callable[[Path], torch.nn.Module]:
+    """Return a function that builds a denoiser from the folder of its configuration.
+
+    Args:
+        kind: Class of diffusers.
+        processor: Processor of its attention.
+        rank: Rank of the low-rank change for every linear layer; 0 for none.
+    """
+
+    def build(at: Path) -> torch.nn.Module:
+        made = kind.from_config(kind.load_config(at))
+        made.set_attn_processor(processor)
+        return add_low_rank(made, rank) if rank else made
+
+    return build
+
+
 def transformer(folder: Path, *, rank: int = 0, generation: str | None = None) -> Part:
     """Return the denoiser with the platform's kernels.
 
@@ -141,11 +158,6 @@ def transformer(folder: Path, *, rank: int = 0, generation: str | None = None) -
         rank: Rank of the low-rank change for every linear layer; 0 for none.
         generation: Generation of the target chip; None for this machine's.
     """
-
-    def build(at: Path) -> torch.nn.Module:
-        made = _DENOISER.from_config(_DENOISER.load_config(at))
-        made.set_attn_processor(KernelAttention(generation))
-        return add_low_rank(made, rank) if rank else made
 
     def forward(module: Any, latents: Any, embeds: Any, pooled: Any, at: Any, rest: Any) -> Any:
         image_ids, text_ids, guidance = rest
@@ -160,7 +172,9 @@ def transformer(folder: Path, *, rank: int = 0, generation: str | None = None) -
             return_dict=False,
         )[0]
 
-    return Part(folder / "transformer", build, forward)
+    return Part(
+        folder / "transformer", denoiser(_DENOISER, KernelAttention(generation), rank), forward
+    )
 
 
 def image_encoder(folder: Path) -> Part:

@@ -27,8 +27,8 @@ from transformers import (
 
 TOKENS = 16
 """Longest prompt of the T5 encoder, in tokens."""
-_WIDTH = 32
-_LATENT_CHANNELS = 4
+WIDTH = 32
+LATENT_CHANNELS = 4
 
 
 def write_pipeline(folder: Path, seed: int = 0) -> Path:
@@ -36,12 +36,17 @@ def write_pipeline(folder: Path, seed: int = 0) -> Path:
     torch.manual_seed(seed)
     FluxPipeline(
         scheduler=FlowMatchEulerDiscreteScheduler(shift=1.0),
-        text_encoder=_clip(),
+        text_encoder=tiny_clip(CLIPTextModel, layers=2),
         text_encoder_2=_t5(),
         tokenizer=clip_tokenizer(folder / "made"),
         tokenizer_2=_t5_tokenizer(),
         transformer=_transformer(),
-        vae=_vae(),
+        vae=tiny_vae(
+            scaling_factor=0.3611,
+            shift_factor=0.1159,
+            use_post_quant_conv=False,
+            use_quant_conv=False,
+        ),
     ).save_pretrained(folder)
     return folder
 
@@ -66,47 +71,46 @@ def _transformer() -> FluxTransformer2DModel:
         attention_head_dim=16,
         axes_dims_rope=(4, 6, 6),
         guidance_embeds=False,
-        in_channels=4 * _LATENT_CHANNELS,
-        joint_attention_dim=_WIDTH,
+        in_channels=4 * LATENT_CHANNELS,
+        joint_attention_dim=WIDTH,
         num_attention_heads=2,
         num_layers=1,
         num_single_layers=2,
         patch_size=1,
-        pooled_projection_dim=_WIDTH,
+        pooled_projection_dim=WIDTH,
     ).eval()
 
 
-def _vae() -> AutoencoderKL:
+def tiny_vae(**differences: Any) -> AutoencoderKL:
+    """Return an autoencoder, with settings by which a family's differs."""
     made: Any = AutoencoderKL
     return made(
         block_out_channels=(8, 8, 16, 16),
         down_block_types=("DownEncoderBlock2D",) * 4,
         in_channels=3,
-        latent_channels=_LATENT_CHANNELS,
+        latent_channels=LATENT_CHANNELS,
         layers_per_block=1,
         norm_num_groups=4,
         out_channels=3,
         sample_size=32,
-        scaling_factor=0.3611,
-        shift_factor=0.1159,
         up_block_types=("UpDecoderBlock2D",) * 4,
-        use_post_quant_conv=False,
-        use_quant_conv=False,
+        **differences,
     ).eval()
 
 
-def _clip() -> CLIPTextModel:
-    return CLIPTextModel(
+def tiny_clip(kind: Any, layers: int) -> Any:
+    """Return a CLIP text encoder of a class of transformers, with a number of layers."""
+    return kind(
         CLIPTextConfig(
             bos_token_id=0,
             eos_token_id=2,
-            hidden_size=_WIDTH,
+            hidden_size=WIDTH,
             intermediate_size=37,
             max_position_embeddings=77,
             num_attention_heads=4,
-            num_hidden_layers=2,
+            num_hidden_layers=layers,
             pad_token_id=1,
-            projection_dim=_WIDTH,
+            projection_dim=WIDTH,
             vocab_size=1000,
         )
     ).eval()
@@ -117,7 +121,7 @@ def _t5() -> T5EncoderModel:
         T5Config(
             d_ff=37,
             d_kv=8,
-            d_model=_WIDTH,
+            d_model=WIDTH,
             num_heads=4,
             num_layers=2,
             vocab_size=300,

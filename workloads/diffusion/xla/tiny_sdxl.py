@@ -5,19 +5,16 @@ from typing import Any
 
 import torch
 from diffusers import (
-    AutoencoderKL,
     EulerAncestralDiscreteScheduler,
     EulerDiscreteScheduler,
     StableDiffusionXLPipeline,
     UNet2DConditionModel,
 )
 from safetensors.torch import save_file
-from transformers import CLIPTextConfig, CLIPTextModel, CLIPTextModelWithProjection
+from transformers import CLIPTextModel, CLIPTextModelWithProjection
 
-from .tiny import clip_tokenizer
+from .tiny import LATENT_CHANNELS, WIDTH, clip_tokenizer, tiny_clip, tiny_vae
 
-_WIDTH = 32
-_LATENT_CHANNELS = 4
 _SCHEDULE = {
     "beta_end": 0.012,
     "beta_schedule": "scaled_linear",
@@ -41,12 +38,12 @@ def write_pipeline(folder: Path, seed: int = 0, *, is_distilled: bool = False) -
     made(
         force_zeros_for_empty_prompt=True,
         scheduler=kind(**_SCHEDULE, timestep_spacing="trailing" if is_distilled else "leading"),
-        text_encoder=_clip(CLIPTextModel),
-        text_encoder_2=_clip(CLIPTextModelWithProjection),
+        text_encoder=tiny_clip(CLIPTextModel, layers=3),
+        text_encoder_2=tiny_clip(CLIPTextModelWithProjection, layers=3),
         tokenizer=clip_tokenizer(folder / "made"),
         tokenizer_2=clip_tokenizer(folder / "made"),
         unet=_unet(),
-        vae=_vae(),
+        vae=tiny_vae(force_upcast=True, scaling_factor=0.13025),
     ).save_pretrained(folder)
     return folder
 
@@ -75,48 +72,14 @@ def _unet() -> UNet2DConditionModel:
         addition_time_embed_dim=8,
         attention_head_dim=(2, 4),
         block_out_channels=(32, 64),
-        cross_attention_dim=2 * _WIDTH,
+        cross_attention_dim=2 * WIDTH,
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
-        in_channels=_LATENT_CHANNELS,
+        in_channels=LATENT_CHANNELS,
         layers_per_block=2,
-        out_channels=_LATENT_CHANNELS,
-        projection_class_embeddings_input_dim=6 * 8 + _WIDTH,
+        out_channels=LATENT_CHANNELS,
+        projection_class_embeddings_input_dim=6 * 8 + WIDTH,
         sample_size=4,
         transformer_layers_per_block=(1, 2),
         up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
         use_linear_projection=True,
-    ).eval()
-
-
-def _vae() -> AutoencoderKL:
-    made: Any = AutoencoderKL
-    return made(
-        block_out_channels=(8, 8, 16, 16),
-        down_block_types=("DownEncoderBlock2D",) * 4,
-        force_upcast=True,
-        in_channels=3,
-        latent_channels=_LATENT_CHANNELS,
-        layers_per_block=1,
-        norm_num_groups=4,
-        out_channels=3,
-        sample_size=32,
-        scaling_factor=0.13025,
-        up_block_types=("UpDecoderBlock2D",) * 4,
-    ).eval()
-
-
-def _clip(kind: Any) -> Any:
-    return kind(
-        CLIPTextConfig(
-            bos_token_id=0,
-            eos_token_id=2,
-            hidden_size=_WIDTH,
-            intermediate_size=37,
-            max_position_embeddings=77,
-            num_attention_heads=4,
-            num_hidden_layers=3,
-            pad_token_id=1,
-            projection_dim=_WIDTH,
-            vocab_size=1000,
-        )
     ).eval()

@@ -7,14 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import torch
 from diffusers import UNet2DConditionModel
 from kernels.attention import attention
 from torchax import interop
 from transformers import AutoConfig, CLIPTextModel, CLIPTextModelWithProjection
 
-from .lora import add_low_rank
-from .modules import Part
+from .modules import Part, denoiser
 
 # diffusers types what these methods take and give too narrowly
 _DENOISER: Any = UNet2DConditionModel
@@ -74,11 +72,6 @@ def unet(folder: Path, *, rank: int = 0, generation: str | None = None) -> Part:
         generation: Generation of the target chip; None for this machine's.
     """
 
-    def build(at: Path) -> torch.nn.Module:
-        made = _DENOISER.from_config(_DENOISER.load_config(at))
-        made.set_attn_processor(KernelSelfAttention(generation))
-        return add_low_rank(made, rank) if rank else made
-
     def forward(module: Any, latents: Any, at: Any, embeds: Any, pooled: Any, sizes: Any) -> Any:
         return module(
             latents,
@@ -88,7 +81,9 @@ def unet(folder: Path, *, rank: int = 0, generation: str | None = None) -> Part:
             return_dict=False,
         )[0]
 
-    return Part(folder / "unet", build, forward)
+    return Part(
+        folder / "unet", denoiser(_DENOISER, KernelSelfAttention(generation), rank), forward
+    )
 
 
 def first_encoder(folder: Path) -> Part:
