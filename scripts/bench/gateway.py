@@ -93,7 +93,7 @@ def _served_name(container: JsonObject) -> str:
 def hop(found: Target) -> list[Row]:
     """Measure one-token answers, directly from a replica and through the gateway, in turn."""
     log = AccessLog(found.cluster)
-    pairs = Pairs((found.address, found.port), found.replicas, log.endpoints)
+    pairs = Pairs((found.address, found.port), found.replicas, log.find)
     rows = pairs.measure(_PAIRS).rows()
     rows[-1]["load_1m"] = round(os.getloadavg()[0], 1)  # a busy machine is in every figure
     return rows

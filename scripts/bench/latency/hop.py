@@ -14,12 +14,24 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from scripts.observe.access_log import entries, trace_of
 from scripts.terminal.console import CommandError
 
-Served = Callable[[Collection[str]], Mapping[str, str]]
-"""Takes trace ids and returns the endpoint `ADDRESS:PORT` that answered each."""
+
+@dataclass(frozen=True)
+class Served:
+    """What the access log says about a request."""
+
+    endpoint: str
+    """`ADDRESS:PORT` of the replica that answered."""
+    waits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Seconds that the gateway waited for each processor."""
+
+
+Find = Callable[[Collection[str]], Mapping[str, Served]]
+"""Takes trace IDs and returns what the log says about each."""
 _LOG_SECONDS = 10.0  # Envoy writes its access log once a second
 _LOOK_SECONDS = 0.1
 _MOST_RECONNECTS = 20
@@ -82,19 +94,19 @@ class KeepAlive:
 
 
 class AccessLog:
-    """The endpoints that answer requests, from the new log entries of a cluster's gateways."""
+    """The requests in the new log entries of a cluster's gateways."""
 
     def __init__(self, cluster: Path) -> None:
         self._folder = cluster / "logs"
         self._read_to = {file: file.stat().st_size for file in self._files()}
-        self._endpoints: dict[str, str] = {}
+        self._served: dict[str, Served] = {}
 
-    def endpoints(self, traces: Collection[str]) -> Mapping[str, str]:
-        """Return the endpoint of each trace that is logged in time."""
+    def find(self, traces: Collection[str]) -> Mapping[str, Served]:
+        """Return each trace that is logged in time."""
         until = time.monotonic() + _LOG_SECONDS
         while True:
             self._read()
-            found = {trace: self._endpoints[trace] for trace in traces if trace in self._endpoints}
+            found = {trace: self._served[trace] for trace in traces if trace in self._served}
             if len(found) == len(traces) or time.monotonic() > until:
                 return found
             time.sleep(_LOOK_SECONDS)
@@ -108,7 +120,23 @@ class AccessLog:
         for entry in entries(self._read_to):
             trace = trace_of(entry)
             if trace:
-                self._endpoints[trace] = str(entry.get("endpoint"))
+                self._served[trace] = Served(str(entry.get("endpoint")), waits_of(entry))
+
+
+def waits_of(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Return the seconds that a request waited for each processor.
+
+    Headers and body of a request are sent to it at once, so the longer of the two waits counts.
+    """
+    found: dict[str, float] = {}
+    for name, waits in (entry.get("processors") or {}).items():
+        headers, body, response = (
+            float(waits.get(each) or 0)  # Envoy writes what a filter says as text
+            for each in ("request_headers_us", "request_body_us", "response_headers_us")
+        )
+        if headers or body or response:
+            found[name] = (max(headers, body) + response) / 1e6
+    return found
 
 
 @dataclass
@@ -118,6 +146,8 @@ class Hop:
     endpoint: str
     direct: list[float] = field(default_factory=list[float])
     through: list[float] = field(default_factory=list[float])
+    waits: list[Mapping[str, float]] = field(default_factory=list[Mapping[str, float]])
+    """Seconds that each request waited for each processor, within `through`."""
     elsewhere: int = 0
     """Pairs left out as another replica answered through the gateway."""
     reconnects: int = 0
@@ -131,17 +161,36 @@ class Hop:
 
     def rows(self) -> list[dict[str, object]]:
         """Return the figures of each path, and of the differences by pair."""
-        times = {
-            "one token, replica": self.direct,
-            "one token, gateway": self.through,
-            "gateway hop (pair by pair)": self.added,
-        }
-        rows: list[dict[str, object]] = []
-        for what, seconds in times.items():
-            p50, p99 = percentiles(seconds)
-            rows.append({"what": what, "n": len(seconds), "p50_ms": p50, "p99_ms": p99})
-        rows[-1] |= {"elsewhere": self.elsewhere, "reconnects": self.reconnects}
-        return rows
+        hop = _row("gateway hop (pair by pair)", self.added)
+        hop |= {"elsewhere": self.elsewhere, "reconnects": self.reconnects}
+        return [
+            _row("one token, replica", self.direct),
+            _row("one token, gateway", self.through),
+            *self._parts(),
+            hop,
+        ]
+
+    def _parts(self) -> list[dict[str, object]]:
+        """Return the parts of the hop: the wait for each processor, and Envoy's own."""
+        names = list(dict.fromkeys(name for waits in self.waits for name in waits))
+        if not names:
+            return []
+        own = [
+            added - sum(waits.values()) for added, waits in zip(self.added, self.waits, strict=True)
+        ]
+        parts = [
+            _row(
+                f"in the hop: {name.rpartition('/')[2]}",
+                [waits.get(name, 0.0) for waits in self.waits],
+            )
+            for name in names
+        ]
+        return [*parts, _row("in the hop: Envoy and connections", own)]
+
+
+def _row(what: str, seconds: list[float]) -> dict[str, object]:
+    p50, p99 = percentiles(seconds)
+    return {"what": what, "n": len(seconds), "p50_ms": p50, "p99_ms": p99}
 
 
 def percentiles(seconds: list[float]) -> tuple[float, float]:
@@ -156,15 +205,13 @@ class Pairs:
     Args:
         gateway: Address and port of the gateway.
         replicas: Model by endpoint `ADDRESS:PORT` of a ready replica.
-        served: Function that returns the endpoint that answered each trace.
+        find: Function that returns what the access log says about each trace.
     """
 
-    def __init__(
-        self, gateway: tuple[str, int], replicas: Mapping[str, str], served: Served
-    ) -> None:
+    def __init__(self, gateway: tuple[str, int], replicas: Mapping[str, str], find: Find) -> None:
         self._gateway = KeepAlive(*gateway)
         self._replicas = replicas
-        self._served = served
+        self._find = find
 
     def measure(self, wanted: int) -> Hop:
         """Return the times of the wanted number of pairs.
@@ -197,9 +244,9 @@ class Pairs:
         for model in dict.fromkeys(self._replicas.values()):
             traces = [self._ask(self._gateway, model)[0] for _ in range(_WARM_UP)]
             met = Counter(
-                endpoint
-                for endpoint in self._served(traces).values()
-                if self._replicas.get(endpoint) == model
+                served.endpoint
+                for served in self._find(traces).values()
+                if self._replicas.get(served.endpoint) == model
             )
             if met:
                 return met.most_common(1)[0][0], model
@@ -220,11 +267,13 @@ class Pairs:
             hop.reconnects += lost
             if not lost:
                 taken[trace] = (seconds[direct], seconds[self._gateway])
-        endpoints = self._served(taken.keys())
+        found = self._find(taken.keys())
         for trace, (straight, through) in taken.items():
-            if endpoints.get(trace) == hop.endpoint:
+            served = found.get(trace)
+            if served is not None and served.endpoint == hop.endpoint:
                 hop.direct.append(straight)
                 hop.through.append(through)
+                hop.waits.append(served.waits)
             else:
                 hop.elsewhere += 1
 

@@ -10,7 +10,7 @@ import pytest
 
 from scripts.bench.gateway import target
 from scripts.bench.latency import hop as bench_hop
-from scripts.bench.latency.hop import AccessLog, Hop, KeepAlive, Pairs, percentiles
+from scripts.bench.latency.hop import AccessLog, Hop, KeepAlive, Pairs, Served, percentiles
 from scripts.terminal.console import CommandError
 from twin.host.paths import TwinPaths
 
@@ -77,11 +77,15 @@ def servers() -> Iterator[tuple[Server, Server]]:
         one.server_close()
 
 
-def pairs(servers: tuple[Server, Server], served: Any = None) -> Pairs:
-    """Return what measures two servers; the gateway's requests all meet the replica."""
+def pairs(servers: tuple[Server, Server], met: Any = None) -> Pairs:
+    """Return what measures two servers; by default, the gateway's requests meet the replica."""
     replica, gateway = servers
-    served = served or (lambda traces: dict.fromkeys(traces, replica.endpoint))
-    return Pairs(("127.0.0.1", gateway.server_port), {replica.endpoint: "chat"}, served)
+
+    def find(traces: Collection[str]) -> dict[str, Served]:
+        found = met(traces) if met else dict.fromkeys(traces, replica.endpoint)
+        return {trace: Served(endpoint) for trace, endpoint in found.items()}
+
+    return Pairs(("127.0.0.1", gateway.server_port), {replica.endpoint: "chat"}, find)
 
 
 def test_percentiles_are_milliseconds():
@@ -102,6 +106,33 @@ def test_the_hop_is_the_difference_pair_by_pair_and_not_of_the_percentiles():
         "elsewhere": 0,
         "reconnects": 0,
     }
+
+
+def test_the_hop_is_shown_as_the_waits_for_its_processors_and_the_rest():
+    direct = [0.010, 0.020, 0.030]
+    waits = [{"extension/models/router": 0.001, "picker": 0.0005}] * 3
+    hop = Hop("127.0.0.1:1", direct, [one + 0.002 for one in direct], waits)
+    parts = {row["what"]: row["p50_ms"] for row in hop.rows()[2:]}
+    assert parts == {
+        "in the hop: router": 1.0,
+        "in the hop: picker": 0.5,
+        "in the hop: Envoy and connections": 0.5,
+        "gateway hop (pair by pair)": 2.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "response", "seconds"),
+    [("400", "500", "100", 0.0006), ("400", None, None, 0.0004), (None, None, None, None)],
+)
+def test_headers_and_body_of_a_request_are_waited_for_together(headers, body, response, seconds):
+    waits = {
+        "request_headers_us": headers,
+        "request_body_us": body,
+        "response_headers_us": response,
+    }
+    found = bench_hop.waits_of({"processors": {"picker": waits}})
+    assert found == ({} if seconds is None else {"picker": pytest.approx(seconds)})
 
 
 def test_both_ways_are_asked_in_turn_on_one_connection_each(servers):
@@ -183,15 +214,15 @@ def test_the_access_log_tells_the_endpoint_of_a_trace_once_its_line_is_whole(tmp
     line = '{"traceparent": "00-%s-01-00", "endpoint": "127.70.0.4:8000"}\n'
     file.write_text(line % "before")
     log = AccessLog(tmp_path)
-    assert log.endpoints(["before"]) == {}
+    assert log.find(["before"]) == {}
     with file.open("a") as handle:
         handle.write(
             (line % "one") + '{"traceparent": null, "endpoint": "-"}\n' + (line % "two")[:30]
         )
-    assert log.endpoints(["one", "two"]) == {"one": "127.70.0.4:8000"}
+    assert log.find(["one", "two"]) == {"one": Served("127.70.0.4:8000")}
     with file.open("a") as handle:
         handle.write((line % "two")[30:])
-    assert log.endpoints(["one", "two"]) == dict.fromkeys(("one", "two"), "127.70.0.4:8000")
+    assert log.find(["one", "two"]) == dict.fromkeys(("one", "two"), Served("127.70.0.4:8000"))
 
 
 def test_a_twin_without_a_gateway_is_told_what_to_do(tmp_path):

@@ -21,6 +21,8 @@ from twin.cluster.gateway.translation.model import Chain, GatewayModel, Processo
 from twin.world.rules import all_rules
 
 _NO_LIMIT: Final = "3600s"  # Envoy has none for a picker: its bodies are full-duplex
+_ROUTING: Final = "routing_extension"
+_TRAFFIC: Final = "traffic_extension"
 _RBAC: Final = "envoy.filters.http.rbac"
 
 
@@ -28,8 +30,8 @@ def filters_of(model: GatewayModel) -> list[EnvoyJson]:
     """Return the filters of authorization, extensions and pickers, in request order."""
     return [
         *authorization_filters(model.authorization),
-        *_stage("routing_extension", model.routing_chains),
-        *_stage("traffic_extension", model.traffic_chains),
+        *_stage(_ROUTING, model.routing_chains),
+        *_stage(_TRAFFIC, model.traffic_chains),
         _picker_filter(),
     ]
 
@@ -43,13 +45,22 @@ def _stage(stage: str, chains: tuple[Chain, ...]) -> list[EnvoyJson]:
     chosen = any(chain.conditions for chain in chains)
     if chosen:
         found.append(_selector(stage, chains))
-    number = 0
-    for position, chain in enumerate(chains):
-        for processor in chain.processors:
-            item = _filter(f"gke.{stage}.{number}", stage, processor)
-            found.append(_only_in_chain(stage, position, item) if chosen else item)
-            number += 1
+    for name, position, processor in _numbered(stage, chains):
+        item = _filter(name, stage, processor)
+        found.append(_only_in_chain(stage, position, item) if chosen else item)
     return found
+
+
+def processor_filters(model: GatewayModel) -> list[tuple[str, Processor]]:
+    """Return the name of each extension's filter, with its processor, in request order."""
+    stages = ((_ROUTING, model.routing_chains), (_TRAFFIC, model.traffic_chains))
+    return [(name, item) for stage, chains in stages for name, _, item in _numbered(stage, chains)]
+
+
+def _numbered(stage: str, chains: tuple[Chain, ...]) -> list[tuple[str, int, Processor]]:
+    """Return name of the filter, position of the chain, and processor."""
+    found = [(at, item) for at, chain in enumerate(chains) for item in chain.processors]
+    return [(f"gke.{stage}.{number}", at, item) for number, (at, item) in enumerate(found)]
 
 
 def _filter(name: str, stage: str, processor: Processor) -> EnvoyJson:
@@ -62,7 +73,7 @@ def _filter(name: str, stage: str, processor: Processor) -> EnvoyJson:
         if processor.timeout_seconds is None
         else f"{processor.timeout_seconds:g}s",
     }
-    if stage == "traffic_extension":
+    if stage == _TRAFFIC:
         fields["route_cache_action"] = "RETAIN"  # it does not affect which backend is chosen
     if processor.forward_headers:
         patterns = [{"exact": name, "ignore_case": True} for name in processor.forward_headers]

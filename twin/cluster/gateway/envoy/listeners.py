@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from twin.cluster.gateway.envoy.access_log import MODEL, fields_of
 from twin.cluster.gateway.envoy.extensions import filters_of
 from twin.cluster.gateway.envoy.messages import (
     ENDPOINT_HEADER,
@@ -17,30 +18,7 @@ from twin.cluster.gateway.envoy.routes import listener_groups, table_name
 from twin.cluster.gateway.translation.model import GatewayModel, Listener
 from twin.world.rules import all_rules
 
-_MODEL = f"%REQ({MODEL_HEADER})%"
 _RETRY_AFTER_SECONDS = "1"
-
-ACCESS_LOG = {
-    "time": "%START_TIME%",
-    "method": "%REQ(:METHOD)%",
-    "path": "%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%",
-    "host": "%REQ(:AUTHORITY)%",
-    "model": _MODEL,
-    "pool": "%UPSTREAM_CLUSTER%",
-    "endpoint": "%UPSTREAM_HOST%",
-    "picked": f"%REQ({ENDPOINT_HEADER})%",
-    "code": "%RESPONSE_CODE%",
-    "flags": "%RESPONSE_FLAGS%",
-    "details": "%RESPONSE_CODE_DETAILS%",
-    "duration_ms": "%DURATION%",
-    "first_byte_ms": "%RESPONSE_DURATION%",
-    "bytes_in": "%BYTES_RECEIVED%",
-    "bytes_out": "%BYTES_SENT%",
-    "route": "%ROUTE_NAME%",
-    "request_id": "%REQ(X-REQUEST-ID)%",
-    "traceparent": "%REQ(TRACEPARENT)%",
-}
-"""Fields of an access log line, as Envoy format strings."""
 
 
 def listeners_of(model: GatewayModel, folder: Path, access_log: Path) -> dict[str, EnvoyJson]:
@@ -149,7 +127,7 @@ def _connection_manager(
                 "envoy.access_loggers.file",
                 "access_log",
                 path=str(access_log),
-                log_format={"json_format": ACCESS_LOG},
+                log_format={"json_format": fields_of(model)},
             )
         ],
     )
@@ -201,7 +179,7 @@ def local_replies() -> EnvoyJson:
             _reply(
                 _all(_flags("NR"), with_model),
                 "NotFoundError",
-                f"The model `{_MODEL}` does not exist.",
+                f"The model `{MODEL}` does not exist.",
                 404,
                 param="model",
             ),

@@ -190,7 +190,7 @@ def test_programming_a_gateway_is_an_event(cluster):
 
 
 @pytest.mark.usefixtures("models")
-def test_the_access_log_tells_model_pool_and_endpoint(cluster, eventually):
+def test_the_access_log_tells_model_pool_endpoint_and_the_waits_for_processors(cluster, eventually):
     ask("gemma-27b", headers={"x-request-id": "find-me"})
     log = cluster.dir / "logs" / "gateway-default--models.access.jsonl"
 
@@ -201,3 +201,8 @@ def test_the_access_log_tells_model_pool_and_endpoint(cluster, eventually):
     assert (entry["model"], entry["pool"]) == ("gemma-27b", "pool/default/gemma")
     assert entry["endpoint"].endswith(":8000")
     assert isinstance(entry["duration_ms"], int)
+    waits = entry["processors"]
+    assert len(waits) == 2  # the body-based router and the picker
+    for processor in waits.values():
+        assert 0 < int(processor["request_headers_us"]) <= 1000 * (entry["duration_ms"] + 1)
+    assert int(waits["picker"]["response_headers_us"]) > 0
