@@ -35,7 +35,7 @@ class WarmHosts:
         """
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
-        with theirs:
+        with theirs, _held(signal.SIGINT):
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "twin.pulumi.warm_hosts", str(theirs.fileno())],
                 cwd=folder,
@@ -82,9 +82,20 @@ class WarmHosts:
         return json.loads(answer)
 
 
+@contextmanager
+def _held(number: signal.Signals) -> Generator[None]:
+    """Block a signal in this thread and in the processes that it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def main(control: socket.socket) -> None:
     """Load the SDKs, then start and stop hosts, as requested in lines of JSON."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends with the command, which may have to tidy
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked since it was started
     gc.disable()
     speed_up_imports()
     language_host.load_sdks()

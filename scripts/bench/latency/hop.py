@@ -26,7 +26,7 @@ class Served:
 
     endpoint: str
     """`ADDRESS:PORT` of the replica that answered."""
-    waits: Mapping[str, float] = field(default_factory=dict[str, float])
+    waits: dict[str, float] = field(default_factory=dict[str, float])
     """Seconds that the gateway waited for each processor."""
 
 
@@ -129,7 +129,8 @@ def waits_of(entry: Mapping[str, Any]) -> dict[str, float]:
     Headers and body of a request are sent to it at once, so the longer of the two waits counts.
     """
     found: dict[str, float] = {}
-    for name, waits in (entry.get("processors") or {}).items():
+    processors: dict[str, dict[str, str | None]] = entry.get("processors") or {}
+    for name, waits in processors.items():
         headers, body, response = (
             float(waits.get(each) or 0)  # Envoy writes what a filter says as text
             for each in ("request_headers_us", "request_body_us", "response_headers_us")
@@ -146,7 +147,7 @@ class Hop:
     endpoint: str
     direct: list[float] = field(default_factory=list[float])
     through: list[float] = field(default_factory=list[float])
-    waits: list[Mapping[str, float]] = field(default_factory=list[Mapping[str, float]])
+    waits: list[dict[str, float]] = field(default_factory=list[dict[str, float]])
     """Seconds that each request waited for each processor, within `through`."""
     elsewhere: int = 0
     """Pairs left out as another replica answered through the gateway."""
