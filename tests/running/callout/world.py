@@ -167,6 +167,7 @@ class World:
         self.url = f"http://127.0.0.1:{port}"
         wanted = f"callout::127.0.0.1:{ports[-1]}::health_flags::healthy"
         until(lambda: wanted in _text(f"http://127.0.0.1:{admin}/clusters"))
+        until(lambda: listens(port))  # Envoy opens its port a moment after its clusters are ready
 
     def records(self) -> list[dict[str, Any]]:
         return [record for callout in self.callouts for record in callout.records()]

@@ -11,9 +11,22 @@ ADDRESS, PORT = f"127.32.{BLOCK}.1", 18080
 ADAPTERS = [f"llama-adapter-{n}" for n in range(100)]
 
 
-def ask(model=None, path="/v1/completions", *, address=ADDRESS, headers=None, body=None, **fields):
-    """Send one request on a connection of its own; return (status, headers, parsed body)."""
-    connection = http.client.HTTPConnection(address, PORT, timeout=30)
+def ask(
+    model=None,
+    path="/v1/completions",
+    *,
+    address=ADDRESS,
+    headers=None,
+    body=None,
+    seconds=30.0,
+    **fields,
+):
+    """Send one request on a connection of its own; return (status, headers, parsed body).
+
+    Raises:
+        TimeoutError: There was no answer within `seconds`, and the connection was closed.
+    """
+    connection = http.client.HTTPConnection(address, PORT, timeout=seconds)
     try:
         asked = json.dumps({"model": model, "prompt": "hi", **fields}) if body is None else body
         method = "POST" if model is not None or body else "GET"

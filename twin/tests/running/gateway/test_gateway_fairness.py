@@ -1,7 +1,7 @@
 """Turns of the clients: requests that wait in the picker while no replica has room."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +10,7 @@ from gke_inference.gateway.picker_config import FlowControl, picker_config
 from twin.tests.running.gateway.client import ask
 from twin.tests.running.gateway.cluster import Cluster
 from twin.tests.running.gateway.manifests import pool
+from twin.tests.running.gateway.roles import total
 
 pytestmark = [pytest.mark.needs_tools, pytest.mark.timeout(180)]
 SATURATED = {"waiting": 100, "kv": 0.99}
@@ -17,18 +18,29 @@ OBJECTIVE = "x-gateway-inference-objective"
 MANY = 20
 
 
+Queue = Callable[[], float]
+"""Returns how many requests wait in the picker."""
+
+
 @pytest.fixture
-def queues(cluster: Cluster, eventually) -> Iterator[object]:
+def queues(cluster: Cluster, eventually) -> Iterator[Callable[[str, int], Queue]]:
     """A function that puts a picker with queues in front of a pool, until the end of the test."""
     started: list[str] = []
 
-    def start(name: str, max_wait_seconds: int) -> None:
+    def start(name: str, max_wait_seconds: int) -> Queue:
         content = picker_config(has_adapters=False, flow=FlowControl(max_wait_seconds))
-        cluster.start_picker("llama", name, content=content)
+        page = f"http://127.0.0.1:{cluster.start_picker('llama', name, content=content)}/metrics"
         cluster.apply(pool("llama", name))
         started.append(name)
-        # the first requests may still pass the other picker
-        eventually(lambda: _waits_for(max_wait_seconds), 60)
+
+        def waiting() -> float:
+            return total(page, "inference_extension_flow_control_queue_size")
+
+        eventually(
+            lambda: _waits(waiting), 60
+        )  # the first requests may still pass the other picker
+        eventually(lambda: waiting() == 0)  # whoever asked is gone
+        return waiting
 
     yield start
     cluster.engines.metrics.clear()
@@ -38,10 +50,15 @@ def queues(cluster: Cluster, eventually) -> Iterator[object]:
         cluster.kill(name)
 
 
-def _waits_for(seconds: int) -> bool:
-    begun = time.monotonic()
-    status = ask("llama-8b")[0]
-    return status == 503 and time.monotonic() - begun >= seconds - 1
+def _waits(waiting: Queue) -> bool:
+    """Return whether a request waits in the picker, and leave."""
+    with ThreadPoolExecutor(1) as client:
+        asked = client.submit(ask, "llama-8b", seconds=0.5)
+        while not asked.done():
+            if waiting() > 0:
+                return True
+            time.sleep(0.02)
+    return False
 
 
 def sent(client: str, **headers: str) -> int:
@@ -50,16 +67,16 @@ def sent(client: str, **headers: str) -> int:
 
 
 def test_a_client_that_waits_behind_many_requests_of_another_is_next_but_one(
-    cluster, models, queues
+    cluster, models, queues, eventually
 ):
     for address in models["llama"]:
         cluster.engines.metrics[address] = SATURATED
-    queues("llama-fair", 8)
+    waiting = queues("llama-fair", 30)
     with ThreadPoolExecutor(MANY + 1) as clients:
         loud = [clients.submit(sent, "loud") for _ in range(MANY)]
-        time.sleep(1)  # all of them wait
+        eventually(lambda: waiting() == MANY)
         quiet = clients.submit(sent, "quiet")
-        time.sleep(0.5)
+        eventually(lambda: waiting() == MANY + 1)
         before = len(cluster.engines.headers)
         cluster.engines.metrics.clear()
         assert quiet.result() == 200
@@ -69,18 +86,20 @@ def test_a_client_that_waits_behind_many_requests_of_another_is_next_but_one(
     assert order.index("quiet") <= 3  # the requests that go out together may overtake each other
 
 
-def test_every_priority_is_served_and_the_higher_one_first(cluster, models, classes, queues):
+def test_every_priority_is_served_and_the_higher_one_first(
+    cluster, models, classes, queues, eventually
+):
     for address in models["llama"]:
         cluster.engines.metrics[address] = SATURATED
-    queues("llama-priorities", 8)
+    waiting = queues("llama-priorities", 30)
     batch, interactive = ({OBJECTIVE: classes[name]} for name in ("batch", "interactive"))
     with ThreadPoolExecutor(MANY + 2) as clients:
         answers = [clients.submit(sent, "batch", **batch) for _ in range(MANY)]
-        time.sleep(1)  # all of them wait
+        eventually(lambda: waiting() == MANY)
         answers.append(clients.submit(sent, "default"))
-        time.sleep(0.5)
+        eventually(lambda: waiting() == MANY + 1)
         answers.append(clients.submit(sent, "interactive", **interactive))
-        time.sleep(0.5)
+        eventually(lambda: waiting() == MANY + 2)
         before = len(cluster.engines.headers)
         cluster.engines.metrics.clear()
         assert {each.result() for each in answers} == {200}
