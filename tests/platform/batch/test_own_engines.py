@@ -23,6 +23,7 @@ PODS = "/api/v1/namespaces/jobs-nightly/pods"
 SLICES = REPOSITORY / "docs" / "examples" / "batch-slices" / "Pulumi.batch-slices.yaml"
 SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/jobs-nightly/jobsets"
 LINES = 600
+FEW = 240
 LONG = 200
 """Tokens of an answer, so that a lost pod leaves requests to the next one."""
 
@@ -69,8 +70,8 @@ def nodes_of_jobs(platform: Platform, capacity: str = "jobs-spot") -> list[str]:
 def test_a_batch_has_an_engine_until_each_request_has_one_answer_through_a_lost_pod(platform):
     api = client(platform.url)
     assert nodes_of_jobs(platform) == []
-    batch = submit(api, jsonl([chat(number, max_tokens=LONG) for number in range(LINES)]), CHAT)
-    until(lambda: answered(api, batch) >= 0.1 * LINES, 300)
+    batch = submit(api, jsonl([chat(number, max_tokens=LONG) for number in range(FEW)]), CHAT)
+    until(lambda: answered(api, batch) >= 0.1 * FEW, 300)
     (pod,) = running(platform)
     containers = pod["status"]["initContainerStatuses"] + pod["status"]["containerStatuses"]
     assert [each["name"] for each in containers] == ["vllm", "batch"]
@@ -78,12 +79,12 @@ def test_a_batch_has_an_engine_until_each_request_has_one_answer_through_a_lost_
     platform.kube.delete(f"{PODS}/{first}")
     until(lambda: first not in [each["metadata"]["name"] for each in running(platform)], 120)
     until(lambda: running(platform), 120)  # another pod takes what the first has left
-    assert answered(api, batch) < LINES
+    assert answered(api, batch) < FEW
     done = over(api, batch, 300)
     assert done.status == "completed"
-    assert done.request_counts.to_dict() == {"total": LINES, "completed": LINES, "failed": 0}
+    assert done.request_counts.to_dict() == {"total": FEW, "completed": FEW, "failed": 0}
     output = read(api, done.output_file_id)
-    assert [each["custom_id"] for each in output] == [f"r{number}" for number in range(LINES)]
+    assert [each["custom_id"] for each in output] == [f"r{number}" for number in range(FEW)]
     # the chips are free again
     until(lambda: platform.kube.list(JOBS) == [], 60)
     until(lambda: nodes_of_jobs(platform) == [], 300)
