@@ -154,8 +154,7 @@ class ModelServerArgs(TypedDict):
     max_batch: NotRequired[int]
     """Maximum number of requests per batch. Default: the engine's."""
     max_replicas: NotRequired[int]
-    """Number of Ray clusters with `spanning: kuberay`, at least `replicas`. Those beyond `replicas`
-    are suspended until an autoscaler needs them. Default: `replicas`."""
+    """Number of Ray clusters (`spanning: kuberay`), with suspended ones. Default: `replicas`."""
     multimodal: NotRequired[MultimodalArgs]
     """Limits of images, videos and audio in one prompt. Default: the engine's numbers, and media
     only as data URLs."""
