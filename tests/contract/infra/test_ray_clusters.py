@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from infra.arguments.observability import observed_models
 from infra.plan import resolve
 from infra.plan.image_names import needed
 from infra.reading.load import parse, settings_in
@@ -51,9 +52,11 @@ def test_a_stack_without_such_a_model_has_no_ray_operator(deployed: Any) -> None
     assert named(seen, "RayScaler") == []
 
 
-def test_a_replica_is_priced_by_the_cluster_that_makes_its_pods() -> None:
-    (served,) = resolve(example("ray")).models["llama-3.1-405b"]
-    assert served.controllers("gpu") == [f"llama-3-1-405b-gpu-{number}" for number in range(3)]
+def test_a_replica_is_priced_by_the_cluster_that_makes_its_pods_and_watched_by_its_set() -> None:
+    (watched,) = observed_models(resolve(example("ray")))
+    clusters = [f"llama-3-1-405b-gpu-{number}" for number in range(3)]
+    assert list(watched.get("prices", {})) == clusters
+    assert watched["deployments"] == ["llama-3-1-405b-gpu"]  # the autoscaler's name
 
 
 def test_a_team_has_none_as_its_platform_does_not_know_of_them() -> None:

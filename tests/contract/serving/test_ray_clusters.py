@@ -151,7 +151,8 @@ def test_the_gate_opens_a_suspended_cluster_and_leaves_it_to_the_scaler(on_ray):
 
 
 def test_what_gate_scaler_and_autoscaler_change_is_not_set_again(recorder, on_ray):
-    recorder.run(lambda: ModelServer("llama", {**on_ray, "max_replicas": 3}))
+    wanted: Any = {**on_ray, "max_replicas": 3}
+    recorder.run(lambda: ModelServer("llama", wanted))
     ignored = {each.name: each.ignored for each in recorder.registrations if each.ignored}
     assert ignored == {
         **{f"llama-gpu-{number}": ("spec.suspend",) for number in range(3)},
