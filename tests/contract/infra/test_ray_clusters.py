@@ -59,6 +59,24 @@ def test_a_replica_is_priced_by_the_cluster_that_makes_its_pods_and_watched_by_i
     assert watched["deployments"] == ["llama-3-1-405b-gpu"]  # the autoscaler's name
 
 
+def test_a_canary_has_clusters_a_set_and_a_disruption_budget_of_its_own(deployed: Any) -> None:
+    words = {"replicas": {"min": 1, "max": 2}, "version": "v2", "weights": "llama-3.1-405b-v2"}
+    edits = [{"at": ["models", "llama-3.1-405b", "canary"], "value": words}]
+    text = json.dumps(edited("ray/ray", edits))
+    seen = deployed(parse(text, partial(settings_in, folder_of("ray/ray"))))
+    sets = seen.all("kubernetes:gke-inference.internal/v1:RayClusterSet")
+    listed = [name for each in sets for name in each.inputs["spec"]["clusters"]]
+    clusters = seen.all("kubernetes:ray.io/v1:RayCluster")
+    assert sorted(listed) == sorted(each.inputs["metadata"]["name"] for each in clusters)
+    assert len(listed) == 3 + 2
+    budgets = seen.all("kubernetes:policy/v1:PodDisruptionBudget")
+    least = {
+        each.inputs["metadata"]["name"]: each.inputs["spec"].get("minAvailable") for each in budgets
+    }
+    kept = {least[each.inputs["spec"]["disruptionBudget"]] for each in sets}
+    assert kept == {2 * 2 - 1, 1 * 2 - 1}
+
+
 def test_a_team_has_none_as_its_platform_does_not_know_of_them() -> None:
     model = ["models", "llama-3.1-8b"]
     edits = [
