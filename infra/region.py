@@ -21,6 +21,7 @@ from gke_inference.operators.group_operator import (
     LeaderWorkerSetOperatorArgs,
 )
 from gke_inference.operators.metrics_adapter import MetricsAdapter
+from gke_inference.serving.ray.scaler import RayScaler, RayScalerArgs
 from gke_inference.storage.fuse_volume import FuseVolume
 from gke_inference.storage.lustre_folder import LustreFolder
 from gke_inference.storage.model_bucket import ModelBucket
@@ -308,6 +309,10 @@ def _build_serving(
     else:
         gate_opts = pulumi.ResourceOptions.merge(inside, after_namespace)
         open_models(platform, region, buckets, gate_opts)
+    if region.has_ray_clusters:  # their sets are created after it, and deleted before it
+        scaler = RayScalerArgs(namespace=region.namespace)
+        opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        needed.append(RayScaler(f"{region.name}-ray-scaler", scaler, opts))
     servers = {
         served.name: serve(platform, region, served, buckets, behind) for served in region.served
     }

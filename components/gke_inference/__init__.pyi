@@ -407,6 +407,8 @@ from .serving.autoscaling import AutoscalingArgs as AutoscalingArgs
 from .serving.model_server import ModelServer as ModelServer
 from .serving.offline.batch_engine import BatchEngine as BatchEngine
 from .serving.offline.batch_engine import BatchEngineArgs as BatchEngineArgs
+from .serving.ray.scaler import RayScaler as RayScaler
+from .serving.ray.scaler import RayScalerArgs as RayScalerArgs
 from .serving.weights_gate import WeightsGate as WeightsGate
 from .serving.weights_gate import WeightsGateArgs as WeightsGateArgs
 from .storage.archive_bucket import (

@@ -64,6 +64,7 @@ from .queues.job_queue import JobQueue
 from .serving.autoscaling import Autoscaling
 from .serving.model_server import ModelServer
 from .serving.offline.batch_engine import BatchEngine
+from .serving.ray.scaler import RayScaler
 from .serving.weights_gate import WeightsGate
 from .storage.archive_bucket import ArchiveBucket
 from .storage.fuse_volume import FuseVolume
@@ -143,6 +144,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     PublishedGateway,
     PullThrough,
     QueueOperator,
+    RayScaler,
     ServingNamespace,
     SharedFolder,
     StreamTable,

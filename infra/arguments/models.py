@@ -183,6 +183,8 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     if gated(platform) is not None and model.engine is Engine.VLLM and model.task is Task.GENERATE:
         # the last event of a stream contains its usage; the gate removes the event
         args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
+    if served.is_on_kuberay:
+        args["max_replicas"] = served.maximum
     if served.buffer:
         args["buffer_replicas"] = served.buffer
     if served.form is Form.PAIRED:
@@ -201,13 +203,10 @@ def scaling_args(
 ) -> dict[str, AutoscalingArgs]:
     """Return the arguments of a model's autoscalers, by scale target name.
 
-    `target_kinds` names the kind of targets that are not Deployments, by hardware kind. Ray
-    clusters have no autoscaler.
+    `target_kinds` names the kind of targets that are not Deployments, by hardware kind.
     """
     model = served.settings
     made: dict[str, AutoscalingArgs] = {}
-    if served.is_on_kuberay:
-        return made
     for kind, deployment in served.deployments.items():
         fills = served.form is Form.PAIRED and kind == "gpu"
         made[deployment] = AutoscalingArgs(

@@ -29,9 +29,7 @@ def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
     roles = [role for served in every for role in served.roles]
     args = ObservedModelArgs(
         clusters=[plan.regions[served.region].cluster_name for served in every],
-        deployments=sorted(
-            {name for role in roles for kind in role.deployments for name in role.controllers(kind)}
-        ),
+        deployments=sorted({name for role in roles for name in role.deployments.values()}),
         has_picker=model.task is Task.GENERATE,
         job=first.object_name,
         prices=_prices(first),

@@ -89,7 +89,7 @@ class ServedModel:
 
     @property
     def is_on_kuberay(self) -> bool:
-        """Whether each replica is a Ray cluster, which nothing scales."""
+        """Whether each replica is a Ray cluster."""
         return self.settings.spanning is Spanning.KUBERAY
 
     @property
@@ -102,7 +102,7 @@ class ServedModel:
         name = self.deployments[kind]
         if not self.is_on_kuberay:
             return [name]
-        return [f"{name}-{number}" for number in range(self.minimum)]
+        return [f"{name}-{number}" for number in range(self.maximum)]
 
     def zones(self, at: int) -> tuple[str, ...] | None:
         """Return the zones it can run in on a rung, or None if the rung's are not listed.

@@ -48,20 +48,13 @@ def _check_live_adapters(name: str, model: Model) -> Iterator[InputError]:
 
 
 def _check_kuberay(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
-    """Yield what contradicts Ray clusters: nothing scales them, and git would suspend them."""
+    """Yield what contradicts Ray clusters: a sync from git would suspend them."""
     if model.spanning is not Spanning.KUBERAY:
         return
     where = join("models", name)
     if platform.layer is not Layer.ALL:
         rule = f"must be engine or ray when layer is {platform.layer.value}"
         yield InputError(join(where, "spanning"), rule, model.spanning.value)
-    replicas = [(join(where, "replicas"), model.replicas)]
-    if model.canary is not None and model.canary.replicas is not None:
-        replicas.append((join(where, "canary", "replicas"), model.canary.replicas))
-    for at, found in replicas:
-        if found.max != found.min:
-            rule = f"must be min ({found.min}) with spanning kuberay: nothing scales Ray clusters"
-            yield InputError(join(at, "max"), rule, found.max)
 
 
 def _check_references(platform: Platform, name: str, model: Model) -> Iterator[InputError]:

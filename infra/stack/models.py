@@ -180,8 +180,8 @@ class Model(StackModel):
     otherwise."""
     spanning: Spanning | None = None
     """Way in which a replica spans several hosts: `engine`, the engine's own processes (default on
-    GPU); `ray`, the only option on TPU; or `kuberay`, a cluster of GKE's Ray operator (GPU only;
-    `replicas.max` must equal `replicas.min`)."""
+    GPU); `ray`, the only option on TPU; or `kuberay`, a cluster of GKE's Ray operator (GPU
+    only)."""
     slo: Slo | None = None
     """Latency objectives, shown with the model and used for alerts."""
     adapters: tuple[ModelName, ...] = ()

@@ -64,7 +64,7 @@ def autoscalers(deployed: Deployed) -> Iterator[Row]:
     for region, cluster in deployed.clusters.items():
         for served in deployed.plan.regions[region].served:
             for role in served.roles:
-                for name in () if role.is_on_kuberay else role.deployments.values():
+                for name in role.deployments.values():
                     subject = Subject(
                         "autoscaler", f"{name} in {region}", "every metric has a value"
                     )

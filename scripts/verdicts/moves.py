@@ -6,6 +6,7 @@ from typing import Any
 
 from policies.framework.reading import CLUSTER, COMPUTE_CLASS_LABEL, NODE_POOL, at
 from policies.objects.pods import PodOf
+from policies.objects.scaling import replicas
 from policies.objects.world import World
 from scripts.verdicts.changes import Change, Kind
 from scripts.verdicts.runs import State
@@ -127,16 +128,3 @@ def _move(pod: PodOf, after: dict[str, World], why: str) -> Move:
     now = next((each for each in pods if each.obj.title == pod.obj.title), pod)
     low, high = replicas(now)
     return Move(pod.world.name, pod.obj.title, low * now.hosts, high * now.hosts, why)
-
-
-def replicas(pod: PodOf) -> tuple[int, int]:
-    """Return the minimum and maximum number of replicas of a workload."""
-    for scaler in pod.world.of("HorizontalPodAutoscaler"):
-        target = scaler.at("spec", "scaleTargetRef")
-        if scaler.namespace == pod.obj.namespace and (at(target, "kind"), at(target, "name")) == (
-            pod.obj.kind,
-            pod.obj.name,
-        ):
-            low, high = scaler.at("spec", "minReplicas"), scaler.at("spec", "maxReplicas")
-            return int(1 if low is None else low), int(high or 1)
-    return pod.replicas, pod.replicas

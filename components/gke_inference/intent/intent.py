@@ -153,6 +153,8 @@ class ModelServerArgs(TypedDict):
     """Time that a terminating pod has to finish its requests, in seconds. Default: 300."""
     max_batch: NotRequired[int]
     """Maximum number of requests per batch. Default: the engine's."""
+    max_replicas: NotRequired[int]
+    """Number of Ray clusters (`spanning: kuberay`), with suspended ones. Default: `replicas`."""
     multimodal: NotRequired[MultimodalArgs]
     """Limits of images, videos and audio in one prompt. Default: the engine's numbers, and media
     only as data URLs."""

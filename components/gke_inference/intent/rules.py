@@ -179,7 +179,7 @@ def _groups(intent: ServingIntent) -> Iterator[InputError]:
 def _unfit_for_kuberay(intent: ServingIntent) -> str | None:
     """Returns why a model cannot be served by Ray clusters of KubeRay; None: it can."""
     if intent.form != "single":
-        return f"form is {intent.form}: nothing scales Ray clusters"
+        return f"form is {intent.form}: a disruption budget of Ray clusters covers nothing else"
     if intent.role is not None:
         return "prefill and decode are disaggregated"
     return None

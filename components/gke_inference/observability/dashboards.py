@@ -21,7 +21,7 @@ class ObservedModelArgs(TypedDict):
     """One model in dashboards and alerts."""
 
     deployments: list[str]
-    """Names of its accelerator Deployments."""
+    """Names of its accelerator Deployments, which are those of its autoscalers."""
     job: str
     """Name of its PodMonitoring, the label `job` of its series."""
     engine: NotRequired[str]

@@ -11,7 +11,11 @@ from gke_inference.catalogue.engines import engine, engine_names, series
 from gke_inference.catalogue.versions import api
 
 _SIGNALS = ("queue", "kv-cache")
-_TARGETS = {"Deployment": "deployment", "LeaderWorkerSet": "leader_worker_set"}
+_TARGETS = {
+    "Deployment": "deployment",
+    "LeaderWorkerSet": "leader_worker_set",
+    "RayClusterSet": "ray_cluster_set",
+}
 
 
 class AutoscalingArgs(TypedDict):
@@ -54,7 +58,8 @@ class AutoscalingArgs(TypedDict):
     queue and decode its KV cache. Default: both, or only the queue if the engine does not report KV
     cache utilization."""
     target_kind: NotRequired[str]
-    """`Deployment` (default) or `LeaderWorkerSet`, of which only the leaders' metrics count."""
+    """`Deployment` (default); `LeaderWorkerSet`, of which only the leaders' metrics count; or
+    `RayClusterSet`, of which only the heads' metrics count."""
 
 
 class Autoscaling(pulumi.ComponentResource):

@@ -16,10 +16,11 @@ from gke_inference.serving.invariants import broken, broken_group, broken_ray_cl
 from gke_inference.serving.launch import annotations, config_map, volumes
 from gke_inference.serving.launcher.spec import ADAPTER_NEED, NEEDS, REPLICAS, Serving
 from gke_inference.serving.live_adapters import LOADER
-from gke_inference.serving.model_plan import ModelPlan
+from gke_inference.serving.model_plan import CLUSTER_SET, ModelPlan
 from gke_inference.serving.networks.interfaces import with_interfaces
 from gke_inference.serving.pod_spec import HARDWARE_LABEL, Pod, engine_pod
-from gke_inference.serving.ray_clusters import ray_clusters
+from gke_inference.serving.ray.cluster_sets import cluster_set
+from gke_inference.serving.ray_clusters import cluster_name, ray_clusters
 from gke_inference.serving.rdma import network_claims, with_deep_ep, with_rdma
 from gke_inference.serving.updates import update_steps
 
@@ -41,9 +42,9 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
         return {"any": _gated(plan, "any", _deployment(plan, "any", template))}
     made: dict[str, Manifest] = {}
     for kind, node in plan.nodes.items():
-        if plan.target_kinds[kind] == "RayCluster":
+        if plan.target_kinds[kind] == CLUSTER_SET:
             for number, cluster in _clusters(plan, kind).items():
-                made[f"{kind}-{number}"] = _gated(plan, kind, cluster)
+                made[f"{kind}-{number}"] = _gated_cluster(plan, kind, cluster)
             continue
         if node.is_group:
             made[kind] = _gated(plan, kind, _group(plan, kind))
@@ -53,6 +54,23 @@ def deployments(plan: ModelPlan) -> dict[str, Manifest]:
             _refuse_broken(container, node, plan.form)
         made[kind] = _gated(plan, kind, _deployment(plan, kind, template))
     return made
+
+
+def cluster_sets(plan: ModelPlan) -> dict[str, Manifest]:
+    """Return the sets of Ray clusters by kind of hardware."""
+    return {
+        kind: cluster_set(
+            plan.deployments[kind],
+            plan.namespace,
+            [cluster_name(plan.deployments[kind], number) for number in range(plan.most)],
+            budget=_budget_name(plan),
+            labels=plan.pod.own_labels,
+            replicas=plan.replicas[kind],
+            selector={**plan.pod.own_labels, HARDWARE_LABEL: kind},
+        )
+        for kind, target in plan.target_kinds.items()
+        if target == CLUSTER_SET
+    }
 
 
 def buffer_of(plan: ModelPlan) -> Manifest | None:
@@ -113,8 +131,9 @@ def disruption_budget(plan: ModelPlan) -> Manifest:
     Prefill and decode replicas have a budget each, so one of each may be disrupted at a time.
     """
     limit: Manifest = {"maxUnavailable": 1}
-    if "RayCluster" in plan.target_kinds.values():
-        # maxUnavailable needs a scale subresource, which RayCluster does not have
+    if CLUSTER_SET in plan.target_kinds.values():
+        # maxUnavailable needs a scale subresource of the pods' owner, which RayCluster does not
+        # have; the scaler adapts the number to the running clusters
         (kind,) = plan.nodes
         limit = {"minAvailable": plan.replicas[kind] * plan.nodes[kind].hosts - 1}
     has_groups = any(node.is_group for node in plan.nodes.values())
@@ -123,11 +142,15 @@ def disruption_budget(plan: ModelPlan) -> Manifest:
     covered = group_pods_labels(plan.pod) if counts_workers else plan.pod.own_labels
     return manifest(
         "pod_disruption_budget",
-        plan.model if plan.pod.role is None else f"{plan.model}-{plan.pod.role}",
+        _budget_name(plan),
         plan.namespace,
         labels=plan.pod.own_labels,
         spec={**limit, "selector": {"matchLabels": covered}},
     )
+
+
+def _budget_name(plan: ModelPlan) -> str:
+    return plan.model if plan.pod.role is None else f"{plan.model}-{plan.pod.role}"
 
 
 def _engines(template: Manifest) -> list[Manifest]:
@@ -157,17 +180,31 @@ def _gated(plan: ModelPlan, kind: str, made: Manifest) -> Manifest:
     """Return the workload, with no replicas if a weights gate in its namespace starts them."""
     if not plan.has_gate:
         return made
-    is_cluster = plan.target_kinds[kind] == "RayCluster"
     made["metadata"]["annotations"] |= {
         NEEDS: json.dumps(needs(plan, plan.nodes if kind == "any" else [kind])),
-        REPLICAS: "1" if is_cluster else str(plan.replicas[kind]),
+        REPLICAS: str(plan.replicas[kind]),
     }
-    made["spec"] |= {"suspend": True} if is_cluster else {"replicas": 0}
+    made["spec"]["replicas"] = 0
+    return made
+
+
+def _gated_cluster(plan: ModelPlan, kind: str, made: Manifest) -> Manifest:
+    """Return the Ray cluster, suspended if a weights gate starts it.
+
+    The gate opens a cluster that is suspended anyway, too, but leaves it to the scaler.
+    """
+    if not plan.has_gate:
+        return made
+    made["metadata"]["annotations"] |= {
+        NEEDS: json.dumps(needs(plan, [kind])),
+        REPLICAS: "0" if made["spec"]["suspend"] else "1",
+    }
+    made["spec"]["suspend"] = True
     return made
 
 
 def _clusters(plan: ModelPlan, kind: str) -> dict[str, Manifest]:
-    made = ray_clusters(*_across_hosts(plan, kind), replicas=plan.replicas[kind])
+    made = ray_clusters(*_across_hosts(plan, kind), replicas=plan.replicas[kind], most=plan.most)
     for cluster in made.values():
         _refuse("Ray cluster", broken_ray_cluster(cluster, plan.nodes[kind]))
     return made

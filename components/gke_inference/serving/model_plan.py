@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
@@ -23,6 +23,9 @@ from gke_inference.serving.serving import draft_of, further_of, serving_of
 from gke_inference.serving.weights import ClaimPath, Storage, bucket_path, storage
 from gke_inference.sizing.memory import weights_gib
 
+CLUSTER_SET: Final = "RayClusterSet"
+"""Target kind of a model whose replicas are Ray clusters."""
+
 _PATH = re.compile(r"[^\s/.@][^\s@]*(?<!/)")
 
 
@@ -39,6 +42,8 @@ class ModelPlan:
     """Hardware by kind, `tpu` and `gpu`."""
     replicas: dict[str, int]
     """Initial replicas by kind; `any` in forms whose pod runs on both kinds."""
+    most: int
+    """Number of Ray clusters, including suspended ones. Not used otherwise."""
     files: dict[str, Storage]
     serving: dict[str, Serving]
     """Serving configuration of the engine, by kind of hardware."""
@@ -87,10 +92,10 @@ class ModelPlan:
     def target_kinds(self) -> dict[str, str]:
         """Object kind of each entry in `deployments`.
 
-        `Deployment`, or `LeaderWorkerSet` for several hosts. With KubeRay it is `RayCluster`, one
-        for each replica: NAME-0, NAME-1 and so on.
+        `Deployment`, or `LeaderWorkerSet` for several hosts. With KubeRay it is `RayClusterSet`,
+        whose clusters are NAME-0, NAME-1 and so on.
         """
-        groups = {"kuberay": "RayCluster"}
+        groups = {"kuberay": CLUSTER_SET}
         return {
             kind: groups.get(self.spanning[kind], "LeaderWorkerSet")
             if kind in self.nodes and self.nodes[kind].is_group
@@ -124,15 +129,17 @@ def model_plan(args: Mapping[str, Any], rungs: list[Rung]) -> ModelPlan:
     pod = Pod(intent=intent, live=live, service_account=args["service_account"])
     spanning = _spanning(intent)
     files = _files(args, intent, size_gib, live)
+    replicas = _replicas(args, intent)
     return ModelPlan(
         files=files,
         form=intent.form,
         has_gate=bool(args.get("has_gate", False)),
         model=intent.model,
+        most=_most(args, intent, max(replicas.values())),
         namespace=args["namespace"],
         nodes=nodes,
         pod=pod,
-        replicas=_replicas(args, intent),
+        replicas=replicas,
         served_names=pod.names,
         serving={
             kind: serving_of(intent, nodes[kind], files[kind], _executor(spanning, kind), live)
@@ -213,6 +220,17 @@ def _executor(spanning: Mapping[str, str], kind: str) -> str | None:
     """Return the engine's multi-host backend; with KubeRay, the engine uses Ray."""
     way = spanning.get(kind)
     return "ray" if way == "kuberay" else way
+
+
+def _most(args: Mapping[str, Any], intent: ServingIntent, least: int) -> int:
+    """Return the number of Ray clusters, by default that of the initial replicas."""
+    if args.get("max_replicas") is None:
+        return least
+    if intent.spanning != "kuberay":
+        raise InputError(
+            "max_replicas", "must not be set unless spanning is kuberay", args["max_replicas"]
+        )
+    return whole(args, "max_replicas", max(1, least), 1000)
 
 
 def _replicas(args: Mapping[str, Any], intent: ServingIntent) -> dict[str, int]:

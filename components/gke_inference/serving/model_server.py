@@ -12,11 +12,12 @@ from gke_inference.serving.launcher.spec import PORT
 from gke_inference.serving.model_objects import (
     buffer_of,
     claims,
+    cluster_sets,
     deployments,
     disruption_budget,
     launcher_config,
 )
-from gke_inference.serving.model_plan import ModelPlan, model_plan
+from gke_inference.serving.model_plan import CLUSTER_SET, ModelPlan, model_plan
 
 _MAPS = {name for name, of in get_type_hints(ModelServerArgs).items() if get_origin(of) is dict}
 """Inputs whose keys are chosen by the user."""
@@ -36,12 +37,13 @@ class ModelServer(pulumi.ComponentResource):
 
     If a rung spans several hosts, a LeaderWorkerSet takes the place of the Deployment (see
     `serving.groups`), and the cluster needs a `LeaderWorkerSetOperator`. With `spanning: kuberay`,
-    each replica is a RayCluster (see `serving.ray_clusters`), and the cluster needs `ray_operator`.
+    each replica is a RayCluster (see `serving.ray_clusters`), and the cluster needs `ray_operator`
+    and a `RayScaler` in the namespace.
     """
 
     deployments: dict[str, str]
-    """Deployment names by kind of hardware: `tpu`, `gpu`, or `any`. For Ray clusters, the prefix of
-    their names."""
+    """Deployment names by kind of hardware: `tpu`, `gpu`, or `any`. For Ray clusters, the name of
+    their set, which is the prefix of their names."""
     labels: dict[str, str]
     """Labels that an InferencePool selects."""
     placements: list[str]
@@ -50,7 +52,7 @@ class ModelServer(pulumi.ComponentResource):
     """Port of the OpenAI API and of `/metrics`."""
     target_kinds: dict[str, str]
     """Object kind of each entry in `deployments`, by kind of hardware: `Deployment`,
-    `LeaderWorkerSet` or `RayCluster`."""
+    `LeaderWorkerSet` or `RayClusterSet`."""
     served_names: list[str]
     """Names that clients may use: the model, then its adapters."""
 
@@ -61,19 +63,26 @@ class ModelServer(pulumi.ComponentResource):
         plan = _checked(args)
         # The autoscaler owns the number of replicas once the Deployment exists.
         scaled = pulumi.ResourceOptions(parent=self, ignore_changes=["spec.replicas"])
-        if "RayCluster" in plan.target_kinds.values():
-            scaled = self._replaced()
+        clusters = self._replaced() if CLUSTER_SET in plan.target_kinds.values() else scaled
         built = _built(plan)
         own = pulumi.ResourceOptions(parent=self)
         config = register(f"{name}-launcher", launcher_config(plan), own)
         before: list[pulumi.Resource] = [config]
         before += [register(f"{name}-{what}", obj, own) for what, obj in claims(plan).items()]
-        behind = pulumi.ResourceOptions.merge(scaled, pulumi.ResourceOptions(depends_on=before))
+        after_files = pulumi.ResourceOptions(depends_on=before)
+        behind = pulumi.ResourceOptions.merge(clusters, after_files)
         servers = [register(f"{name}-{kind}", obj, behind) for kind, obj in built.items()]
         if (buffer := buffer_of(plan)) is not None:
             after = pulumi.ResourceOptions(parent=self, depends_on=servers)
             register(f"{name}-buffer", buffer, after)
-        register(f"{name}-budget", disruption_budget(plan), own)
+        for kind, obj in cluster_sets(plan).items():
+            register(f"{name}-{kind}-set", obj, scaled)
+        adapted = pulumi.ResourceOptions(ignore_changes=["spec.minAvailable"])  # by the scaler
+        register(
+            f"{name}-budget",
+            disruption_budget(plan),
+            pulumi.ResourceOptions.merge(own, adapted) if clusters is not scaled else own,
+        )
         self.deployments = plan.deployments
         self.labels = plan.pod.labels
         self.placements = plan.placements
@@ -92,7 +101,7 @@ class ModelServer(pulumi.ComponentResource):
         )
 
     def _replaced(self) -> pulumi.ResourceOptions:
-        """Return options for Ray clusters: the gate suspends them, and KubeRay updates no pods."""
+        """Return options for Ray clusters: others suspend them, and KubeRay updates no pods."""
         return pulumi.ResourceOptions(
             parent=self,
             delete_before_replace=True,

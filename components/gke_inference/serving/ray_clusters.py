@@ -7,7 +7,8 @@ RayService.
 
 Differences from the groups of a LeaderWorkerSet:
 
-- Nothing scales the number of clusters, so a model has the number of replicas in its stack.
+- A RayCluster has no scale. All clusters exist, those beyond the number of replicas are suspended,
+  and a RayClusterSet has the scale (see `serving.ray`).
 - KubeRay does not update running pods when their template changes, so a change replaces the
   cluster.
 - KubeRay re-creates single pods, not the group. If a host is lost, the engine ends and workers end
@@ -45,8 +46,11 @@ def ray_clusters(
     serving: Serving,
     *,
     replicas: int,
+    most: int,
 ) -> dict[str, Manifest]:
     """Return the RayClusters by index. As with groups, Pulumi does not wait for them.
+
+    Those from index `replicas` are suspended: they have no pods until an autoscaler needs them.
 
     Args:
         name: Name prefix of the clusters.
@@ -55,12 +59,13 @@ def ray_clusters(
         node: Hardware of one host, and the number of hosts.
         server: Pod template of a server on one host, with the arguments of the whole cluster.
         serving: Serving configuration of a cluster.
-        replicas: Number of clusters.
+        replicas: Initial number of clusters that run.
+        most: Number of clusters.
 
     Raises:
         InputError: KubeRay would reject their names.
     """
-    longest = f"{name}-{replicas - 1}"
+    longest = cluster_name(name, most - 1)
     if len(longest) > _LONGEST_NAME:
         rule = f"must be shorter: its Ray clusters may have names of {_LONGEST_NAME} characters"
         raise InputError("model", rule, longest)
@@ -72,14 +77,14 @@ def ray_clusters(
     return {
         str(number): manifest(
             "ray_cluster",
-            f"{name}-{number}",
+            cluster_name(name, number),
             namespace,
             # KubeRay would insert its own `ray start` before commands that it does not recognize.
             annotations={_OWN_COMMAND: "true", "pulumi.com/skipAwait": "true"},
             labels=server["metadata"]["labels"],
             spec={
                 "headGroupSpec": {"rayStartParams": {}, "template": head},
-                "suspend": False,
+                "suspend": number >= replicas,
                 "workerGroupSpecs": [
                     {
                         "groupName": _WORKERS,
@@ -92,8 +97,13 @@ def ray_clusters(
                 ],
             },
         )
-        for number in range(replicas)
+        for number in range(most)
     }
+
+
+def cluster_name(name: str, number: int) -> str:
+    """Return the name of a cluster by its index. `name` is the prefix of a model's clusters."""
+    return f"{name}-{number}"
 
 
 def _watch_the_process(container: Manifest) -> None:

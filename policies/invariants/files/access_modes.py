@@ -7,6 +7,7 @@ from policies.framework.reading import at, entries
 from policies.framework.rule import Invariant
 from policies.objects.index import Obj, Objects
 from policies.objects.pods import PodOf
+from policies.objects.scaling import replicas
 from policies.objects.world import World
 
 _ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
@@ -26,7 +27,7 @@ def _check(world: World) -> Iterator[Finding]:
 def _findings(pod: PodOf, name: str, claim: Obj, read_only: object) -> Iterator[Finding]:
     modes = [str(mode) for mode in entries(claim.body, "spec", "accessModes")]
     field = "spec.accessModes"
-    most = _most_replicas(pod) * pod.hosts
+    most = max(replicas(pod)) * pod.hosts
     if most > 1 and modes and all(mode in _ONE_NODE for mode in modes):
         yield broken(
             claim,
@@ -59,17 +60,6 @@ def _findings(pod: PodOf, name: str, claim: Obj, read_only: object) -> Iterator[
             "a Hyperdisk ML volume is mounted for writing, which fails on the second node",
             "set readOnly: true in the volume or the mount",
         )
-
-
-def _most_replicas(pod: PodOf) -> int:
-    scalers = [
-        int(each.at("spec", "maxReplicas") or 1)
-        for each in pod.world.of("HorizontalPodAutoscaler")
-        if each.namespace == pod.obj.namespace
-        and each.at("spec", "scaleTargetRef", "name") == pod.obj.name
-        and each.at("spec", "scaleTargetRef", "kind") == pod.obj.kind
-    ]
-    return max([pod.replicas, *scalers])
 
 
 def _is_hyperdisk_ml(world: Objects, claim: Obj) -> bool:

@@ -6,6 +6,7 @@ from policies.framework.finding import Finding, broken
 from policies.framework.reading import section
 from policies.framework.rule import Invariant
 from policies.objects.index import Obj
+from policies.objects.scaling import replicas
 from policies.objects.world import World
 
 
@@ -39,13 +40,7 @@ def _replicas(world: World, budget: Obj) -> int:
     """Return the minimum number of pods, considering autoscalers."""
     total = 0
     for pod in world.selected(budget.namespace, section(budget.body, "spec", "selector")):
-        scalers = [
-            int(each.at("spec", "minReplicas") or 1)
-            for each in world.of("HorizontalPodAutoscaler")
-            if each.at("spec", "scaleTargetRef", "name") == pod.obj.name
-            and each.namespace == pod.obj.namespace
-        ]
-        total += min([pod.replicas if not scalers else min(scalers)]) * pod.hosts
+        total += replicas(pod)[0] * pod.hosts
     return total
 
 

@@ -10,6 +10,7 @@ from policies.objects.engines import Engine, engine
 from policies.objects.index import Obj
 from policies.objects.metrics import Exists, engine_metric
 from policies.objects.pods import PodOf
+from policies.objects.scaling import scaler_of
 from policies.objects.world import World
 
 _NAME = re.compile(r"\b(?:vllm|sglang|tgi|jetstream|nv)[:_][A-Za-z0-9_:]+")
@@ -17,13 +18,7 @@ _NAME = re.compile(r"\b(?:vllm|sglang|tgi|jetstream|nv)[:_][A-Za-z0-9_:]+")
 
 def _check(world: World) -> Iterator[Finding]:
     for scaler in world.of("HorizontalPodAutoscaler"):
-        target = [
-            pod
-            for pod in world.pods
-            if pod.obj.kind == scaler.at("spec", "scaleTargetRef", "kind")
-            and pod.obj.name == scaler.at("spec", "scaleTargetRef", "name")
-            and pod.obj.namespace == scaler.namespace
-        ]
+        target = [pod for pod in world.pods if scaler_of(pod) is scaler]
         for index, metric in enumerate(entries(scaler.body, "spec", "metrics")):
             for kind in ("pods", "external", "object"):
                 name = str(at(metric, kind, "metric", "name") or "")

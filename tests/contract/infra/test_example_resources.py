@@ -19,7 +19,7 @@ BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
     [
         ("personalized-images", {"Instance": 1, "PersistentVolumeClaim": 2, "LocalQueue": 1}),
         ("batch", BATCH),
-        ("ray", {"RayCluster": 2, "InferencePool": 1}),
+        ("ray", {"RayCluster": 3, "RayClusterSet": 1, "InferencePool": 1}),
     ],
 )
 def test_an_example_has_what_it_is_about(

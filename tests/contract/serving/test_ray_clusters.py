@@ -9,8 +9,8 @@ import pytest
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.hardware import hardware
 from gke_inference.serving.invariants import broken_ray_cluster
-from gke_inference.serving.launcher.spec import REPLICAS
-from gke_inference.serving.model_objects import deployments, disruption_budget
+from gke_inference.serving.launcher.spec import NEEDS, REPLICAS
+from gke_inference.serving.model_objects import cluster_sets, deployments, disruption_budget
 from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
 from tests.contract.components_k8s import crds
@@ -96,7 +96,7 @@ def test_workers_ask_their_own_head_by_the_name_that_kuberay_gives_it(on_ray):
 def test_only_heads_are_what_routes_and_scrapes_select(recorder, on_ray):
     servers: list[ModelServer] = []
     recorder.run(lambda: servers.append(ModelServer("llama", on_ray)))
-    assert servers[0].target_kinds == {"gpu": "RayCluster"}
+    assert servers[0].target_kinds == {"gpu": "RayClusterSet"}
     head, worker = templates(deployments(plan_of(on_ray))["gpu-0"])
     assert servers[0].labels.items() <= head["metadata"]["labels"].items()
     assert not servers[0].labels.keys() & worker["metadata"]["labels"].keys()
@@ -119,9 +119,54 @@ def test_a_cluster_is_suspended_until_its_weights_are_there(on_ray):
         assert "replicas" not in cluster["spec"]
 
 
+def test_clusters_beyond_the_replicas_exist_without_pods_and_a_set_lists_all_in_order(on_ray):
+    plan = plan_of({**on_ray, "max_replicas": 4})
+    clusters = deployments(plan)
+    assert {kind: obj["spec"]["suspend"] for kind, obj in clusters.items()} == {
+        "gpu-0": False,
+        "gpu-1": False,
+        "gpu-2": True,
+        "gpu-3": True,
+    }
+    made = cluster_sets(plan)["gpu"]
+    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == ("llama-8b-gpu", "serving")
+    assert made["spec"] == {
+        "clusters": [obj["metadata"]["name"] for obj in clusters.values()],
+        "disruptionBudget": disruption_budget(plan)["metadata"]["name"],
+        "replicas": 2,
+        "selector": made["spec"]["selector"],
+    }
+    head, worker = templates(clusters["gpu-3"])
+    chosen = dict(part.split("=") for part in made["spec"]["selector"].split(","))
+    assert chosen.items() <= head["metadata"]["labels"].items()
+    assert not chosen.items() <= worker["metadata"]["labels"].items()
+
+
+def test_the_gate_opens_a_suspended_cluster_and_leaves_it_to_the_scaler(on_ray):
+    made = deployments(plan_of({**on_ray, "has_gate": True, "max_replicas": 3}))
+    assert [obj["spec"]["suspend"] for obj in made.values()] == [True] * 3
+    notes = [obj["metadata"]["annotations"] for obj in made.values()]
+    assert [each[REPLICAS] for each in notes] == ["1", "1", "0"]
+    assert len({each[NEEDS] for each in notes}) == 1
+
+
+def test_what_gate_scaler_and_autoscaler_change_is_not_set_again(recorder, on_ray):
+    wanted: Any = {**on_ray, "max_replicas": 3}
+    recorder.run(lambda: ModelServer("llama", wanted))
+    ignored = {each.name: each.ignored for each in recorder.registrations if each.ignored}
+    assert ignored == {
+        **{f"llama-gpu-{number}": ("spec.suspend",) for number in range(3)},
+        "llama-budget": ("spec.minAvailable",),
+        "llama-gpu-set": ("spec.replicas",),
+    }
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"max_replicas": 1}, "maxReplicas.*must be 2 to 1000"),
+        ({"max_replicas": 3, "spanning": "ray"}, "maxReplicas.*must not be set unless spanning"),
+        ({"max_replicas": 1000, "model": "m" * 47}, "model.*53 characters"),
         ({"rungs": [SLICE]}, r"spanning.*must be ray, as rungs\[0\] is a TPU slice"),
         (
             {"rungs": [{**SLICE, "topology": "2x2"}, NODES]},

@@ -1,8 +1,9 @@
-"""A model over GPU nodes by the real KubeRay: answers, a dead worker, a change, and the end."""
+"""A model over GPU nodes by the real KubeRay: answers, scaling, a death, a change, and the end."""
 
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -16,13 +17,18 @@ from twin.world.capacity import StockLine
 pytestmark = pytest.mark.needs_tools
 
 FILE = REPOSITORY / "docs" / "examples" / "ray" / "Pulumi.ray.yaml"
-REPLICAS = "{min: 2, max: 2, scale_in_delay_seconds: 5}"
+REPLICAS = """{min: 2, max: 3, scale_in_delay_seconds: 5, scale_in_every_seconds: 5}
+        autoscaling: {running_requests: 8}"""
 NAME = "llama-3-1-405b-gpu"
 HOSTS = 2
 CLUSTERS = f"/apis/ray.io/v1/namespaces/{NAMESPACE}/rayclusters"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 BUDGET = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/llama-3-1-405b"
 HEADS = "ray.io/node-type=head"
+SET = f"/apis/gke-inference.internal/v1/namespaces/{NAMESPACE}/rayclustersets/{NAME}"
+SCALER = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers/{NAME}"
+CLASS = "cloud.google.com/compute-class=nodes"
+LAST = f"{NAME}-2"
 
 
 @pytest.fixture(scope="module")
@@ -71,14 +77,74 @@ def test_kuberay_makes_a_head_and_a_worker_for_each_replica_and_only_heads_answe
     assert answering(platform) == {f"{NAME}-0", f"{NAME}-1"}
 
 
-def test_one_pod_at_a_time_may_be_asked_to_go_and_nothing_scales_the_model(platform):
-    wait_for(
-        lambda: platform.kube.get(BUDGET)["status"].get("disruptionsAllowed") == 1,
-        30,
-        platform.states,
-    )
-    scalers = f"/apis/autoscaling/v2/namespaces/{NAMESPACE}/horizontalpodautoscalers"
-    assert platform.kube.list(scalers) == []
+def test_the_cluster_beyond_the_replicas_is_suspended_and_the_set_counts_the_others(platform):
+    assert platform.kube.get(f"{CLUSTERS}/{LAST}")["spec"]["suspend"] is True
+    wait_for(lambda: counted(platform) == (2, 2), 30, platform.states)
+
+
+def counted(platform):
+    """Running and ready clusters, as the set reports them."""
+    status = platform.kube.get(SET).get("status", {})
+    return status.get("replicas"), status.get("readyReplicas")
+
+
+def evictions(platform):
+    """Pods that must stay, and pods that may be asked to go."""
+    budget = platform.kube.get(BUDGET)
+    return budget["spec"]["minAvailable"], budget["status"].get("disruptionsAllowed")
+
+
+def test_one_pod_at_a_time_may_be_asked_to_go(platform):
+    wait_for(lambda: evictions(platform) == (2 * HOSTS - 1, 1), 30, platform.states)
+
+
+def bounds(platform, least, most):
+    """Set the bounds of the autoscaler, which then scales without waiting for a metric."""
+    platform.kube.patch(SCALER, {"spec": {"minReplicas": least, "maxReplicas": most}})
+
+
+def test_a_cluster_that_is_added_serves_and_ends_its_requests_when_it_is_taken_away(platform, say):
+    bounds(platform, 3, 3)
+    wait_for(lambda: LAST in answering(platform), 90, platform.states)
+    wait_for(lambda: evictions(platform) == (3 * HOSTS - 1, 1), 30, platform.states)
+    assert counted(platform) == (3, 3)
+    begun = time.monotonic()
+    with Load(platform.url, 6, rate=4, model=platform.model, output_tokens=(150, 150)) as load:
+        load.until(4)
+        bounds(platform, 2, 2)
+        wait_for(lambda: is_leaving(platform, LAST), 30, platform.states)
+        left = time.monotonic() - begun
+    report = load.report
+    say(report)
+    assert counts(report)["answered"] == len(report.records)
+    ended = [one for one in report.records if one.replica.startswith(LAST) and one.done > left]
+    assert ended
+    wait_for(lambda: evictions(platform) == (2 * HOSTS - 1, 1), 30, platform.states)
+    bounds(platform, 2, 3)
+
+
+def is_leaving(platform, name):
+    """Return whether all pods of a cluster are terminating."""
+    pods = platform.kube.list(PODS, label_selector=f"ray.io/cluster={name}")
+    return all("deletionTimestamp" in pod["metadata"] for pod in pods)
+
+
+def nodes(platform):
+    return len(platform.kube.list("/api/v1/nodes", label_selector=CLASS))
+
+
+@pytest.mark.soak  # the test above scales without load; whole/ scales a model of one host by load
+def test_load_adds_a_cluster_with_its_nodes_and_no_load_takes_both_away(platform, say):
+    with Load(platform.url, 45, rate=10, model=platform.model, output_tokens=(600, 600)) as load:
+        wait_for(lambda: counted(platform) == (3, 3), 120, platform.states)
+        assert nodes(platform) == 3 * HOSTS
+        platform.pulumi("preview", "--refresh", "--expect-no-changes", "-s", platform.stack)
+        load.end_after(0)
+    report = load.report
+    say(report)
+    assert counts(report)["answered"] == len(report.records)
+    wait_for(lambda: set(members(platform)) == {f"{NAME}-0", f"{NAME}-1"}, 180, platform.states)
+    wait_for(lambda: nodes(platform) == 2 * HOSTS, 180, platform.states)
 
 
 @pytest.mark.soak  # twin/tests/running/groups has the death of a worker

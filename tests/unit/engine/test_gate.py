@@ -110,6 +110,21 @@ def test_a_suspended_ray_cluster_goes_on_once_when_its_weights_are_there(missing
     assert kube.scaled == []
 
 
+def test_a_ray_cluster_beyond_the_replicas_is_opened_and_stays_suspended(missing):
+    kube, name = FakeKube(), "llama-gpu-2"
+    cluster = deployment(name)
+    cluster["metadata"]["annotations"][REPLICAS] = "0"
+    cluster["spec"] = {"suspend": True}
+    kube.clusters.append(cluster)
+    missing.add(f"gs://m/{name}")
+    look = gate.Gate(kube).look  # type: ignore[arg-type]
+    assert look() is True
+    missing.clear()
+    assert look() is False
+    assert cluster["spec"] == {"suspend": True}
+    assert states(kube)[name]["open"] is True
+
+
 def test_each_workload_is_opened_by_itself(missing):
     kube = FakeKube(deployment("a"), deployment("b"))
     missing.add("gs://m/a")

@@ -58,7 +58,8 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.GATE: _gate,
         Kind.GUARD: _guard,
         Kind.IMAGES: _images,
-        Kind.KINDS: _kinds,
+        Kind.KINDS: _asking,
+        Kind.SCALER: _asking,
         Kind.LOADER: _loader,
         Kind.OPERATOR: _operator,
         Kind.PERSONAL: _personal,
@@ -307,8 +308,8 @@ def _gate(container: JsonObject, place: Place) -> Launch:
     return Launch(Kind.GATE, [sys.executable, *command[1:]], environment, needs_kubeconfig=True)
 
 
-def _kinds(container: JsonObject, place: Place) -> Launch:
-    """The platform's program that waits for kinds, with the pod's service account.
+def _asking(container: JsonObject, place: Place) -> Launch:
+    """A program of the platform that asks the API server, with the pod's service account.
 
     Raises:
         ConfigError: Its command is not a Python program.
@@ -317,7 +318,7 @@ def _kinds(container: JsonObject, place: Place) -> Launch:
     root = own / "roots" / container["name"]
     launcher.link(root, [*place.mounts, Mount(ACCOUNT, own / "serviceaccount", True)])
     variables = {**_base(place), "GKE_INFERENCE_ROOT": str(root)}
-    return Launch(Kind.KINDS, _program(container), variables, needs_kubeconfig=True)
+    return Launch(kind_of(container), _program(container), variables, needs_kubeconfig=True)
 
 
 def _guard(container: JsonObject, place: Place) -> Launch:

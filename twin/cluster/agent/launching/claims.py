@@ -33,7 +33,7 @@ JQ = (
     ".spec.containers[] | select((.image | "
     f'test("{_ENGINE}|{_IMAGES}|{_UPSTREAM}|{_GUARD}|{_PD_PICKER}|{_OWN}")) or '
     '(.name == "catalogue" and (.image | test("nginx"))) or '
-    '((.name == "cluster-kinds" or .name == "weights-gate") and '
+    '((.name == "cluster-kinds" or .name == "weights-gate" or .name == "ray-scaler") and '
     '(.image | test("python")))) | .name)'
 )
 """Yield the names of the containers that the agent runs, as KWOK's stages ask for them."""
@@ -72,6 +72,8 @@ class Kind(enum.StrEnum):
     """A static web server."""
     GATE = "weights-gate"
     """The platform's weights gate, which starts models once their weights exist."""
+    SCALER = "ray-scaler"
+    """The platform's program that scales Ray clusters."""
     KINDS = "cluster-kinds"
     """The platform's program that waits until the cluster serves GKE's own kinds."""
     STREAM = "stream"
@@ -113,7 +115,10 @@ def kind_of(container: JsonObject) -> Kind:
             return Kind.TRAINER if is_run else kind
     if container["name"] == "catalogue" and "nginx" in image:
         return Kind.CATALOGUE
-    if container["name"] in (Kind.GATE, Kind.KINDS, Kind.WEIGHTS) and "python" in image:
+    if (
+        container["name"] in (Kind.GATE, Kind.KINDS, Kind.SCALER, Kind.WEIGHTS)
+        and "python" in image
+    ):
         return Kind(container["name"])
     return Kind.IDLE
 

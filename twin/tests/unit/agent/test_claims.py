@@ -50,10 +50,11 @@ def test_the_catalogue_is_nginx_by_that_name():
     assert kind_of({"name": "web", "image": image}) is Kind.IDLE
 
 
-def test_what_waits_for_weights_or_kinds_is_a_python_image_by_that_name():
+def test_what_waits_for_weights_or_kinds_or_scales_is_a_python_image_by_that_name():
     image = "docker.io/library/python:3.12.15-slim-bookworm"
     assert kind_of({"name": "weights-gate", "image": image}) is Kind.GATE
     assert kind_of({"name": "cluster-kinds", "image": image}) is Kind.KINDS
+    assert kind_of({"name": "ray-scaler", "image": image}) is Kind.SCALER
     assert kind_of({"name": "tool", "image": image}) is Kind.IDLE
 
 

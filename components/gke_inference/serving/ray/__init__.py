@@ -1,0 +1,1 @@
+"""Sets of Ray clusters: their kind, and the program that scales them."""
