@@ -1,10 +1,10 @@
-"""Fit of image models: each chip holds a whole copy of the model and generates independently.
+"""Fit of models of images and videos: each chip holds a whole copy and generates independently.
 
 All sizes are in GiB of one chip. The stack rules and preflight use the size in the stack, the
 planner uses what this project's server loads; the arithmetic is the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gke_inference.sizing.architectures import Architecture, is_sdxl
 from gke_inference.sizing.memory import GIB, device_gib, weights_gib
@@ -14,6 +14,10 @@ IMAGE_ROOM_GIB = 2.0
 The TPU compiler needs about half a GiB per image (docs/diffusion.md)."""
 SDXL_ROOM_GIB = 3.0
 """The same for Stable Diffusion XL, whose decoder works in float32 (docs/diffusion.md)."""
+VIDEO_ROOM_GIB = 8.0
+"""The same for a video of 81 frames of 832x480 pixels with Wan 2.1 (assumed)."""
+VIDEO_SIZE, VIDEO_FRAMES = "832x480", 81
+"""Default size and number of frames of a video, which Wan 2.1 is made for (its model card)."""
 
 _PARAMETERS_PER_RANK = 5_421_440
 """Parameters of an adapter of rank 1: inputs and outputs of all linear layers of FLUX.1's denoiser,
@@ -61,6 +65,37 @@ def image_room_gib(models: Iterable[tuple[str, str]]) -> float:
     return max(SDXL_ROOM_GIB if is_sdxl(*each) else IMAGE_ROOM_GIB for each in models)
 
 
+def pixels_of(size: str) -> int:
+    """Return the pixels of a size such as `832x480`."""
+    width, height = (int(side) for side in size.split("x"))
+    return width * height
+
+
+def video_tokens(pixels: int, frames: int) -> int:
+    """Return the tokens of a video for Wan 2.1: 16x16 pixels of the first frame, and of every four.
+
+    Args:
+        pixels: Pixels of a frame.
+        frames: Number of frames.
+    """
+    return ((frames - 1) // 4 + 1) * pixels // 256
+
+
+def video_room_gib(sizes: Sequence[str], frames: Sequence[int]) -> float:
+    """Return the memory next to the weights of a video model, in GiB.
+
+    It grows with the tokens of the largest video, as activations and decoded frames do.
+
+    Args:
+        sizes: Sizes that requests may use; empty for the default.
+        frames: Numbers of frames that requests may use; empty for the default.
+    """
+    sizes, frames = sizes or (VIDEO_SIZE,), frames or (VIDEO_FRAMES,)
+    most = video_tokens(max(map(pixels_of, sizes)), max(frames))
+    share = most / video_tokens(pixels_of(VIDEO_SIZE), VIDEO_FRAMES)
+    return VIDEO_ROOM_GIB * max(1.0, share)
+
+
 def copy_gib(
     word: str, weights: float, adapters: float = 0.0, room: float = IMAGE_ROOM_GIB
 ) -> tuple[float, float]:
@@ -70,7 +105,7 @@ def copy_gib(
         word: Accelerator, by its catalog name.
         weights: GiB of weights.
         adapters: GiB of the adapters that the chip keeps.
-        room: GiB next to them, see `image_room_gib`.
+        room: GiB next to them, see `image_room_gib` and `video_room_gib`.
     """
     return weights + room + adapters, device_gib(word)
 
@@ -84,12 +119,12 @@ def check_copies_fit(
         word: Accelerator, by its catalog name.
         weights: GiB of weights.
         adapters: GiB of the adapters that the chip keeps.
-        room: GiB next to them, see `image_room_gib`.
+        room: GiB next to them, see `image_room_gib` and `video_room_gib`.
     """
     needed, usable = copy_gib(word, weights, adapters, room)
     if needed <= usable:
         return None
-    parts = f"{weights:.1f} GiB of weights and {room:g} GiB beside them"
+    parts = f"{weights:.1f} GiB of weights and {room:.3g} GiB beside them"
     if adapters:
-        parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {room:g} free"
+        parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {room:.3g} free"
     return f"needs {needed:.1f} GiB on each chip ({parts}), one of {word} has {usable:.1f} GiB"

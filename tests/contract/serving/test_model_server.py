@@ -241,7 +241,7 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
         ({"replicas": -1}, "replicas.*got -1"),
         ({"rungs": []}, "rungs.*at least one"),
         ({"standby_replicas": -1}, "standbyReplicas.*got -1"),
-        ({"task": "sing"}, "task.*embed, generate, image, got 'sing'"),
+        ({"task": "sing"}, "task.*embed, generate, image, video, got 'sing'"),
         ({"task": "embed"}, "adapters.*must not be set when task is embed, got 1"),
         ({"weights": "hf://llama"}, "weights.*gs://BUCKET/PATH@VERSION, got 'hf://llama'"),
         ({"adapters": {"sql": "sql"}}, "adapters.sql.*gs://BUCKET/PATH"),
