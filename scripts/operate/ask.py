@@ -14,6 +14,7 @@ from scripts.backend.twin import not_up
 from scripts.shared.hosts import host_of, lead_again
 from scripts.shared.model_client import (
     DEFAULT_TIMEOUT_SECONDS,
+    VIDEO_TIMEOUT_SECONDS,
     generate_images,
     generate_video,
     stream_chat,
@@ -51,9 +52,13 @@ def ask(
     seed: Annotated[int | None, typer.Option(help="Seed of the first image or video.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path(),
     timeout: Annotated[
-        float,
-        typer.Option(min=1, max=86_400, help="Maximum wait for the next data, in seconds."),
-    ] = DEFAULT_TIMEOUT_SECONDS,
+        float | None,
+        typer.Option(
+            min=1,
+            max=86_400,
+            help="Maximum wait for the next data, in seconds. Default: 60, or 3600 for a video.",
+        ),
+    ] = None,
 ) -> None:
     """Ask a model of a stack through the gateway. Images are saved as PNG files, videos as MP4."""
     if image and video:
@@ -68,6 +73,8 @@ def ask(
     endpoint = (
         _cloud_endpoint(stack) if cloud else endpoint_of(stack, TwinPaths.default().root.parent)
     )
+    if timeout is None:
+        timeout = VIDEO_TIMEOUT_SECONDS if video else DEFAULT_TIMEOUT_SECONDS
     task = "image" if image else "video" if video else "generate"
     model = model or _first_model(stack, task)
     if task == "generate":

@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # the library takes a second to load, and `up` starts without
     from openai import APIError, OpenAI
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
+VIDEO_TIMEOUT_SECONDS = 3600.0
+"""Longest `timeout_seconds` of a model: the gateway ends a longer request before."""
 _LONGEST_REFUSAL = 300  # characters: some proxies answer with a page
 _POD_HEADER = "x-gke-inference-pod"
 VIDEO_PATH = "/videos/sync"
@@ -165,7 +167,7 @@ def generate_video(
     *,
     size: str | None = None,
     seed: int | None = None,
-    timeout: float = DEFAULT_TIMEOUT_SECONDS,
+    timeout: float = VIDEO_TIMEOUT_SECONDS,
 ) -> bytes:
     """Return the video that a model generates for a prompt, as an MP4 file.
 
@@ -181,23 +183,32 @@ def generate_video(
         CommandError: The gateway or the model refuses, or no data arrives within the timeout.
     """
     with open_client(endpoint, model, timeout) as client:
-        return video_of(client, model, prompt, size=size, seed=seed)
+        return video_of(client, model, prompt, size=size, seed=seed, timeout=timeout)
 
 
-def video_of(client: "OpenAI", model: str, prompt: str, **fields: str | int | None) -> bytes:
+def video_of(
+    client: "OpenAI",
+    model: str,
+    prompt: str,
+    *,
+    timeout: float = VIDEO_TIMEOUT_SECONDS,
+    **fields: str | int | None,
+) -> bytes:
     """Return the file that a model generates for a prompt.
 
     Args:
         client: Client, which has no method for this path of vLLM-Omni.
         model: Model.
         prompt: Description of the video.
+        timeout: Maximum wait for the video, in seconds.
         fields: Further fields of the request; None for the model's default.
     """
     from openai import HttpxBinaryResponseContent  # noqa: PLC0415 - as above
 
     given = {name: value for name, value in fields.items() if value is not None}
     body = {"model": model, "prompt": prompt, **given}
-    return client.post(VIDEO_PATH, cast_to=HttpxBinaryResponseContent, body=body).content
+    patient = client.with_options(timeout=timeout)
+    return patient.post(VIDEO_PATH, cast_to=HttpxBinaryResponseContent, body=body).content
 
 
 def is_mp4(file: bytes) -> bool:
