@@ -14,8 +14,11 @@ IMAGE_ROOM_GIB = 2.0
 The TPU compiler needs about half a GiB per image (docs/diffusion.md)."""
 SDXL_ROOM_GIB = 3.0
 """The same for Stable Diffusion XL, whose decoder works in float32 (docs/diffusion.md)."""
-VIDEO_ROOM_GIB = 8.0
-"""The same for a video of 81 frames of 832x480 pixels with Wan 2.1 (assumed)."""
+VIDEO_ROOM_GIB = 13.0
+"""The same for the decoder of Wan 2.1 at 832x480 pixels, which needs 12.4 GiB for each latent frame
+by the TPU compiler, for any number of frames (docs/diffusion.md)."""
+VIDEO_STEP_GIB = 2.0
+"""The same for a denoising step of 81 frames of that size: 1.8 GiB by the TPU compiler."""
 VIDEO_SIZE, VIDEO_FRAMES = "832x480", 81
 """Default size and number of frames of a video, which Wan 2.1 is made for (its model card)."""
 
@@ -84,16 +87,16 @@ def video_tokens(pixels: int, frames: int) -> int:
 def video_room_gib(sizes: Sequence[str], frames: Sequence[int]) -> float:
     """Return the memory next to the weights of a video model, in GiB.
 
-    It grows with the tokens of the largest video, as activations and decoded frames do.
+    That of the decoder grows with the pixels of a frame, and that of a step with the tokens.
 
     Args:
         sizes: Sizes that requests may use; empty for the default.
         frames: Numbers of frames that requests may use; empty for the default.
     """
     sizes, frames = sizes or (VIDEO_SIZE,), frames or (VIDEO_FRAMES,)
-    most = video_tokens(max(map(pixels_of, sizes)), max(frames))
-    share = most / video_tokens(pixels_of(VIDEO_SIZE), VIDEO_FRAMES)
-    return VIDEO_ROOM_GIB * max(1.0, share)
+    pixels, reference = max(map(pixels_of, sizes)), pixels_of(VIDEO_SIZE)
+    share = video_tokens(pixels, max(frames)) / video_tokens(reference, VIDEO_FRAMES)
+    return max(VIDEO_ROOM_GIB * pixels / reference, VIDEO_STEP_GIB * share)
 
 
 def copy_gib(
