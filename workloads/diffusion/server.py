@@ -92,13 +92,13 @@ async def _generate(
         logs.say(
             logging.INFO,
             f"{asked.count} of {asked.width}x{asked.height}: {outcome}",
-            frames=asked.frames or None,
             model=asked.model,
             outcome=outcome,
             seconds=round(seconds, 3),
             seed=asked.seed,
             steps=asked.steps,
             trace_id=trace,
+            **({"frames": asked.frames} if asked.frames else {}),
         )
 
 

@@ -63,8 +63,10 @@ def blocks_for(shape: AttentionShape) -> list[Blocks]:
                 continue
             found.add(Blocks(q, kv, _compute(kv)))
     # smaller ones for chips with little VMEM, also where a length has few divisors
-    small = max(_all_divisors(rounded(shape.keys), _MIDDLE))
-    for q in {small, *_divisors(rounded(shape.queries))[-1:]} if not shape.causal else ():
+    rows, small = (
+        max(_all_divisors(rounded(length), _MIDDLE)) for length in (shape.queries, shape.keys)
+    )
+    for q in {rows, *_divisors(rounded(shape.queries))[-1:]} if not shape.causal else ():
         found.add(Blocks(q, small, _compute(small)))
     return sorted(found)
 

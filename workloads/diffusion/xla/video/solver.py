@@ -49,6 +49,7 @@ def steps_of(folder: Path, count: int) -> list[Step]:
         scheduler.last_sample = units[_LAST] if number else None
         scheduler.model_outputs = [units[_EARLIER], units[_BEFORE]]
         following = scheduler.step(units[_NEW], at, units[_LATENTS], return_dict=False)[0]
-        weights = torch.cat((scheduler.last_sample, following)).numpy().astype(np.float32)
+        rows: Any = (scheduler.last_sample, following)
+        weights = torch.cat(rows).numpy().astype(np.float32)
         found.append(Step(np.float32(at), np.float32(scheduler.sigmas[number]), weights))
     return found
