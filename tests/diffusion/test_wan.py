@@ -35,6 +35,22 @@ with Mp4(96, 64, 24) as file:
     file.add(frames[1:])
     pathlib.Path(sys.argv[1]).write_bytes(file.finish())
 """
+_MISFITS = """
+import sys, jax.numpy as jnp
+from diffusion.config import from_dict
+from diffusion.xla.keys import Key
+from diffusion.xla.video.programs import FURTHER, UMT5, WanPrograms
+settings = from_dict({"model": "wan", "folder": sys.argv[1], "max_batch": 1})
+programs = WanPrograms(settings, jnp.bfloat16)
+for stage in (UMT5, "step", FURTHER):
+    wanted = programs.shapes(Key(stage, 1, 32, 64, frames=5))[0]
+    loaded = programs.load(stage)
+    print(*sorted({str(each.dtype) for each in loaded.values()}))
+    for name in {*wanted, *loaded}:
+        pair = wanted[name], loaded[name]
+        if len({(each.shape, each.dtype) for each in pair}) != 1:
+            print(stage, name, *pair)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -135,6 +151,10 @@ def test_without_guidance_a_step_has_one_pass(start, base, tmp_path):
     assert abs(ask(quick) - expected).max() <= LAST_BIT
 
 
+def test_weights_for_a_tpu_have_the_formats_that_its_programs_are_compiled_for(base):
+    assert run("-c", _MISFITS, base).splitlines() == ["bfloat16", "bfloat16 float32", "float32"]
+
+
 def test_the_response_is_an_mp4_file_with_all_frames(start, base, compiled, tmp_path):
     server = start(**options(base)).ready()
     status, file, headers = server.post("/v1/videos/sync", prompt="a red bicycle", seed=7)
@@ -193,3 +213,11 @@ def test_a_model_or_a_size_that_needs_other_code_is_refused(base, tmp_path, file
     said = run("-c", f"import sys; sys.stderr = sys.stdout; {code}").splitlines()
     assert said[-2:] == [f"error: {words}", "2"]
     assert "Traceback" not in "".join(said)
+
+
+@pytest.mark.soak  # it starts a server of its own, as the other soak tests of this folder
+def test_a_text_encoder_in_eight_bits_generates_nearly_the_same(start, server, base):
+    given = {**options(base), "text_encoder_bits": 8, "programs_folder": ""}
+    narrow = start(**given, pipeline="tests.diffusion.exact_video:load").ready()
+    difference = abs(ask(narrow) - ask(server))
+    assert 0 < difference.mean() < 2

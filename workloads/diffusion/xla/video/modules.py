@@ -5,6 +5,7 @@ latent frame becomes one frame of the video and each further one four, so there 
 whose memory does not depend on the length of the video.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def _conv_count(module: Any) -> int:
     return sum(isinstance(each, torch.nn.Conv3d) for each in module.modules())
 
 
-def _upsamplers_in_time(module: Any) -> Any:
+def _upsamplers_in_time(module: Any) -> Iterator[tuple[int, int]]:
     """Yield the level, 0 for latents, and the channels of each upsampling in time, in order."""
     for level, block in enumerate(module.up_blocks):
         for each in block.upsamplers or ():
