@@ -294,7 +294,7 @@ from .intent.intent import (
 from .intent.intent import (
     ModelServerArgs as ModelServerArgs,
 )
-from .intent.intent import (
+from .intent.speculation import (
     SpeculativeArgs as SpeculativeArgs,
 )
 from .namespace.connected_models import (

@@ -5,7 +5,7 @@ from typing import Any
 
 from infra.plan.folders import CLAIM, is_on_folder, path_of, shared_tier
 from infra.plan.names import claim_name, object_name
-from infra.stack import EngineSettings, FurtherModel, Model, Pictures, Task
+from infra.stack import EngineSettings, FurtherModel, Model, Pictures, Task, Videos
 from workloads.engine.weights_manifest import adapter_folder, split
 
 
@@ -35,6 +35,7 @@ def intent_words(
         "weights": uri,
         **_settings(model.settings, weights),
         **_pictures(model, weights),
+        **_videos(model),
     }
     if model.live_adapters is not None:
         words["live_adapters"] = {
@@ -86,6 +87,19 @@ def _pictures(model: Model, weights: Callable[[str], str]) -> dict[str, Any]:
             name: _further(each, weights) for name, each in pictures.models.items()
         }
     return words
+
+
+def _videos(model: Model) -> dict[str, Any]:
+    """Return the settings of a video model, or nothing for other models."""
+    if model.task is not Task.VIDEO:
+        return {}
+    videos = Videos() if model.videos is None else model.videos
+    words: dict[str, Any] = {
+        "image_queue": videos.queue,
+        "image_sizes": list(videos.sizes),
+        "video_frames": list(videos.frames),
+    }
+    return words if videos.steps is None else {**words, "image_steps": videos.steps}
 
 
 def _further(model: FurtherModel, weights: Callable[[str], str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Cost per million tokens, or per thousand images, of each model of a stack."""
+"""Cost per million tokens, or per thousand images or videos, of each model of a stack."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from gke_inference.sizing.architectures import Architecture, find_model
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task
-from infra.stack.pictures import FurtherModel, Pictures
+from infra.stack.pictures import FurtherModel, Pictures, Videos
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER, Bill, Line
 from planner.speed.speculation import METHODS
@@ -19,6 +19,7 @@ from planner.unit_cost.unit_cost import (
     MILLION_TOKENS,
     PREFILL,
     THOUSAND_PICTURES,
+    THOUSAND_VIDEOS,
     Asked,
     Speed,
     Traffic,
@@ -34,6 +35,7 @@ _UNITS = {
     Task.EMBED: MILLION_INPUT,
     Task.GENERATE: MILLION_TOKENS,
     Task.IMAGE: THOUSAND_PICTURES,
+    Task.VIDEO: THOUSAND_VIDEOS,
 }
 
 
@@ -136,6 +138,10 @@ def _speed(
         offer = model.pictures
         steps = None if offer is None else _steps(offer)
         return picture_speed(architecture, rung, steps=steps, size=_size(model))
+    if model.task is Task.VIDEO:
+        videos = Videos() if model.videos is None else model.videos
+        size, frames = videos.sizes[0], videos.frames[0]
+        return picture_speed(architecture, rung, steps=videos.steps, size=size, frames=frames)
     slo = model.slo
     asked = Asked(
         architecture,
@@ -177,7 +183,8 @@ def _architecture(weights: str, name: str, task: Task) -> Architecture | str:
     found = find_model(weights, name)
     if found is None:
         return f"the architecture of {weights} is not known"
-    if (found.kind == "diffusion") != (task is Task.IMAGE):
+    is_own = found.is_video is (task is Task.VIDEO) if task.is_diffusion else True
+    if (found.kind == "diffusion") != task.is_diffusion or not is_own:
         return f"{found.name} is no model of task {task.value}"
     return found
 

@@ -10,7 +10,7 @@ from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
 from infra.plan import CapacityByRegion, canary_model, prefill_capacity
-from infra.stack import EngineSettings, Model, Platform
+from infra.stack import EngineSettings, Model, Platform, Task
 from infra.stack.problems import join
 
 _SETTINGS = frozenset(EngineSettings.model_fields)
@@ -26,6 +26,12 @@ _PATHS = {
     "weight_bits": "size.bits",
 }
 """Stack fields whose names differ from those of an intent."""
+_VIDEO_PATHS = {
+    **_PATHS,
+    "image_sizes": "videos.sizes",
+    "image_steps": "videos.steps",
+    "video_frames": "videos.frames",
+}
 
 
 def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
@@ -78,7 +84,7 @@ def _intents(
     rungs = _rungs(platform, by_region, model, model.capacity)
     if rungs:
         own = {**words, "buffer_replicas": model.replicas.buffer}
-        yield intent_of(own, rungs), _PATHS
+        yield intent_of(own, rungs), _VIDEO_PATHS if model.task is Task.VIDEO else _PATHS
     if prefill is not None and prefill != model.capacity:
         rungs = _rungs(platform, by_region, model, prefill)
         if rungs:

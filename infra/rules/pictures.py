@@ -1,4 +1,4 @@
-"""Rules about image models: sizes, and settings that only they have."""
+"""Rules about models of images and videos: settings that only they have, and their families."""
 
 from collections.abc import Iterator
 
@@ -9,35 +9,47 @@ from infra.stack.problems import join
 
 SDXL_TOKENS = 77
 """Tokens of a prompt for both encoders, which are CLIP."""
+WAN_TOKENS = 512
+"""Maximum tokens of a prompt of Wan 2.1 (`text_len` of Wan-Video/Wan2.1 wan/configs)."""
 
 
 def check_pictures(platform: Platform) -> Iterator[InputError]:
-    """Yield the problems of a platform's image models."""
+    """Yield the problems of a platform's models of images and videos."""
     for name, model in platform.models.items():
-        if model.task is not Task.IMAGE:
-            if model.pictures is not None:
-                where = join("models", name, "pictures")
-                yield InputError(where, f"must not be set when task is {model.task.value}")
+        task = model.task
+        for field, own in (("pictures", Task.IMAGE), ("videos", Task.VIDEO)):
+            if task is not own and getattr(model, field) is not None:
+                rule = f"must not be set when task is {task.value}"
+                yield InputError(join("models", name, field), rule)
+        if not task.is_diffusion:
             continue
         if model.engine is not Engine.DIFFUSION:
-            message = "must be diffusion when task is image"
+            message = f"must be diffusion when task is {task.value}"
             yield InputError(join("models", name, "engine"), message, model.engine.value)
-        yield from _check_family(("models", name), model.weights, name)
-        for other, further in model.further_models.items():
-            where = ("models", name, "pictures", "models", other)
-            yield from _check_family(where, further.weights, other)
-        yield from _check_sdxl(name, model)
+        yield from _check_family(("models", name), model.weights, name, task)
         if model.canary is not None:
             where = join("models", name, "canary")
-            yield InputError(where, "must not be set when task is image")
+            yield InputError(where, f"must not be set when task is {task.value}")
+        if task is Task.VIDEO:
+            if model.context > WAN_TOKENS:
+                rule = f"must be at most {WAN_TOKENS} for {name}: Wan 2.1 reads no longer prompts"
+                yield InputError(join("models", name, "context"), rule, model.context)
+            continue
+        for other, further in model.further_models.items():
+            where = ("models", name, "pictures", "models", other)
+            yield from _check_family(where, further.weights, other, task)
+        yield from _check_sdxl(name, model)
 
 
-def _check_family(where: tuple[str, ...], weights: str, name: str) -> Iterator[InputError]:
-    """Yield that a model is known, and not one that the image server can run."""
+def _check_family(
+    where: tuple[str, ...], weights: str, name: str, task: Task
+) -> Iterator[InputError]:
+    """Yield that a model is known, and not one that the image server can run for a task."""
     found = find_model(weights, name)
-    if found is not None and not found.pipeline:
-        able = " or ".join(each.name for each in known() if each.pipeline)
-        rule = f"must be of a model that engine diffusion can run ({able})"
+    is_video = task is Task.VIDEO
+    if found is not None and not (found.pipeline and found.is_video is is_video):
+        able = [each.name for each in known() if each.pipeline and each.is_video is is_video]
+        rule = f"must be of a model that engine diffusion can run ({' or '.join(able)})"
         yield InputError(join(*where, "weights"), rule, weights)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from infra.plan.clients import gated
-from infra.stack import Layer, Platform, ResultsKind, SourceKind, Stream, Task
+from infra.stack import Layer, Platform, ResultsKind, SourceKind, Stream
 from infra.stack.problems import join, one_of
 
 _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
@@ -42,7 +42,7 @@ def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[Inp
     if model is None:
         yield one_of(join(where, "model"), stream.model, sorted(platform.models))
         return
-    if model.task is Task.IMAGE:
+    if model.task.is_diffusion:
         rule = "must be a model of task generate or embed: answers are messages of text"
         yield InputError(join(where, "model"), rule, stream.model)
     regions = list(platform.regions_of(model))

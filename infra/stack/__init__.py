@@ -71,7 +71,7 @@ from infra.stack.models import (
     Task,
 )
 from infra.stack.monitoring import Monitoring
-from infra.stack.pictures import FurtherModel, Pictures
+from infra.stack.pictures import FurtherModel, Pictures, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
@@ -203,4 +203,5 @@ __all__ = [
     "Team",
     "TeamLimits",
     "TokenIssuer",
+    "Videos",
 ]

@@ -21,7 +21,7 @@ from infra.stack.disaggregation import Disaggregated
 from infra.stack.edge.backends import Fallback
 from infra.stack.engines import Engine, EngineSettings
 from infra.stack.experts import Experts
-from infra.stack.pictures import FurtherModel, Pictures
+from infra.stack.pictures import FurtherModel, Pictures, Videos
 
 
 class Form(StrEnum):
@@ -47,6 +47,12 @@ class Task(StrEnum):
     GENERATE = "generate"
     EMBED = "embed"
     IMAGE = "image"
+    VIDEO = "video"
+
+    @property
+    def is_diffusion(self) -> bool:
+        """Whether the image server of this project answers, with images or videos."""
+        return self in (Task.IMAGE, Task.VIDEO)
 
 
 class Replicas(StackModel):
@@ -165,16 +171,20 @@ class Model(StackModel):
     size: Size
     """Size of the weights, which determines the accelerators that can hold the model."""
     context: int = Field(ge=77, le=10_000_000)
-    """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77."""
+    """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77.
+    For Wan 2.1, at most 512."""
     engine: Engine = Engine.VLLM
     """Inference server that runs the model."""
     settings: EngineSettings = EngineSettings()
     """Settings of the engine."""
     task: Task = Task.GENERATE
-    """Kind of output: tokens, embeddings or images."""
+    """Kind of output: tokens, embeddings, images or videos."""
     pictures: Pictures | None = None
     """Sizes, steps and queue of a model that generates images; `context` is then the maximum length
     of the prompt."""
+    videos: Videos | None = None
+    """Sizes, frames, steps and queue of a model that generates videos; `context` is then the
+    maximum length of the prompt."""
     form: Form | None = None
     """Form of the pods on TPU and GPU; by default `paired` on mixed capacity and `single`
     otherwise."""

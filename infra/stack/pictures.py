@@ -1,4 +1,4 @@
-"""Image generation: what an image model offers its clients."""
+"""Generation of images and videos: what such a model offers its clients."""
 
 from typing import Annotated
 
@@ -53,3 +53,20 @@ class Pictures(StackModel):
     queue: int = Field(default=64, ge=1, le=10_000)
     """Maximum number of images that wait for one replica. Further requests are rejected with
     429."""
+
+
+class Videos(StackModel):
+    """Settings of a video model. The engine compiles a program for each size and number of frames.
+
+    A chip generates one video at a time, and adapters are not supported.
+    """
+
+    sizes: tuple[PictureSize, ...] = Field(default=("832x480",), min_length=1, max_length=4)
+    """Sizes, width x height in pixels, in multiples of 16. The first is the default."""
+    frames: tuple[int, ...] = Field(default=(81,), min_length=1, max_length=4)
+    """Numbers of frames, each a multiple of 4 plus 1. A second has 16. The first is the default."""
+    steps: int | None = Field(default=None, ge=1, le=100)
+    """Denoising steps for requests that set none. By default, 50."""
+    queue: int = Field(default=8, ge=1, le=10_000)
+    """Maximum number of videos that wait for one replica. Further requests are rejected with 429.
+    Those that would wait longer than `timeout_seconds` end with 504."""

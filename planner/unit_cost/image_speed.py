@@ -1,19 +1,18 @@
-"""Durations of the stages of an image: encoding the prompt, denoising steps, decoding.
+"""Durations of the stages of an image or video: encoding the prompt, denoising steps, decoding.
 
 The published time of an image (data/pictures.yaml) includes steps and decoding. The time of the
 other stages is assumed there. A denoising step is compute-bound even for one image, so time is
-proportional to images and nearly to pixels. (Attention grows faster; it is a sixth of the work at
-this size, and its extra growth is ignored.)
+proportional to images and to the work of each (`planner.choice.image_plan.work`).
 """
 
 from dataclasses import dataclass
 
 from gke_inference.sizing.architectures import Architecture, find
-from planner.choice.image_plan import measured
+from planner.choice.image_plan import measured, seconds_of, work
 from planner.fit.tables import table
 
 REFERENCE_PIXELS = 1024 * 1024
-_FLUX = "flux"
+_FLUX, _WAN = "flux", "wan"
 
 
 @dataclass(frozen=True)
@@ -30,36 +29,43 @@ class StageSeconds:
 
 
 def stage_seconds(
-    accelerator: str, *, pixels: int, pictures: int = 1, model: Architecture | None = None
+    accelerator: str,
+    *,
+    pixels: int,
+    frames: int = 1,
+    pictures: int = 1,
+    model: Architecture | None = None,
 ) -> StageSeconds:
     """Return the stage durations of a batch on one chip.
 
     Args:
         accelerator: Accelerator, as the user names it.
-        pixels: Pixels per image.
-        pictures: Images in the batch, all of one prompt.
-        model: Model; None, or one that the image server cannot run, counts as FLUX.1 schnell.
+        pixels: Pixels per image, or per frame.
+        frames: Frames of a video; 1 for an image.
+        pictures: Images or videos in the batch, all of one prompt.
+        model: Model; None, or one that the image server cannot run, counts as FLUX.1 schnell, or as
+            Wan 2.1 for videos.
 
     Raises:
-        ValueError: No measurement is published for the accelerator.
+        ValueError: No time of the accelerator is known.
     """
-    pipeline = (model and model.pipeline) or _FLUX
+    pipeline = (model and model.pipeline) or (_FLUX if frames == 1 else _WAN)
     stages = [each for each in table("pictures")["stages"] if each["pipeline"] == pipeline]
     own = next((each for each in stages if each["accelerator"] == accelerator), None)
     if own is None:
         known = ", ".join(sorted(each["accelerator"] for each in stages))
         raise ValueError(f"accelerator: must be one of {known}, got {accelerator!r}")
-    row = measured(own["model"], accelerator)
     reference = find(own["model"])
-    if row is None or reference is None:
-        raise ValueError(f"stages: must be of a measured model, got {own['model']!r}")
-    size = pictures * pixels / REFERENCE_PIXELS
+    if reference is None:
+        raise ValueError(f"stages: must be of a known model, got {own['model']!r}")
+    row = measured(own["model"], accelerator)
+    steps = reference.steps if row is None else row["steps"]
     text, decode = own["text_encode"], own["vae_decode"]
-    published = 1 / row["per_second"] + row.get("left_out_seconds", 0.0)
-    step = (published - text - decode) / row["steps"]
+    step = (seconds_of(reference, accelerator, steps)[0] - text - decode) / steps
     passes = model.passes / reference.passes if model is not None else 1
+    width, height, count = reference.output
     return StageSeconds(
-        denoise_step=step * passes * size,
+        denoise_step=step * passes * work(reference, pixels, frames) * pictures,
         text_encode=text,
-        vae_decode=decode * size,
+        vae_decode=decode * pixels * frames / (width * height * count) * pictures,
     )

@@ -1,11 +1,10 @@
-"""The cost of a million tokens or a thousand images on a rung of a stack.
+"""The cost of a million tokens, a thousand images or a thousand videos on a rung of a stack.
 
 A replica is assumed to work at a share of its maximum throughput within the model's latency SLO, as
 estimated by the planner, or of its absolute maximum if it cannot meet the SLO. The uncertainty is
 the planner's, for speed. If the planner has no estimate, a reason takes the place of the number.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -14,20 +13,27 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
+from gke_inference.sizing.image_memory import pixels_of
 from gke_inference.sizing.memory import Loaded, expert_part, room, split
 from gke_inference.sizing.shapes import ModelShape, shape
 from planner.amount import NOTHING, Amount, AmountRange
 from planner.choice.candidates import Candidate, Form
 from planner.choice.cost import BUFFER
-from planner.choice.image_plan import seconds_of
+from planner.choice.image_plan import seconds_of, work
 from planner.choice.plan import NO_LIMIT_MS, Estimate, Question, operating_points_of
-from planner.unit_cost.image_speed import REFERENCE_PIXELS
 
 MILLION_TOKENS = "million output tokens"
 MILLION_INPUT = "million input tokens"
 THOUSAND_PICTURES = "thousand images"
-SIZES = {MILLION_TOKENS: 1e6, MILLION_INPUT: 1e6, THOUSAND_PICTURES: 1e3}
-"""Number of tokens or images per unit."""
+THOUSAND_VIDEOS = "thousand videos"
+SIZES = {
+    MILLION_TOKENS: 1e6,
+    MILLION_INPUT: 1e6,
+    THOUSAND_PICTURES: 1e3,
+    THOUSAND_VIDEOS: 1e3,
+}
+"""Number of tokens, images or videos per unit."""
+TOKEN_UNITS = frozenset({MILLION_TOKENS, MILLION_INPUT})
 PREFILL = "prefill"
 """Role of replicas that compute prompts for others, as `planner.choice.cost.Served` has it."""
 _NOTHING = AmountRange(NOTHING, NOTHING, NOTHING)
@@ -68,7 +74,7 @@ class Speed:
     unit: str
     """Unit: a key of `SIZES`."""
     per_second: Estimate | None
-    """Units per second: answer tokens, prompt tokens for embeddings, or images."""
+    """Units per second: answer tokens, prompt tokens for embeddings, images or videos."""
     basis: str
     """Basis of the number, or the reason why there is none."""
     keeps_promise: bool = True
@@ -340,15 +346,21 @@ def _of_experts(asked: Asked, rung: Rung, load: Loaded, served: ModelShape) -> C
 
 
 def picture_speed(
-    architecture: Architecture, rung: Rung, *, steps: int | None, size: str = "1024x1024"
+    architecture: Architecture,
+    rung: Rung,
+    *,
+    steps: int | None,
+    size: str = "1024x1024",
+    frames: int = 1,
 ) -> Speed:
-    """Return the images per second of a replica on a rung; each chip generates independently.
+    """Return the images or videos per second of a replica; each chip generates independently.
 
     Args:
-        architecture: Image model.
+        architecture: Model of images or videos.
         rung: Rung of the replica.
-        steps: Denoising steps per image; None for the model's default.
-        size: Size in pixels, such as `768x1344`; time is proportional to pixels.
+        steps: Denoising steps of each; None for the model's default.
+        size: Size in pixels, such as `768x1344`.
+        frames: Frames of a video; 1 for an image.
 
     Raises:
         ValueError: There are no steps.
@@ -357,10 +369,10 @@ def picture_speed(
     if taken < 1:
         raise InputError("steps", "must be 1 or more", taken)
     seconds, doubt, source = seconds_of(architecture, rung.accelerator, taken)
-    pixels = math.prod(int(side) for side in size.split("x"))
-    rate = rung.chips / (seconds * pixels / REFERENCE_PIXELS)
+    rate = rung.chips / (seconds * work(architecture, pixels_of(size), frames))
+    length = f", {frames} frames" if architecture.is_video else ""
     return Speed(
-        THOUSAND_PICTURES,
+        THOUSAND_VIDEOS if architecture.is_video else THOUSAND_PICTURES,
         Estimate(rate, rate / doubt, rate * doubt),
-        f"{size} in {taken} steps; {source}",
+        f"{size}{length} in {taken} steps; {source}",
     )

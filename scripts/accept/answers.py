@@ -1,4 +1,4 @@
-"""Answers of each model, through the official client: text, embeddings, images, adapters."""
+"""Answers of each model, through the official client: text, vectors, images, videos, adapters."""
 
 import base64
 import time
@@ -11,6 +11,7 @@ from infra.plan import ServedModel
 from infra.stack import Task
 from scripts.accept.deployed import Deployed, Door, seen
 from scripts.accept.row import Row, Subject
+from scripts.shared.model_client import is_mp4, video_of
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -66,6 +67,8 @@ def question_of(task: Task) -> tuple[str, str, Ask]:
         return "embeddings", "a vector of numbers", _embedding
     if task is Task.IMAGE:
         return "image", "a PNG", _image
+    if task is Task.VIDEO:
+        return "video", "an MP4", _video
     return "chat", "text, and a count of its tokens", _chat
 
 
@@ -122,6 +125,13 @@ def _image(subject: Subject, client: "OpenAI", model: str) -> Row:
     if not file.startswith(_PNG):
         return subject.not_met(f"{len(file)} bytes that are not a PNG")
     return subject.met(f"a PNG of {len(file):,} bytes")
+
+
+def _video(subject: Subject, client: "OpenAI", model: str) -> Row:
+    file = video_of(client, model, _IMAGE_PROMPT)
+    if not is_mp4(file):
+        return subject.not_met(f"{len(file)} bytes that are not an MP4")
+    return subject.met(f"an MP4 of {len(file):,} bytes")
 
 
 def streams(deployed: Deployed) -> Iterator[Row]:

@@ -11,11 +11,12 @@ from gke_inference.sizing.image_memory import (
     check_copies_fit,
     copy_gib,
     image_room_gib,
+    video_room_gib,
 )
 from gke_inference.sizing.memory import Room, expert_part, room, split, weights_gib
 from infra.cost.fitting import loaded_model
 from infra.plan import Plan
-from infra.stack import Engine, Model
+from infra.stack import Engine, Model, Task, Videos
 from workloads.kernels.shapes import GENERATIONS, AttentionShape
 from workloads.kernels.tables import choose
 
@@ -23,6 +24,8 @@ _FLUX = AttentionShape(24, 24, 4608, 4608, 128, causal=False)
 """For an image of 1024 by 1024 pixels with 512 tokens of text, the largest that FLUX.1 makes."""
 _SDXL = AttentionShape(10, 10, 4096, 4096, 64, causal=False)
 """For an image of 1024 by 1024 pixels, the longer of the two that Stable Diffusion XL has."""
+_WAN = AttentionShape(12, 12, 32_760, 32_760, 128, causal=False)
+"""For a video of 81 frames of 832 by 480 pixels with Wan 2.1 of 1.3 billion parameters."""
 
 _NO_COMPILER = "no compiler for GPUs here"
 
@@ -94,7 +97,7 @@ def memory(name: str, model: Model, rung: Rung) -> Check:
 
 
 def _copies(name: str, model: Model, rung: Rung) -> Check:
-    """Return whether each chip holds a whole copy of an image model."""
+    """Return whether each chip holds a whole copy of a model of images or videos."""
     weights = sum(weights_gib(each.parameters_billion, each.bits) for each in model.sizes)
     live, given = model.live_adapters, len(model.adapters)
     kept = (
@@ -102,8 +105,12 @@ def _copies(name: str, model: Model, rung: Rung) -> Check:
         if live is None
         else adapters_gib(given, live_slots=live.slots, live_rank=live.max_rank)
     )
-    further = ((each.weights, other) for other, each in model.further_models.items())
-    room = image_room_gib([(model.weights, name), *further])
+    if model.task is Task.VIDEO:
+        videos = model.videos or Videos()
+        room = video_room_gib(videos.sizes, videos.frames)
+    else:
+        further = ((each.weights, other) for other, each in model.further_models.items())
+        room = image_room_gib([(model.weights, name), *further])
     needed, usable = copy_gib(rung.accelerator, weights, kept, room)
     reason = check_copies_fit(rung.accelerator, weights, kept, room)
     says = reason or f"{weights:.1f} weights, {needed:.1f} in all <= {usable:.1f} GiB a chip"
@@ -121,6 +128,8 @@ def _room_says(found: Room, model: Model, is_known: bool) -> str:
 
 
 def _shape(name: str, model: Model) -> AttentionShape:
+    if model.task is Task.VIDEO:
+        return _WAN
     return _SDXL if is_sdxl(model.weights, name) else _FLUX
 
 

@@ -138,7 +138,7 @@ def check_adapter(names: set[str], task: Task) -> None:
     Raises:
         Refused: A file is missing.
     """
-    if task is Task.IMAGE:  # the image server needs no configuration
+    if task.is_diffusion:  # the image server needs no configuration
         if not any(name.endswith(".safetensors") and "/" not in name for name in names):
             raise Refused("SOURCE: must have a .safetensors file, as an adapter for images does")
         return

@@ -12,7 +12,13 @@ from infra.stack import Exposure
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.backend.twin import not_up
 from scripts.shared.hosts import host_of, lead_again
-from scripts.shared.model_client import DEFAULT_TIMEOUT_SECONDS, generate_images, stream_chat
+from scripts.shared.model_client import (
+    DEFAULT_TIMEOUT_SECONDS,
+    VIDEO_TIMEOUT_SECONDS,
+    generate_images,
+    generate_video,
+    stream_chat,
+)
 from scripts.shared.platform_state import refuse_platform
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import StackOption, stack_of
@@ -32,23 +38,34 @@ def ask(
     image: Annotated[
         bool, typer.Option("--image", help="Generate images instead of text.")
     ] = False,
+    video: Annotated[
+        bool, typer.Option("--video", help="Generate a video instead of text.")
+    ] = False,
     stack: StackOption = "local",
     cloud: CloudOption = False,
     count: Annotated[
         int, typer.Option("--count", "-n", min=1, help="Number of images to generate.")
     ] = 1,
     size: Annotated[
-        str, typer.Option(help="Image size, such as 1024x1024; auto: the model's own.")
+        str, typer.Option(help="Size, such as 1024x1024; auto: the model's own.")
     ] = "auto",
-    seed: Annotated[int | None, typer.Option(help="Seed of the first image.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the image files.")] = Path(),
+    seed: Annotated[int | None, typer.Option(help="Seed of the first image or video.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path(),
     timeout: Annotated[
-        float,
-        typer.Option(min=1, max=86_400, help="Maximum wait for the next data, in seconds."),
-    ] = DEFAULT_TIMEOUT_SECONDS,
+        float | None,
+        typer.Option(
+            min=1,
+            max=86_400,
+            help="Maximum wait for the next data, in seconds. Default: 60, or 3600 for a video.",
+        ),
+    ] = None,
 ) -> None:
-    """Ask a model of a stack through the gateway. Images are saved as PNG files."""
-    if image:
+    """Ask a model of a stack through the gateway. Images are saved as PNG files, videos as MP4."""
+    if image and video:
+        raise CommandError("--video: must be omitted with --image")
+    if video and count != 1:
+        raise CommandError(f"--count: must be 1 with --video, got {count}")
+    if image or video:
         check_folder("--out", out)
         if not _SIZE.fullmatch(size):
             raise CommandError(f"--size: must be auto or a size such as 1024x1024, got {size!r}")
@@ -56,13 +73,22 @@ def ask(
     endpoint = (
         _cloud_endpoint(stack) if cloud else endpoint_of(stack, TwinPaths.default().root.parent)
     )
-    task = "image" if image else "generate"
+    if timeout is None:
+        timeout = VIDEO_TIMEOUT_SECONDS if video else DEFAULT_TIMEOUT_SECONDS
+    task = "image" if image else "video" if video else "generate"
     model = model or _first_model(stack, task)
-    if not image:
+    if task == "generate":
         answer = stream_chat(endpoint, model, prompt, max_tokens=_MAX_TOKENS, timeout=timeout)
         console.print(answer.text.strip(), markup=False)
         return
     out.mkdir(parents=True, exist_ok=True)
+    if video:
+        own = None if size == "auto" else size
+        file = generate_video(endpoint, model, prompt, size=own, seed=seed, timeout=timeout)
+        path = out / (f"{model}.mp4" if seed is None else f"{model}-{seed}.mp4")
+        path.write_bytes(file)
+        console.print(str(path), markup=False, soft_wrap=True)
+        return
     for generated in generate_images(
         endpoint, model, prompt, count=count, size=size, seed=seed, timeout=timeout
     ):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from infra.plan import resolve
 from infra.plan.names import Names
-from infra.stack import Platform
+from infra.stack import Platform, Task
 from scripts.terminal.console import CommandError
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.providers.gcp.effects import gcs
@@ -90,10 +90,18 @@ class SampleWeights(threading.Thread):
                     return
                 self._doing = f"sending to {home.uri}"
                 version = push_sample(
-                    self._paths, home, target.version, is_adapter=target.is_adapter
+                    self._paths,
+                    home,
+                    target.version,
+                    is_adapter=target.is_adapter,
+                    is_video=self._is_video(target.name),
                 )
                 if version is not None:
                     self.lines.append(f"{target.name}, version {version}, to {home.uri}")
+
+    def _is_video(self, target: str) -> bool:
+        model = self._platform.models.get(target)
+        return model is not None and model.task is Task.VIDEO
 
     def _has_bucket(self, home: "Home", own: set[str]) -> bool:
         """Wait for a bucket; create one that no stack creates, since a real project has it."""
@@ -129,9 +137,16 @@ def made_whole(folder: Path, write: Callable[[Path], object]) -> Path:
 
 
 def push_sample(
-    paths: TwinPaths, home: "Home", version: str | None = None, *, is_adapter: bool = False
+    paths: TwinPaths,
+    home: "Home",
+    version: str | None = None,
+    *,
+    is_adapter: bool = False,
+    is_video: bool = False,
 ) -> str | None:
     """Push the sample or an adapter of it to a bucket, and make it current if no version was named.
+
+    That of a video model has the file by which the image server recognizes Wan 2.1.
 
     Returns:
         The version; None if the bucket already has weights.
@@ -161,6 +176,8 @@ def push_sample(
         seed = zlib.crc32(name.encode())
         adapters = FOLDER.parent / "adapters"
         folder = made_whole(adapters / name, lambda beside: write_adapter(beside, seed=seed))
+    elif is_video:
+        folder = made_whole(FOLDER.parent / "video", _write_video_model)
     else:
         folder = made_whole(FOLDER, write_model)
     files = scan(folder, ())
@@ -172,3 +189,12 @@ def push_sample(
     if version is None:
         set_current(store, home, chosen)
     return chosen if sent.buckets else None
+
+
+def _write_video_model(folder: Path) -> None:
+    from twin.engines.real.tiny_model import write_model  # noqa: PLC0415 - as above
+
+    write_model(folder)
+    denoiser = folder / "transformer"
+    denoiser.mkdir()
+    (denoiser / "config.json").write_text('{"_class_name": "WanTransformer3DModel"}\n')

@@ -1,4 +1,4 @@
-"""`gke-inference plan` of a model that generates images, and of prompts with images."""
+"""`gke-inference plan` of a model of images or videos, and of prompts with images."""
 
 import re
 
@@ -46,11 +46,11 @@ def image_tokens(model: Architecture, images: int, size: str) -> int:
 def print_image_plan(
     model: Architecture, rate: float, filters: Filters, rows: int, *, as_json: bool
 ) -> None:
-    """Print the cost of images on each accelerator.
+    """Print the cost of images or videos on each accelerator.
 
     Args:
-        model: Model that generates images.
-        rate: Peak images per second.
+        model: Model that generates images or videos.
+        rate: Peak number of them per second.
         filters: Hardware to consider.
         rows: Number of choices to show.
         as_json: Whether to print JSON.

@@ -20,7 +20,7 @@ class Mode(StrEnum):
 
     ERRORS = "with --errors and --against"
     STACK = "with --stack"
-    IMAGES = "for a model that generates images"
+    IMAGES = "for a model that generates images or videos"
     TEXT = "without --stack"
 
 

@@ -240,17 +240,20 @@ def _print_best(answer: Plan, best: Choice) -> None:
 
 
 def images_as_json(choices: Sequence[PictureChoice]) -> str:
-    """Return the cost of images on each accelerator as JSON."""
+    """Return the cost of images or videos on each accelerator as JSON."""
     return json.dumps([asdict(one) for one in choices], indent=1)
 
 
 def print_images(
     model: Architecture, rate: float, steps: int, choices: Sequence[PictureChoice]
 ) -> None:
-    """Print the cost of images on each accelerator."""
+    """Print the cost of images or videos on each accelerator."""
+    width, height, frames = model.output
+    kind = "video" if model.is_video else "image"
+    size = f"{width}x{height}" + (f" and {frames} frames" if model.is_video else "")
     table = Listing(
-        "ACCELERATOR", figure("S/IMAGE"), figure("CHIPS", spare=1), "BOUGHT", "REGION",
-        figure("$/H"), figure("$/1000 IMAGES"), "SERVED HERE",
+        "ACCELERATOR", figure(f"S/{kind.upper()}"), figure("CHIPS", spare=1), "BOUGHT", "REGION",
+        figure("$/H"), figure(f"$/1000 {kind.upper()}S"), "SERVED HERE",
     )  # fmt: skip
     for one in choices:
         table.add_row(
@@ -259,7 +262,7 @@ def print_images(
             f"{one.usd_per_thousand_low:.2f}-{one.usd_per_thousand_high:.2f}",
             "yes" if one.is_served else "no",
         )  # fmt: skip
-    console.print(f"{model.name}: {rate:g} images/s of 1024x1024 in {steps} steps")
+    console.print(f"{model.name}: {rate:g} {kind}s/s of {size} in {steps} steps")
     print_table(table)
     if not model.pipeline:
         console.print(

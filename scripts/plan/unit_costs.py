@@ -1,4 +1,4 @@
-"""The cost of a million tokens or a thousand images, for `gke-inference cost`."""
+"""The cost of a million tokens, or a thousand images or videos, for `gke-inference cost`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from infra.cost.unit_costs import by_model
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER
 from planner.choice.plan import Estimate
-from planner.unit_cost.unit_cost import THOUSAND_PICTURES, Traffic, UnitCost
+from planner.unit_cost.unit_cost import TOKEN_UNITS, Traffic, UnitCost
 from scripts.terminal.console import console
 from scripts.terminal.tables import Column, Listing, figure, print_table
 
@@ -81,7 +81,7 @@ def _rate(value: float) -> str:
 
 def _assumed(costs: Sequence[UnitCost], traffic: Traffic) -> str:
     """Return the assumptions that are not in the stack."""
-    tokens = any(one.speed.unit != THOUSAND_PICTURES and one.usd is not None for one in costs)
+    tokens = any(one.speed.unit in TOKEN_UNITS and one.usd is not None for one in costs)
     lengths = f"{traffic.given} tokens in ({traffic.prefix_share:.0%} shared), {traffic.made} out, "
     return (
         f"Assumed: {lengths if tokens else ''}replicas at {traffic.utilisation:.0%} of the "

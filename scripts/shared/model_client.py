@@ -19,8 +19,12 @@ if TYPE_CHECKING:  # the library takes a second to load, and `up` starts without
     from openai import APIError, OpenAI
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
+VIDEO_TIMEOUT_SECONDS = 3600.0
+"""Longest `timeout_seconds` of a model: the gateway ends a longer request before."""
 _LONGEST_REFUSAL = 300  # characters: some proxies answer with a page
 _POD_HEADER = "x-gke-inference-pod"
+VIDEO_PATH = "/videos/sync"
+"""Path of videos that are returned in the response, under `/v1`."""
 KEY_VARIABLE = "GKE_INFERENCE_KEY"
 """Environment variable with the key of a client, for a stack with `clients`."""
 _NO_KEY = "none"  # a key of another service, such as OPENAI_API_KEY, stays with the user
@@ -154,6 +158,62 @@ def generate_images(
         )
         for number, image in enumerate(answer.data or [])
     ]
+
+
+def generate_video(
+    endpoint: str,
+    model: str,
+    prompt: str,
+    *,
+    size: str | None = None,
+    seed: int | None = None,
+    timeout: float = VIDEO_TIMEOUT_SECONDS,
+) -> bytes:
+    """Return the video that a model generates for a prompt, as an MP4 file.
+
+    Args:
+        endpoint: URL of the gateway.
+        model: Model.
+        prompt: Description of the video.
+        size: Size such as 832x480; None: the model's default.
+        seed: Seed of the video; None: the model chooses.
+        timeout: Maximum wait for the video, in seconds.
+
+    Raises:
+        CommandError: The gateway or the model refuses, or no data arrives within the timeout.
+    """
+    with open_client(endpoint, model, timeout) as client:
+        return video_of(client, model, prompt, size=size, seed=seed, timeout=timeout)
+
+
+def video_of(
+    client: "OpenAI",
+    model: str,
+    prompt: str,
+    *,
+    timeout: float = VIDEO_TIMEOUT_SECONDS,
+    **fields: str | int | None,
+) -> bytes:
+    """Return the file that a model generates for a prompt.
+
+    Args:
+        client: Client, which has no method for this path of vLLM-Omni.
+        model: Model.
+        prompt: Description of the video.
+        timeout: Maximum wait for the video, in seconds.
+        fields: Further fields of the request; None for the model's default.
+    """
+    from openai import HttpxBinaryResponseContent  # noqa: PLC0415 - as above
+
+    given = {name: value for name, value in fields.items() if value is not None}
+    body = {"model": model, "prompt": prompt, **given}
+    patient = client.with_options(timeout=timeout)
+    return patient.post(VIDEO_PATH, cast_to=HttpxBinaryResponseContent, body=body).content
+
+
+def is_mp4(file: bytes) -> bool:
+    """Return whether a file starts as an MP4 does: with the length and type of its first box."""
+    return file[4:8] == b"ftyp"
 
 
 @contextmanager

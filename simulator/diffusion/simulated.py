@@ -1,8 +1,8 @@
-"""A pipeline that generates placeholder images in the time that an accelerator would take.
+"""A pipeline that generates placeholders in the time that an accelerator would take.
 
-The image is a function of model, prompt, seed and adapter, so a seed always gives the same image;
-the prompt is written on it. Times are those of `planner.unit_cost.image_speed`, on the clock of the
-twin.
+An image is a function of model, prompt, seed and adapter, so a seed always gives the same image;
+the prompt is written on it. A video shows such an image. Times are those of
+`planner.unit_cost.image_speed`, on the clock of the twin.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw
 
 from gke_inference.sizing.architectures import find_model
 from planner.unit_cost.image_speed import StageSeconds, stage_seconds
+from simulator.diffusion.mp4 import written
 from workloads.diffusion.config import Settings
 from workloads.diffusion.work import Batch, Show, Stopwatch
 
@@ -75,14 +76,23 @@ class Simulated:
                     show(previews.index(number), _files(batch, f"step {number}"))
         with clock("vae_decode"):
             self._wait(takes.vae_decode)
-        with clock("image_encode"):
-            return _files(batch)
+        with clock("video_encode" if batch.frames else "image_encode"):
+            return [self._video(file, batch) for file in _files(batch)]
 
     def _takes(self, batch: Batch) -> StageSeconds:
-        pixels = batch.height * batch.width
         return stage_seconds(
-            "tpu-v6e", pixels=pixels, pictures=len(batch.seeds), model=self._architecture
+            "tpu-v6e",
+            pixels=batch.height * batch.width,
+            frames=batch.frames or 1,
+            pictures=len(batch.seeds),
+            model=self._architecture,
         )
+
+    def _video(self, file: bytes, batch: Batch) -> bytes:
+        """Return a video of an image; the image itself if the batch is one of images."""
+        if not batch.frames:
+            return file
+        return written([file] * batch.frames, batch.width, batch.height, self._settings.fps)
 
     def _wait(self, seconds: float) -> None:
         time.sleep(seconds / self._speed)
@@ -113,5 +123,5 @@ def drawn(prompt: str, seed: int, batch: Batch, note: str = "") -> bytes:
     words += [f"seed {seed}", "simulated", note]
     ImageDraw.Draw(picture).multiline_text((_MARGIN, _MARGIN), "\n".join(words), fill="white")
     out = io.BytesIO()
-    picture.save(out, batch.format)
+    picture.save(out, "jpeg" if batch.frames else batch.format)
     return out.getvalue()

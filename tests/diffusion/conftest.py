@@ -49,7 +49,7 @@ def settings(tiny):
         "adapters": {"comic": str(tiny / "adapters" / "comic")},
         "folder": str(tiny),
         "max_batch": 2,
-        "pipeline": ".xla.pipeline:load",
+        "pipeline": "",
         "programs_folder": str(tiny / "programs"),
         "sizes": [f"{SIZE}x{SIZE}"],
         "steps": 2,

@@ -11,12 +11,15 @@ from typing import Any
 
 from . import config
 
+_TINY = {"flux": ".xla.tiny", "sdxl": ".xla.tiny_sdxl", "wan": ".xla.video.tiny"}
+"""Module that writes a tiny pipeline, by family."""
+
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     top = argparse.ArgumentParser(prog="diffusion", description="Pictures on XLA.")
     commands = top.add_subparsers(dest="command", required=True)
-    serve = commands.add_parser("serve", help="serve OpenAI's images API")
+    serve = commands.add_parser("serve", help="serve OpenAI's images API, or videos")
     serve.add_argument("--config", type=Path, help="JSON file of settings; flags go before it")
     for name, of in config.FLAGS.items():
         serve.add_argument(f"--{name.replace('_', '-')}", type=of, help="see config.py")
@@ -25,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
         "--base-model", action="append", default=[], metavar="JSON", help="BaseModel of config.py"
     )
     serve.add_argument("--size", action="append", default=[], metavar="WIDTHxHEIGHT")
+    serve.add_argument("--frames", action="append", default=[], type=int, help="of a video")
     serve.add_argument("--sigma", action="append", default=[], type=float, metavar="SHARE")
     worker = commands.add_parser("worker", help="one chip of a server, which starts it")
     worker.add_argument("--settings", required=True)
@@ -33,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--config", type=Path, required=True, help="JSON file, see training.py")
     tiny = commands.add_parser("tiny", help="write a pipeline of random numbers, to try things")
     tiny.add_argument("folder", type=Path)
-    tiny.add_argument("--family", choices=("flux", "sdxl"), default="flux")
+    tiny.add_argument("--family", choices=tuple(_TINY), default="flux")
     tiny.add_argument("--adapter", action="append", default=[], help="also a LoRA of this name")
     ahead = commands.add_parser("compile", help="compile every program ahead of time")
     ahead.add_argument("--config", type=Path, required=True, help="JSON file of settings")
@@ -64,6 +68,8 @@ def settings_of(given: argparse.Namespace) -> dict[str, Any]:
         settings["base_models"] = [_json(text) for text in given.base_model]
     if given.size:
         settings["sizes"] = given.size
+    if given.frames:
+        settings["frames"] = given.frames
     if given.sigma:
         settings["sigmas"] = given.sigma
     return settings
@@ -103,8 +109,9 @@ def _run(given: argparse.Namespace) -> int:
     elif given.command == "train":
         return _train(given.config)
     elif given.command == "tiny":
-        module = ".xla.tiny" if given.family == "flux" else ".xla.tiny_sdxl"
-        tiny = importlib.import_module(module, __package__)
+        tiny = importlib.import_module(_TINY[given.family], __package__)
+        if given.adapter and not hasattr(tiny, "write_adapter"):
+            raise ValueError(f"--adapter: must not be set for {given.family}, got {given.adapter}")
         tiny.write_pipeline(given.folder)
         for number, name in enumerate(given.adapter, 1):
             tiny.write_adapter(given.folder / "adapters" / name, seed=number)

@@ -19,7 +19,7 @@ from .work import Batch
 
 @dataclass(eq=False)
 class Picture:
-    """One candidate of a request, queued or in progress."""
+    """One candidate of a request, or a video; queued or in progress."""
 
     model: str
     """The model, not the adapter."""
@@ -39,6 +39,10 @@ class Picture:
     is_cancelled: bool = False
     previews: int = 0
     """Number of previews to show before the file."""
+    frames: int = 0
+    """Same as `Batch.frames`."""
+    negative: str = ""
+    """Same as `Batch.negative`."""
     show: Callable[[int, str], None] | None = None
     """Called with the index of a preview and its file, in base64."""
 
@@ -54,6 +58,8 @@ class Picture:
             self.adapter,
             self.format,
             self.previews,
+            self.frames,
+            self.negative,
         )
 
 
@@ -112,9 +118,11 @@ def batch_of(pictures: list[Picture]) -> Batch:
     return Batch(
         adapter=first.adapter,
         format=first.format,
+        frames=first.frames,
         guidance=first.guidance,
         height=first.height,
         model=first.model,
+        negative=first.negative,
         previews=first.previews,
         prompts=tuple(picture.prompt for picture in pictures),
         seeds=tuple(picture.seed for picture in pictures),

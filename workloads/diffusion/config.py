@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from .families import SDXL, Family, family_of
+from .families import SDXL, WAN, Family, family_of
 
 MOST_GUIDANCE = 100.0
 SAFE_STEPS = 100
@@ -51,8 +51,8 @@ class Settings:
     """Largest rank of live adapters; the next of `RANKS` is compiled in advance."""
     adapter_slots: int = 8
     """Number of adapters that a chip keeps; the least recently used is evicted."""
-    pipeline: str = ".xla.pipeline:load"
-    """Pipeline as `MODULE:FUNCTION`; a leading dot means this package."""
+    pipeline: str = ""
+    """Pipeline as `MODULE:FUNCTION`; a leading dot means this package. Empty: the family's."""
     workers: int = 1
     """Number of processes, one for each chip."""
     port: int = 8000
@@ -61,6 +61,11 @@ class Settings:
     """Platform: `tpu` or `cpu`."""
     sizes: tuple[tuple[int, int], ...] = ((1024, 1024),)
     """Width and height of images, in pixels. Each has its own program; the first is the default."""
+    frames: tuple[int, ...] = (81,)
+    """Numbers of frames of videos, each a multiple of 4 plus 1, as Wan's decoder has them. Each has
+    its own program; the first is the default."""
+    fps: int = 16
+    """Frames per second of videos: 16 is what Wan 2.1 was trained with."""
     steps: int = 0
     """Default number of denoising steps; 0: the model's (`families.family_of`)."""
     sigmas: tuple[float, ...] = ()
@@ -71,12 +76,14 @@ class Settings:
     of the other blocks from an earlier step; 0: no reuse."""
     guidance: float | None = None
     """Default guidance; None: the model's. FLUX.1 models without guidance ignore it. With at most
-    1, Stable Diffusion XL has one pass per step and no request can have more; otherwise two."""
+    1, Stable Diffusion XL and Wan 2.1 have one pass per step and no request can have more;
+    otherwise two."""
     text_tokens: int = 512
-    """Tokens of a prompt: 256 for schnell, 512 for dev. Stable Diffusion XL always has 77."""
+    """Tokens of a prompt: 256 for schnell, 512 for dev and Wan 2.1. Stable Diffusion XL always has
+    77."""
     text_encoder_bits: int = 16
-    """Bits of the long text encoder's weights: 16, or 8, so that all of FLUX.1 fits a v6e. Stable
-    Diffusion XL has no such encoder."""
+    """Bits of the long text encoder's weights: 16, or 8, so that all of FLUX.1 fits a v6e. Wan's
+    encoder is a long one; Stable Diffusion XL has none."""
     max_batch: int = 4
     """Maximum number of images in a batch."""
     max_candidates: int = 8
@@ -101,6 +108,7 @@ class Settings:
             ValueError: The message has field, rule and value.
         """
         low = {"workers": 1, "max_batch": 1, "max_candidates": 1, "queue_limit": 1, "steps": 0}
+        low["fps"] = 1
         for name, least in low.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: must be at least {least}, got {getattr(self, name)}")
@@ -114,6 +122,9 @@ class Settings:
             raise ValueError(f"live_rank: must be from 1 to {RANKS[-1]}, got {self.live_rank}")
         if not self.sizes:
             raise ValueError("sizes: must have at least one, got none")
+        if not self.frames or any(count < 1 or count % 4 != 1 for count in self.frames):
+            rule = "must be multiples of 4 plus 1, at least one"
+            raise ValueError(f"frames: {rule}, got {list(self.frames)}")
         if (self.adapters or self.live_adapters) and self.adapter_slots < 1:
             raise ValueError(f"adapter_slots: must be at least 1, got {self.adapter_slots}")
         names = [self.model]
@@ -212,12 +223,13 @@ class Settings:
     @property
     def is_guided(self) -> bool:
         """Return whether a step has a pass without the prompt, which guidance compares with."""
-        return self.family.name == SDXL and self.default_guidance > 1
+        return self.family.name in (SDXL, WAN) and self.default_guidance > 1
 
     @property
     def most_guidance(self) -> float:
         """Return the maximum guidance of a request."""
-        return MOST_GUIDANCE if self.family.name != SDXL or self.is_guided else 1.0
+        has_passes = self.family.name in (SDXL, WAN)
+        return 1.0 if has_passes and not self.is_guided else MOST_GUIDANCE
 
     def check_families(self) -> None:
         """Reject settings that the family of a model cannot have. Reads the models' files.
@@ -228,17 +240,38 @@ class Settings:
         for name, base in self.bases.items():
             for problem in _unfit(base):
                 raise ValueError(problem if base is self else f"base_models: {name}: {problem}")
+            if base.family.is_video != self.family.is_video:
+                rule = "must all generate videos, or all images"
+                raise ValueError(f"base_models: {rule}, got {name} of {base.family.name}")
+
+
+_NO_STEP_CACHE = {
+    SDXL: "a UNet has no first block whose output others reuse",
+    WAN: "what its blocks reuse was not measured",
+}
 
 
 def _unfit(settings: Settings) -> Iterator[str]:
-    if settings.family.name != SDXL:
+    family = settings.family
+    if family.name not in _NO_STEP_CACHE:
         return
     if settings.step_cache:
-        rule = f"must be 0 for {SDXL}: a UNet has no first block whose output others reuse"
+        rule = f"must be 0 for {family.name}: {_NO_STEP_CACHE[family.name]}"
         yield f"step_cache: {rule}, got {settings.step_cache:g}"
     if settings.sigmas:
-        rule = f"must be empty for {SDXL}: the schedule is in the model's scheduler_config.json"
-        yield f"sigmas: {rule}, got {list(settings.sigmas)}"
+        where = "the schedule is in the model's scheduler_config.json"
+        yield f"sigmas: must be empty for {family.name}: {where}, got {list(settings.sigmas)}"
+    if not family.is_video:
+        return
+    if settings.max_batch != 1:
+        rule = f"must be 1 for {family.name}: one video fills a chip"
+        yield f"max_batch: {rule}, got {settings.max_batch}"
+    if settings.adapters:
+        rule = f"must be empty for {family.name}: no adapter of it was tried"
+        yield f"adapters: {rule}, got {', '.join(sorted(settings.adapters))}"
+    if settings.live_adapters:
+        rule = f"must be empty for {family.name}: no adapter of it was tried"
+        yield f"live_adapters: {rule}, got {settings.live_adapters!r}"
 
 
 FLAGS: dict[str, type] = {
@@ -275,6 +308,8 @@ def from_dict(given: dict[str, Any]) -> Settings:
     sizes = given.get("sizes")
     if sizes is not None:
         given = {**given, "sizes": tuple(parsed_size(size) for size in sizes)}
+    if given.get("frames") is not None:
+        given = {**given, "frames": _counts("frames", given["frames"])}
     if given.get("sigmas") is not None:
         given = {**given, "sigmas": tuple(float(sigma) for sigma in given["sigmas"])}
     if given.get("base_models") is not None:
@@ -310,6 +345,19 @@ def _base_model(given: Any) -> BaseModel:
         raise ValueError(f"{where}.sigmas: must be a list of numbers, got {sigmas!r}")
     words = {**words, "sigmas": tuple(map(float, sigmas))}  # pyright: ignore[reportUnknownArgumentType]
     return BaseModel(**words)
+
+
+def _counts(name: str, given: Any) -> tuple[int, ...]:
+    """Return whole numbers of a list, or of one number.
+
+    Raises:
+        ValueError: Something else is there.
+    """
+    found: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
+    for each in found:
+        if not isinstance(each, int) or isinstance(each, bool):
+            raise ValueError(f"{name}: must be whole numbers, got {each!r}")
+    return tuple(found)
 
 
 def _is_number(value: object) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 FLUX = "FLUX.1"
 SDXL = "Stable Diffusion XL"
+WAN = "Wan 2.1"
 
 
 @dataclass(frozen=True)
@@ -14,9 +15,19 @@ class Family:
     """The family of a model, and what requests get that set nothing."""
 
     name: str
-    """`FLUX` or `SDXL`."""
+    """`FLUX`, `SDXL` or `WAN`."""
     steps: int
     guidance: float
+
+    @property
+    def is_video(self) -> bool:
+        """Return whether its models generate videos, not images."""
+        return self.name == WAN
+
+    @property
+    def pipeline(self) -> str:
+        """Return its pipeline as `MODULE:FUNCTION`, relative to this package."""
+        return ".xla.video.pipeline:load" if self.is_video else ".xla.pipeline:load"
 
 
 def family_of(folder: str) -> Family:
@@ -25,10 +36,12 @@ def family_of(folder: str) -> Family:
     Steps are those of the model cards: FLUX.1 schnell and distilled models of Stable Diffusion XL
     need 4, FLUX.1 dev 28. Stable Diffusion XL has 20, as in MLPerf. Its distilled models are those
     with a `trailing` schedule, as the cards of SDXL-Turbo and SDXL-Lightning have it (assumed of
-    others); they have no guidance.
+    others); they have no guidance. Wan 2.1 has steps and guidance of diffusers' WanPipeline.
     """
     if not Path(folder, "unet", "config.json").exists():
         denoiser = _read(Path(folder, "transformer", "config.json"))
+        if denoiser.get("_class_name") == "WanTransformer3DModel":
+            return Family(WAN, 50, 5.0)
         return Family(FLUX, 28 if denoiser.get("guidance_embeds") else 4, 3.5)
     schedule = _read(Path(folder, "scheduler", "scheduler_config.json"))
     if schedule.get("timestep_spacing") == "trailing":

@@ -1,4 +1,4 @@
-"""OpenAI's images API: validation of requests, and errors.
+"""OpenAI's images API: validation of requests, and errors. Videos are in videos.py.
 
 `POST /v1/images/generations` takes `prompt`, `model`, `n`, `size`, `response_format`, `stream`,
 `partial_images`, `output_format` and `user` as OpenAI documents them. Beyond that: `seed`,
@@ -14,6 +14,9 @@ from typing import Any
 from . import adapters
 from .config import SAFE_STEPS, Settings
 
+IMAGES = "/v1/images/generations"
+VIDEOS = "/v1/videos/sync"
+"""The route of vLLM-Omni."""
 LONGEST_PROMPT = 32_000
 _FORMATS = ("png", "jpeg")
 _ACCEPTED = frozenset(
@@ -32,7 +35,7 @@ _ACCEPTED = frozenset(
         "user",
     }
 )
-_LARGEST_SEED = 2**32 - 1
+LARGEST_SEED = 2**32 - 1
 _MOST_PREVIEWS = 3
 """Maximum of `partial_images` in OpenAI's API."""
 
@@ -66,7 +69,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """A checked request."""
+    """A checked request for images, or for a video, which is one picture of many frames."""
 
     prompt: str
     model: str
@@ -84,6 +87,10 @@ class ImageRequest:
     is_streamed: bool = False
     previews: int = 0
     """Number of previews of each image; 0 unless the request is streamed."""
+    frames: int = 0
+    """Frames of a video; 0 for images."""
+    negative: str = ""
+    """What the guidance of a video leads away from."""
 
 
 def parse(body: Any, settings: Settings) -> ImageRequest:
@@ -92,39 +99,64 @@ def parse(body: Any, settings: Settings) -> ImageRequest:
     Raises:
         ApiError: The server does not support the request; 404 for an unknown model.
     """
+    given = fields_of(body, _ACCEPTED)
+    model, adapter, base = model_of(given, settings)
+    if base.family.is_video:
+        message = f"The model {model!r} generates videos: use POST {VIDEOS}"
+        raise ApiError(400, message, param="model")
+    if text(given, "response_format", "b64_json") != "b64_json":
+        raise ApiError(
+            400, "response_format: must be b64_json: files are not kept", param="response_format"
+        )
+    width, height = size_of(text(given, "size", "auto"), settings)
+    is_streamed = _is_set(given, "stream")
+    return ImageRequest(
+        adapter=adapter,
+        base=base.model,
+        count=whole(given, "n", 1, 1, settings.max_candidates),
+        format=_one_of(text(given, "output_format", "png"), "output_format", _FORMATS),
+        guidance=guidance_of(given, base),
+        height=height,
+        is_streamed=is_streamed,
+        model=model,
+        previews=_previews(given, is_streamed),
+        prompt=prompt_of(given),
+        seed=whole(given, "seed", secrets.randbelow(LARGEST_SEED), 0, LARGEST_SEED),
+        steps=steps_of(given, base),
+        width=width,
+    )
+
+
+def fields_of(body: Any, accepted: frozenset[str]) -> dict[str, Any]:
+    """Return the fields of a JSON body.
+
+    Raises:
+        ApiError: It is no object, or has an unknown field.
+    """
     if not isinstance(body, dict):
         raise ApiError(400, "the body must be a JSON object")
     given: dict[str, Any] = body  # pyright: ignore[reportUnknownVariableType]
     for name, value in given.items():
-        if name not in _ACCEPTED and value is not None:
+        if name not in accepted and value is not None:
             raise ApiError(400, f"{name}: this server has no such field", param=name)
-    model = _text(given, "model", settings.model)
+    return given
+
+
+def model_of(
+    given: dict[str, Any], settings: Settings
+) -> tuple[str, adapters.Adapter | None, Settings]:
+    """Return the name of the model or adapter, the adapter, and the settings of its model.
+
+    Raises:
+        ApiError: 404: there is no such model.
+    """
+    model = text(given, "model", settings.model)
     adapter = adapters.find(settings, model)
     base = settings if adapter is not None else settings.bases.get(model)
     if base is None:
         message = f"The model {model!r} does not exist"
         raise ApiError(404, message, param="model", code="model_not_found")
-    if _text(given, "response_format", "b64_json") != "b64_json":
-        raise ApiError(
-            400, "response_format: must be b64_json: files are not kept", param="response_format"
-        )
-    width, height = _size(_text(given, "size", "auto"), settings)
-    is_streamed = _is_set(given, "stream")
-    return ImageRequest(
-        adapter=adapter,
-        base=base.model,
-        count=_whole(given, "n", 1, 1, settings.max_candidates),
-        format=_one_of(_text(given, "output_format", "png"), "output_format", _FORMATS),
-        guidance=_guidance(given, base),
-        height=height,
-        is_streamed=is_streamed,
-        model=model,
-        previews=_previews(given, is_streamed),
-        prompt=_prompt(given),
-        seed=_whole(given, "seed", secrets.randbelow(_LARGEST_SEED), 0, _LARGEST_SEED),
-        steps=_steps(given, base),
-        width=width,
-    )
+    return model, adapter, base
 
 
 def answer(request: ImageRequest, images: list[str], created: int) -> dict[str, Any]:
@@ -155,25 +187,35 @@ def model_list(settings: Settings) -> dict[str, Any]:
 
 
 def _seed(first: int, at: int) -> int:
-    return (first + at) % (_LARGEST_SEED + 1)
+    return (first + at) % (LARGEST_SEED + 1)
 
 
-def _steps(given: dict[str, Any], settings: Settings) -> int:
+def steps_of(given: dict[str, Any], settings: Settings) -> int:
+    """Return the number of denoising steps.
+
+    Raises:
+        ApiError: It is invalid.
+    """
     name, count = "num_inference_steps", settings.default_steps
-    steps = _whole(given, name, count, 1, SAFE_STEPS)
+    steps = whole(given, name, count, 1, SAFE_STEPS)
     if settings.sigmas and steps != count:
         message = f"{name}: must be {count}, as the model was distilled to, got {steps}"
         raise ApiError(400, message, param=name)
     return steps
 
 
-def _guidance(given: dict[str, Any], settings: Settings) -> float:
+def guidance_of(given: dict[str, Any], settings: Settings) -> float:
+    """Return the guidance.
+
+    Raises:
+        ApiError: It is invalid.
+    """
     return _number(given, "guidance_scale", settings.default_guidance, 0.0, settings.most_guidance)
 
 
 def _previews(given: dict[str, Any], is_streamed: bool) -> int:
     name = "partial_images"
-    previews = _whole(given, name, 0, 0, _MOST_PREVIEWS)
+    previews = whole(given, name, 0, 0, _MOST_PREVIEWS)
     if previews and not is_streamed:
         raise ApiError(400, f"{name}: must be 0 unless stream is true, got {previews}", param=name)
     return previews
@@ -186,24 +228,31 @@ def _is_set(given: dict[str, Any], name: str) -> bool:
     return bool(value)
 
 
-def _prompt(given: dict[str, Any]) -> str:
-    prompt = given.get("prompt")
+def prompt_of(given: dict[str, Any], name: str = "prompt") -> str:
+    """Return a prompt.
+
+    Raises:
+        ApiError: It is empty, too long, or no Unicode.
+    """
+    prompt = given.get(name)
     if not isinstance(prompt, str) or not prompt.strip():
-        raise ApiError(400, "prompt: must be a non-empty string", param="prompt")
+        raise ApiError(400, f"{name}: must be a non-empty string", param=name)
     try:
         prompt.encode()
     except UnicodeEncodeError:  # JSON may spell half a character, which ends a tokenizer
-        raise ApiError(400, "prompt: must be valid Unicode", param="prompt") from None
+        raise ApiError(400, f"{name}: must be valid Unicode", param=name) from None
     if len(prompt) > LONGEST_PROMPT:
-        raise ApiError(
-            400,
-            f"prompt: must have at most {LONGEST_PROMPT} characters, got {len(prompt)}",
-            param="prompt",
-        )
+        message = f"{name}: must have at most {LONGEST_PROMPT} characters, got {len(prompt)}"
+        raise ApiError(400, message, param=name)
     return prompt
 
 
-def _size(size: str, settings: Settings) -> tuple[int, int]:
+def size_of(size: str, settings: Settings) -> tuple[int, int]:
+    """Return width and height.
+
+    Raises:
+        ApiError: It is invalid.
+    """
     if size == "auto":
         return settings.sizes[0]
     known = {f"{width}x{height}": (width, height) for width, height in settings.sizes}
@@ -212,7 +261,12 @@ def _size(size: str, settings: Settings) -> tuple[int, int]:
     return known[size]
 
 
-def _text(given: dict[str, Any], name: str, default: str) -> str:
+def text(given: dict[str, Any], name: str, default: str) -> str:
+    """Return the text of a field, or the default.
+
+    Raises:
+        ApiError: It is invalid.
+    """
     value = given.get(name)
     if value is None:
         return default
@@ -228,7 +282,13 @@ def _one_of(value: str, name: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def _whole(given: dict[str, Any], name: str, default: int, low: int, high: int) -> int:
+def whole(given: dict[str, Any], name: str, default: int, low: int, high: int) -> int:
+    """Return the whole number of a field, or the default.
+
+    Raises:
+        ApiError: It is invalid.
+    """
+
     def is_whole(value: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
 

@@ -1,25 +1,29 @@
-"""The HTTP side: OpenAI's images API, health and metrics."""
+"""The HTTP side: OpenAI's images API, videos, health and metrics."""
 
 import asyncio
+import base64
 import contextlib
 import json
 import logging
 import signal
 import sys
 import time
+from collections.abc import Callable
+from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from . import logs
+from . import logs, videos
 from .config import Settings
 from .metrics import Metrics
-from .protocol import ApiError, answer, model_list, parse
+from .protocol import IMAGES, VIDEOS, ApiError, ImageRequest, answer, model_list, parse
 from .service import Service, Shown
 from .streaming import respond
 
 _LARGEST_BODY = 1_000_000
 _SERVICE = web.AppKey("service", Service)
+_Parse = Callable[[Any, Settings], ImageRequest]
 
 
 def application(settings: Settings) -> web.Application:
@@ -32,7 +36,10 @@ def application(settings: Settings) -> web.Application:
         app[_SERVICE].start()
 
     async def generate(request: web.Request) -> web.StreamResponse:
-        return await _generate(request, settings, metrics)
+        return await _generate(request, settings, metrics, parse)
+
+    async def generate_video(request: web.Request) -> web.StreamResponse:
+        return await _generate(request, settings, metrics, videos.parse)
 
     async def page(_: web.Request) -> web.StreamResponse:
         return web.Response(body=metrics.page(), headers={"Content-Type": "text/plain"})
@@ -45,12 +52,13 @@ def application(settings: Settings) -> web.Application:
     app.router.add_get("/live", _live)
     app.router.add_get("/metrics", page)
     app.router.add_get("/v1/models", models)
-    app.router.add_post("/v1/images/generations", generate)
+    app.router.add_post(IMAGES, generate)
+    app.router.add_post(VIDEOS, generate_video)
     return app
 
 
 async def _generate(
-    request: web.Request, settings: Settings, metrics: Metrics
+    request: web.Request, settings: Settings, metrics: Metrics, checked: _Parse
 ) -> web.StreamResponse:
     trace = logs.trace_of(request.headers.get("traceparent"))
     begun = time.monotonic()
@@ -58,7 +66,7 @@ async def _generate(
         body = await request.json()
     except (ValueError, LookupError) as error:  # not JSON, or an unknown charset
         raise ApiError(400, f"the body is not JSON: {error}") from error
-    asked = await asyncio.to_thread(parse, body, settings)  # a live adapter is on a share
+    asked = await asyncio.to_thread(checked, body, settings)  # a live adapter is on a share
     outcome = "failed"
 
     async def draw(shown: Shown | None = None) -> list[str]:
@@ -74,7 +82,10 @@ async def _generate(
     try:
         if asked.is_streamed:
             return await respond(request, asked, draw)
-        return web.json_response(answer(asked, await draw(), int(time.time())))
+        files = await draw()
+        if asked.frames:
+            return _video(asked, files[0])
+        return web.json_response(answer(asked, files, int(time.time())))
     finally:
         seconds = time.monotonic() - begun
         metrics.request_seconds.labels(asked.base).observe(seconds)
@@ -87,7 +98,17 @@ async def _generate(
             seed=asked.seed,
             steps=asked.steps,
             trace_id=trace,
+            **({"frames": asked.frames} if asked.frames else {}),
         )
+
+
+def _video(asked: ImageRequest, file: str) -> web.Response:
+    """Return the file; what a response for images has in its body is in headers."""
+    return web.Response(
+        body=base64.b64decode(file),
+        content_type="video/mp4",
+        headers={"X-Model": asked.model, "X-Seed": str(asked.seed)},
+    )
 
 
 async def _health(request: web.Request) -> web.StreamResponse:
@@ -108,7 +129,7 @@ def _errors(metrics: Metrics) -> Middleware:
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         """Return errors in OpenAI's format, and count responses."""
         response = await _answered(request, handler)
-        if request.path.startswith("/v1/images"):
+        if request.path in (IMAGES, VIDEOS):
             metrics.requests.labels(str(response.status)).inc()
         return response
 

@@ -7,9 +7,18 @@ from typing import Any, Protocol
 
 from .adapters import Adapter
 
-STAGES = ("text_encode", "denoise_step", "reused_step", "preview", "vae_decode", "image_encode")
+STAGES = (
+    "text_encode",
+    "denoise_step",
+    "reused_step",
+    "preview",
+    "vae_decode",
+    "image_encode",
+    "video_encode",
+)
 """A `reused_step` is a denoising step that computed only the first block. A `preview` decodes
-images that are not finished; their files are written while the next step runs."""
+images that are not finished; their files are written while the next step runs. A video is decoded
+in parts, and `video_encode` is what its file takes after the last one."""
 
 
 @dataclass
@@ -28,7 +37,7 @@ Stopwatch = Callable[[str], AbstractContextManager[Lap]]
 
 @dataclass(frozen=True)
 class Batch:
-    """Images that are generated together: one model, one size, one number of steps, one adapter."""
+    """What is generated together: one model, one size, one number of steps, one adapter."""
 
     model: str
     """The model, not the adapter."""
@@ -41,9 +50,13 @@ class Batch:
     guidance: float
     adapter: Adapter | None
     format: str
-    """Format: `png` or `jpeg`."""
+    """Format: `png` or `jpeg`, or `mp4` for a video."""
     previews: int = 0
     """Number of previews of each image before it is finished."""
+    frames: int = 0
+    """Frames of each video; 0 for images."""
+    negative: str = ""
+    """What guidance leads away from, for a video."""
 
     @property
     def preview_steps(self) -> list[int]:

@@ -95,7 +95,8 @@ class Worker:
     def run(self) -> None:
         """Load, report it, and generate until the server ends."""
         threading.Thread(target=self._listen, daemon=True).start()
-        load = factory(self._settings.pipeline)
+        # models of one server are all of images, or all of videos
+        load = factory(self._settings.pipeline or self._settings.family.pipeline)
         for name, settings in self._settings.bases.items():
             say = partial(self._say, name)
             self._pipelines[name] = load(settings, say)

@@ -24,6 +24,7 @@ def arguments(serving: Serving) -> list[str]:
         f"--timeout-seconds={serving.longest_request_seconds}",
         f"--drain-seconds={serving.longest_request_seconds}",
         *(f"--size={size}" for size in serving.image_sizes),
+        *(f"--frames={frames}" for frames in serving.video_frames),
         *(f"--sigma={sigma:g}" for sigma in serving.image_sigmas),
         *_live(serving),
         *(_base(name, model) for name, model in sorted(serving.image_models.items())),

@@ -150,15 +150,18 @@ class Serving:
     image_models: dict[str, ImageModel] = field(default_factory=dict[str, ImageModel])
     """Further models of an image server, by the name that clients use."""
     image_sizes: tuple[str, ...] = ()
-    """Sizes that an image model generates, such as `1024x1024`; the first is the default."""
+    """Sizes that a model of images or videos generates, such as `1024x1024`; the first is the
+    default."""
     image_steps: int | None = None
     """Default number of denoising steps."""
     image_queue: int | None = None
-    """Maximum number of queued images."""
+    """Maximum number of queued images or videos."""
     image_sigmas: tuple[float, ...] = ()
     """Noise level before each step, for a model that was distilled to a fixed schedule."""
     image_step_cache: float | None = None
     """Relative change up to which a denoising step reuses blocks of an earlier one."""
+    video_frames: tuple[int, ...] = ()
+    """Numbers of frames that a video model generates; the first is the default."""
     live_adapters: str | None = None
     """Folder that the engine itself checks for adapters; None: none, or a loader adds them."""
     longest_request_seconds: int = 300

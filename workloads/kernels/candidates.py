@@ -18,6 +18,12 @@ def _flux(pixels: int, text: int) -> AttentionShape:
     return AttentionShape(24, 24, positions, positions, 128, causal=False)
 
 
+def _wan(frames: int, keys: int | None = None) -> AttentionShape:
+    """Return the shape for Wan 2.1 1.3B at 832 by 480 pixels, within the video or to the prompt."""
+    positions = (1 + (frames - 1) // 4) * (480 // 16) * (832 // 16)
+    return AttentionShape(12, 12, positions, keys or positions, 128, causal=False)
+
+
 def _prefill(heads: int, kv_heads: int, positions: int) -> AttentionShape:
     return AttentionShape(heads, kv_heads, positions, positions, 128, causal=True)
 
@@ -31,6 +37,8 @@ SHAPES: dict[str, AttentionShape] = {
     # the two widths of Stable Diffusion XL's UNet at 1024 by 1024 pixels
     "sdxl-1024-640": AttentionShape(10, 10, 4096, 4096, 64, causal=False),
     "sdxl-1024-1280": AttentionShape(20, 20, 1024, 1024, 64, causal=False),
+    **{f"wan-480-{frames}": _wan(frames) for frames in (33, 81)},
+    **{f"wan-480-{frames}-text": _wan(frames, 512) for frames in (33, 81)},
     # 8B on one chip and on four; 70B on eight, where a chip has one key head
     "llama-3.1-8b-2048": _prefill(32, 8, 2048),
     "llama-3.1-8b-8192": _prefill(32, 8, 8192),
@@ -55,8 +63,10 @@ def blocks_for(shape: AttentionShape) -> list[Blocks]:
                 continue
             found.add(Blocks(q, kv, _compute(kv)))
     # smaller ones for chips with little VMEM, also where a length has few divisors
-    small = max(_all_divisors(rounded(shape.keys), _MIDDLE))
-    for q in {small, *_divisors(rounded(shape.queries))[-1:]} if not shape.causal else ():
+    rows, small = (
+        max(_all_divisors(rounded(length), _MIDDLE)) for length in (shape.queries, shape.keys)
+    )
+    for q in {rows, *_divisors(rounded(shape.queries))[-1:]} if not shape.causal else ():
         found.add(Blocks(q, small, _compute(small)))
     return sorted(found)
 

@@ -9,7 +9,7 @@ import pulumi
 from gke_inference.catalogue.engines import engine_names
 
 from .canary import STABLE
-from .routes import RoutedCanary, RoutedModel
+from .routes import PATHS_BY_TASK, RoutedCanary, RoutedModel
 
 GATEWAY_CLASSES = {
     "external": "gke-l7-regional-external-managed",
@@ -20,7 +20,8 @@ LONGEST_WAIT_SECONDS = 9
 """Longest time that a request may wait in a picker. The longest documented timeout of a load
 balancer's callout is 10 seconds, and whether it applies to pickers is not documented
 (docs.cloud.google.com/service-extensions/docs/quotas)."""
-_TASKS = ("embed", "generate", "image")
+_TASKS = tuple(sorted(PATHS_BY_TASK))
+_ADAPTER_TASKS = ("generate", "image")
 _MAX_TIMEOUT_SECONDS = 3600
 _HTTPS_PORT = 443
 _HTTP_PORT = 80
@@ -138,8 +139,8 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
         threshold_tokens=None if threshold is None else int(threshold),
         timeout_seconds=int(args["timeout_seconds"]),
     )
-    if model.has_live_adapters and (model.canary is not None or task == "embed"):
-        what = "a canary" if model.canary is not None else "task 'embed'"
+    if model.has_live_adapters and (model.canary is not None or task not in _ADAPTER_TASKS):
+        what = "a canary" if model.canary is not None else f"task {task!r}"
         _refuse(f"{where}.hasLiveAdapters", f"must be false with {what}")
     for name in model.served_names:
         if not _SERVED_NAME.fullmatch(name):

@@ -68,8 +68,8 @@ class RoutedModelArgs(TypedDict):
     priority: NotRequired[int]
     """Priority of the objective `POOL-interactive`, 0 or more. Default: 10; `POOL-batch` has -1."""
     task: NotRequired[str]
-    """`generate` (default), `embed` or `image`. The picker can read only `generate` requests; the
-    load balancer spreads others over the replicas."""
+    """`generate` (default), `embed`, `image` or `video`. The picker can read only `generate`
+    requests; the load balancer spreads others over the replicas."""
 
 
 class RouteSourceArgs(TypedDict):

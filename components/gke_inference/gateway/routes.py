@@ -29,6 +29,7 @@ PATHS_BY_TASK = {
     "embed": (EMBEDDINGS_PATH, "/v1/rerank", "/v1/score"),
     "generate": PROMPT_PATHS,
     "image": ("/v1/images/generations",),
+    "video": ("/v1/videos/sync",),
 }
 """Paths of the requests to a model, by its task."""
 BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"

@@ -118,12 +118,12 @@ def _words(known: tuple[object, ...], where: str) -> str:
 def _features(
     intent: ServingIntent, able: Abilities, rung: Rung, where: str
 ) -> Iterator[InputError]:
-    is_embedding = intent.task == "embed"
-    if intent.adapters and (not able.adapters or is_embedding):
-        cause = f"{where} serves none" if not able.adapters else "task is embed"
+    has_none = intent.task in ("embed", "video")
+    if intent.adapters and (not able.adapters or has_none):
+        cause = f"{where} serves none" if not able.adapters else f"task is {intent.task}"
         yield InputError("adapters", f"must not be set when {cause}", len(intent.adapters))
-    if intent.live_adapters is not None and (not able.live_adapters or is_embedding):
-        cause = f"{where} loads none" if not able.live_adapters else "task is embed"
+    if intent.live_adapters is not None and (not able.live_adapters or has_none):
+        cause = f"{where} loads none" if not able.live_adapters else f"task is {intent.task}"
         yield InputError("live_adapters", f"must not be set when {cause}")
     if intent.role is not None and not able.disaggregated:
         rule = f"must not be set: {where} does not support disaggregated prefill and decode"

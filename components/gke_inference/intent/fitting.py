@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.intent import COPIED_TASKS, ServingIntent
 from gke_inference.sizing.image_memory import (
     adapters_gib,
     check_copies_fit,
     image_room_gib,
+    video_room_gib,
 )
 from gke_inference.sizing.memory import Loaded, check_expert_fit, check_fit, loaded, weights_gib
 
@@ -44,14 +45,21 @@ def _image_adapters(intent: ServingIntent) -> float:
     )
 
 
+def _room_gib(intent: ServingIntent) -> float:
+    if intent.task == "video":
+        return video_room_gib(intent.image_sizes, intent.video_frames)
+    further = ((each.weights, name) for name, each in intent.image_models.items())
+    return image_room_gib([(intent.weights, intent.served_name), *further])
+
+
 def unfit(intent: ServingIntent, rung: Rung) -> str | None:
     """Return why a rung cannot hold a model, or None if it can."""
-    if intent.task == "image":
+    if intent.task in COPIED_TASKS:
         weights = weights_gib(intent.parameters_billion, intent.weight_bits)
         weights += sum(each.gib for each in intent.image_models.values())
-        further = ((each.weights, name) for name, each in intent.image_models.items())
-        room = image_room_gib([(intent.weights, intent.served_name), *further])
-        return check_copies_fit(rung.accelerator, weights, _image_adapters(intent), room)
+        return check_copies_fit(
+            rung.accelerator, weights, _image_adapters(intent), _room_gib(intent)
+        )
     model = loaded_model(intent)
     if intent.experts is not None:
         return check_expert_fit(rung, model, intent.split or 1, intent.experts.redundant)

@@ -13,7 +13,17 @@ from gke_inference.catalogue.rungs import Rung, RungArgs
 from gke_inference.intent.image_models import ImageModel, ImageModelArgs, image_models_of
 from gke_inference.intent.kv_offload import KvOffload, KvOffloadArgs, kv_offload_of
 from gke_inference.intent.prompts import Multimodal, MultimodalArgs, multimodal_of
-from gke_inference.intent.readers import given, one_of, optional, percent, positive, whole
+from gke_inference.intent.readers import (
+    given,
+    one_of,
+    optional,
+    percent,
+    positive,
+    texts,
+    whole,
+    wholes,
+)
+from gke_inference.intent.speculation import Guessing, SpeculativeArgs, speculative_of
 
 FORMS = ("dra", "dual-container", "paired", "single")
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
@@ -26,7 +36,9 @@ ALL2ALL = {
 }
 """Default all-to-all backend by role (docs.vllm.ai serving/expert_parallel_deployment)."""
 SPANNING = ("engine", "ray", "kuberay")
-TASKS = ("embed", "generate", "image")
+TASKS = ("embed", "generate", "image", "video")
+COPIED_TASKS = ("image", "video")
+"""Tasks of the image server, of which every chip holds a whole model."""
 
 
 class LiveAdaptersArgs(TypedDict):
@@ -57,19 +69,6 @@ class ExpertsArgs(TypedDict):
     accepts the requests of all. Default: true."""
     redundant: NotRequired[int]
     """Number of additional copies of busy experts, which the engine chooses. Default: 0."""
-
-
-class SpeculativeArgs(TypedDict):
-    """Speculative decoding: the engine proposes several tokens and verifies them in one step."""
-
-    method: str
-    """`ngram` repeats what followed the same words in the prompt; `draft` runs a smaller model;
-    `eagle3` runs an EAGLE-3 head; `mtp` runs the model's own layers for further tokens."""
-    tokens: int
-    """Number of tokens proposed per step, 1 to 16."""
-    weights: NotRequired[str]
-    """`gs://BUCKET/PATH` of the draft model or EAGLE-3 head. Required for `draft` and `eagle3`,
-    otherwise not allowed."""
 
 
 class ModelServerArgs(TypedDict):
@@ -131,9 +130,9 @@ class ModelServerArgs(TypedDict):
     """Task `image`: further models, by the name that clients use. Each chip holds all models. They
     have the sizes, the queue and the step cache of the first, and no adapters. Default: none."""
     image_queue: NotRequired[int]
-    """Task `image`: maximum number of images that wait for a replica. Default: 64."""
+    """Tasks `image` and `video`: maximum number that wait for a replica. Default: 64."""
     image_sizes: NotRequired[list[str]]
-    """Task `image`: allowed image sizes. Default: `1024x1024`."""
+    """Tasks `image` and `video`: allowed sizes. Default: `1024x1024`, and `832x480` for videos."""
     image_sigmas: NotRequired[list[float]]
     """Task `image`: noise level before each denoising step of a model that was distilled to a fixed
     schedule, descending, at most 1. Default: evenly spaced over the steps."""
@@ -142,7 +141,8 @@ class ModelServerArgs(TypedDict):
     reuses the output of the other blocks from an earlier step, above 0 and below 1. Default: no
     caching."""
     image_steps: NotRequired[int]
-    """Task `image`: denoising steps for requests that set none. Default: the model's."""
+    """Tasks `image` and `video`: denoising steps for requests that set none. Default: the
+    model's."""
     kv_cache_dtype: NotRequired[str]
     """Data type of the KV cache, such as `fp8`. Default: the model's."""
     kv_offload: NotRequired[KvOffloadArgs]
@@ -178,13 +178,15 @@ class ModelServerArgs(TypedDict):
     """Paired only: warm GPU replicas. With 0, the first one starts on demand; one replica runs
     initially, until the autoscaler finds that nothing needs it. Default: 1."""
     task: NotRequired[str]
-    """`generate` (default), `embed` or `image`."""
+    """`generate` (default), `embed`, `image` or `video`."""
     tensor_parallel: NotRequired[int]
     """Number of devices that one copy of the model is sharded across. With fewer than a replica
     has, it runs several copies. Default: all."""
     trace_percent: NotRequired[float]
     """Percentage of requests, 0 to 100, whose spans go to the cluster's collector, unless the
     caller has decided. Default: no tracing."""
+    video_frames: NotRequired[list[int]]
+    """Task `video`: allowed numbers of frames, each 4k + 1. Default: 81."""
     weight_bits: NotRequired[int]
     """Bits per parameter as served. Default: 16."""
     weights_bucket_claim: NotRequired[str]
@@ -220,17 +222,6 @@ class ExpertParallel:
         """Return the all-to-all backend of a role; None is a replica with both."""
         name = role or "serve"
         return self.all2all.get(name, ALL2ALL[name])
-
-
-@dataclass(frozen=True)
-class Guessing:
-    """Speculative decoding."""
-
-    method: str
-    """`ngram` or `draft`."""
-    tokens: int
-    weights: str | None = None
-    """`gs://BUCKET/PATH` of the draft model."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +269,7 @@ class ServingIntent:
     task: str = "generate"
     tensor_parallel: int | None = None
     trace_percent: float | None = None
+    video_frames: tuple[int, ...] = ()
     weight_bits: float = 16
     weights_claim: str | None = None
 
@@ -321,8 +313,8 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         chat_template=args.get("chat_template"),
         context_tokens=whole(args, "context_tokens", 1, 10_000_000),
         engine=str(given(args, "engine", "vllm")),
-        engine_args=_texts(args.get("engine_args")),
-        engine_env=_texts(args.get("engine_env")),
+        engine_args=texts(args, "engine_args"),
+        engine_env=texts(args, "engine_env"),
         experts=_experts(args.get("experts")),
         form=one_of(args, "form", FORMS) or ("paired" if len(kinds) > 1 else "single"),
         image_models=image_models_of(args.get("image_models")),
@@ -345,10 +337,11 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         rungs=dict(rungs),
         served_name=str(given(args, "served_name", args["model"])),
         spanning=one_of(args, "spanning", SPANNING),
-        speculative=_speculative(args.get("speculative")),
+        speculative=speculative_of(args.get("speculative")),
         task=one_of(args, "task", TASKS) or "generate",
         tensor_parallel=optional(args, "tensor_parallel", 1, 4096),
         trace_percent=percent(args, "trace_percent"),
+        video_frames=wholes(args, "video_frames"),
         weight_bits=positive(args, "weight_bits", 16),
         weights=str(args["weights"]),
         weights_claim=args.get("weights_claim"),
@@ -383,18 +376,3 @@ def _experts(parallel: Mapping[str, Any] | None) -> ExpertParallel | None:
         hybrid_load_balancing=bool(given(parallel, "hybrid_load_balancing", True)),
         redundant=whole(parallel, "redundant", 0, 4096, default=0, where=where),
     )
-
-
-def _speculative(guess: Mapping[str, Any] | None) -> Guessing | None:
-    if guess is None:
-        return None
-    tokens = whole(guess, "tokens", 1, 16, where="speculative.")
-    return Guessing(str(guess["method"]), tokens, guess.get("weights"))
-
-
-def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return values in command-line notation. YAML's true is `true`."""
-    return {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in (values or {}).items()
-    }

@@ -51,6 +51,30 @@ def optional(args: Mapping[str, Any], name: str, low: int, high: int) -> int | N
     return None if args.get(name) is None else whole(args, name, low, high)
 
 
+def wholes(args: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """Return a list of whole numbers, empty if not given.
+
+    Raises:
+        InputError: An element is not a whole number.
+    """
+    found: list[int] = []
+    for at, value in enumerate(args.get(name) or ()):
+        number = whole_number(value)
+        if number is None:
+            raise InputError(f"{name}[{at}]", "must be a whole number", value)
+        found.append(number)
+    return tuple(found)
+
+
+def texts(args: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Return values in command-line notation, by name. YAML's true is `true`."""
+    values: Mapping[str, Any] = args.get(name) or {}
+    return {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in values.items()
+    }
+
+
 def one_of(
     args: Mapping[str, Any], name: str, words: tuple[str, ...], default: str | None = None
 ) -> str | None:

@@ -20,7 +20,11 @@ from gke_inference.intent.kv_rules import stale_problems
 from gke_inference.intent.kv_transport import unfit
 
 PATCH_PIXELS = 16
-"""Size granularity in pixels: in Flux, eight pixels are a latent and two latents a patch."""
+"""Size granularity in pixels: in FLUX.1 and Wan, eight pixels are a latent and two latents a
+patch."""
+FRAMES_PER_LATENT = 4
+"""Frames that the decoder of Wan 2.1 makes of each latent frame but the first, which is one frame
+(`scale_factor_temporal` of diffusers' AutoencoderKLWan)."""
 LARGEST_IMAGE_RANK = 128
 """Largest adapter rank that the image server compiles a program for."""
 _MOST_STEPS = 100
@@ -36,7 +40,8 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
     engine = list(engine_problems(intent))
     yield from engine
     yield from _bits(intent)
-    yield from _images(intent)
+    yield from _sizes(intent)
+    yield from _videos(intent)
     yield from _schedule(intent)
     yield from _further_images(intent)
     role = list(_role(intent)) if not form else []
@@ -93,7 +98,7 @@ def _bits(intent: ServingIntent) -> Iterator[InputError]:
         yield InputError("weight_bits", rule, Bare(f"{intent.weight_bits:g}"))
 
 
-def _images(intent: ServingIntent) -> Iterator[InputError]:
+def _sizes(intent: ServingIntent) -> Iterator[InputError]:
     for at, size in enumerate(intent.image_sizes):
         sides = size.split("x")
         if len(sides) != 2 or not all(side.isdigit() for side in sides):
@@ -101,6 +106,24 @@ def _images(intent: ServingIntent) -> Iterator[InputError]:
         elif any(int(side) % PATCH_PIXELS for side in sides):
             rule = f"must be multiples of {PATCH_PIXELS}"
             yield InputError(f"image_sizes[{at}]", rule, Bare(size))
+
+
+def _videos(intent: ServingIntent) -> Iterator[InputError]:
+    if intent.task != "video":
+        if intent.video_frames:
+            frames = Bare(", ".join(map(str, intent.video_frames)))
+            yield InputError("video_frames", f"must not be set when task is {intent.task}", frames)
+        return
+    for at, frames in enumerate(intent.video_frames):
+        if frames < 1 or frames % FRAMES_PER_LATENT != 1:
+            rule = f"must be a multiple of {FRAMES_PER_LATENT} plus 1, such as 81"
+            yield InputError(f"video_frames[{at}]", rule, frames)
+    if intent.max_batch not in (None, 1):
+        rule = "must be 1 when task is video: a chip generates one video at a time"
+        yield InputError("max_batch", rule, intent.max_batch)
+    for name in ("image_sigmas", "image_step_cache"):
+        if value := getattr(intent, name):
+            yield InputError(name, "must not be set when task is video", value)
 
 
 def _further_images(intent: ServingIntent) -> Iterator[InputError]:

@@ -63,7 +63,7 @@ def serving_of(
         kv_transfer=_kv_transfer(intent, node),
         live_adapters=live.folder if live is not None and intent.task == "image" else None,
         longest_request_seconds=intent.longest_request_seconds,
-        max_batch=intent.max_batch,
+        max_batch=1 if intent.task == "video" else intent.max_batch,
         media_domains=_media_domains(intent, node.kind),
         media_limits={} if intent.multimodal is None else dict(intent.multimodal.limits),
         memory_share=UTILISATION,
@@ -80,6 +80,7 @@ def serving_of(
         task=intent.task,
         tensor_parallel=split,
         version=files.version,
+        video_frames=intent.video_frames,
     )
 
 

@@ -63,23 +63,30 @@ class Architecture:
     denoiser_billion: float = 0.0
     """Diffusion: parameters that every step passes through."""
     steps: int = 0
-    """Diffusion: default number of steps per image."""
+    """Diffusion: default number of steps per image or video."""
     pipeline: str = ""
-    """Diffusion: pipeline of the image server that generates its images, `flux` or `sdxl`; empty if
-    none does."""
+    """Diffusion: pipeline of the image server that generates its images or videos, `flux`, `sdxl`
+    or `wan`; empty if none does."""
+    output: tuple[int, int, int] = (1024, 1024, 1)
+    """Diffusion: width, height and frames that the following numbers are for."""
     narrow_encoder_billion: float = 0.0
     """Diffusion: parameters of the text encoder that the image server keeps in 8 bits."""
     passes: int = 1
     """Diffusion: passes per step, 2 with guidance."""
     latent_tokens: int = 0
-    """Diffusion transformer: tokens of a 1024x1024 image and its text."""
+    """Diffusion transformer: tokens of the output, and of the text that it attends to itself."""
     flops_per_step: float = 0.0
-    """Diffusion: operations of one pass of a 1024x1024 image, where published."""
+    """Diffusion: operations of one pass, where published or counted."""
 
     @property
     def is_vision(self) -> bool:
         """Whether it accepts images."""
         return self.vision > 0
+
+    @property
+    def is_video(self) -> bool:
+        """Whether it generates videos."""
+        return self.output[2] > 1
 
     @property
     def tables_billion(self) -> float:
@@ -134,8 +141,9 @@ def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
     for name, body in _document()["models"].items():
         fields: dict[str, Any] = dict(body)
         pattern = re.compile(str(fields.pop("match")))
-        for pair in ("image_pixels", "mla", "window"):
-            fields[pair] = tuple(fields.get(pair, ()))
+        for pair in ("image_pixels", "mla", "output", "window"):
+            if pair in fields:
+                fields[pair] = tuple(fields[pair])
         found.append((pattern, Architecture(name=name, **fields)))
     return tuple(found)
 

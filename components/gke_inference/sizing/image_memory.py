@@ -1,10 +1,10 @@
-"""Fit of image models: each chip holds a whole copy of the model and generates independently.
+"""Fit of models of images and videos: each chip holds a whole copy and generates independently.
 
 All sizes are in GiB of one chip. The stack rules and preflight use the size in the stack, the
 planner uses what this project's server loads; the arithmetic is the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gke_inference.sizing.architectures import Architecture, is_sdxl
 from gke_inference.sizing.memory import GIB, device_gib, weights_gib
@@ -14,6 +14,13 @@ IMAGE_ROOM_GIB = 2.0
 The TPU compiler needs about half a GiB per image (docs/diffusion.md)."""
 SDXL_ROOM_GIB = 3.0
 """The same for Stable Diffusion XL, whose decoder works in float32 (docs/diffusion.md)."""
+VIDEO_ROOM_GIB = 13.0
+"""The same for the decoder of Wan 2.1 at 832x480 pixels, which needs 12.4 GiB for each latent frame
+by the TPU compiler, for any number of frames (docs/diffusion.md)."""
+VIDEO_STEP_GIB = 2.0
+"""The same for a denoising step of 81 frames of that size: 1.8 GiB by the TPU compiler."""
+VIDEO_SIZE, VIDEO_FRAMES = "832x480", 81
+"""Default size and number of frames of a video, which Wan 2.1 is made for (its model card)."""
 
 _PARAMETERS_PER_RANK = 5_421_440
 """Parameters of an adapter of rank 1: inputs and outputs of all linear layers of FLUX.1's denoiser,
@@ -61,6 +68,37 @@ def image_room_gib(models: Iterable[tuple[str, str]]) -> float:
     return max(SDXL_ROOM_GIB if is_sdxl(*each) else IMAGE_ROOM_GIB for each in models)
 
 
+def pixels_of(size: str) -> int:
+    """Return the pixels of a size such as `832x480`."""
+    width, height = (int(side) for side in size.split("x"))
+    return width * height
+
+
+def video_tokens(pixels: int, frames: int) -> int:
+    """Return the tokens of a video for Wan 2.1: 16x16 pixels of the first frame, and of every four.
+
+    Args:
+        pixels: Pixels of a frame.
+        frames: Number of frames.
+    """
+    return ((frames - 1) // 4 + 1) * pixels // 256
+
+
+def video_room_gib(sizes: Sequence[str], frames: Sequence[int]) -> float:
+    """Return the memory next to the weights of a video model, in GiB.
+
+    That of the decoder grows with the pixels of a frame, and that of a step with the tokens.
+
+    Args:
+        sizes: Sizes that requests may use; empty for the default.
+        frames: Numbers of frames that requests may use; empty for the default.
+    """
+    sizes, frames = sizes or (VIDEO_SIZE,), frames or (VIDEO_FRAMES,)
+    pixels, reference = max(map(pixels_of, sizes)), pixels_of(VIDEO_SIZE)
+    share = video_tokens(pixels, max(frames)) / video_tokens(reference, VIDEO_FRAMES)
+    return max(VIDEO_ROOM_GIB * pixels / reference, VIDEO_STEP_GIB * share)
+
+
 def copy_gib(
     word: str, weights: float, adapters: float = 0.0, room: float = IMAGE_ROOM_GIB
 ) -> tuple[float, float]:
@@ -70,7 +108,7 @@ def copy_gib(
         word: Accelerator, by its catalog name.
         weights: GiB of weights.
         adapters: GiB of the adapters that the chip keeps.
-        room: GiB next to them, see `image_room_gib`.
+        room: GiB next to them, see `image_room_gib` and `video_room_gib`.
     """
     return weights + room + adapters, device_gib(word)
 
@@ -84,12 +122,12 @@ def check_copies_fit(
         word: Accelerator, by its catalog name.
         weights: GiB of weights.
         adapters: GiB of the adapters that the chip keeps.
-        room: GiB next to them, see `image_room_gib`.
+        room: GiB next to them, see `image_room_gib` and `video_room_gib`.
     """
     needed, usable = copy_gib(word, weights, adapters, room)
     if needed <= usable:
         return None
-    parts = f"{weights:.1f} GiB of weights and {room:g} GiB beside them"
+    parts = f"{weights:.1f} GiB of weights and {room:.3g} GiB beside them"
     if adapters:
-        parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {room:g} free"
+        parts = f"{weights:.1f} GiB of weights, {adapters:.1f} of adapters, {room:.3g} free"
     return f"needs {needed:.1f} GiB on each chip ({parts}), one of {word} has {usable:.1f} GiB"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gke_inference.catalogue.input_error import InputError
 from infra.plan.batches import answering, region_of
 from infra.plan.clients import gated
-from infra.stack import Batches, Layer, Platform, Task
+from infra.stack import Batches, Layer, Platform
 from infra.stack.problems import join, one_of
 
 
@@ -49,7 +49,7 @@ def _check_models(platform: Platform, batches: Batches) -> Iterator[InputError]:
         model = platform.models.get(name)
         if model is None:
             yield one_of(where, name, sorted(platform.models))
-        elif model.task is Task.IMAGE:
+        elif model.task.is_diffusion:
             yield InputError(where, "must be a model of task generate or embed", name)
         elif region not in platform.regions_of(model):
             yield InputError(where, f"must be a model that runs in {region}", name)

@@ -96,6 +96,7 @@ def test_each_product_has_its_quota_on_the_paths_of_the_models(objects):
         "/v1/completions": ["POST"],
         "/v1/embeddings": ["POST"],
         "/v1/images/generations": ["POST"],
+        "/v1/videos/sync": ["POST"],
         "/v1/models": ["GET"],
         "/v1/rerank": ["POST"],
         "/v1/responses": ["POST"],

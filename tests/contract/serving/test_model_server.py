@@ -241,7 +241,12 @@ def test_numbers_of_other_languages_build_the_same_pods(recorder, args):
         ({"replicas": -1}, "replicas.*got -1"),
         ({"rungs": []}, "rungs.*at least one"),
         ({"standby_replicas": -1}, "standbyReplicas.*got -1"),
-        ({"task": "sing"}, "task.*embed, generate, image, got 'sing'"),
+        ({"task": "sing"}, "task.*embed, generate, image, video, got 'sing'"),
+        (
+            {"video_frames": [81]},
+            "videoFrames.*must not be set when task is generate, got 81",
+        ),
+        ({"video_frames": [81.5]}, r"videoFrames\[0\].*must be a whole number, got 81.5"),
         ({"task": "embed"}, "adapters.*must not be set when task is embed, got 1"),
         ({"weights": "hf://llama"}, "weights.*gs://BUCKET/PATH@VERSION, got 'hf://llama'"),
         ({"adapters": {"sql": "sql"}}, "adapters.sql.*gs://BUCKET/PATH"),

@@ -138,6 +138,7 @@ PROOFS = {
         ("streaming", STREAM),
         ("tcpx", gpudirect(4)),
         ("tcpxo", gpudirect(8)),
+        ("video", {"HTTPRoute": 2, "HealthCheckPolicy": 3, "InferencePool": 0}),
         ("wide-ep", {"LeaderWorkerSet": 2, "ResourceClaimTemplate": 2, "ResourcePolicy": 1}),
     ],
 )

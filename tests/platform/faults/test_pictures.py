@@ -1,4 +1,4 @@
-"""Stacks that draw: PNG files through the real gateway, and adapters of people and their jobs."""
+"""Stacks that draw: files through the real gateway, and adapters of people and their jobs."""
 
 import io
 import json
@@ -12,7 +12,7 @@ import requests
 import yaml
 from PIL import Image
 
-from scripts.shared.model_client import generate_images, models, open_client
+from scripts.shared.model_client import generate_images, generate_video, models, open_client
 from scripts.terminal.console import CommandError
 from tests.platform.faults.app import Backend
 from tests.platform.faults.app import receiver as receiver_of
@@ -31,8 +31,9 @@ pytestmark = pytest.mark.needs_tools
 EXAMPLES = REPOSITORY / "docs" / "examples"
 EXAMPLE = EXAMPLES / "personalized-images"
 PICTURES = EXAMPLES / "pictures" / "Pulumi.pictures.yaml"
+VIDEO = EXAMPLES / "video" / "Pulumi.video.yaml"
 MODEL, NAMESPACE = "flux-dev", "jobs-images"
-FAST, MINI = "flux-schnell", "flux-mini"
+FAST, MINI, WAN = "flux-schnell", "flux-mini", "wan"
 SMALL = {"parameters_billion": 5.6, "bits": 16}
 """A size of which a chip holds two."""
 CALLER = "app@acme-inference-images.iam.gserviceaccount.com"
@@ -43,6 +44,7 @@ HEADERS = {"Content-Type": "application/json", "X-Gateway-Base-Model-Name": MODE
 def platform(tmp_path_factory):
     own, folder = EXAMPLE / "Pulumi.personalized-images.yaml", tmp_path_factory.mktemp("stack")
     file = together(folder, own, with_further(folder), "capacity", "models")
+    file = together(folder, file, VIDEO, "capacity", "models")
     made = Platform(tmp_path_factory.mktemp("images"), file, "{min: 1, max: 2}", DEFAULT_SPEED)
     try:
         made.bring_up(accounts=(CALLER,))
@@ -217,6 +219,25 @@ def test_a_further_model_is_listed_and_drawn_by_its_name(platform):
     ours = generate_images(platform.url, MINI, "a red bicycle", seed=7)[0]
     assert sides(ours) == (1024, 1024)
     assert ours.file != generate_images(platform.url, FAST, "a red bicycle", seed=7)[0].file
+
+
+def test_a_video_reaches_the_client_through_the_gateway_and_images_are_another_models(platform):
+    def is_served():
+        try:
+            return bool(generate_video(platform.url, WAN, "x", timeout=60))
+        except CommandError:
+            return False
+
+    wait_for(is_served, 120, platform.states)
+    video = generate_video(platform.url, WAN, "a red bicycle", size="480x832", seed=7)
+    assert video[4:8] == b"ftyp"
+    assert video == generate_video(platform.url, WAN, "a red bicycle", size="480x832", seed=7)
+    with pytest.raises(
+        CommandError, match=r"HTTP 400 .*generates videos: use POST /v1/videos/sync"
+    ):
+        generate_images(platform.url, WAN, "x")
+    with pytest.raises(CommandError, match=r"HTTP 400 .*use POST /v1/images/generations"):
+        generate_video(platform.url, FAST, "x")
 
 
 def stream(platform, model, seed, count):

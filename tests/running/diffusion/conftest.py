@@ -70,13 +70,18 @@ class Server:
         self.until(lambda: self.get("/health")[0] == 200)
         return self
 
-    def ask(self, headers=None, **body):
-        """Return status, body and headers of a request."""
+    def post(self, path, headers=None, **body):
+        """Return status, bytes and headers of a request."""
         kinds = {"Content-Type": "application/json", **(headers or {})}
         with closing(self._connection()) as connection:
-            connection.request("POST", "/v1/images/generations", json.dumps(body), kinds)
+            connection.request("POST", path, json.dumps(body), kinds)
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read()), answer.headers
+            return answer.status, answer.read(), answer.headers
+
+    def ask(self, headers=None, **body):
+        """Return status, body and headers of a request for images."""
+        status, answer, told = self.post("/v1/images/generations", headers, **body)
+        return status, json.loads(answer), told
 
     def client(self):
         """Return OpenAI's client of this server."""
@@ -88,11 +93,11 @@ class Server:
         """Ask in a thread."""
         return self._threads.submit(self.ask, **body)
 
-    def hang_up_on(self, **body):
+    def hang_up_on(self, path="/v1/images/generations", **body):
         """Ask, and return a function that closes the connection."""
         connection = self._connection()
         kinds = {"Content-Type": "application/json"}
-        connection.request("POST", "/v1/images/generations", json.dumps(body), kinds)
+        connection.request("POST", path, json.dumps(body), kinds)
         return connection.close
 
     def metric(self, name):

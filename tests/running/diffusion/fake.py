@@ -56,6 +56,8 @@ class Fake:
             "batch": len(batch.seeds),
             "folder": self._settings.folder,
             "adapter": batch.adapter and batch.adapter.name,
+            "frames": batch.frames,
+            "negative": batch.negative,
             "pid": os.getpid(),
         }
         pairs = zip(batch.prompts, batch.seeds, strict=True)

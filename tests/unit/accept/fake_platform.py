@@ -39,6 +39,7 @@ class Gateway(ThreadingHTTPServer):
         self.tokens = 12
         self.vector = [0.1, 0.2]
         self.png = "iVBORw0KGgoAAAA="
+        self.video = b"\x00\x00\x00\x18ftypisom"
         self.refused: dict[str, tuple[int, str]] = {}
         """Status and message of a refusal, by model."""
         self.pause_seconds = 0.002
@@ -72,6 +73,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send({"error": {"message": refusal[1], "code": refusal[0]}}, refusal[0])
         elif sent.get("stream"):
             self._stream()
+        elif self.path.endswith("/videos/sync"):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(self.server.video)
         else:
             self._send(self._answer())
 

@@ -35,6 +35,7 @@ def test_a_model_that_generates_is_asked_for_chat_completion_and_each_adapter(pl
     [
         (Task.EMBED, "embeddings", "a vector of 2 numbers"),
         (Task.IMAGE, "image", "a PNG of 11 bytes"),
+        (Task.VIDEO, "video", "an MP4 of 12 bytes"),
     ],
 )
 def test_other_models_are_asked_for_what_their_task_is(fake, local, task, subject, measured):
@@ -73,6 +74,12 @@ def test_an_image_that_is_no_png_is_not_met(fake, local):
     fake.gateway.png = "AAAA"
     (row,) = answers(fake.deployed(with_model(local, task=Task.IMAGE, adapters=())))
     assert (row.verdict, row.measured) == (Verdict.NOT_MET, "3 bytes that are not a PNG")
+
+
+def test_a_video_that_is_no_mp4_is_not_met(fake, local):
+    fake.gateway.video = b"GIF89a"
+    (row,) = answers(fake.deployed(with_model(local, task=Task.VIDEO, adapters=())))
+    assert (row.verdict, row.measured) == (Verdict.NOT_MET, "6 bytes that are not an MP4")
 
 
 def test_an_answer_in_pieces_with_usage_at_its_end_is_streamed(platform):

@@ -38,7 +38,7 @@ NOT_IMPORTED = {
 TRANSITIVE = {"google", "pydantic_core"}
 """Packages that come with one that is declared: protobuf with pulumi, and pydantic's core."""
 IN_IMAGES = {
-    "diffusers", "engine", "jax", "jaxlib", "kernels", "optax", "safetensors", "tokenizers",
+    "av", "diffusers", "engine", "jax", "jaxlib", "kernels", "optax", "safetensors", "tokenizers",
     "torch", "torchax", "transformers",
 }  # fmt: skip
 """What the images of engines install from their own locks."""

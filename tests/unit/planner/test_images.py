@@ -37,6 +37,16 @@ def test_time_goes_with_pictures_and_pixels():
     assert three.text_encode == one.text_encode
 
 
+def test_the_stages_of_a_video_are_the_planners_video():
+    wan = find("wan-2.1-1.3b")
+    assert wan is not None
+    stages = stage_seconds("tpu-v6e", pixels=832 * 480, frames=81, model=wan)
+    assert stages.request(50) == pytest.approx(seconds_of(wan, "tpu-v6e", 50)[0])
+    short = stage_seconds("tpu-v6e", pixels=832 * 480, frames=33, model=None)
+    assert short.vae_decode == pytest.approx(stages.vae_decode * 33 / 81)
+    assert short.denoise_step < stages.denoise_step * 33 / 81
+
+
 def test_an_accelerator_without_a_published_time_is_refused():
     with pytest.raises(ValueError, match="must be one of tpu-v6e, got 'tpu-v5e'"):
         stage_seconds("tpu-v5e", pixels=1)

@@ -1,16 +1,23 @@
-"""Hardware for models of pictures."""
+"""Hardware for models of images and videos."""
 
 import pytest
 
 from gke_inference.sizing.architectures import find
-from gke_inference.sizing.image_memory import check_copies_fit, served_gib
+from gke_inference.sizing.image_memory import (
+    VIDEO_ROOM_GIB,
+    check_copies_fit,
+    served_gib,
+    video_room_gib,
+)
 from planner.choice.image_plan import (
     MEASURED_SPREAD,
     flops,
     picture_choices,
+    reached,
     seconds_of,
     spread,
     usd_per_thousand,
+    work,
 )
 
 
@@ -95,3 +102,31 @@ def test_images_are_served_on_tpu_alone(name: str):
     assert {name.partition("-")[0][:3] for name in served} == {"tpu"}
     assert others
     assert all(name.startswith("nvidia") for name in others)
+
+
+def test_a_video_without_a_published_time_takes_the_share_of_peak_of_another_video():
+    wan = model("wan-2.1-1.3b")
+    (share,) = reached("tpu-v6e", is_video=True)
+    assert share == pytest.approx(0.282, abs=0.001)  # 251.45 s on eight chips
+    seconds, doubt, source = seconds_of(wan, "tpu-v6e", 50)
+    assert seconds == pytest.approx(flops(wan, 50) / 918e12 / share)
+    assert (doubt, source[:11]) == (spread(), "28% of peak")
+    assert seconds_of(model("wan-2.2-a14b"), "nvidia-h100-80gb", 40)[0] > seconds
+
+
+def test_a_video_of_fewer_frames_costs_less_than_its_share_of_frames():
+    wan = model("wan-2.1-1.3b")
+    assert work(wan, 832 * 480, 81) == pytest.approx(1)
+    linear = 8.5e13 / 2.83e14  # what is not attention among the tokens
+    share = 9 / 21  # latent frames
+    assert work(wan, 832 * 480, 33) == pytest.approx(
+        linear * share + (1 - linear) * share**2, rel=0.01
+    )
+
+
+def test_a_video_model_fits_chips_that_hold_it_beside_the_room_of_its_largest_video():
+    wan = model("wan-2.1-1.3b")
+    found = {one.accelerator for one in picture_choices(wan, 0.1) if one.is_served}
+    assert "tpu-v6e" in found
+    assert "tpu-v5e" not in found
+    assert video_room_gib(["1280x720"], [81]) > video_room_gib([], []) == VIDEO_ROOM_GIB

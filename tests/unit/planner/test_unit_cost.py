@@ -19,6 +19,7 @@ from planner.choice.cost import Bill, bill
 from planner.choice.plan import Question, plan
 from planner.unit_cost.unit_cost import (
     THOUSAND_PICTURES,
+    THOUSAND_VIDEOS,
     Asked,
     Traffic,
     UnitCost,
@@ -217,6 +218,19 @@ def test_pictures_are_counted_in_thousands_and_every_chip_draws():
     small = picture_speed(model, four, steps=4, size="512x512").per_second
     assert small is not None
     assert small.value == pytest.approx(4 * whole.value)
+
+
+def test_videos_are_counted_in_thousands_at_their_first_size_and_length():
+    (one,) = costs_of("docs/examples/video/Pulumi.video.yaml")
+    assert one.speed.unit == THOUSAND_VIDEOS
+    assert one.speed.basis.startswith("832x480, 81 frames in 50 steps; 28% of peak")
+    wan = find("wan-2.1-1.3b")
+    assert wan is not None
+    four = check_rung({"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "spot"})
+    found = picture_speed(wan, four, steps=50, size="832x480", frames=81)
+    assert one.speed.per_second == found.per_second
+    assert one.usd is not None
+    assert one.usd.low.value < one.usd.value.value < one.usd.high.value
 
 
 def test_a_distilled_model_beside_its_base_costs_a_fraction_of_it():

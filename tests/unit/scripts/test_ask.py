@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from scripts.operate import ask as command
-from scripts.shared.model_client import generate_images, models, refusal, stream_chat
+from scripts.shared.model_client import (
+    generate_images,
+    generate_video,
+    models,
+    refusal,
+    stream_chat,
+)
 from scripts.terminal.console import CommandError
 
 Call = Callable[..., object]
@@ -101,6 +107,16 @@ def test_images_are_decoded_and_only_given_fields_are_sent(gateway: Gateway) -> 
     assert body == {"model": "flux", "prompt": "a cat", "n": 1, "seed": 7}
 
 
+def test_a_video_is_the_body_of_its_response_and_only_given_fields_are_sent(
+    gateway: Gateway,
+) -> None:
+    gateway.body = b"\x00\x00\x00\x18ftypisom"
+    assert generate_video(gateway.url, "wan", "a cat", seed=7) == gateway.body
+    path, body, _ = gateway.requests[0]
+    assert path == "/v1/videos/sync"
+    assert body == {"model": "wan", "prompt": "a cat", "seed": 7}
+
+
 def test_models_are_listed_by_id(gateway: Gateway) -> None:
     gateway.body = b'{"object": "list", "data": [{"id": "a"}, {"id": "b"}]}'
     assert models(gateway.url) == ["a", "b"]
@@ -114,7 +130,7 @@ def test_the_users_own_key_and_proxy_are_not_used(gateway: Gateway, monkeypatch)
     assert "secret" not in json.dumps(gateway.requests[0][2])
 
 
-@pytest.mark.parametrize("call", [generate_images, stream_chat])
+@pytest.mark.parametrize("call", [generate_images, generate_video, stream_chat])
 def test_a_refusal_is_its_status_and_message_in_one_line(gateway: Gateway, call: Call) -> None:
     gateway.status, gateway.body = 404, b'{"error": {"message": "no such\\n model"}}'
     with pytest.raises(CommandError, match=r"^llama: HTTP 404 no such model$"):
@@ -134,13 +150,13 @@ def test_a_stream_without_a_token_is_an_error(gateway: Gateway) -> None:
         stream_chat(gateway.url, "llama", "Hello")
 
 
-@pytest.mark.parametrize("call", [generate_images, stream_chat])
+@pytest.mark.parametrize("call", [generate_images, generate_video, stream_chat])
 def test_a_silent_model_is_named_with_the_seconds_waited(silent: str, call: Call) -> None:
     with pytest.raises(CommandError, match=r"^llama: no data arrived for 0\.2 s$"):
         call(silent, "llama", "Hello", timeout=0.2)
 
 
-@pytest.mark.parametrize("call", [generate_images, stream_chat])
+@pytest.mark.parametrize("call", [generate_images, generate_video, stream_chat])
 def test_a_gateway_that_is_gone_is_one_line_with_the_systems_reason(call: Call) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"http://127.0.0.1:{server.getsockname()[1]}"
@@ -175,3 +191,25 @@ def test_generated_images_are_saved_by_model_and_seed(gateway, monkeypatch, tmp_
     monkeypatch.chdir(tmp_path)
     command.ask("a cat", model="flux", image=True, out=Path("made"))
     assert (tmp_path / "made" / "flux-7.png").read_bytes() == b"png"
+
+
+def test_a_generated_video_is_saved_by_model_and_seed(gateway, monkeypatch, tmp_path) -> None:
+    gateway.body = b"mp4"
+    monkeypatch.setattr(command, "endpoint_of", lambda *_: gateway.url)
+    monkeypatch.chdir(tmp_path)
+    command.ask("a cat", model="wan", video=True, seed=7, size="480x832", out=Path("made"))
+    assert (tmp_path / "made" / "wan-7.mp4").read_bytes() == b"mp4"
+    assert gateway.requests[0][1]["size"] == "480x832"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"image": True}, "--video: must be omitted with --image"),
+        ({"count": 2}, "--count: must be 1 with --video, got 2"),
+        ({"size": "wide"}, "--size: must be auto or a size such as 1024x1024, got 'wide'"),
+    ],
+)
+def test_options_that_no_video_has_are_rejected(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(CommandError, match=f"^{message}$"):
+        command.ask("a cat", video=True, **given)

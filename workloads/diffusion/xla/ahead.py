@@ -4,6 +4,7 @@ libtpu compiles for a described chip without a TPU or the weights, so compilatio
 image is built. A file is a serialized executable, which JAX loads if the same release runs.
 """
 
+import importlib
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ import jax
 
 from ..config import Settings
 from .compiled import file_of, lowered, store
-from .family import programs_of
+from .family import Compilable, programs_of
 from .formats import data_type
 from .keys import Encoder, Key
 
@@ -29,7 +30,7 @@ _ABSENT = {
 
 
 def keys(settings: Settings, encoders: Sequence[Encoder], ranks: list[int]) -> list[Key]:
-    """Return every program that a server with these settings may need.
+    """Return every program that a server of images with these settings may need.
 
     Args:
         settings: Settings of the server.
@@ -62,9 +63,9 @@ def compile_all(settings: Settings, chip: str, out: Path, ranks: list[int]) -> l
 
 def _compile(settings: Settings, chip: str, out: Path, ranks: list[int]) -> list[Path]:
     dtype, sharding, kind = target(chip)
-    programs = programs_of(settings, dtype, None if chip == "cpu" else chip)
+    programs, wanted = _wanted(settings, dtype, None if chip == "cpu" else chip, ranks)
     files: list[Path] = []
-    for key in keys(settings, programs.encoders, ranks):
+    for key in wanted:
         file = file_of(out, programs, key, kind)
         files.append(file)
         if file.exists():
@@ -74,6 +75,16 @@ def _compile(settings: Settings, chip: str, out: Path, ranks: list[int]) -> list
         seconds, size = time.monotonic() - begun, file.stat().st_size / 2**20
         sys.stdout.write(f"{key.name}: {seconds:.1f} s, {size:.2f} MiB\n")
     return files
+
+
+def _wanted(
+    settings: Settings, dtype: Any, generation: str | None, ranks: list[int]
+) -> tuple[Compilable, list[Key]]:
+    if settings.family.is_video:
+        video = importlib.import_module(".video.programs", __package__)  # which imports this folder
+        return video.WanPrograms(settings, dtype, generation), video.keys(settings)
+    programs = programs_of(settings, dtype, generation)
+    return programs, keys(settings, programs.encoders, ranks)
 
 
 def target(chip: str) -> tuple[Any, Any, str]:

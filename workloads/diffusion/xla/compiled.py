@@ -16,7 +16,7 @@ from typing import Any
 import jax
 from jax.experimental import serialize_executable
 
-from .family import Family
+from .family import Compilable
 from .keys import Key
 
 
@@ -28,7 +28,7 @@ def release(chip: str) -> str:
     return "-".join([chip.replace(" ", "_"), *versions])
 
 
-def file_of(folder: Path, programs: Family, key: Key, chip: str) -> Path:
+def file_of(folder: Path, programs: Compilable, key: Key, chip: str) -> Path:
     """Return the file of a program of a model; its shapes and dimensions are part of the name."""
     shapes = jax.tree.map(lambda value: (value.shape, str(value.dtype)), programs.shapes(key))
     of = f"{sorted_tree(shapes)!r} {programs.geometry}"
@@ -42,7 +42,7 @@ def sorted_tree(shapes: Any) -> str:
     return "\n".join(f"{jax.tree_util.keystr(path)} {leaf}" for path, leaf in leaves)
 
 
-def lowered(programs: Family, key: Key, sharding: Any = None) -> Any:
+def lowered(programs: Compilable, key: Key, sharding: Any = None) -> Any:
     """Return an uncompiled program, for this device or that of the sharding."""
     given = programs.shapes(key, sharding)
     return jax.jit(programs.function(key)).lower(*given)
@@ -66,7 +66,7 @@ class Compiled:
         cache: Folder of XLA's own cache; empty: none.
     """
 
-    def __init__(self, programs: Family, ahead: str, cache: str) -> None:
+    def __init__(self, programs: Compilable, ahead: str, cache: str) -> None:
         self._programs = programs
         self._ahead = Path(ahead) if ahead else None
         self._got: dict[Key, Callable[..., Any]] = {}

@@ -1,4 +1,4 @@
-"""What the server needs of a family of models: its programs, and the numbers of its schedule."""
+"""What the server needs of a family of image models: its programs, and its schedule's numbers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,8 +15,8 @@ from .programs import Programs
 from .sdxl import SdxlPrograms
 
 
-class Family(Protocol):
-    """The programs of a model."""
+class Compilable(Protocol):
+    """The programs of a model of images or videos."""
 
     folder: Path
     geometry: Any
@@ -35,6 +35,10 @@ class Family(Protocol):
     def load(self, stage: str) -> Weights:
         """Read the weights of a stage and copy them to this process's device."""
         ...
+
+
+class Family(Compilable, Protocol):
+    """The programs of a model of images."""
 
     def adapter(self, folder: Path) -> Changes:
         """Return the changes of an adapter's files.

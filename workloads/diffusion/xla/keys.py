@@ -16,13 +16,17 @@ class Key:
     """Rank of the adapter; 0 for none."""
     reuses: bool = False
     """Whether a step may reuse blocks of an earlier step."""
+    frames: int = 0
+    """Frames of a video; 0 for an image, and where the program is the same for any number."""
 
     @property
     def name(self) -> str:
         """Name for files and logs."""
         size = f"-{self.width}x{self.height}" if self.height else ""
+        frames = f"x{self.frames}" if self.frames else ""
         rank = f"-r{self.rank}" if self.rank else ""
-        return f"{self.stage}-b{self.batch}{size}{rank}" + ("-reuses" if self.reuses else "")
+        kind = f"{self.stage}-b{self.batch}{size}{frames}{rank}"
+        return kind + ("-reuses" if self.reuses else "")
 
 
 CLIP_TOKENS = 77

@@ -39,7 +39,7 @@ def write_pipeline(folder: Path, seed: int = 0) -> Path:
         text_encoder=tiny_clip(CLIPTextModel, layers=2),
         text_encoder_2=_t5(),
         tokenizer=clip_tokenizer(folder / "made"),
-        tokenizer_2=_t5_tokenizer(),
+        tokenizer_2=byte_tokenizer(),
         transformer=_transformer(),
         vae=tiny_vae(
             scaling_factor=0.3611,
@@ -149,7 +149,7 @@ def clip_tokenizer(folder: Path) -> CLIPTokenizer:
     )
 
 
-def _t5_tokenizer() -> PreTrainedTokenizerFast:
+def byte_tokenizer() -> PreTrainedTokenizerFast:
     """Return a tokenizer with a token for each byte."""
     words = ["<pad>", "</s>", "<unk>", *_letters()]
     vocabulary = {word: at for at, word in enumerate(words)}

@@ -15,7 +15,7 @@ from pathlib import Path
 from twin.cluster.agent.launching.environment import expand
 from twin.cluster.agent.launching.hardware import NodeHardware
 from twin.cluster.agent.launching.place import Place
-from twin.cluster.agent.launching.volumes import Mount
+from twin.cluster.agent.launching.volumes import Mount, moves
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import gcs
 from twin.providers.gcp.iam import door
@@ -26,12 +26,19 @@ _NOBODY = "http://127.0.0.1:1"
 _DEVICES = {"gpu": "dev/nvidia{}", "tpu": "dev/vfio/{}"}
 # The kernel ends it with its launcher: a container's processes end together.
 _PROGRAM = """\
-import ctypes, json, os, signal, sys
+import ctypes, json, os, re, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-argv, environment, is_whole, words = json.loads({settings!r})
+argv, environment, is_whole, words, moves = json.loads({settings!r})
+def moved(word):
+    for pattern, folder in moves:
+        word, found = re.subn(pattern, lambda _: folder, word)
+        if found:
+            break
+    return word
 changed = {{**os.environ, **environment}}
 kept = {{name: value for name, value in changed.items() if value is not None}}
-os.execve(argv[0], argv if is_whole else argv + sys.argv[1 + words :], kept)
+given = [] if is_whole else [moved(word) for word in sys.argv[1 + words :]]
+os.execve(argv[0], argv + given, kept)
 """
 
 
@@ -48,6 +55,8 @@ class Program:
     """Command that starts it in its image."""
     words: int = 1
     """Further words of the command, before its arguments."""
+    mounts: tuple[Mount, ...] = ()
+    """Mounts whose paths are replaced in the arguments, for a program outside the root folder."""
 
 
 def words(container: JsonObject, variables: dict[str, str]) -> list[str]:
@@ -118,8 +127,9 @@ def link(folder: Path, mounts: list[Mount]) -> None:
 
 def _write_program(file: Path, program: Program) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
+    at = moves(list(program.mounts))
     settings = json.dumps(
-        [program.argv, dict(program.environment), program.is_whole, program.words]
+        [program.argv, dict(program.environment), program.is_whole, program.words, at]
     )
     Path(f"{file}.py").write_text(_PROGRAM.format(settings=settings))
     script = f'exec {shlex.quote(sys.executable)} -IS {shlex.quote(f"{file}.py")} "$@"'

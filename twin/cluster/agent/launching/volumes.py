@@ -253,8 +253,16 @@ class Volumes:
 
 def rewrite(text: str, mounts: list[Mount]) -> str:
     """Replace paths of the container in an argument by the folders that represent them."""
-    for mount in mounts:
-        pattern = rf"(?<![\w./-]){re.escape(mount.path)}(?=$|[/\s\"',:])"
-        if re.search(pattern, text):
-            return re.sub(pattern, str(mount.folder).replace("\\", r"\\"), text)
+    for pattern, folder in moves(mounts):
+        text, found = re.subn(pattern, lambda _, folder=folder: folder, text)
+        if found:
+            break
     return text
+
+
+def moves(mounts: list[Mount]) -> list[tuple[str, str]]:
+    """Return a pattern of each mount's path in an argument, and its folder."""
+    return [
+        (rf"(?<![\w./-]){re.escape(mount.path)}(?=$|[/\s\"',:])", str(mount.folder))
+        for mount in mounts
+    ]

@@ -1,6 +1,7 @@
-"""The training run and the workers of personalized images as processes."""
+"""The image server, the training run and the workers of personalized images as processes."""
 
 import json
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from twin.cluster.agent.launch import plan
 from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.environment import ConfigError
 from twin.cluster.agent.launching.hardware import NodeHardware
-from twin.cluster.agent.launching.pictures import personal, trainer
+from twin.cluster.agent.launching.pictures import image_server, personal, trainer
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount
 from twin.engines import callbacks
@@ -139,3 +140,25 @@ def test_a_callback_finds_its_receiver_on_this_machine_and_no_other_host(
     assert callbacks.found("127.0.0.7", 80) == ("127.0.0.7", 80)
     with pytest.raises(OSError, match=r"other.example.com: not in .*receivers.json"):
         callbacks.found("other.example.com", 443)
+
+
+def test_a_simulated_image_server_gets_the_folder_that_the_launcher_chose(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shown = tmp_path / "shown.py"
+    shown.write_text("import sys; print(*sys.argv[1:])")
+    monkeypatch.setattr(image_server, "simulated", lambda _: [sys.executable, str(shown), "serve"])
+    engine = ["python3", "-m", "engine", "--spec=/spec.json"]
+    server = [*image_server.COMMAND, "--model=wan", "--folder=/mnt/models/wan"]
+    image = "a/diffusion-tpu@sha256:b"
+    container = {"name": "diffusion", "image": image, "command": [*engine, "--", *server]}
+    launch = image_server.launched(container, place, {"PATH": "/bin"})
+    assert launch.argv[-len(server) :] == server
+    program = tmp_path / "own" / "roots" / "diffusion" / "usr" / "local" / "bin" / "python3"
+    versioned = [*image_server.COMMAND[1:], "--model=wan", "--folder=/mnt/models/wan/19c0fb43acaa"]
+    ran = subprocess.run([program, *versioned], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == [
+        "serve",
+        "--model=wan",
+        f"--folder={tmp_path}/models/wan/19c0fb43acaa",
+    ]

@@ -67,9 +67,13 @@ var promptPaths = map[string]bool{
 	"/v1/rerank":             true,
 	"/v1/score":              true,
 	"/v1/images/generations": true,
+	videosPath:               true,
 }
 
-const modelsPath = "/v1/models"
+const (
+	modelsPath = "/v1/models"
+	videosPath = "/v1/videos/sync"
+)
 
 // teamModels is the model list of a serving stack whose team shares the gateway's hostname with others.
 var teamModels = regexp.MustCompile(`^/[a-z][-a-z0-9]*/v1/models$`)

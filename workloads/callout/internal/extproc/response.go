@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -39,7 +40,12 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 		kind, _, err := mime.ParseMediaType(first(headers, "content-type"))
 		isStream := err == nil && kind == eventStream
 		hides := isStream && !e.request.IncludeUsage
+		// a video has no text that a guard could read
+		isVideo := e.path == videosPath && strings.HasPrefix(kind, "video/")
 		e.answer = openai.NewResponse(isStream, hides)
+		if isVideo {
+			e.answer = openai.NewFile()
+		}
 		e.collect(isStream)
 		if hides {
 			mutation.RemoveHeaders = []string{contentLength}
@@ -48,7 +54,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 			if fault := e.passEncoded(); fault != nil {
 				return fault
 			}
-		} else if !message.GetEndOfStream() && e.guardAnswer(isStream, mutation) {
+		} else if !message.GetEndOfStream() && !isVideo && e.guardAnswer(isStream, mutation) {
 			return nil // the headers wait for the verdict
 		}
 	case e.kind == modelList && !message.GetEndOfStream() && !e.team.HasAllModels():

@@ -68,8 +68,10 @@ func (l *lines) record(t *testing.T) usage.Record {
 	return usage.Record{}
 }
 
-func gateway(t *testing.T) (extproc.ExternalProcessorClient, *lines) {
-	c, err := config.Parse([]byte(file))
+func gateway(t *testing.T) (extproc.ExternalProcessorClient, *lines) { return gatewayOf(t, file) }
+
+func gatewayOf(t *testing.T, text string) (extproc.ExternalProcessorClient, *lines) {
+	c, err := config.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,10 @@ func headers(pairs ...string) *core.HeaderMap {
 }
 
 func asked(isEnd bool, pairs ...string) *extproc.ProcessingRequest {
-	head := append([]string{":method", "POST", ":path", "/v1/completions", "content-type", "application/json"}, pairs...)
+	head := append([]string{":method", "POST", "content-type", "application/json"}, pairs...)
+	if !slices.Contains(pairs, ":path") {
+		head = append(head, ":path", "/v1/completions")
+	}
 	return &extproc.ProcessingRequest{Request: &extproc.ProcessingRequest_RequestHeaders{
 		RequestHeaders: &extproc.HttpHeaders{Headers: headers(head...), EndOfStream: isEnd},
 	}}
@@ -282,6 +287,30 @@ func TestARecordHasWhatTheEngineCounted(t *testing.T) {
 		PromptTokens: 30, CompletionTokens: 5, USD: 0.04}
 	if found != want {
 		t.Errorf("got %+v, want %+v", found, want)
+	}
+}
+
+func TestAVideoPassesAGuardOfResponsesAndCountsItsPromptAlone(t *testing.T) {
+	guards := `
+models: {m: {guards: [output]}}
+guards: {output: {url: "http://output:1", phases: [output], failure: closed, timeout_ms: 100}}
+`
+	client, written := gatewayOf(t, file+guards)
+	c := begin(t, client)
+	sent := `{"model":"m","prompt":"abcdefgh"}`
+	c.send(asked(false, ":path", "/v1/videos/sync"), requestBody(sent, true))
+	c.receive()
+	c.requestParts(len(sent))
+	c.send(answered(":status", "200", "content-type", "video/mp4"))
+	c.receive()
+	video := "\x00\x00\x00\x18ftyp{\"usage\":{\"prompt_tokens\":9}}"
+	c.send(responseBody(video, true))
+	passed := c.receive().GetResponseBody().GetResponse().GetBodyMutation().GetStreamedResponse()
+	if string(passed.GetBody()) != video {
+		t.Errorf("got %q", passed.GetBody())
+	}
+	if found := written.record(t); found.PromptTokens != int64(len(sent)/4) || found.CompletionTokens != 0 || !found.Estimated {
+		t.Errorf("got %+v", found)
 	}
 }
 

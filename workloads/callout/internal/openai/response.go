@@ -44,12 +44,17 @@ func NewResponse(isStream, hideUsage bool) *Response {
 	return r
 }
 
+// NewFile returns a reader for a response that is a file, in which no usage is.
+func NewFile() *Response { return &Response{} }
+
 // Pass reads the next piece of the body and returns the bytes to send to the client now.
 func (r *Response) Pass(piece []byte) []byte {
 	if r.stream != nil {
 		return r.stream.pass(piece)
 	}
-	r.members.Write(piece)
+	if r.members != nil {
+		r.members.Write(piece)
+	}
 	return piece
 }
 

@@ -17,6 +17,7 @@ from twin.cluster.agent.launching.volumes import rewrite
 from twin.engines import image_pipeline as install
 from twin.host.paths import REPOSITORY
 from twin.wire.kube import JsonObject
+from workloads.engine.diffusion import COMMAND
 
 _PIPELINE = "simulator.diffusion.simulated:load"
 _TINY_TOKENS = 16
@@ -31,15 +32,19 @@ def arguments(words: list[str]) -> list[str]:
     Raises:
         ConfigError: The container has another command.
     """
-    if words[:4] != ["python3", "-m", "diffusion", "serve"]:
-        raise ConfigError(f"no image server in the command: {' '.join(words[:4])}")
-    return words[4:]
+    if tuple(words[: len(COMMAND)]) != COMMAND:
+        raise ConfigError(f"no image server in the command: {' '.join(words[: len(COMMAND)])}")
+    return words[len(COMMAND) :]
 
 
-def simulated(given: list[str], address: str) -> list[str]:
-    """Return the command line of the server with the simulated pipeline."""
+def simulated(address: str) -> list[str]:
+    """Return the command line of the server with the simulated pipeline.
+
+    The launcher appends the arguments of the pod, in which it replaces the folders of models by
+    those of their versions.
+    """
     server = [sys.executable, "-m", "workloads.diffusion", "serve"]
-    return [*server, *given, f"--host={address}", f"--pipeline={_PIPELINE}", "--platform=cpu"]
+    return [*server, f"--host={address}", f"--pipeline={_PIPELINE}", "--platform=cpu"]
 
 
 def real(given: list[str], own: Path, address: str) -> tuple[list[str], dict[str, str]]:
@@ -102,7 +107,7 @@ def launched(container: JsonObject, place: Place, base: dict[str, str]) -> Launc
     if is_real:
         argv, variables = real(given, place.kubeconfig.parent, address)
     else:
-        argv = simulated(given, address)
+        argv = simulated(address)
         variables = {
             "GKE_INFERENCE_SIM_ACCELERATOR": place.node.accelerator,
             "GKE_INFERENCE_SIM_SPEED": str(place.rules.speed),
@@ -113,7 +118,14 @@ def launched(container: JsonObject, place: Place, base: dict[str, str]) -> Launc
         place.mounts,
         place.node,
         hardware.made_for(container),
-        launcher.Program(argv, {**variables}, is_whole=True, name="python3"),
+        launcher.Program(
+            argv,
+            {**variables},
+            is_whole=is_real,
+            name=COMMAND[0],
+            words=len(COMMAND) - 1,
+            mounts=tuple(place.mounts),
+        ),
     )
     environment = launcher.environment(base, root, place)
     return Launch(

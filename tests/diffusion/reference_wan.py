@@ -1,0 +1,38 @@
+# pyright: reportMissingImports=false
+"""Generates with diffusers' own pipeline of Wan the frames that the server was asked for.
+
+It runs where diffusers is, not where the tests are.
+"""
+
+import argparse
+
+import numpy as np
+import torch
+from diffusers import WanPipeline
+
+parser = argparse.ArgumentParser()
+parser.add_argument("folder")
+parser.add_argument("out")
+parser.add_argument("seed", type=int)
+parser.add_argument("width", type=int)
+parser.add_argument("height", type=int)
+parser.add_argument("frames", type=int)
+parser.add_argument("--steps", type=int, required=True)
+parser.add_argument("--guidance", type=float, required=True)
+parser.add_argument("--negative", default="")
+given = parser.parse_args()
+
+pipeline = WanPipeline.from_pretrained(given.folder)
+pipeline.set_progress_bar_config(disable=True)
+video = pipeline(
+    "a red bicycle",
+    negative_prompt=given.negative,
+    height=given.height,
+    width=given.width,
+    num_frames=given.frames,
+    num_inference_steps=given.steps,
+    guidance_scale=given.guidance,
+    max_sequence_length=16,
+    generator=torch.Generator().manual_seed(given.seed),
+).frames[0]
+np.save(given.out, np.round(np.asarray(video) * 255).astype(np.uint8))
