@@ -22,7 +22,7 @@ from scripts.plan.images import image_tokens, print_image_plan
 from scripts.plan.modes import Mode, given_options, refuse_unused
 from scripts.plan.show import plan_as_json, print_kv_advice, print_plan
 from scripts.plan.stack import Wanted, plan_stack
-from scripts.plan.write import write_choice
+from scripts.plan.write import check_name, write_choice
 from scripts.shared.quota_limits import Against
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.console import errors as error_output
@@ -104,7 +104,9 @@ def plan(
     context: Annotated[
         int, typer.Option(help="Longest sequence, in tokens; 0: 1.5 times prompt and answer.")
     ] = 0,
-    utilisation: Annotated[float, typer.Option(help="Maximum utilization of a replica.")] = 0.7,
+    utilisation: Annotated[
+        float, typer.Option("--utilization", help="Maximum utilization of a replica.")
+    ] = 0.7,
     parameters: Annotated[
         float | None, typer.Option(help="Billions of parameters; only with a config.json.")
     ] = None,
@@ -217,6 +219,7 @@ def plan(
         check_positive("--parameters", parameters)
     if write is not None:
         check_one("--write", write, stack_names())
+        check_name(name)
         if speculative:
             raise CommandError(
                 "--speculative: must be omitted with --write, which does not write it"

@@ -25,7 +25,7 @@ def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
         "rung": one.rung,
         "per_second_of_a_replica": _plain(one.speed.per_second),
         "keeps_promise": one.speed.keeps_promise,
-        "utilisation": one.utilisation,
+        "utilization": one.utilisation,
         "basis": one.speed.basis,
         **({"further_models": further} if further else {}),
     }

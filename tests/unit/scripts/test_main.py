@@ -91,3 +91,17 @@ def test_a_folder_that_is_not_writable_is_named(monkeypatch, capsys):
         main.main()
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: build/local: Permission denied\n"
+
+
+def test_a_folder_of_the_twin_below_a_file_is_refused_by_every_command(
+    monkeypatch, capsys, tmp_path
+):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(file / "twin"))
+    monkeypatch.setattr("sys.argv", ["gke-inference", "status"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == ExitCode.ERROR
+    rule = f"must be a folder, got '{file}/twin': {file} is a file"
+    assert capsys.readouterr().err.split() == f"error: GKE_INFERENCE_TWIN_DIR: {rule}".split()
