@@ -58,7 +58,10 @@ def push(
     model: ModelOption,
     source: Annotated[
         Path | None,
-        typer.Argument(help="Folder with the files, or the model's folder in the hub's cache."),
+        typer.Argument(
+            metavar="SOURCE",
+            help="Folder with the files, or the model's folder in the hub's cache.",
+        ),
     ] = None,
     from_hub: Annotated[
         str | None, typer.Option(help="ORGANIZATION/MODEL on the Hugging Face hub, as the source.")
@@ -141,7 +144,9 @@ def push(
 
 @models.command()
 def sample(
-    target: Annotated[Path, typer.Argument(help="Folder for the files; created if needed.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Folder for the files; created if needed.")
+    ],
     adapter: Annotated[
         bool, typer.Option("--adapter", help="Write a LoRA adapter of the sample model instead.")
     ] = False,
@@ -162,7 +167,9 @@ def sample(
 def pull(
     stack: StackOption,
     model: ModelOption,
-    target: Annotated[Path, typer.Argument(help="Folder for the files; created if needed.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Folder for the files; created if needed.")
+    ],
     version: VersionOption = None,
     region: Annotated[
         str | None,

@@ -88,7 +88,9 @@ class _Shown:
 
 
 def plan(
-    model: Annotated[str, typer.Argument(help="Name of a model, or path of its config.json.")] = "",
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Name of a model, or path of its config.json.")
+    ] = "",
     rate: Annotated[float, typer.Option(help="Peak requests per second.")] = 1.0,
     given: Annotated[int, typer.Option("--input", help="Tokens per prompt.")] = 1000,
     made: Annotated[int, typer.Option("--output", help="Tokens per answer.")] = 200,

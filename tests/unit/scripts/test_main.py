@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from scripts import main
@@ -25,6 +26,18 @@ def test_the_help_groups_commands_by_purpose_in_one_order():
     titles = [line.strip("╭─╮ ").split(":")[0] for line in text.splitlines() if "╭─" in line]
     assert titles == ["Options", *GROUPS]
     assert GROUPS.keys() == PURPOSES.keys()
+
+
+def helps(command):
+    yield command.help
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from helps(subcommand)
+
+
+def test_a_paragraph_of_help_is_one_line_that_the_terminal_wraps():
+    texts = list(helps(get_command(build_app())))
+    assert len(texts) > len(COMMANDS)
+    assert [text for text in texts if "\n" in text.replace("\n\n", "")] == []
 
 
 @pytest.mark.parametrize(
