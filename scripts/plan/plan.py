@@ -122,7 +122,9 @@ def plan(
         list[str] | None,
         typer.Option(help="Only this provisioning, such as spot; repeat for more."),
     ] = None,
-    adapters: Annotated[int, typer.Option(help="Different LoRA adapters in one batch.")] = 0,
+    adapters: Annotated[
+        int, typer.Option(help="Number of different LoRA adapters in one batch.")
+    ] = 0,
     images: Annotated[
         int, typer.Option(min=0, help="Images per prompt; their tokens are added to --input.")
     ] = 0,

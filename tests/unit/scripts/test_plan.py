@@ -78,7 +78,7 @@ def test_a_word_or_number_that_cannot_be_is_refused_in_one_line(option: str, val
             ("--json", "--conversations", "5"),
             "--conversations: must be omitted with --json, got 5",
         ),
-        (("--errors", "--rate", "5"), "MODEL: must be omitted with --errors and --against, got"),
+        (("--errors", "--rate", "5"), "MODEL: must be omitted with --errors or --against, got"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(options, message: str):
