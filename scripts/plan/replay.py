@@ -110,7 +110,7 @@ def replay(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    _print(rows, f"{trace}: {model} on {chips} x {accelerator} a replica")
+    _print(rows, f"{trace}: {model} on {chips} x {accelerator} per replica")
 
 
 def _requests(
