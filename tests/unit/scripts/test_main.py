@@ -29,7 +29,7 @@ def test_the_help_groups_commands_by_purpose_in_one_order():
 
 
 def helps(command):
-    yield command.help
+    yield command.help or ""
     for subcommand in getattr(command, "commands", {}).values():
         yield from helps(subcommand)
 
