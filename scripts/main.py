@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 from scripts.app import COMMANDS, app_for, list_app
 from scripts.terminal.console import CommandError, errors
 from scripts.terminal.exit_codes import ExitCode
+from twin.host.paths import TWIN_VARIABLE, TwinPaths, file_above
 from twin.host.processes import ProcessError
 from twin.toolchain import ToolError
 from twin.wire.kube import KubeError
@@ -42,6 +43,18 @@ def main() -> None:
     sys.exit(code)
 
 
+def _check_twin_folder() -> None:
+    """Refuse a setting of the twin's folder that is a file, or below one.
+
+    Raises:
+        CommandError: The message names the variable.
+    """
+    folder = TwinPaths.default().root
+    file = file_above(folder)
+    if file is not None:
+        raise CommandError(f"{TWIN_VARIABLE}: must be a folder, got '{folder}': {file} is a file")
+
+
 def _report(message: str, code: ExitCode = ExitCode.ERROR) -> ExitCode:
     errors.print(f"error: {message}", markup=False, style="red")
     return code
@@ -66,6 +79,7 @@ def _run(arguments: list[str]) -> int:
         from infra.stack.problems import one_of  # noqa: PLC0415 - as below
 
         raise CommandError(str(one_of("COMMAND", asked, COMMANDS)))
+    _check_twin_folder()
     gc.disable()  # loaded modules stay: a collection would take a tenth of the time
     app = app_for(arguments)
     gc.freeze()

@@ -99,7 +99,9 @@ def parse(
         try:
             platform = Platform.model_validate_json(text)
         except ValidationError as error:
-            raise StackError(problems_of(error)) from None
+            problems = problems_of(error)
+            whole = f"{PROJECT}:{KEY}"
+            raise StackError(each.at(each.path or whole) for each in problems) from None
     found = check(platform, with_digests=with_digests)
     problems = [of_its_layer(platform, problem) for problem in found]
     if problems:

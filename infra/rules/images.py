@@ -14,8 +14,8 @@ from infra.stack.problems import join, one_of
 _BY_TAG = ("dev", "local")
 """Environments whose engines may run by tag without a reason."""
 _FIRST = (
-    ": `gke-inference images bootstrap --stack` creates the repository for them, and `gke-inference"
-    " images pin --stack` finds them"
+    "; `gke-inference images bootstrap` creates their repository, and `gke-inference images pin`"
+    " adds the digests"
 )
 
 
@@ -74,7 +74,7 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
             "images.digests",
             f"must have {', '.join(absent)} when environment is not {' or '.join(_BY_TAG)}",
             None,
-            f"{_FIRST}, and until then 'unpinned_images' says why they may run by tag",
+            f"{_FIRST}; to run images by tag until then, give a reason in 'unpinned_images'",
         )
 
 

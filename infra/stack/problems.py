@@ -31,6 +31,9 @@ _TYPE_WORDS: Final = {
     "string_type": "text",
     "tuple_type": "a list",
 }
+_SCALAR_BRANCHES: Final = ("bool", "int", "float", "str")
+_SCALAR_TYPES: Final = ("boolean", "integer", "number", "string")
+_SCALAR_RULE: Final = "must be true, false, a number or text"
 _Reader = Callable[[ErrorDetails, Sequence[str | int]], InputError]
 """Converts one validator error at a location in the stack."""
 
@@ -87,7 +90,8 @@ def one_of(path: str, value: str, known: Iterable[str]) -> InputError:
 def problems_of(error: ValidationError) -> list[InputError]:
     """Return the problems that the validator found, in stack order."""
     every = error.errors(include_url=False)
-    return [_problem(details) for details in every if not _is_consequence(details)]
+    problems = [_problem(details) for details in every if not _is_consequence(details)]
+    return list(dict.fromkeys(problems))  # each branch of a scalar yields the same problem
 
 
 def _is_consequence(details: ErrorDetails) -> bool:
@@ -102,7 +106,16 @@ def _is_consequence(details: ErrorDetails) -> bool:
 
 def _problem(details: ErrorDetails) -> InputError:
     location = [part for part in details["loc"] if part != _KEY]
+    if _is_branch(location):
+        return InputError(join(*location[:-1]), _SCALAR_RULE, _shown(details["input"]))
     return _MESSAGES.get(details["type"], _other)(details, location)
+
+
+def _is_branch(location: Sequence[str | int]) -> bool:
+    """Return whether a location ends with a type of a scalar, not with one of its fields."""
+    if not location or location[-1] not in _SCALAR_BRANCHES:
+        return False
+    return _schema_at(location[:-1]).get("type") in _SCALAR_TYPES
 
 
 def _shown(value: Any) -> Bare:

@@ -49,7 +49,9 @@ def accept(
         float,
         typer.Option(min=0, max=3600, help="Maximum wait for promises not met yet, in seconds."),
     ] = 60.0,
-    by: Annotated[str, typer.Option(help="Who signs the report. Default: the Git user.")] = "",
+    by: Annotated[
+        str, typer.Option(help="Name of the person who signs the report. Default: the Git user.")
+    ] = "",
     out: Annotated[
         Path | None, typer.Option(help="Folder for the report. Default: build/STACK.")
     ] = None,

@@ -139,7 +139,7 @@ def confirm() -> None:
 
 @bench.command()
 def fairness() -> None:
-    """Measure what a client waits when another one sends ten times its share of requests."""
+    """Measure how long a client waits when another one sends ten times its share."""
     _exit_unless(_measured("fairness", bench_fairness.measure))
 
 

@@ -16,12 +16,12 @@ from infra.project import services_of
 from infra.stack import Front, Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
-from scripts.terminal.options import check_region, stack_of
+from scripts.terminal.options import StackOption, check_region, stack_of
 from twin.host.paths import TwinPaths
 
 
 def bootstrap(
-    stack: Annotated[str, typer.Argument(help="Stack to prepare a project for, such as prod.")],
+    stack: StackOption,
     ci: Annotated[
         str | None,
         typer.Option(
@@ -46,7 +46,7 @@ def bootstrap(
         if undo and (ci is not None or location is not None):
             option, value = ("--ci", ci) if ci is not None else ("--location", location)
             raise SettingsError(f"{option}: must not be used with --undo, got {value!r}")
-        platform = stack_of(stack, "STACK")
+        platform = stack_of(stack)
         settings = settings_of(platform, stack, ci, location)
         _run(
             platform, settings, undo=undo, on_twin=twin, yes=yes, has_location=location is not None

@@ -83,7 +83,9 @@ def _list() -> None:
 def check(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders or YAML files, such as build/STACK after `render`."),
+        typer.Argument(
+            metavar="PATHS", help="Folders or YAML files, such as build/STACK after `render`."
+        ),
     ] = None,
     json_output: JsonOption = False,
     rule: Annotated[

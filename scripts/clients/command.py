@@ -60,7 +60,7 @@ def keys_group() -> None:
 
 @keys.command()
 def create(
-    team: Annotated[str, typer.Argument(help="Team of the stack's `clients`.")],
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="Team of the stack's `clients`.")],
     stack: StackOption = "local",
     expires: Annotated[
         str | None, typer.Option(help="Lifetime, such as 90d or 12h. Default: until revoked.")

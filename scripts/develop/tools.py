@@ -35,8 +35,9 @@ def tools_group(
         str,
         typer.Option(
             "--with",
-            help="Also install: vllm (the real engine, 6 GiB), diffusion (the real image pipeline,"
-            " 7 GiB), guardrails (NeMo Guardrails, 230 MiB), xla (JAX, the TPU compiler; 1 GiB).",
+            help="Also install: diffusion (the real image pipeline, 7 GiB), embeddings (for `bench"
+            " cache`, 100 MB), guardrails (NeMo Guardrails, 230 MiB), vllm (the real engine,"
+            " 6 GiB), xla (JAX, the TPU compiler; 1 GiB).",
         ),
     ] = "",
 ) -> None:

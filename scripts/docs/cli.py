@@ -54,6 +54,8 @@ def _default(parameter: Any) -> str:
     if value is None or value is False or value in ("", ()):
         return ""
     value = value.value if isinstance(value, Enum) else value
+    if value is True and parameter.secondary_opts:
+        return f"`{parameter.opts[0]}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{Path(str(value))}`"
 
 

@@ -6,25 +6,24 @@ from typing import Annotated
 import typer
 
 from scripts.models import actions
+from scripts.models.direct import push_to
 from scripts.models.listing import as_json, print_list
 from scripts.models.session import open_session, plain_errors
 from scripts.models.uploads import PushOptions, push_version
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
-from scripts.terminal.options import JsonOption, StackOption
+from scripts.terminal.options import STACK_HELP, JsonOption, StackOption
 from scripts.terminal.output_files import check_folder
 from workloads.engine.weights_manifest import check_version
 from workloads.transfer.errors import Refused
 
 _MOST_WORKERS = 64
 
-ModelOption = Annotated[
-    str,
-    typer.Option(
-        help="Model of the stack; NAME-VERSION for a canary, NAME/draft for a draft, "
-        "NAME/adapters/ADAPTER for an adapter."
-    ),
-]
+MODEL_HELP = (
+    "Model of the stack; NAME-VERSION for a canary, NAME/draft for a draft, "
+    "NAME/adapters/ADAPTER for an adapter."
+)
+ModelOption = Annotated[str, typer.Option(help=MODEL_HELP)]
 ModelsOption = Annotated[
     list[str] | None,
     typer.Option("--model", help="Only this model; repeat for more. Default: all."),
@@ -54,11 +53,20 @@ def models_group() -> None:
 
 @models.command()
 def push(
-    stack: StackOption,
-    model: ModelOption,
+    stack: Annotated[str | None, typer.Option(help=f"{STACK_HELP} Required without --to.")] = None,
+    model: Annotated[str | None, typer.Option(help=f"{MODEL_HELP} Required without --to.")] = None,
     source: Annotated[
         Path | None,
-        typer.Argument(help="Folder with the files, or the model's folder in the hub's cache."),
+        typer.Argument(
+            metavar="SOURCE",
+            help="Folder with the files, or the model's folder in the hub's cache.",
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="Push to gs://BUCKET/FOLDER instead, for a program without a stack file."
+        ),
     ] = None,
     from_hub: Annotated[
         str | None, typer.Option(help="ORGANIZATION/MODEL on the Hugging Face hub, as the source.")
@@ -129,6 +137,16 @@ def push(
     )
     with plain_errors():
         options.check(on_twin=twin, in_cluster=in_cluster)
+        if to is not None:
+            options.check_without_stack(in_cluster=in_cluster)
+    if to is not None:
+        for option, value in (("--stack", stack), ("--model", model)):
+            if value is not None:
+                raise CommandError(f"{option}: must be omitted with --to, got {value!r}")
+        push_to(to, options, on_twin=twin, workers=parallel)
+        return
+    if stack is None or model is None:
+        raise CommandError(f"{'--stack' if stack is None else '--model'}: is required without --to")
     if in_cluster:
         # deploying a job loads Pulumi, which takes a second
         from scripts.models.in_cluster import push_in_cluster  # noqa: PLC0415
@@ -141,7 +159,9 @@ def push(
 
 @models.command()
 def sample(
-    target: Annotated[Path, typer.Argument(help="Folder for the files; created if needed.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Folder for the files; created if needed.")
+    ],
     adapter: Annotated[
         bool, typer.Option("--adapter", help="Write a LoRA adapter of the sample model instead.")
     ] = False,
@@ -162,7 +182,9 @@ def sample(
 def pull(
     stack: StackOption,
     model: ModelOption,
-    target: Annotated[Path, typer.Argument(help="Folder for the files; created if needed.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="Folder for the files; created if needed.")
+    ],
     version: VersionOption = None,
     region: Annotated[
         str | None,

@@ -20,11 +20,9 @@ EMULATOR = "STORAGE_EMULATOR_HOST"
 
 
 @dataclass
-class Session:
-    """A stack, its storage, and worker threads."""
+class Storage:
+    """Object storage, and worker threads."""
 
-    platform: Platform
-    plan: Plan
     open_store: Callable[[], Store]
     crew: Crew
     progress: TransferBars
@@ -38,6 +36,14 @@ class Session:
             TransferError: It cannot be opened.
         """
         return self.open_store()
+
+
+@dataclass
+class Session(Storage):
+    """The storage of a stack."""
+
+    platform: Platform
+    plan: Plan
 
     @property
     def targets(self) -> dict[str, Target]:
@@ -67,11 +73,22 @@ def open_session(stack: str, *, on_twin: bool, workers: int) -> Generator[Sessio
     """
     platform = stack_of(stack)
     with plain_errors(), TransferBars(console) as progress:
-        open_store = partial(_open_store, platform.project, on_twin=on_twin, workers=workers)
-        yield Session(platform, resolve(platform), open_store, Crew(workers), progress)
+        opened = partial(open_store, platform.project, on_twin=on_twin, workers=workers)
+        yield Session(opened, Crew(workers), progress, platform, resolve(platform))
 
 
-def _open_store(project: str, *, on_twin: bool, workers: int) -> Store:
+def open_store(project: str | None, *, on_twin: bool, workers: int) -> Store:
+    """Return the storage of a project, Google's or the twin's.
+
+    Args:
+        project: Project that calls are counted for; None: the bucket's.
+        on_twin: Whether to use the twin's storage.
+        workers: Number of threads.
+
+    Raises:
+        CommandError: The twin is not up.
+        NoCredentials: There are no credentials.
+    """
     return Store(project, endpoint=_endpoint(on_twin=on_twin), workers=workers)
 
 

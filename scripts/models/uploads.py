@@ -9,7 +9,7 @@ from gke_inference.catalogue.names import check_name as check_resource_name
 from infra.stack import Task
 from scripts.models.places import Target
 from scripts.models.progress import size_text
-from scripts.models.session import Session
+from scripts.models.session import Session, Storage
 from scripts.shared.google_cloud import Cloud, CloudError
 from twin.host.paths import REPOSITORY
 from workloads.engine.weights_manifest import (
@@ -47,6 +47,20 @@ class PushOptions:
     """Snapshot of a disk that a job in a cluster also fills."""
     zone: str | None = None
     """Zone of that disk."""
+
+    def check_without_stack(self, *, in_cluster: bool) -> None:
+        """Refuse what only a stack can provide: its project, regions and clusters.
+
+        Raises:
+            Refused: An option needs a stack.
+        """
+        for option, value in (
+            ("--direct", self.is_direct),
+            ("--in-cluster", in_cluster),
+            ("--token-secret", self.token_secret),
+        ):
+            if value:
+                raise Refused(f"{option}: must not be used with --to, which has no stack")
 
     def check(self, *, on_twin: bool, in_cluster: bool) -> None:
         """Check the combination of options.
@@ -97,7 +111,7 @@ class PushOptions:
             raise Refused(f"--snapshot: {error}") from None
 
 
-def push_version(session: Session, target: Target, options: PushOptions) -> None:
+def push_version(session: Storage, target: Target, options: PushOptions) -> None:
     """Upload a version to every bucket of a model, and print the result.
 
     Raises:
@@ -108,7 +122,7 @@ def push_version(session: Session, target: Target, options: PushOptions) -> None
         session.store.check_bucket(home.bucket)
     folder = _folder(session, options)
     files = scan(folder, options.exclude)
-    if target.is_adapter:
+    if isinstance(session, Session) and target.is_adapter:
         model = session.plan.models[target.name.partition("/")[0]][0].settings
         check_adapter({file.name for file in files}, model.task)
     entries = tuple(hash_files(files, session.crew, session.progress, HashCache(_HASHES)))
@@ -148,7 +162,7 @@ def check_adapter(names: set[str], task: Task) -> None:
         raise Refused(f"SOURCE: must have {' or '.join(ADAPTER_WEIGHTS)}, as an adapter does")
 
 
-def point(session: Session, homes: Sequence[Home], version: str, *, makes_current: bool) -> None:
+def point(session: Storage, homes: Sequence[Home], version: str, *, makes_current: bool) -> None:
     """Make a version current where none is, or everywhere if requested; print the changes."""
     for home in homes:
         before = read_current(session.store, home)
@@ -199,10 +213,12 @@ def _check_stack_version(target: Target, options: PushOptions) -> None:
     raise Refused(f"--version: {rule}, got {options.version!r}")
 
 
-def _folder(session: Session, options: PushOptions) -> Path:
+def _folder(session: Storage, options: PushOptions) -> Path:
     if options.source is not None:
         return snapshot(options.source)
-    cloud = _cloud(session.platform.project) if options.token_secret is not None else None
+    cloud = None
+    if isinstance(session, Session) and options.token_secret is not None:
+        cloud = _cloud(session.platform.project)
     token = token_of(options.token_secret, cloud)
     session.progress.say(f"fetching {options.repository} from the hub")
     return hub.download(
@@ -210,7 +226,7 @@ def _folder(session: Session, options: PushOptions) -> Path:
     )
 
 
-def _print_plan(session: Session, target: Target, manifest: Manifest) -> None:
+def _print_plan(session: Storage, target: Target, manifest: Manifest) -> None:
     for home in target.homes:
         found = look(session.store, home, manifest.version)
         check_room(found, home, manifest)

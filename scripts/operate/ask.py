@@ -31,7 +31,7 @@ _SIZE = re.compile("auto|[1-9][0-9]*x[1-9][0-9]*")
 
 
 def ask(
-    prompt: Annotated[str, typer.Argument(help="Prompt for the model.")],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="Prompt for the model.")],
     model: Annotated[
         str, typer.Option(help="Model or adapter. Default: the first model of the stack.")
     ] = "",

@@ -61,7 +61,8 @@ def down(
         left = leftovers(paths)
         if left:
             raise CommandError(
-                f"the stacks are destroyed, but the twin has {'; '.join(map(str, left))}"
+                f"the stacks are destroyed, but the twin has {'; '.join(map(str, left))}; destroy"
+                " what another program created with that program, or run gke-inference down --force"
             )
         console.print("Nothing is left in the cloud.")
     daemon.shut_down(paths)

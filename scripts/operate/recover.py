@@ -26,7 +26,7 @@ def recover(
         for each in pending:
             console.print(str(each), markup=False, soft_wrap=True)
         if not pending:
-            console.print(f"The last run of {stack} completed: nothing to recover.")
+            console.print(f"No run of {stack} was interrupted: nothing to recover.")
             return
         if not yes and not typer.confirm(f"Change the state of {stack}?"):
             console.print("Nothing was changed.")

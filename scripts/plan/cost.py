@@ -23,6 +23,7 @@ from scripts.plan.cost_tables import (
     machines_lines,
     total_line,
 )
+from scripts.plan.filters import PLAN_OPTIONS
 from scripts.plan.unit_costs import print_unit_costs
 from scripts.shared.running_cost import running
 from scripts.terminal.console import CommandError, console
@@ -86,7 +87,7 @@ def cost(
         float, typer.Option(help="Share of each prompt that is a common prefix.")
     ] = DEFAULT_TRAFFIC.prefix_share,
     utilisation: Annotated[
-        float, typer.Option(help="Target utilization of a replica.")
+        float, typer.Option("--utilization", help="Target utilization of a replica.")
     ] = DEFAULT_TRAFFIC.utilisation,
     traffic_gib: Annotated[
         float,
@@ -117,7 +118,7 @@ def cost(
         found = stack_cost(plan, mean_share, usage)
         traffic = Traffic(given, made, prefix_share, utilisation)
     except InputError as error:
-        raise CommandError(option_of(error)) from None
+        raise CommandError(option_of(error, PLAN_OPTIONS)) from None
     costs = unit_costs(plan, found.bill, traffic)
     at_work = running(plan) if now else None
     today = date.today()

@@ -18,7 +18,7 @@ def line_table(found: Bill) -> Listing:
     """Return the hourly cost of accelerator machines as a table."""
     table = Listing(
         "MODEL", "REGION", Column("ROLE", spare=2), Column("FIRST RUNG WITH A PRICE", spare=1),
-        figure("REPLICAS", spare=2), figure("$/H A REPLICA", spare=2), figure("MIN $/H"),
+        figure("REPLICAS", spare=2), figure("$/H PER REPLICA", spare=2), figure("MIN $/H"),
         figure("EXPECTED $/H"), figure("MAX $/H"),
     )  # fmt: skip
     for line in found.lines:

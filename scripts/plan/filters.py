@@ -17,6 +17,7 @@ PLAN_OPTIONS = {
     "tpot_p95_ms": "--tpot-p95",
     "model": "MODEL",
     "speculative": "--speculative",
+    "utilisation": "--utilization",
 }
 """Options by the planner's fields, where they differ."""
 

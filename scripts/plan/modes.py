@@ -18,7 +18,7 @@ _HARDWARE = frozenset({"accelerator", "as_json", "model", "provisioning", "rate"
 class Mode(StrEnum):
     """What a command plans; the value ends the sentence of an error."""
 
-    ERRORS = "with --errors and --against"
+    ERRORS = "with --errors or --against"
     STACK = "with --stack"
     IMAGES = "for a model that generates images or videos"
     TEXT = "without --stack"

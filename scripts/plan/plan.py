@@ -22,7 +22,7 @@ from scripts.plan.images import image_tokens, print_image_plan
 from scripts.plan.modes import Mode, given_options, refuse_unused
 from scripts.plan.show import plan_as_json, print_kv_advice, print_plan
 from scripts.plan.stack import Wanted, plan_stack
-from scripts.plan.write import write_choice
+from scripts.plan.write import check_name, write_choice
 from scripts.shared.quota_limits import Against
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.console import errors as error_output
@@ -88,7 +88,9 @@ class _Shown:
 
 
 def plan(
-    model: Annotated[str, typer.Argument(help="Name of a model, or path of its config.json.")] = "",
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Name of a model, or path of its config.json.")
+    ] = "",
     rate: Annotated[float, typer.Option(help="Peak requests per second.")] = 1.0,
     given: Annotated[int, typer.Option("--input", help="Tokens per prompt.")] = 1000,
     made: Annotated[int, typer.Option("--output", help="Tokens per answer.")] = 200,
@@ -104,7 +106,9 @@ def plan(
     context: Annotated[
         int, typer.Option(help="Longest sequence, in tokens; 0: 1.5 times prompt and answer.")
     ] = 0,
-    utilisation: Annotated[float, typer.Option(help="Maximum utilization of a replica.")] = 0.7,
+    utilisation: Annotated[
+        float, typer.Option("--utilization", help="Maximum utilization of a replica.")
+    ] = 0.7,
     parameters: Annotated[
         float | None, typer.Option(help="Billions of parameters; only with a config.json.")
     ] = None,
@@ -118,7 +122,9 @@ def plan(
         list[str] | None,
         typer.Option(help="Only this provisioning, such as spot; repeat for more."),
     ] = None,
-    adapters: Annotated[int, typer.Option(help="Different LoRA adapters in one batch.")] = 0,
+    adapters: Annotated[
+        int, typer.Option(help="Number of different LoRA adapters in one batch.")
+    ] = 0,
     images: Annotated[
         int, typer.Option(min=0, help="Images per prompt; their tokens are added to --input.")
     ] = 0,
@@ -217,6 +223,7 @@ def plan(
         check_positive("--parameters", parameters)
     if write is not None:
         check_one("--write", write, stack_names())
+        check_name(name)
         if speculative:
             raise CommandError(
                 "--speculative: must be omitted with --write, which does not write it"

@@ -149,12 +149,10 @@ def quota(
     ] = "",
     beside_others: Annotated[
         bool,
-        typer.Option(
-            "--beside-others", help="Count the current usage as other workloads'; add it."
-        ),
+        typer.Option("--beside-others", help="Add the current usage, as that of other workloads."),
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show the need of each part of the stack.")
+        bool, typer.Option("--explain", help="Show how much each part of the stack needs.")
     ] = False,
     email: Annotated[
         str | None, typer.Option(help="Contact address for the quota requests.")

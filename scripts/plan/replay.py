@@ -44,7 +44,10 @@ _SECONDS = 30.0
 
 def replay(
     trace: Annotated[
-        str, typer.Argument(help="Workload of the routing laboratory, or a file of JSON lines.")
+        str,
+        typer.Argument(
+            metavar="TRACE", help="Workload of the routing laboratory, or a file of JSON lines."
+        ),
     ],
     model: Annotated[str, typer.Option(help="Model ID, as passed to the engine.")],
     accelerator: Annotated[str, typer.Option(help="Accelerator, such as nvidia-l4.")],
@@ -107,7 +110,7 @@ def replay(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
-    _print(rows, f"{trace}: {model} on {chips} x {accelerator} a replica")
+    _print(rows, f"{trace}: {model} on {chips} x {accelerator} per replica")
 
 
 def _requests(

@@ -81,7 +81,7 @@ def _choice_as_json(number: int, one: Choice) -> dict[str, Any]:
         "ttft_p95_ms": asdict(one.ttft_p95_ms),
         "tpot_p95_ms": asdict(one.tpot_p95_ms),
         "tokens_per_second_of_a_replica": asdict(one.tokens_per_second),
-        "utilisation": one.utilisation,
+        "utilization": one.utilisation,
         "price": _plain(one.price),
         "usd_per_hour": _plain(one.usd_per_hour),
         "usd_per_million_output_tokens": _plain(one.usd_per_million),

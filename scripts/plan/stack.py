@@ -88,7 +88,7 @@ def _check(wanted: Wanted) -> None:
     check_positive("--output", wanted.made)
     if not 0 < wanted.utilisation <= 1:
         rule = "must be above 0 and at most 1"
-        raise CommandError(f"--utilisation: {rule}, got {wanted.utilisation:g}")
+        raise CommandError(f"--utilization: {rule}, got {wanted.utilisation:g}")
 
 
 def _resolved(stack: str) -> Plan:

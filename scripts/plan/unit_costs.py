@@ -25,7 +25,7 @@ def unit_cost_as_json(one: UnitCost) -> dict[str, Any]:
         "rung": one.rung,
         "per_second_of_a_replica": _plain(one.speed.per_second),
         "keeps_promise": one.speed.keeps_promise,
-        "utilisation": one.utilisation,
+        "utilization": one.utilisation,
         "basis": one.speed.basis,
         **({"further_models": further} if further else {}),
     }
@@ -39,8 +39,8 @@ def print_unit_costs(costs: Sequence[UnitCost], traffic: Traffic) -> None:
     """Print the unit cost of each line and model, and the assumptions."""
     table = Listing(
         "MODEL", "REGION", Column("ROLE", spare=2), Column("RUNG", spare=1),
-        Column("UNIT", spare=2), figure("$ A UNIT"), figure("80 % INTERVAL"),
-        figure("A SECOND", spare=1), figure("$ IN BATCH", spare=3),
+        Column("UNIT", spare=2), figure("$ PER UNIT"), figure("80 % INTERVAL"),
+        figure("PER SECOND", spare=1), figure("$ IN BATCH", spare=3),
     )  # fmt: skip
     every = [each for one in costs for each in (one, *one.of_further)]
     for one in every:

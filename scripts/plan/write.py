@@ -2,12 +2,26 @@
 
 from collections.abc import Sequence
 
+from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from infra.reading.edit import Placement, write_model
-from infra.stack.problems import StackError
+from infra.stack.base.fields import ModelName
+from infra.stack.problems import StackError, problems_of
 from planner.choice.plan import Choice, Question, ladder
 from scripts.terminal.console import CommandError, console
+
+
+def check_name(name: str | None) -> None:
+    """Refuse a name that a model of a stack cannot have.
+
+    Raises:
+        CommandError: The message names the option.
+    """
+    try:
+        TypeAdapter[str | None](ModelName | None).validate_python(name)
+    except ValidationError as error:
+        raise CommandError(str(problems_of(error)[0].at("--name"))) from None
 
 
 def write_choice(

@@ -54,7 +54,8 @@ CHECKS = MappingProxyType(
         "preview": "The update breaks a mandatory policy, or deletes or replaces a protected "
         "resource.",
         "quota": "A quota is insufficient for the stack.",
-        "render --check": "The API server or the `gcp` provider rejects a rendered object.",
+        "render": "With `--check`, the API server or the `gcp` provider rejects a rendered object; "
+        "with `--git` or `--oci`, an image of a delivered object does not exist yet.",
         "schema --check": "The schema file is out of date.",
         "sweep": "The twin, or with `--cloud` the stack's project, still has something of a stack.",
         "tools lock": "A checksum could not be read or has changed.",

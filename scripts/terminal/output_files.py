@@ -77,7 +77,9 @@ def _try_folder(folder: Path) -> None:
         OSError: It cannot.
     """
     if not folder.resolve().is_relative_to(Path.cwd()):
-        raise FileNotFoundError(None, f"no such folder: {folder}")
+        raise FileNotFoundError(
+            None, f"no such folder: {folder}; only folders below the current one are created"
+        )
     there = next(each for each in folder.resolve().parents if each.exists())
     if not there.is_dir():
         raise NotADirectoryError(None, f"{there} is not a folder")

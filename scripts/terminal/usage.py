@@ -16,6 +16,7 @@ _BOUNDS = {
     "less_than_equal": ("at most", "le"),
 }
 _KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "path": "a path"}
+_EXTRA_ARGUMENTS = "Got unexpected extra argument"
 _UNKNOWN_COMMAND, _MISSING_COMMAND = "No such command", "Missing command"
 
 
@@ -42,7 +43,15 @@ def usage_line(error: TyperException) -> str:
         return str(one_of("COMMAND", word, list(context.command.commands)))
     if context and error.message.startswith(_MISSING_COMMAND):
         return f"COMMAND: is required (one of {', '.join(context.command.commands)})"
-    return f"{command}: {_plain(error.message)}"
+    return f"{command}: {_further(error.message) or _plain(error.message)}"
+
+
+def _further(message: str) -> str:
+    """Return the rule about surplus arguments, or an empty string for another message."""
+    if not message.startswith(_EXTRA_ARGUMENTS):
+        return ""
+    words = message.partition(" (")[2].removesuffix(")")
+    return f"must have no further arguments, got {words!r}"
 
 
 def _options(error: Any) -> list[str]:

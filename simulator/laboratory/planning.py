@@ -101,6 +101,10 @@ class _Line(BaseModel):
     priority: int = 0
 
 
+_SHOWN = 40
+"""Characters of a wrong line in its error."""
+
+
 def read_trace(text: str) -> list[TraceRequest]:
     """Return the requests of a trace file, which has one JSON `TraceRequest` per line.
 
@@ -115,7 +119,10 @@ def read_trace(text: str) -> list[TraceRequest]:
             found.append(TraceRequest(**_Line.model_validate_json(line).model_dump()))
         except ValidationError as error:
             first = error.errors()[0]
-            field = ".".join(map(str, first["loc"])) or "the line"
+            field = ".".join(map(str, first["loc"]))
+            if not field:
+                rule = f"must be a JSON object, got {line[:_SHOWN]!r}"
+                raise ValueError(f"line {number}: {rule}") from error
             raise ValueError(f"line {number}: {field}: {rule_of([first])}") from error
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from error

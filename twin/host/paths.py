@@ -7,6 +7,15 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
+TWIN_VARIABLE = "GKE_INFERENCE_TWIN_DIR"
+
+
+def file_above(folder: Path) -> Path | None:
+    """Return the file that prevents a folder, at its path or above it, or None."""
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    return None if nearest.is_dir() else nearest
+
+
 @dataclass(frozen=True)
 class TwinPaths:
     """The files and folders of one twin. Each checkout has its own twin."""
@@ -16,7 +25,7 @@ class TwinPaths:
     @classmethod
     def default(cls) -> "TwinPaths":
         """Return the twin of this checkout, or the twin in `GKE_INFERENCE_TWIN_DIR`."""
-        configured = os.environ.get("GKE_INFERENCE_TWIN_DIR")
+        configured = os.environ.get(TWIN_VARIABLE)
         return cls(Path(configured).resolve() if configured else REPOSITORY / "build" / "twin")
 
     @property

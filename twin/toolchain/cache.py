@@ -13,18 +13,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from twin.toolchain.registry import Module
+from twin.host.paths import file_above
+from twin.toolchain.registry import Module, ToolError
 
+CACHE_VARIABLE = "GKE_INFERENCE_TOOLS"
 _COMPLETE = ".complete"
 
 
 def cache_root() -> Path:
     """Return the folder of tools: `GKE_INFERENCE_TOOLS`, or one in the user's cache."""
-    configured = os.environ.get("GKE_INFERENCE_TOOLS")
+    configured = os.environ.get(CACHE_VARIABLE)
     if configured:
         return Path(configured)
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "gke-inference" / "tools"
+
+
+def check_cache() -> None:
+    """Reject a cache that programs with other working directories would not find, or a file.
+
+    Raises:
+        ToolError: the folder cannot be used; the message names variable, rule and value.
+    """
+    root = cache_root()
+    if not root.is_absolute():
+        raise ToolError(f"{CACHE_VARIABLE}: must be an absolute path, got '{root}'")
+    file = file_above(root)
+    if file is not None:
+        raise ToolError(f"{CACHE_VARIABLE}: must be a folder, got '{root}': {file} is a file")
 
 
 def folder_of(module: Module) -> Path:
@@ -48,21 +64,35 @@ def origin_of(module: Module) -> dict[str, Any]:
 @contextmanager
 def locked(name: str) -> Generator[None]:
     """Hold a lock of the cache, so that only one process prepares the same item."""
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with (cache_root() / f".lock-{name}").open("a") as handle:
+    with (_made_root() / f".lock-{name}").open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def is_locked(name: str) -> bool:
     """Return whether another process holds a lock of the cache."""
-    cache_root().mkdir(parents=True, exist_ok=True)
-    with (cache_root() / f".lock-{name}").open("a") as handle:
+    with (_made_root() / f".lock-{name}").open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return True
     return False
+
+
+def _made_root() -> Path:
+    """Return the folder of tools, created if needed.
+
+    Raises:
+        ToolError: it cannot be created.
+    """
+    root = cache_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        rule = "must be a folder that can be created"
+        message = f"{CACHE_VARIABLE}: {rule}, got '{root}': {error.strerror}"
+        raise ToolError(message) from None
+    return root
 
 
 def store(module: Module, prepare: Callable[[Path], dict[str, Any]]) -> None:

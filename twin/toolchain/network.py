@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from twin.toolchain.cache import check_cache
 from twin.toolchain.registry import ToolError
 
 if TYPE_CHECKING:
@@ -57,11 +58,12 @@ def mirror() -> str:
 
 
 def check_settings() -> None:
-    """Reject invalid values of the environment variables for downloads.
+    """Reject invalid values of the environment variables for tools.
 
     Raises:
         ToolError: a value is not valid; the message names variable, rule and value.
     """
+    check_cache()
     mirror()
     source = os.environ.get(FROM_VARIABLE, "")
     if source not in ("", "source"):

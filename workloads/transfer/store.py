@@ -48,11 +48,13 @@ class Store:
     own settings.
     """
 
-    def __init__(self, project: str, *, endpoint: str | None = None, workers: int = 8) -> None:
+    def __init__(
+        self, project: str | None, *, endpoint: str | None = None, workers: int = 8
+    ) -> None:
         """Open Cloud Storage with the application default credentials.
 
         Args:
-            project: Project that calls are counted for.
+            project: Project that calls are counted for; None: the bucket's.
             endpoint: URL of a server that stands in for Google, which wants no credentials.
             workers: Threads that use it at a time.
 

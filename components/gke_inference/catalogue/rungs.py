@@ -237,7 +237,8 @@ def _check_reservation(values: Mapping[str, Any], provisioning: str, where: str)
     name = values.get("reservation")
     if provisioning in _NEEDS_RESERVATION:
         if not name:
-            _refuse(where, "reservation", f"must be a name with {provisioning}", name)
+            rule = f"must be the name of a reservation when provisioning is {provisioning}"
+            _refuse(where, "reservation", rule, name)
         if values.get("zones"):
             _refuse(
                 where,

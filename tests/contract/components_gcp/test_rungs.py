@@ -170,12 +170,12 @@ REFUSED = {
     "a reservation without a name": (
         {**V6E, "provisioning": "reservation"},
         "reservation",
-        "must be a name with reservation, got none",
+        "must be the name of a reservation when provisioning is reservation, got none",
     ),
     "a calendar without a name": (
         {**V6E, "provisioning": "calendar", "reservation": ""},
         "reservation",
-        "must be a name with calendar, got ''",
+        "must be the name of a reservation when provisioning is calendar, got ''",
     ),
     "a reservation with zones of its own": (
         {**V6E, **RESERVED, "zones": ["us-east5-b"]},

@@ -74,7 +74,9 @@ def test_a_stack_that_does_not_exist_is_answered_with_those_that_do() -> None:
 
 
 def test_a_platform_that_is_no_mapping_is_refused() -> None:
-    with pytest.raises(StackError, match="must be a mapping of fields, got 3"):
+    with pytest.raises(
+        StackError, match=r"^gke-inference:platform must be a mapping of fields, got 3"
+    ):
         parse("3")
 
 

@@ -175,7 +175,7 @@ def test_the_first_step_needs_no_digest_and_no_reason_for_tags(
         {"at": ["unpinned_images"], "value": None},
         {"at": ["images", "attestation"], "value": attestation},
     ]
-    with pytest.raises(pulumi.RunError, match="gke-inference images bootstrap --stack"):
+    with pytest.raises(pulumi.RunError, match="gke-inference images bootstrap"):
         run_edited(cloud, edits, updates=True)
     first_step(monkeypatch, tmp_path, "{}")
     run_edited(cloud, edits, updates=True)

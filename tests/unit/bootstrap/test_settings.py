@@ -107,7 +107,7 @@ def test_a_key_cannot_move_to_another_location():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stack": "prd"}, "STACK: must be one of dev, local, prod, staging"),
+        ({"stack": "prd"}, "--stack: must be one of dev, local, prod, staging"),
         ({"ci": "acme/inference"}, "--ci: must be github:OWNER/REPO"),
         ({"location": "mars"}, "--location: must be a region such as us-east5, got 'mars'"),
         (

@@ -401,3 +401,33 @@ def test_a_sample_of_an_adapter_can_be_pushed(run, cloud, monkeypatch, tmp_path)
     code, out, _ = run("sample", "sql", "--adapter")
     assert (code, out) == (0, "sql: 2 files\n")
     assert run("push", "sql", "--stack", "prod", "--model", SQL)[0] == ExitCode.OK
+
+
+def test_weights_are_pushed_to_a_folder_without_a_stack(run, cloud, model):
+    uri = f"gs://{PROD[0]}/chat/llama"
+    code, out, err = run("push", str(model), "--to", uri)
+    assert (code, err) == (0, "")
+    version = json.loads(cloud.objects[PROD[0]]["chat/llama/_CURRENT.json"]["content"])["version"]
+    assert out.splitlines()[-1] == f"{uri}: version {version} is current"
+    assert f"chat/llama/{version}/_MANIFEST.json" in cloud.objects[PROD[0]]
+    assert not cloud.objects[PROD[1]]
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        ("--to gs://acme", "--to: must be gs://BUCKET/FOLDER without a version, got 'gs://acme'"),
+        (
+            "--to gs://acme/a@v1",
+            "--to: must be gs://BUCKET/FOLDER without a version, got 'gs://acme/a@v1'",
+        ),
+        ("--to gs://acme/a --stack prod", "--stack: must be omitted with --to, got 'prod'"),
+        ("--to gs://acme/a --model x", "--model: must be omitted with --to, got 'x'"),
+        ("--to gs://acme/a --direct", "--direct: must not be used with --to, which has no stack"),
+        ("--model llama-3.1-8b", "--stack: is required without --to"),
+        ("--stack prod", "--model: is required without --to"),
+    ],
+)
+def test_a_push_needs_a_stack_and_a_model_or_a_folder(run, model, words, refusal):
+    code, out, err = run("push", str(model), *words.split())
+    assert (code, out, " ".join(err.split())) == (ExitCode.ERROR, "", f"error: {refusal}")

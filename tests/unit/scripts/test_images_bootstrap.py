@@ -181,7 +181,7 @@ def test_a_stack_without_a_reason_for_tags_can_make_its_images(
     text = json.dumps({"config": {"gke-inference:platform": document}})
     (folder / "Pulumi.prod.yaml").write_text(text)
     monkeypatch.setattr(options, "read", partial(read, folder=folder))
-    with pytest.raises(StackError, match="gke-inference images bootstrap --stack"):
+    with pytest.raises(StackError, match="gke-inference images bootstrap"):
         read("prod", folder)
     if arguments[0] == "build":
         arguments = [*arguments, "--only", "callout"]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from scripts import main
@@ -25,6 +26,18 @@ def test_the_help_groups_commands_by_purpose_in_one_order():
     titles = [line.strip("╭─╮ ").split(":")[0] for line in text.splitlines() if "╭─" in line]
     assert titles == ["Options", *GROUPS]
     assert GROUPS.keys() == PURPOSES.keys()
+
+
+def helps(command):
+    yield command.help or ""
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from helps(subcommand)
+
+
+def test_a_paragraph_of_help_is_one_line_that_the_terminal_wraps():
+    texts = list(helps(get_command(build_app())))
+    assert len(texts) > len(COMMANDS)
+    assert [text for text in texts if "\n" in text.replace("\n\n", "")] == []
 
 
 @pytest.mark.parametrize(
@@ -91,3 +104,17 @@ def test_a_folder_that_is_not_writable_is_named(monkeypatch, capsys):
         main.main()
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: build/local: Permission denied\n"
+
+
+def test_a_folder_of_the_twin_below_a_file_is_refused_by_every_command(
+    monkeypatch, capsys, tmp_path
+):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(file / "twin"))
+    monkeypatch.setattr("sys.argv", ["gke-inference", "status"])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == ExitCode.ERROR
+    rule = f"must be a folder, got '{file}/twin': {file} is a file"
+    assert capsys.readouterr().err.split() == f"error: GKE_INFERENCE_TWIN_DIR: {rule}".split()

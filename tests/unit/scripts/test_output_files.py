@@ -25,8 +25,14 @@ def here(tmp_path, monkeypatch) -> Path:
     ("name", "reason"),
     [
         ("", "it is a folder"),
-        ("../elsewhere/v.json", "no such folder: ../elsewhere"),
-        ("/no-such-folder/v.json", "no such folder: /no-such-folder"),
+        (
+            "../elsewhere/v.json",
+            "no such folder: ../elsewhere; only folders below the current one are created",
+        ),
+        (
+            "/no-such-folder/v.json",
+            "no such folder: /no-such-folder; only folders below the current one are created",
+        ),
         ("file/v.json", "not a directory"),
         ("file/deep/v.json", "file is not a folder"),
         ("/proc/v.json", ""),

@@ -60,7 +60,7 @@ def printed(*arguments: str) -> Any:
         ("--tpot-p95", "-3", "must be a number above 0, got -3"),
         ("--ttft-p95", "inf", "must be a number above 0, got inf"),
         ("--ttft-p95", "nan", "must be a number above 0, got nan"),
-        ("--utilisation", "2", "must be above 0 and at most 1, got 2.0"),
+        ("--utilization", "2", "must be above 0 and at most 1, got 2.0"),
     ],
 )
 def test_a_word_or_number_that_cannot_be_is_refused_in_one_line(option: str, value: str, rule: str):
@@ -78,7 +78,7 @@ def test_a_word_or_number_that_cannot_be_is_refused_in_one_line(option: str, val
             ("--json", "--conversations", "5"),
             "--conversations: must be omitted with --json, got 5",
         ),
-        (("--errors", "--rate", "5"), "MODEL: must be omitted with --errors and --against, got"),
+        (("--errors", "--rate", "5"), "MODEL: must be omitted with --errors or --against, got"),
     ],
 )
 def test_options_that_exclude_each_other_are_refused(options, message: str):
@@ -290,6 +290,11 @@ def test_speculation_makes_tokens_faster_and_its_interval_wider():
         (
             ("--speculative", "eagle3:2", "--accelerator", "tpu-v6e"),
             "--speculative: must be a method of vllm on the hardware to consider, got 'eagle3'",
+        ),
+        (
+            ("--write", "prod", "--name", "Bad_Name"),
+            "--name: must be lowercase letters, digits, dots, hyphens and underscores,"
+            ' got "Bad_Name"',
         ),
         (
             ("--speculative", "ngram:2", "--write", "prod"),

@@ -371,7 +371,7 @@ def test_roles_are_written_as_they_are_proposed(plans):
         (("--batch",), "--batch: must be omitted with --stack"),
         (("--kv-bits", "16"), "--kv-bits: must be omitted with --stack, got 16"),
         (("--region", REGION), f"--region: must be omitted with --stack, got '{REGION}'"),
-        (("--utilisation", "2"), "--utilisation: must be above 0 and at most 1, got 2"),
+        (("--utilization", "2"), "--utilization: must be above 0 and at most 1, got 2"),
         (("--input", "0"), "--input: must be a number above 0, got 0"),
     ],
 )

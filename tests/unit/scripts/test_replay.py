@@ -86,7 +86,7 @@ def test_what_cannot_be_replayed_is_one_message(arguments, message):
         ("{}", "line 1: arrival: is required"),
         ('{"arrival": 0, "prompt_tokens": 0, "output_tokens": 1}', "line 1: prompt_tokens and"),
         ('{"arrival": 0, "prompt": 1, "prompt_tokens": 1, "output_tokens": 1}', "line 1: prompt:"),
-        ("[", "line 1: the line:"),
+        ("[", "line 1: must be a JSON object, got"),
     ],
 )
 def test_a_line_that_is_no_request_is_named(tmp_path, line, message):

@@ -41,7 +41,7 @@ def end_of(monkeypatch, *arguments: str) -> int:
             "coldstart -x",
             "-x: is not an option of gke-inference coldstart; `gke-inference coldstart -",
         ),
-        ("coldstart a", "gke-inference coldstart: got unexpected extra argument(s) (a)"),
+        ("coldstart a", "gke-inference coldstart: must have no further arguments, got 'a'"),
         (
             "coldstart --stack prd",
             "--stack: must be one of dev, local, prod, staging, got 'prd'",

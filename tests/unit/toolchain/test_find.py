@@ -3,7 +3,7 @@ import shutil
 import pytest
 
 from twin import toolchain
-from twin.toolchain import find, registry
+from twin.toolchain import cache, find, registry
 
 
 @pytest.fixture
@@ -81,3 +81,31 @@ def test_an_official_cli_stands_in_only_when_it_is_new_enough(empty_cache, monke
         cli.chmod(0o755)
         find.official.cache_clear()
         assert toolchain.official("pulumi") == found
+
+
+@pytest.mark.parametrize(
+    ("folder", "rule"),
+    [
+        ("tools", "must be an absolute path, got 'tools'"),
+        ("{file}/tools", "must be a folder, got '{file}/tools': {file} is a file"),
+    ],
+)
+def test_a_cache_that_cannot_be_one_is_refused_before_anything_is_obtained(
+    empty_cache, monkeypatch, folder, rule
+):
+    file = empty_cache / "file"
+    file.write_text("")
+    monkeypatch.setenv("GKE_INFERENCE_TOOLS", folder.format(file=file))
+    with pytest.raises(toolchain.ToolError) as refused:
+        toolchain.provide(toolchain.named(["etcd"]))
+    assert str(refused.value) == f"GKE_INFERENCE_TOOLS: {rule.format(file=file)}"
+
+
+def test_a_cache_that_cannot_be_created_is_refused_with_the_reason(empty_cache, monkeypatch):
+    monkeypatch.setenv("GKE_INFERENCE_TOOLS", "/proc/none")
+    with pytest.raises(toolchain.ToolError) as refused, cache.locked("x"):
+        pass
+    assert str(refused.value) == (
+        "GKE_INFERENCE_TOOLS: must be a folder that can be created, got '/proc/none': "
+        "No such file or directory"
+    )
