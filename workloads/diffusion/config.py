@@ -12,6 +12,8 @@ from .families import SDXL, WAN, Family, family_of
 
 MOST_GUIDANCE = 100.0
 SAFE_STEPS = 100
+LATENT_FRAME = 4
+"""Frames of a video that its decoder makes of each latent frame after the first."""
 RANKS = (4, 8, 16, 32, 64, 128)
 """Ranks that programs are compiled for; an adapter is padded to the next rank."""
 
@@ -107,8 +109,8 @@ class Settings:
         Raises:
             ValueError: The message has field, rule and value.
         """
-        low = {"workers": 1, "max_batch": 1, "max_candidates": 1, "queue_limit": 1, "steps": 0}
-        low["fps"] = 1
+        ones = ("workers", "max_batch", "max_candidates", "queue_limit", "fps")
+        low = {**dict.fromkeys(ones, 1), "steps": 0}
         for name, least in low.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: must be at least {least}, got {getattr(self, name)}")
@@ -122,8 +124,8 @@ class Settings:
             raise ValueError(f"live_rank: must be from 1 to {RANKS[-1]}, got {self.live_rank}")
         if not self.sizes:
             raise ValueError("sizes: must have at least one, got none")
-        if not self.frames or any(count < 1 or count % 4 != 1 for count in self.frames):
-            rule = "must be multiples of 4 plus 1, at least one"
+        if not self.frames or any(count < 1 or count % LATENT_FRAME != 1 for count in self.frames):
+            rule = f"must be multiples of {LATENT_FRAME} plus 1, at least one"
             raise ValueError(f"frames: {rule}, got {list(self.frames)}")
         if (self.adapters or self.live_adapters) and self.adapter_slots < 1:
             raise ValueError(f"adapter_slots: must be at least 1, got {self.adapter_slots}")

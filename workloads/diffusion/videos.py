@@ -9,7 +9,7 @@ import secrets
 from typing import Any
 
 from . import protocol
-from .config import Settings
+from .config import LATENT_FRAME, Settings
 from .protocol import ApiError, ImageRequest
 
 _ACCEPTED = frozenset(
@@ -26,8 +26,6 @@ _ACCEPTED = frozenset(
         "user",
     }
 )
-_LATENT_FRAME = 4
-"""Frames by which numbers of frames differ at least."""
 
 
 def parse(body: Any, settings: Settings) -> ImageRequest:
@@ -80,7 +78,7 @@ def _frames_of(seconds: str, settings: Settings) -> int:
     except ValueError:
         wanted = float("nan")
     found = min(settings.frames, key=lambda count: abs(count - wanted))
-    if not abs(found - wanted) < _LATENT_FRAME:
+    if not abs(found - wanted) < LATENT_FRAME:
         durations = " or ".join(f"{count / settings.fps:.4g}" for count in settings.frames)
         message = f"seconds: must be about {durations}, as a string, got {seconds!r}"
         raise ApiError(400, message, param="seconds")
