@@ -4,9 +4,6 @@ import filecmp
 
 import pytest
 
-from policies.checker.checker import check_objects
-from policies.checker.rules import invariants
-from policies.framework.finding import Verdict
 from policies.objects.documents import sources
 from scripts.check.render import write
 from scripts.check.server_side_checks import check_folder
@@ -38,16 +35,12 @@ def test_a_stack_previews_with_the_policies_and_its_file_stays_as_it_was(states,
 
 
 @pytest.mark.parametrize("stack", stack_names())
-def test_every_object_of_a_stack_passes_the_strict_checks_and_the_invariants(
-    states, stack, tmp_path
-):
+def test_every_object_of_a_stack_passes_the_strict_checks(states, stack, tmp_path):
     objects, resources = write(states(stack), tmp_path)
     assert objects > 30
     assert resources > objects
     assert check_folder(tmp_path) == []
-    report = check_objects(sources([tmp_path]), [listed.rule for listed in invariants().values()])
-    assert report.objects == objects
-    assert report.of(Verdict.BROKEN) == []
+    assert sum(len(cluster.documents) for cluster in sources([tmp_path])) == objects
 
 
 def test_a_wrong_field_in_a_rendered_file_is_found(states, tmp_path):

@@ -40,6 +40,7 @@ _AS_ROOT: Manifest = {  # root owns the root folder of a share
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
     "runAsUser": 0,
+    "seccompProfile": {"type": "RuntimeDefault"},
 }
 
 

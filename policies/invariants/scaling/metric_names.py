@@ -1,5 +1,6 @@
 """Metrics used for scaling and scraping exist in the engine's release."""
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -13,7 +14,8 @@ from policies.objects.pods import PodOf
 from policies.objects.scaling import scaler_of
 from policies.objects.world import World
 
-_NAME = re.compile(r"\b(?:vllm|sglang|tgi|jetstream|nv)[:_][A-Za-z0-9_:]+")
+_NAME = re.compile(r"\b(?:vllm|sglang|tgi|jetstream|nv)[:_](?:[A-Za-z0-9_:]|\([A-Za-z0-9_|]+\))+")
+"""A name, or a regular expression for several: `vllm:kv_offload_(load|store)_bytes_total`."""
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -37,13 +39,20 @@ def _findings(obj: Obj, field: str, text: str, pods: list[PodOf]) -> Iterator[Fi
     servers = [
         server for pod in pods for each in pod.containers if (server := engine(each)) is not None
     ]
-    for name in dict.fromkeys(_NAME.findall(text)):
+    for name in dict.fromkeys(_names_in(text)):
         if not servers and any(name.startswith(kind) for kind in ("vllm", "sglang")):
             yield unknown(
                 obj, field, name, "no engine that exports it was read", "also check the servers"
             )
         for server in servers:
             yield from _of(obj, field, name, server)
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Yield the names in a text, with each alternative of a group in parentheses."""
+    for found in _NAME.findall(text):
+        parts = [part.split("|") for part in re.split(r"[()]", found)]
+        yield from map("".join, itertools.product(*parts))
 
 
 def _of(obj: Obj, field: str, name: str, server: Engine) -> Iterator[Finding]:

@@ -27,7 +27,22 @@ BROAD = frozenset(
         "roles/storage.legacyBucketOwner",
     ]
 )
+_OF_AGENTS = {"roles/container.admin": "@gcp-sa-multiclusteringress.iam.gserviceaccount.com"}
+"""Broad roles that Google's guides demand for its own service agent, by the end of its name
+(docs.cloud.google.com/kubernetes-engine/docs/how-to/enabling-multi-cluster-gateways)."""
+_SIGNS = "roles/iam.serviceAccountTokenCreator"
 _MACHINES = ("serviceAccount:", "principal:", "principalSet:")
+
+
+def _is_needed(resource: Resource, role: str, member: str) -> bool:
+    """Return whether Google needs the role for its agent, or an account signs as itself only."""
+    agent = _OF_AGENTS.get(role)
+    account = member.removeprefix("serviceAccount:")
+    if agent is not None and account.startswith("service-") and account.endswith(agent):
+        return True
+    if role != _SIGNS or not resource.type.startswith("gcp:serviceaccount/"):
+        return False
+    return str(at(resource.props, "serviceAccountId")).endswith(f"/serviceAccounts/{account}")
 
 
 def _check(resource: Resource, config: Config) -> Iterator[Finding]:
@@ -39,7 +54,7 @@ def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     if role not in broad:
         return
     for member in members(resource):
-        if member.startswith(_MACHINES):
+        if member.startswith(_MACHINES) and not _is_needed(resource, role, member):
             yield broken(
                 resource,
                 "role",

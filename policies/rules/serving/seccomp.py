@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 
 from policies.framework.finding import Finding, broken, quoted
-from policies.framework.reading import at, is_workload, pods
+from policies.framework.reading import at, is_kubernetes, is_workload, kept_pods, pods
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, ResourceRule
 
+_IS_CONFIG = is_kubernetes("ConfigMap")
+
 
 def _check(resource: Resource, _: Config) -> Iterator[Finding]:
-    for pod in pods(resource):
+    for pod in [*pods(resource), *kept_pods(resource)]:
         whole = at(pod.spec, "securityContext", "seccompProfile", "type")
         for path, container in pod.containers():
             own = at(container, "securityContext", "seccompProfile", "type") or whole
@@ -23,7 +25,7 @@ def _check(resource: Resource, _: Config) -> Iterator[Finding]:
 RULE = ResourceRule(
     name="seccomp",
     description="Containers use the RuntimeDefault seccomp profile.",
-    applies=is_workload,
+    applies=lambda resource: is_workload(resource) or _IS_CONFIG(resource),
     check=_check,
     reference="CIS GKE Benchmark 4.6.2 (seccomp)",
 )

@@ -30,7 +30,10 @@ COMPUTED: dict[str, dict[str, Any]] = {
         "networks": [{"ipAddresses": ["10.9.0.2"], "modes": []}],
     },
     "gcp:lustre/instance:Instance": {"mountPoint": "10.9.0.2@tcp:/shared"},
-    "gcp:serviceaccount/account:Account": {"email": "nodes@acme.iam.gserviceaccount.com"},
+    "gcp:serviceaccount/account:Account": {
+        "email": "nodes@acme.iam.gserviceaccount.com",
+        "member": "serviceAccount:nodes@acme.iam.gserviceaccount.com",
+    },
 }
 
 
