@@ -2,34 +2,18 @@
 
 import asyncio
 import json
-import logging
-import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import aiohttp
 
-from workloads.stream.asking import retry_after
 from workloads.stream.pressure import Pressure
+from workloads.stream.sending import BUSY, TEAM_HEADER, UNSENT, Said, Sender
 
 from .answers import Answer, answered, unanswered
-from .bucket import reason
-from .logs import say
 from .settings import Settings
-
-_BUSY: Final = (429, 503)
-_MAY_PASS: Final = (408, 409, 425)
-"""Statuses below 500 that another attempt may help."""
-_AWAY: Final = (0, 502)
-"""No response, or a proxy that got none."""
-_REJECTED_KEY: Final = (401, 403)
-"""Somebody must fix the key; until then, no request is at fault."""
-_SPENT: Final = "insufficient_quota"
-"""Code of a quota that a new month or a larger limit restores: no request is at fault."""
-_CONNECT_SECONDS: Final = 5.0
 
 
 class Stopped(Exception):
@@ -40,20 +24,13 @@ class Stopped(Exception):
 class Question:
     """One request of a batch."""
 
+    team: str
+    """Team of its file, for which it is sent."""
     batch: str
     number: int
     custom_id: str
     url: str
     body: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class _Said:
-    """A response, with status 0 if there was none and -1 if the connection broke."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Asking:
@@ -70,12 +47,21 @@ class Asking:
         pressure: Pressure,
         retried: Callable[[str], None],
     ) -> None:
-        self._session = session
+        self._sender = Sender(
+            session,
+            settings.endpoint,
+            settings.key_file,
+            settings.first_wait_seconds,
+            settings.longest_wait_seconds,
+        )
         self._settings = settings
-        self._endpoint = settings.endpoint.rstrip("/")
         self._pressure = pressure
-        self._key_file = Path(settings.key_file) if settings.key_file else None
         self._retried = retried
+        self._resting: dict[str, float] = {}
+
+    def is_resting(self, team: str) -> bool:
+        """Return whether a limit of a team lets none of its requests pass at the moment."""
+        return self._resting.get(team, 0.0) > time.time()
 
     async def ask(self, question: Question, until: float, stop: asyncio.Event) -> Answer:
         """Return the answer to a request; the caller has entered `pressure` once.
@@ -96,19 +82,19 @@ class Asking:
                     self._pressure.answered()  # while it counts as running
             finally:
                 await self._pressure.leave()
-            status = said.status
-            if not _is_repeated(said):
+            if said.status == 200 or not said.is_repeated:
                 return _answer(question, said)
-            after = self._asked_wait(said)
-            if status in _BUSY:
+            after = self._sender.asked_wait(said, time.time())
+            if said.is_limit_of_team:
+                self._resting[question.team] = time.time() + (after or 1.0)
+            elif said.status in BUSY:
                 self._pressure.refused(after)
-            if status not in (*_BUSY, *_AWAY, *_REJECTED_KEY):
-                failures += 1
+            failures += said.is_failure
             if failures >= self._settings.attempts:
                 return _answer(question, said)
             waits += 1
-            self._retried(_word(status))
-            await self._wait(after or self._backoff(waits), until, stop)
+            self._retried(said.word)
+            await self._wait(self._sender.wait_for(said, waits, time.time()), until, stop)
             await self._enter(until, stop)
 
     async def _wait(self, seconds: float, until: float, stop: asyncio.Event) -> None:
@@ -137,87 +123,39 @@ class Asking:
         except asyncio.CancelledError:
             raise Stopped from None
 
-    async def enter(self, until: float, stop: asyncio.Event) -> None:
+    async def enter(self, team: str, until: float, stop: asyncio.Event) -> None:
         """Wait until a first attempt may start.
+
+        Args:
+            team: Team of the request; the others do not wait for its limits.
+            until: Seconds since the epoch, after which none starts.
+            stop: Ends waiting.
 
         Raises:
             Stopped: `until` passed or `stop` was set first.
         """
         if stop.is_set() or time.time() >= until:
             raise Stopped
+        while self.is_resting(team):
+            await self._wait(self._resting[team] - time.time(), until, stop)
         await self._enter(until, stop)
 
-    async def _send(self, question: Question) -> _Said:
-        request = f"{question.batch}-{question.number}"
-        headers = {"x-request-id": request}
+    async def _send(self, question: Question) -> Said:
+        headers = {"x-request-id": f"{question.batch}-{question.number}"}
         model = self._settings.models.get(str(question.body.get("model")))
         if model is not None and model.objective:
             headers["x-gateway-inference-objective"] = model.objective
-        if self._key_file is not None:
-            key = self._key(self._key_file)
-            if not key:
-                return _Said(401, {}, b"")
-            headers["authorization"] = f"Bearer {key}"
-        timeout = aiohttp.ClientTimeout(
-            total=self._settings.deadline_seconds, sock_connect=_CONNECT_SECONDS
-        )
-        try:
-            async with self._session.post(
-                self._endpoint + question.url, json=question.body, headers=headers, timeout=timeout
-            ) as response:
-                named = {name.lower(): value for name, value in response.headers.items()}
-                return _Said(response.status, named, await response.read())
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
-            return _Said(0, {}, b"")
-        except (aiohttp.ClientError, TimeoutError):
-            return _Said(-1, {}, b"")
-        except Exception as error:  # noqa: BLE001 - of one request: the others go on
-            say(logging.WARNING, "attempt failed", request=request, why=reason(error))
-            return _Said(-1, {}, b"")
-
-    def _key(self, file: Path) -> str:
-        """Return the key; empty if there is none that can be sent."""
-        try:
-            key = file.read_text().strip()
-        except (OSError, ValueError) as error:
-            say(logging.WARNING, "no key", why=reason(error))
-            return ""
-        return key if key.isascii() and key.isprintable() else ""
-
-    def _asked_wait(self, said: _Said) -> float | None:
-        """Return the requested wait in seconds, bounded: a quota can request weeks."""
-        after = retry_after(said.headers.get("retry-after"), time.time())
-        return None if after is None else min(after, self._settings.longest_wait_seconds)
-
-    def _backoff(self, waits: int) -> float:
-        settings = self._settings
-        most = min(
-            settings.longest_wait_seconds, settings.first_wait_seconds * 2 ** min(waits - 1, 20)
-        )
-        return random.uniform(most / 2, most)  # noqa: S311 - it spreads attempts
+        if self._settings.teams is not None:
+            headers[TEAM_HEADER] = question.team
+        seconds = self._settings.deadline_seconds
+        return await self._sender.send(question.url, question.body, headers, seconds)
 
 
-def _is_repeated(said: _Said) -> bool:
-    """Return whether another attempt may have another result."""
-    status = said.status
-    if said.headers.get("x-should-retry") == "false" and _code(said.body) != _SPENT:
-        return False
-    if status >= 500 or status <= 0:
-        return True
-    return status in (*_BUSY, *_MAY_PASS, *_REJECTED_KEY)
-
-
-def _code(body: bytes) -> str:
-    """Return the code of an error in OpenAI's format; empty if there is none."""
-    try:
-        return str(json.loads(body)["error"]["code"])
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return ""
-
-
-def _answer(question: Question, said: _Said) -> Answer:
+def _answer(question: Question, said: Said) -> Answer:
     if said.status <= 0:
         message = "The connection broke or the answer took too long, at each attempt."
+        if said.status == UNSENT:
+            message = "The request cannot be sent."
         return unanswered(
             question.number, question.batch, question.custom_id, "server_error", message
         )
@@ -230,15 +168,10 @@ def _answer(question: Question, said: _Said) -> Answer:
         return _with_body(question, replace(said, status=status), body)
 
 
-def _with_body(question: Question, said: _Said, body: Any) -> Answer:
+def _with_body(question: Question, said: Said, body: Any) -> Answer:
     response = {
         "status_code": said.status,
         "request_id": said.headers.get("x-request-id", f"{question.batch}-{question.number}"),
         "body": body,
     }
     return answered(question.number, question.batch, question.custom_id, response)
-
-
-def _word(status: int) -> str:
-    words: dict[int, str] = {0: "unreachable", -1: "connection-lost"}
-    return words.get(status, str(status))

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import tempfile
+from collections import Counter
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,8 +27,10 @@ from .settings import Settings
 _PIECE: Final = 2**20
 _LONGEST_FIELD: Final = 1000
 _MOST_FIELDS: Final = 20
-_MOST_UPLOADS: Final = 4
+_MOST_UPLOADS: Final = 8
 """Concurrent uploads: each may have the largest file on the disk."""
+_MOST_UPLOADS_OF_TEAM: Final = 2
+"""Concurrent uploads of one team, where there are several."""
 _RETRY_SECONDS: Final = 5
 _SHORTEST_LIFE: Final = 3600
 _MOST_LISTED: Final = 10_000
@@ -39,7 +43,7 @@ class Files:
     def __init__(self, settings: Settings, bucket: Bucket) -> None:
         self._settings = settings
         self._bucket = bucket
-        self._uploads = asyncio.Semaphore(_MOST_UPLOADS)
+        self._uploads: Counter[str] = Counter()
 
     async def find(self, team: str, file: str) -> StoredFile | None:
         """Return a file, or None if the team has no file with this ID."""
@@ -56,11 +60,39 @@ class Files:
         """Answer `POST /v1/files`."""
         if not request.content_type.startswith("multipart/"):
             raise Refused(400, "The body of this call must be multipart/form-data.")
-        if self._uploads.locked():
-            message = f"More than {_MOST_UPLOADS} files are being uploaded."
-            raise Refused(429, message, code="rate_limit_exceeded", retry_after=_RETRY_SECONDS)
-        async with self._uploads:
+        self._check_uploads(team)
+        self._uploads[team] += 1
+        try:
             return await self._create(team, request)
+        finally:
+            self._uploads[team] -= 1
+
+    def _check_uploads(self, team: str) -> None:
+        """Refuse an upload that would keep others from theirs."""
+        shares = self._settings.teams is not None
+        most = _MOST_UPLOADS_OF_TEAM if shares else _MOST_UPLOADS
+        rule = "More than {} files are being uploaded{}."
+        message = ""
+        if self._uploads[team] >= most:
+            message = rule.format(most, " by this team" if shares else "")
+        elif self._uploads.total() >= _MOST_UPLOADS:
+            message = rule.format(_MOST_UPLOADS, "")
+        if message:
+            raise Refused(429, message, code="rate_limit_exceeded", retry_after=_RETRY_SECONDS)
+
+    async def _check_stored(self, team: str, size: int) -> None:
+        """Refuse a file that a team has no room for.
+
+        Uploads at the same time do not see each other: a team can exceed its room by those.
+        """
+        most = self._settings.most_stored_bytes
+        stored = sum(entry.size for entry in await self._bucket.entries(f"files/{team}/"))
+        if stored + size > most:
+            message = (
+                f"Files and answers would have {stored + size} bytes, more than {most}. "
+                "Delete some files, or wait until they expire."
+            )
+            raise Refused(413, message, code="storage_limit_exceeded", param="file")
 
     async def _create(self, team: str, request: web.Request) -> web.StreamResponse:
         with tempfile.TemporaryDirectory(dir=self._settings.scratch or None) as folder:
@@ -77,6 +109,7 @@ class Files:
                     if name.startswith("expires_after[")
                 }
             )
+            await self._check_stored(team, content.stat().st_size)
             number = new_id("file-")
             metadata = file_metadata("batch", filename, seconds)
             await self._bucket.upload(file_name(team, number), content, metadata)
@@ -96,7 +129,7 @@ class Files:
         filename: str | None = None
         try:
             reader = await request.multipart()
-            while (part := await reader.next()) is not None:
+            while (part := await self._in_time(reader.next())) is not None:
                 if not isinstance(part, BodyPartReader):
                     raise Refused(400, "The parts of the body must not be multipart.")
                 if part.name == "file" and filename is None:
@@ -105,7 +138,7 @@ class Files:
                 else:
                     if len(fields) == _MOST_FIELDS:
                         raise Refused(400, f"The form has more than {_MOST_FIELDS} fields.")
-                    fields[part.name or ""] = await _text(part)
+                    fields[part.name or ""] = await self._in_time(_text(part))
         except (ValueError, AssertionError, RuntimeError):
             raise Refused(400, "The body is not a whole form.") from None
         return fields, filename
@@ -113,12 +146,21 @@ class Files:
     async def _save(self, part: BodyPartReader, content: Path) -> None:
         size = 0
         with content.open("wb") as file:
-            while piece := await part.read_chunk(_PIECE):
+            while piece := await self._in_time(part.read_chunk(_PIECE)):
                 size += len(piece)
                 if size > self._settings.most_bytes:
                     limit = f"{self._settings.most_bytes // 2**20} MiB"
                     raise Refused(413, f"The file is larger than {limit}.", param="file")
                 await asyncio.to_thread(file.write, piece)
+
+    async def _in_time(self, piece: Awaitable[_T]) -> _T:
+        """Return the next piece of an upload, whose client must not keep others waiting."""
+        limit = self._settings.idle_seconds
+        try:
+            async with asyncio.timeout(limit):
+                return await piece
+        except TimeoutError:
+            raise Refused(408, f"The upload had no data for {limit:g} s.") from None
 
     async def show(self, team: str, request: web.Request) -> web.StreamResponse:
         """Answer `GET /v1/files/ID`."""

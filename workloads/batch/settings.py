@@ -77,6 +77,10 @@ class Settings:
     """Maximum requests of a batch."""
     most_bytes: int = 200 * 2**20
     """Maximum bytes of a file."""
+    most_stored_bytes: int = 100 * 2**30
+    """Maximum bytes of a team's files and answers, above which it uploads no more."""
+    idle_seconds: float = 30.0
+    """Time without data after which an upload is ended."""
     shard_lines: int = 500
     """Requests that one worker takes at a time."""
     shard_bytes: int = 8 * 2**20

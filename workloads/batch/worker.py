@@ -142,6 +142,8 @@ class Worker:
                 continue
             batch, shards = looked
             running[batch["team"]] += sum(1 for each in shards if _is_at_work(each))
+            if self._asking.is_resting(batch["team"]):
+                continue
             free = [each for each in shards if each.shard.is_free()]
             if free and time.time() < batch["expires_at"]:
                 found.append((batch, free))
@@ -223,7 +225,9 @@ class Worker:
         for question in todo:
             await _either(parts.room, work.stop)
             try:
-                await self._asking.enter(work.batch["expires_at"], work.stop)
+                if self._asking.is_resting(question.team):
+                    work.fed.set()  # a limit of one team is none of the others
+                await self._asking.enter(question.team, work.batch["expires_at"], work.stop)
             except Stopped:
                 break
             task = asyncio.create_task(self._ask(question, work, parts))
@@ -331,7 +335,9 @@ async def questions_of(bucket: Bucket, batch: Batch, held: Held) -> list[Questio
     for number, text in enumerate(raw.split(b"\n"), start=shard.first):
         if text.strip():
             line: dict[str, Any] = json.loads(text)
-            question = Question(batch["id"], number, line["custom_id"], line["url"], line["body"])
+            question = Question(
+                batch["team"], batch["id"], number, line["custom_id"], line["url"], line["body"]
+            )
             found.append(question)
     return found
 

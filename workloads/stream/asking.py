@@ -1,32 +1,25 @@
-"""Sends one message to the model until an answer, a permanent failure, or the deadline."""
+"""Asks the model about one message until an answer, a permanent failure, or the deadline."""
 
 import asyncio
-import email.utils
-import json
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
-
-import aiohttp
 
 from .messages import Poison, Request
 from .pressure import Pressure
-
-_BUSY: Final = (429, 503)
-_MAY_PASS: Final = (408, 409, 425)
-"""Statuses below 500 that another attempt may help."""
-_AWAY: Final = (0, 502)
-"""No response, or a proxy that got none."""
-_REJECTED_KEY: Final = (401, 403)
-"""Somebody has to fix the key; meanwhile no message is at fault."""
-_CONNECT_SECONDS: Final = 5.0
+from .sending import BUSY, LATE, Said, Sender
 
 
 class Unanswered(Exception):
-    """The time of a message is over, and the pool was away or busy: another delivery may help."""
+    """The time of a message is over without an answer: another delivery may help.
+
+    Attributes:
+        failures: Attempts so far that the message may have caused to fail.
+    """
+
+    def __init__(self, why: str, failures: int = 0) -> None:
+        super().__init__(why)
+        self.failures = failures
 
 
 @dataclass(frozen=True)
@@ -38,35 +31,37 @@ class Answer:
 
 
 class Asking:
-    """Sends requests to a gateway, more slowly when it is busy.
+    """Asks a gateway, more slowly when it is busy.
 
     A pool that is busy or away costs a message no attempt: it is waited for until its deadline, and
     then comes again. What breaks or fails in the middle costs one, as the message may be the cause.
+
+    Args:
+        sender: Sends the attempts.
+        pressure: The limit of what is under way.
+        attempts: Failed attempts after which a message is a dead letter.
+        retried: Counts an attempt that is repeated, by its status.
     """
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
-        endpoint: str,
+        sender: Sender,
         pressure: Pressure,
         *,
         attempts: int,
-        first_wait: float,
-        longest_wait: float,
-        key_file: str = "",
         retried: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._session = session
-        self._endpoint = endpoint.rstrip("/")
+        self._sender = sender
         self._pressure = pressure
         self._attempts = attempts
-        self._first_wait = first_wait
-        self._longest_wait = longest_wait
-        self._key_file = Path(key_file) if key_file else None
         self._retried = retried
 
     async def ask(
-        self, request: Request, deadline: float, begins: Callable[[], None] = lambda: None
+        self,
+        request: Request,
+        deadline: float,
+        begins: Callable[[], None] = lambda: None,
+        failures: int = 0,
     ) -> Answer:
         """Return the answer to a request.
 
@@ -74,96 +69,54 @@ class Asking:
             request: What is asked.
             deadline: Value of `time.monotonic` after which there is no attempt.
             begins: Called when there is room, before each attempt.
+            failures: Failed attempts of earlier deliveries.
 
         Raises:
             Poison: The model refuses the request, or the attempts are used up.
             Unanswered: The deadline passed first.
         """
-        failures = waits = 0
+        waits, half = 0, (deadline - time.monotonic()) / 2
         while True:
-            await self._enter(deadline)
-            begins()
-            try:
-                status, headers, body = await self._send(request, deadline)
-                if status == 200:
-                    self._pressure.answered()  # while it counts as running
-            finally:
-                await self._pressure.leave()
-            if status == 200:
-                return Answer(body, failures + 1)
-            if 400 <= status < 500 and status not in (*_BUSY, *_MAY_PASS, *_REJECTED_KEY):
-                raise Poison(f"http-{status}", _said(body), failures + 1)
-            after = retry_after(headers.get("retry-after"), time.time())
-            if status in _BUSY:
+            said, had = await self._attempt(request, deadline, begins, failures)
+            if said.status == 200:
+                return Answer(said.body, failures + 1)
+            if not said.is_repeated:
+                raise Poison(f"http-{said.status}", said.code, failures + 1)
+            after = self._sender.asked_wait(said, time.time())
+            if said.status in BUSY:
                 self._pressure.refused(after)
-            if status not in (*_BUSY, *_AWAY, *_REJECTED_KEY):
-                failures += 1
+            # what had little time left is late because of those before it
+            failures += said.is_failure and (said.status != LATE or had >= half)
             if failures >= self._attempts:
-                reason = f"http-{status}" if status > 0 else "connection-lost"
-                raise Poison(reason, _said(body), failures)
+                reason = f"http-{said.status}" if said.status > 0 else said.word
+                raise Poison(reason, said.code, failures)
+            if said.status == LATE:
+                raise Unanswered("no answer before the deadline", failures)
             waits += 1
-            self._retried(_word(status))
-            await self._wait(after or self._backoff(waits), deadline)
+            self._retried(said.word)
+            wait = self._sender.wait_for(said, waits, time.time())
+            await self._wait(wait, deadline, failures)
 
-    async def _enter(self, deadline: float) -> None:
+    async def _attempt(
+        self, request: Request, deadline: float, begins: Callable[[], None], failures: int
+    ) -> tuple[Said, float]:
+        """Return the response to one attempt, and the seconds that it had."""
+        room = max(deadline - time.monotonic(), 0.001)
         try:
-            await asyncio.wait_for(self._pressure.enter(), max(deadline - time.monotonic(), 0.001))
+            await asyncio.wait_for(self._pressure.enter(), room)
         except TimeoutError:
-            raise Unanswered("the pool had no room") from None
-
-    async def _send(self, request: Request, deadline: float) -> tuple[int, dict[str, str], bytes]:
-        """Return status (0: nobody answers, -1: the connection broke), headers and body."""
-        left = deadline - time.monotonic()
-        headers = dict(request.headers)
-        if self._key_file is not None:
-            headers["authorization"] = f"Bearer {self._key_file.read_text().strip()}"
-        timeout = aiohttp.ClientTimeout(total=max(left, 0.001), sock_connect=_CONNECT_SECONDS)
+            raise Unanswered("the pool had no room", failures) from None
         try:
-            async with self._session.post(
-                self._endpoint + request.path, json=request.body, headers=headers, timeout=timeout
-            ) as response:
-                named = {name.lower(): value for name, value in response.headers.items()}
-                return response.status, named, await response.read()
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
-            return 0, {}, b""
-        except TimeoutError:
-            raise Unanswered("no answer before the deadline") from None
-        except aiohttp.ClientError:
-            return -1, {}, b""
+            begins()
+            left = deadline - time.monotonic()
+            said = await self._sender.send(request.path, request.body, request.headers, left)
+            if said.status == 200:
+                self._pressure.answered()  # while it counts as running
+            return said, left
+        finally:
+            await self._pressure.leave()
 
-    def _backoff(self, waits: int) -> float:
-        most = min(self._longest_wait, self._first_wait * 2 ** min(waits - 1, 20))
-        return random.uniform(most / 2, most)  # noqa: S311 - it spreads attempts
-
-    async def _wait(self, seconds: float, deadline: float) -> None:
+    async def _wait(self, seconds: float, deadline: float, failures: int) -> None:
         if time.monotonic() + seconds >= deadline:
-            raise Unanswered("no time for another attempt")
+            raise Unanswered("no time for another attempt", failures)
         await asyncio.sleep(seconds)
-
-
-def retry_after(value: str | None, now: float) -> float | None:
-    """Return the seconds that a `Retry-After` header asks for: a number, or a date."""
-    if value is None:
-        return None
-    if value.strip().isdigit():
-        return float(value.strip())
-    try:
-        asked = email.utils.parsedate_to_datetime(value)
-    except (TypeError, ValueError):
-        return None
-    return max(0.0, asked.timestamp() - now)
-
-
-def _word(status: int) -> str:
-    words: dict[int, str] = {0: "unreachable", -1: "connection-lost"}
-    return words.get(status, str(status))
-
-
-def _said(body: bytes) -> str:
-    """Return the code of an error answer, never its text: that may repeat the prompt."""
-    try:
-        content: Any = json.loads(body)
-        error = content.get("error", content)
-        return str(error.get("code") or error.get("type") or "")[:100]
-    except (ValueError, AttributeError):
-        return ""

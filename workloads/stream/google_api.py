@@ -71,7 +71,10 @@ class GoogleApi:
             return {}
         async with self._lock:
             if time.time() > self._until - _MARGIN_SECONDS:
-                self._token, self._until = await asyncio.to_thread(_fetch)
+                try:
+                    self._token, self._until = await asyncio.to_thread(_fetch)
+                except Exception as error:  # of many kinds, and none is a message's fault
+                    raise GoogleError(401, f"token: {type(error).__name__}") from error
         return {"authorization": f"Bearer {self._token}"}
 
 

@@ -193,10 +193,7 @@ class KafkaSource:
     def _delivery(self, found: Any, receive: Callable[[Delivery], None]) -> Delivery:
         topic, partition, offset = found.topic(), found.partition(), found.offset()
         self._offsets.add(topic, partition, offset)
-        pairs: list[tuple[str, bytes | None]] = found.headers() or []
-        headers = {name: (value or b"").decode(errors="replace") for name, value in pairs}
-        key = (found.key() or b"").decode(errors="replace")
-        message = Message(f"{topic}-{partition}-{offset}", found.value() or b"", headers, key)
+        message = message_of(found)
 
         def done() -> None:
             commit = self._offsets.done(topic, partition, offset)
@@ -269,6 +266,22 @@ class KafkaTopic:
     def _refused(self, error: confluent_kafka.KafkaError) -> SourceError:
         kind = TooLarge if error.code() in _TOO_LARGE else SourceError
         return kind(f"{self._topic}: {error.name()}")
+
+
+def message_of(found: Any) -> Message:
+    """Return a message that a consumer got."""
+    key = (found.key() or b"").decode(errors="replace")
+    position = f"{found.topic()}-{found.partition()}-{found.offset()}"
+    return Message(position, found.value() or b"", _headers(found), key)
+
+
+def _headers(found: Any) -> dict[str, str]:
+    """Return the headers of a message; none if a name is no text, which the client cannot read."""
+    try:
+        pairs: list[tuple[str, bytes | None]] = found.headers() or []
+    except (SystemError, ValueError):
+        return {}
+    return {name: (value or b"").decode(errors="replace") for name, value in pairs}
 
 
 def _settle(

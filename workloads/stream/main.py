@@ -13,6 +13,7 @@ from .logs import say, set_up
 from .metrics import Metrics
 from .pressure import Pressure, look
 from .results import BigQueryResults, BucketResults, Publishes, Results, TopicResults
+from .sending import Sender
 from .serving import stopping, watch
 from .settings import Settings, SettingsError, read_settings
 from .source import Source, SourceError
@@ -42,16 +43,15 @@ async def _run(settings: Settings) -> None:
     metrics = Metrics(settings.stream)
     pressure = Pressure(settings.most_in_flight)
     async with aiohttp.ClientSession(trust_env=True) as session:
-        asking = Asking(
+        sender = Sender(
             session,
             settings.endpoint,
-            pressure,
-            attempts=settings.attempts,
-            first_wait=settings.first_wait_seconds,
-            longest_wait=settings.longest_wait_seconds,
-            key_file=settings.key_file,
-            retried=metrics.retried,
+            settings.key_file,
+            settings.first_wait_seconds,
+            settings.longest_wait_seconds,
         )
+        attempts, retried = settings.attempts, metrics.retried
+        asking = Asking(sender, pressure, attempts=attempts, retried=retried)
         source, letters, results = _opened(settings, session, metrics)
         worker = Worker(settings, source, asking, results, letters, metrics, pressure)
 

@@ -1,9 +1,12 @@
 """Converts a message to a request of OpenAI's API, or rejects it with a reason."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
+
+from .sending import TEAM_HEADER
 
 _PATHS: Final = {
     "messages": "/v1/chat/completions",
@@ -13,6 +16,13 @@ _PATHS: Final = {
 """Path of a request by the member that only its kind has."""
 _TRACES: Final = ("googclient_traceparent", "traceparent")
 """Attributes of the trace context: that of Google's clients first, then the plain one."""
+_STATES: Final = ("googclient_tracestate", "tracestate")
+_PARENT: Final = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
+"""`traceparent` of W3C Trace Context, section 3.2.2 (www.w3.org/TR/trace-context)."""
+_STATE: Final = re.compile(r"[\x20-\x7e]{1,512}")
+"""Characters of `tracestate` (section 3.3.1.3), and the length that everybody must pass on."""
 
 
 class Poison(Exception):
@@ -54,7 +64,13 @@ class Request:
 
 
 def request_of(
-    message: Message, *, model: str, names: tuple[str, ...], objective: str, most_bytes: int
+    message: Message,
+    *,
+    model: str,
+    names: tuple[str, ...],
+    objective: str,
+    most_bytes: int,
+    team: str = "",
 ) -> Request:
     """Return the request of a message.
 
@@ -79,6 +95,8 @@ def request_of(
     body.pop("stream", None)
     body.pop("stream_options", None)
     headers = {"content-type": "application/json", "x-request-id": message.id}
+    if team:
+        headers[TEAM_HEADER] = team
     if objective:
         headers["x-gateway-inference-objective"] = objective
     headers |= trace_of(message.attributes)
@@ -86,9 +104,16 @@ def request_of(
 
 
 def trace_of(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that pass a message's trace context on (W3C Trace Context)."""
-    parent = next((attributes[name] for name in _TRACES if attributes.get(name)), None)
+    """Return the headers that pass a message's trace context on; none of one that is not W3C's."""
+    parent = _first(attributes, _TRACES, _PARENT)
     if parent is None:
         return {}
-    state = attributes.get("googclient_tracestate") or attributes.get("tracestate")
-    return {"traceparent": parent, **({"tracestate": state} if state else {})}
+    state = _first(attributes, _STATES, _STATE)
+    return {"traceparent": parent, **({} if state is None else {"tracestate": state})}
+
+
+def _first(
+    attributes: Mapping[str, str], names: tuple[str, ...], pattern: re.Pattern[str]
+) -> str | None:
+    found = (attributes.get(name, "") for name in names)
+    return next((value for value in found if pattern.fullmatch(value)), None)

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .messages import Message
-from .source import Delivery, SourceError
+from .source import Delivery, SourceError, TooLarge
 
 # The environment of this program alone has them: twin/engines/stream_worker.py says why.
 exceptions: Any = importlib.import_module("google.api_core.exceptions")
 pubsub_v1: Any = importlib.import_module("google.cloud.pubsub_v1")
+publisher_errors: Any = importlib.import_module("google.cloud.pubsub_v1.publisher.exceptions")
 schedulers: Any = importlib.import_module("google.cloud.pubsub_v1.subscriber.scheduler")
 
 _THREADS: Final = 4
@@ -157,10 +158,14 @@ class PubSubTopic:
         """Publish a message; once it returns, the topic has it.
 
         Raises:
+            TooLarge: It is larger than a topic takes.
             SourceError: The topic does not take it.
         """
         kept = {_renamed(name): value for name, value in attributes.items()}
-        future = self._client.publish(self._topic, data, ordering_key=key, **kept)
+        try:
+            future = self._client.publish(self._topic, data, ordering_key=key, **kept)
+        except publisher_errors.MessageTooLargeError as error:
+            raise TooLarge(f"{self._topic}: {type(error).__name__}") from None
         try:
             await asyncio.wait_for(asyncio.wrap_future(future), _PUBLISH_SECONDS)
         except (exceptions.GoogleAPICallError, TimeoutError) as error:

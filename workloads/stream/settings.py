@@ -36,6 +36,8 @@ class Settings:
     """URL of the metrics of the pool's picker; empty if the queue is not looked at."""
     key_file: str = ""
     """File of the key of the clients' team; empty where requests need none."""
+    team: str = ""
+    """Team that the requests act for; empty for the team of the key."""
     attempts: int = 5
     """Attempts at a message that the model may be able to answer."""
     ordered: bool = False

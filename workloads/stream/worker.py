@@ -21,6 +21,8 @@ _LONGEST_KEEP_SECONDS: Final = 15.0
 _LONGEST_ATTRIBUTE: Final = 1024
 _MOST_ATTRIBUTES: Final = 90
 """Own attributes of a dead letter: a message has at most 100, and some state the reason."""
+_MOST_REMEMBERED: Final = 10_000
+"""Messages given back whose failed attempts still count; another worker may have them by now."""
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._asked: set[asyncio.Task[None]] = set()
         self._turns: dict[str, _Turn] = {}
+        self._failures: dict[str, int] = {}
         self._draining = False
 
     @property
@@ -125,9 +128,8 @@ class Worker:
             await self._in_turn(delivery.message)
         except (Unanswered, SourceError, GoogleError) as error:
             self._give_back(delivery, str(error))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - of one message: the others go on
             self._give_back(delivery, type(error).__name__)
-            raise
         else:
             delivery.done()
             self._metrics.seconds.observe(time.monotonic() - began)
@@ -155,28 +157,49 @@ class Worker:
             except (Unanswered, SourceError, GoogleError):
                 if self._settings.source["kind"] != "kafka" or self._draining:
                     raise
+                await asyncio.sleep(_FIRST_KEEP_SECONDS)
             else:
                 return
 
     async def _work(self, message: Message, deadline: float) -> None:
-        settings = self._settings
+        """Answer a message, or make it a dead letter.
+
+        Raises:
+            Unanswered, SourceError, GoogleError: The message is not at fault: time may help.
+        """
         try:
-            request = request_of(
-                message,
-                model=settings.model,
-                names=settings.names,
-                objective=settings.objective,
-                most_bytes=settings.most_bytes,
-            )
-            answer = await self._asking.ask(request, deadline, self._is_asked)
+            await self._answer(message, deadline)
         except Poison as poison:
             await self._bury(message, poison)
-            return
+        except Unanswered as error:
+            self._failures.pop(message.id, None)
+            if error.failures:
+                self._failures[message.id] = error.failures
+            while len(self._failures) > _MOST_REMEMBERED:
+                del self._failures[next(iter(self._failures))]
+            raise
+        except (SourceError, GoogleError):
+            raise
+        except Exception as error:  # noqa: BLE001 - again, it would fail again
+            await self._bury(message, Poison("internal-error", type(error).__name__, 1))
+        self._failures.pop(message.id, None)
+
+    async def _answer(self, message: Message, deadline: float) -> None:
+        settings = self._settings
+        request = request_of(
+            message,
+            model=settings.model,
+            names=settings.names,
+            objective=settings.objective,
+            most_bytes=settings.most_bytes,
+            team=settings.team,
+        )
+        failures = self._failures.get(message.id, 0)
+        answer = await self._asking.ask(request, deadline, self._is_asked, failures)
         try:
             await self._keep(message, answer.body, request.body["model"], deadline)
         except TooLarge as error:
-            await self._bury(message, Poison("answer-too-large", str(error), answer.attempts))
-            return
+            raise Poison("answer-too-large", str(error), answer.attempts) from None
         self._metrics.outcomes["answered"].inc()
 
     async def _keep(self, message: Message, answer: bytes, model: str, deadline: float) -> None:
@@ -184,9 +207,10 @@ class Worker:
 
         Raises:
             TooLarge: No attempt helps.
+            Poison: All attempts failed for a reason that nobody thought of.
             SourceError, GoogleError: It is not kept.
         """
-        wait = _FIRST_KEEP_SECONDS
+        wait, failures = _FIRST_KEEP_SECONDS, 0
         while True:
             try:
                 return await self._results.keep(message, answer, model)
@@ -196,6 +220,13 @@ class Worker:
                 if time.monotonic() + wait >= deadline:
                     raise
                 say(logging.WARNING, "answer not kept yet", id=message.id, why=str(error))
+            except Exception as error:  # noqa: BLE001 - of one message: the others go on
+                failures, name = failures + 1, type(error).__name__
+                if failures >= self._settings.attempts:
+                    raise Poison("internal-error", name, failures) from None
+                if time.monotonic() + wait >= deadline:
+                    raise Unanswered(name, failures) from None
+                say(logging.WARNING, "answer not kept yet", id=message.id, why=name)
             await asyncio.sleep(wait)
             wait = min(2 * wait, _LONGEST_KEEP_SECONDS)
 
@@ -207,23 +238,39 @@ class Worker:
             task.add_done_callback(self._asked.discard)
 
     async def _bury(self, message: Message, poison: Poison) -> None:
-        kept = dict(list(message.attributes.items())[:_MOST_ATTRIBUTES])
-        attributes = {
-            **kept,
+        """Publish a dead letter: all of the message, or what its topic takes of it.
+
+        Raises:
+            SourceError: The topic is away.
+        """
+        own = {
             "reason": poison.reason,
             "attempts": str(poison.attempts),
             "original_id": message.id,
             "stream": self._settings.stream,
         }
-        if poison.detail:
-            attributes["detail"] = poison.detail.encode()[:_LONGEST_ATTRIBUTE].decode(
-                errors="ignore"
-            )
-        try:
-            await self._letters.publish(message.data, attributes, message.key)
-        except TooLarge:  # it stays in its own topic as long as that keeps it
-            left_out = {**attributes, "data_bytes": str(len(message.data))}
-            await self._letters.publish(b"", left_out, message.key)
+        kept = dict(list(message.attributes.items())[:_MOST_ATTRIBUTES])
+        told = {**own, **({"detail": _cut(poison.detail)} if poison.detail else {})}
+        size = {"data_bytes": str(len(message.data))}
+        # the data stays in its own topic as long as that keeps it
+        forms = (
+            (message.data, {**kept, **told}, message.key),
+            (b"", {**kept, **told, **size}, message.key),
+            (message.data, told, ""),
+            (b"", {**told, **size}, ""),
+        )
+        for data, attributes, key in forms:
+            try:
+                await self._letters.publish(data, attributes, key)
+                break
+            except TooLarge:
+                continue
+            except (SourceError, GoogleError):
+                raise
+            except Exception as error:  # noqa: BLE001 - an attribute or a key that nobody can send
+                say(logging.WARNING, "letter cut", id=message.id, why=type(error).__name__)
+        else:
+            raise SourceError("the dead letter is not taken")
         self._metrics.died(poison.reason)
         say(logging.WARNING, "dead letter", id=message.id, reason=poison.reason)
 
@@ -231,3 +278,8 @@ class Worker:
         """Record the limit and what is under way."""
         self._metrics.limit.set(self._pressure.limit)
         self._metrics.running.set(self._pressure.running)
+
+
+def _cut(text: str) -> str:
+    """Return as much of a text as an attribute has room for."""
+    return text.encode(errors="replace")[:_LONGEST_ATTRIBUTE].decode(errors="ignore")

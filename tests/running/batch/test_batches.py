@@ -290,7 +290,7 @@ def test_a_form_has_few_and_short_fields(world: World) -> None:
         api.files.create(file=("a", b"a"), purpose="batch", extra_body=many)
 
 
-def test_a_fifth_upload_at_once_is_refused_for_a_while(world: World) -> None:
+def test_a_ninth_upload_at_once_is_refused_for_a_while(world: World) -> None:
     service = world.serve()
     api = client(service)
     head = (
@@ -298,11 +298,11 @@ def test_a_fifth_upload_at_once_is_refused_for_a_while(world: World) -> None:
         "content-type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
     )
     with contextlib.ExitStack() as stack:
-        for _ in range(4):
+        for _ in range(8):
             slow = stack.enter_context(socket.create_connection(("127.0.0.1", service.port)))
             slow.sendall(head.encode())
         time.sleep(0.5)
-        with pytest.raises(openai.RateLimitError, match="More than 4 files") as refused:
+        with pytest.raises(openai.RateLimitError, match="More than 8 files") as refused:
             api.files.create(file=("a", b"a"), purpose="batch")
         assert refused.value.response.headers["retry-after"] == "5"
     time.sleep(0.5)

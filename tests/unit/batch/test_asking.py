@@ -24,6 +24,7 @@ def ask(
     *,
     until: float = 20.0,
     body: Any = None,
+    pressure: Pressure | None = None,
     meanwhile: Callable[[], Coroutine[Any, Any, None]] | None = None,
     **changes: Any,
 ) -> tuple[Answer, list[Any]]:
@@ -49,20 +50,21 @@ def ask(
             models={"llama": Model(("/v1/completions",), "llama-batch")},
             **{"first_wait_seconds": 0.01, "longest_wait_seconds": 0.02, **changes},
         )
-        pressure = Pressure(4)
+        limit = pressure or Pressure(4)
         async with aiohttp.ClientSession() as session:
-            asking = Asking(session, settings, pressure, lambda _: None)
-            question = Question("batch_1", 3, "r", "/v1/completions", body or {"model": "llama"})
+            asking = Asking(session, settings, limit, lambda _: None)
+            asked = body or {"model": "llama"}
+            question = Question("red", "batch_1", 3, "r", "/v1/completions", asked)
             stop = asyncio.Event()
             end = time.time() + until
             other = asyncio.create_task(meanwhile()) if meanwhile is not None else None
             try:
-                await asking.enter(end, stop)
+                await asking.enter("red", end, stop)
                 return await asking.ask(question, end, stop), seen
             finally:
                 if other is not None:
                     await other
-                assert pressure.running == 0
+                assert limit.running == 0
                 await runner.cleanup()
 
     return asyncio.run(run())
@@ -80,6 +82,14 @@ def test_an_answer_has_the_id_of_its_request_and_the_priority_of_its_model() -> 
     ((body, headers),) = seen
     assert body == {"model": "llama"}
     assert headers["x-gateway-inference-objective"] == "llama-batch"
+
+
+@pytest.mark.parametrize(
+    ("teams", "named"), [(None, None), ({"red": None}, "red")], ids=["no gate", "gate"]
+)
+def test_the_gate_is_told_the_team_of_the_file(teams: Any, named: str | None) -> None:
+    _, ((_, headers),) = ask(lambda _: web.json_response({}), teams=teams)
+    assert headers.get("x-gki-on-behalf-of") == named
 
 
 @pytest.mark.parametrize("status", [429, 503, 502, 401, 403])
@@ -117,6 +127,26 @@ def test_a_spent_quota_is_waited_for_and_asked_about_again() -> None:
     answer, seen = ask(respond, attempts=1)
     assert answer.is_good
     assert len(seen) == 3
+
+
+def test_a_limit_of_a_team_slows_its_own_requests_and_not_the_others() -> None:
+    class Watched(Pressure):
+        refusals = 0
+
+        def refused(self, retry_after: float | None = None) -> None:
+            self.refusals += 1
+            super().refused(retry_after)
+
+    def limited(number: int) -> web.Response:
+        return refused("insufficient_quota", 1) if number < 3 else web.json_response({})
+
+    def busy(number: int) -> web.Response:
+        return web.json_response({}, status=429 if number < 3 else 200)
+
+    for respond, refusals in ((limited, 0), (busy, 2)):
+        pressure = Watched(4)
+        answer, _ = ask(respond, pressure=pressure)
+        assert (answer.is_good, pressure.refusals) == (True, refusals)
 
 
 def test_what_fails_in_the_middle_is_repeated_and_then_a_failure() -> None:

@@ -30,12 +30,12 @@ def line(number: int) -> bytes:
     return json.dumps(request).encode() + b"\n"
 
 
-async def add(bucket: Memory, count: int = 1, **changes: Any) -> Batch:
+async def add(bucket: Memory, count: int = 1, team: str = "everyone", **changes: Any) -> Batch:
     """Return a new batch with its input."""
-    batch = {**new_batch("everyone", PATH, "file-1", 3600, None), **changes}
-    await bucket.write(file_name("everyone", "file-1"), b"".join(line(n) for n in range(count)))
-    await bucket.write(batch_name("everyone", batch["id"]), json.dumps(batch).encode())
-    await bucket.write(open_name(batch["created_at"], "everyone", batch["id"]), b"")
+    batch = {**new_batch(team, PATH, "file-1", 3600, None), **changes}
+    await bucket.write(file_name(team, "file-1"), b"".join(line(n) for n in range(count)))
+    await bucket.write(batch_name(team, batch["id"]), json.dumps(batch).encode())
+    await bucket.write(open_name(batch["created_at"], team, batch["id"]), b"")
     return batch
 
 

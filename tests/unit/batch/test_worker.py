@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.batch.memory import Memory
 from tests.unit.batch.test_keeper import SETTINGS, add, look, now_of
 from workloads.batch.answers import Answer, answered
-from workloads.batch.asking import Asking, Question
+from workloads.batch.asking import Asking, Question, Stopped
 from workloads.batch.metrics import WorkerMetrics
 from workloads.batch.records import batch_name, file_name, open_name, shards_of
 from workloads.batch.worker import Worker
@@ -21,7 +21,10 @@ class Answering(Asking):
         self.asked = 0
         self._fails = fails
 
-    async def enter(self, until: float, stop: asyncio.Event) -> None:
+    def is_resting(self, team: str) -> bool:
+        return False
+
+    async def enter(self, team: str, until: float, stop: asyncio.Event) -> None:
         return
 
     async def ask(self, question: Question, until: float, stop: asyncio.Event) -> Answer:
@@ -82,5 +85,47 @@ def test_a_worker_without_an_input_lets_the_service_end_the_batch() -> None:
         await work(bucket, asking)
         await look(bucket)
         assert (now_of(bucket, batch)["status"], asking.asked) == ("failed", 0)
+
+    asyncio.run(run())
+
+
+class Limited(Answering):
+    """Answers one request of the team `red`, which has then reached its limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_reached = False
+
+    def is_resting(self, team: str) -> bool:
+        return team == "red" and self.is_reached
+
+    async def enter(self, team: str, until: float, stop: asyncio.Event) -> None:
+        if self.is_resting(team):
+            await stop.wait()
+            raise Stopped
+
+    async def ask(self, question: Question, until: float, stop: asyncio.Event) -> Answer:
+        self.is_reached |= question.team == "red"
+        return await super().ask(question, until, stop)
+
+
+def test_a_team_at_its_limit_keeps_no_other_team_from_the_same_worker() -> None:
+    async def run() -> None:
+        bucket = Memory()
+        limited = await add(bucket, 3, "red", created_at=1)
+        await look(bucket)
+        asking = Limited()
+        settings = replace(SETTINGS, keep_seconds=0.0)
+        stop = asyncio.Event()
+        working = asyncio.create_task(Worker(settings, bucket, asking, WorkerMetrics()).run(stop))
+        await bucket.rest()
+        assert asking.is_reached
+        other = await add(bucket, 3)
+        await look(bucket)
+        assert now_of(bucket, other)["status"] == "completed"
+        stop.set()
+        await asyncio.wait_for(working, 5)
+        (held,) = await shards_of(bucket, limited["id"])
+        assert (held.shard.state, held.shard.completed) == ("open", 1)
 
     asyncio.run(run())

@@ -74,6 +74,7 @@ class Settings:
     objective = "batch"
     ordered = False
     stream = "docs"
+    team = ""
 
 
 def worked(data: bytes, model: Model, results: Topic, letters: Topic, **settings: Any) -> list[str]:

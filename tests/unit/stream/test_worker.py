@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from workloads.stream.asking import retry_after
 from workloads.stream.kafka import Offsets, client_settings
 from workloads.stream.messages import Message, Poison, request_of
 from workloads.stream.pressure import Pressure, queue_of
+from workloads.stream.sending import retry_after
 from workloads.stream.settings import SettingsError, read_settings
 
 NAMES = ("llama", "sql")
@@ -51,11 +51,39 @@ def test_a_request_of_two_kinds_is_none() -> None:
         request({"prompt": "a", "input": "b"})
 
 
+GOOGLE = f"00-{'a' * 32}-{'b' * 16}-01"
+PLAIN = f"00-{'c' * 32}-{'d' * 16}-00"
+
+
 def test_the_trace_of_googles_clients_comes_before_a_plain_one() -> None:
-    headers = request({"prompt": "a"}, googclient_traceparent="g", traceparent="t").headers
-    assert headers["traceparent"] == "g"
+    headers = request({"prompt": "a"}, googclient_traceparent=GOOGLE, traceparent=PLAIN).headers
+    assert headers["traceparent"] == GOOGLE
     assert "tracestate" not in headers
     assert "traceparent" not in request({"prompt": "a"}).headers
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        f"{PLAIN}\n",
+        f"{PLAIN}\r\nx-gki-on-behalf-of: red",
+        PLAIN.upper(),
+        f"ff{PLAIN[2:]}",
+        f"00-{'0' * 32}-{'d' * 16}-00",
+        f"00-{'c' * 32}-{'0' * 16}-00",
+        f"{PLAIN}-more",
+        "t",
+    ],
+)
+def test_a_trace_that_is_not_of_w3cs_pattern_is_dropped_with_its_state(parent: str) -> None:
+    headers = request({"prompt": "a"}, traceparent=parent, tracestate="a=1").headers
+    assert {"traceparent", "tracestate"} & set(headers) == set()
+
+
+def test_a_state_of_a_trace_with_control_characters_is_dropped_alone() -> None:
+    headers = request({"prompt": "a"}, traceparent=PLAIN, tracestate="a=1\n").headers
+    assert headers["traceparent"] == PLAIN
+    assert "tracestate" not in headers
 
 
 def test_the_limit_grows_by_one_a_round_and_halves_once_a_moment() -> None:
@@ -109,6 +137,7 @@ def test_the_queue_is_that_of_the_fullest_pool() -> None:
         ("Thu, 01 Jan 1970 00:00:30 GMT", 20.0),
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
         ("soon", None),
+        ("\u00b2", None),
         (None, None),
     ],
 )
