@@ -7,8 +7,8 @@ import pulumi
 import pytest
 
 from gke_inference import StreamTable, StreamTopics, StreamWorker
-from tests.contract.components_k8s.crds import check
 from policies.invariants.scaling.room import most_from_zero
+from tests.contract.components_k8s.crds import check
 from workloads.stream.settings import read_settings
 
 AGENT = "serviceAccount:service-7@gcp-sa-pubsub.iam.gserviceaccount.com"
