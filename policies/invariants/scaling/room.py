@@ -9,7 +9,10 @@ from policies.framework.rule import Invariant
 from policies.objects.index import Obj
 from policies.objects.world import World
 
-_DEFAULT_POLICIES = ({"type": "Pods", "value": 4}, {"type": "Percent", "value": 100})
+_DEFAULT_POLICIES: list[dict[str, Any]] = [
+    {"type": "Pods", "value": 4},
+    {"type": "Percent", "value": 100},
+]
 
 
 def _check(world: World) -> Iterator[Finding]:
@@ -51,11 +54,11 @@ def most_from_zero(scale_up: Any) -> int:
     calculateScaleUpLimitWithScalingRules). Without policies, the defaults apply: 4 pods or 100
     percent, the larger.
     """
-    rules = scale_up or {}
+    rules: dict[str, Any] = scale_up or {}
     choice = rules.get("selectPolicy") or "Max"
     if choice == "Disabled":
         return 0
-    policies = rules.get("policies") or _DEFAULT_POLICIES
+    policies: list[dict[str, Any]] = rules.get("policies") or _DEFAULT_POLICIES
     allowed = [int(each["value"]) if each["type"] == "Pods" else 0 for each in policies]
     return min(allowed) if choice == "Min" else max(allowed)
 
