@@ -135,11 +135,12 @@ def cluster_args(
     if settings.system_pool is not None:
         pool = settings.system_pool
         args["system_pool"] = SystemPoolArgs(
-            disk_type=pool.boot_disk_type.value,
             machine_type=pool.machine_type,
             max_nodes=pool.max_nodes,
             min_nodes=pool.min_nodes,
         )
+        if pool.boot_disk_type is not None:
+            args["system_pool"]["disk_type"] = pool.boot_disk_type.value
         if pool.fallback:
             args["system_pool"]["fallback"] = list(pool.fallback)
     return args

@@ -26,6 +26,12 @@ def needed(region: RegionPlan) -> tuple[str, str]:
     return least, found[least]
 
 
+def scales_from_zero(region: RegionPlan) -> str:
+    """Return the first setting of a region that scales from zero, or ''."""
+    least = gke_minimum(FROM_ZERO)
+    return next((because for needs, because in _features(region) if needs == least), "")
+
+
 def asked(region: RegionPlan) -> str:
     """Return the minimum version with which the cluster of a region is created.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gke_inference.catalogue.quotas import boot_disk
-from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES
+from gke_inference.catalogue.system_pool import MACHINE_TYPE, MOST_NODES
 from infra.stack import ClusterMode, Region
 
 
@@ -31,11 +31,13 @@ def system_nodes(region: Region) -> SystemNodes | None:
         return None
     pool = region.system_pool
     machine = pool.machine_type if pool else MACHINE_TYPE
+    given = pool.boot_disk_type if pool else None
+    usual, gib = boot_disk(machine)
     return SystemNodes(
         machine_type=machine,
         fallback=pool.fallback if pool else (),
-        disk_type=pool.boot_disk_type.value if pool else DISK_TYPE,
-        disk_gib=boot_disk(machine)[1],
+        disk_type=usual if given is None else given.value,
+        disk_gib=gib,
         minimum=pool.min_nodes if pool else 1,
         maximum=pool.max_nodes if pool else MOST_NODES,
     )

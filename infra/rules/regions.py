@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
+from gke_inference.catalogue.boot_disks import boot_disks
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.machine_types import general_machine_types, is_general
 from infra.plan import Plan
 from infra.quota.chip_limits import chips
 from infra.stack import ClusterMode, ClusterSpread, Layer, Platform, Region
-from infra.stack.problems import join
+from infra.stack.problems import join, suggest
+from infra.stack.regions import SystemPool
 
 _MAINTENANCE_HOURS: Final = 48
 _PREFIXES: Final = {
@@ -100,6 +103,7 @@ def _check_mode(name: str, region: Region) -> Iterator[InputError]:
     if is_autopilot:
         message = "must not be set when mode is autopilot: GKE manages those nodes"
         yield InputError(join(*where, "system_pool"), message)
+    yield from _check_machines(join(*where, "system_pool"), pool)
     if pool.machine_type in pool.fallback or len(set(pool.fallback)) != len(pool.fallback):
         message = f"must be different machine types beside {pool.machine_type}"
         listed = Bare(", ".join(pool.fallback))
@@ -110,6 +114,20 @@ def _check_mode(name: str, region: Region) -> Iterator[InputError]:
     if pool.max_nodes < len(region.zones):
         message = f"must be at least {len(region.zones)}, as it starts with one node per zone"
         yield InputError(join(*where, "system_pool", "max_nodes"), message, pool.max_nodes)
+
+
+def _check_machines(where: str, pool: SystemPool) -> Iterator[InputError]:
+    given = {"machine_type": pool.machine_type}
+    given |= {join("fallback", at): name for at, name in enumerate(pool.fallback)}
+    for field, name in given.items():
+        if not is_general(name):
+            message = "must be a machine type without accelerators that exists"
+            note = suggest(name, general_machine_types())
+            yield InputError(join(where, field), message, name, note)
+    taken, disk = boot_disks(pool.machine_type), pool.boot_disk_type
+    if disk is not None and disk.value not in taken:
+        message = f"must be {' or '.join(taken)}, what {pool.machine_type} boots from"
+        yield InputError(join(where, "boot_disk_type"), message, disk.value)
 
 
 def _check_keys(name: str, region: Region) -> Iterator[InputError]:

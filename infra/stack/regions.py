@@ -120,8 +120,9 @@ class SystemPool(StackModel):
     """Minimum number of nodes, across all zones."""
     max_nodes: int = Field(default=3, ge=1, le=1000)
     """Maximum number of nodes, across all zones."""
-    boot_disk_type: BootDisk = BootDisk.BALANCED
-    """Boot disk type. C4 and N4 machines support only hyperdisk-balanced."""
+    boot_disk_type: BootDisk | None = None
+    """Boot disk type. By default, hyperdisk-balanced for machines that boot only from it, such as
+    C4 and N4, and pd-balanced for others."""
 
 
 class ChipLimits(StackModel):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gke_inference.catalogue.versions import version_key
+from gke_inference.catalogue.versions import gke_minimum, version_key
 from infra.plan import RegionPlan
 from infra.plan.folders import filestore_of, lustre_of
+from infra.plan.gke_version import FROM_ZERO, scales_from_zero
 from infra.stack import ClusterMode
 from scripts.prerequisites.existing import thing
 from scripts.prerequisites.finding import Finding, Project, State, judged
@@ -92,6 +93,7 @@ def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
     version = str(found.get("currentMasterVersion", "0"))
     if settings.version and version_key(version) < version_key(settings.version):
         yield f"has GKE {version}; must have {settings.version}"
+    yield from _from_zero(region, found)
     outside = [zone for zone in settings.zones if zone not in found.get("locations", [])]
     if outside and not is_autopilot:
         yield f"has no nodes in {', '.join(outside)}; must have nodes in those zones"
@@ -100,6 +102,17 @@ def _place(project: Project, region: RegionPlan, found: Json) -> Iterator[str]:
     for kind, wanted in (("network", network), ("subnetwork", subnet and subnet.name)):
         if wanted is not None and not str(config.get(kind, "")).endswith(wanted):
             yield f"is in the {kind} {last(config.get(kind))}; must be in {last(wanted)}"
+
+
+def _from_zero(region: RegionPlan, found: Json) -> Iterator[str]:
+    """Yield versions with which autoscalers leave a target at zero (rule hpa.scale-to-zero)."""
+    because, least = scales_from_zero(region), gke_minimum(FROM_ZERO)
+    if not because:
+        return
+    for what, field in (("GKE", "currentMasterVersion"), ("nodes of GKE", "currentNodeVersion")):
+        version = found.get(field)  # the oldest of its nodes; a cluster may have none
+        if version is not None and version_key(str(version)) < version_key(least):
+            yield f"has {what} {version}; must have {least} for {because}"
 
 
 def _of_the_stack(

@@ -9,11 +9,15 @@ A workload from git is created with one replica. Its manifest has no replica cou
 one would undo the autoscaler's changes. While its weights are missing and none of its replicas is
 ready, the gate scales it to zero, and then opens it like any other workload.
 
+An autoscaler wakes a target from zero only if it scaled it to zero itself. A new autoscaler over a
+target at zero, for example one from a backup, leaves it there forever (ScalingDisabled). The gate
+gives such a target one replica, and the autoscaler controls it from then on.
+
 The ConfigMap `weights-state` contains the result for each workload. The gate never opens a workload
 twice, because a later scale to zero is intentional.
 
-Needs only the standard library. The pod's service account can scale and list workloads, and write
-that one ConfigMap.
+Needs only the standard library. The pod's service account can scale and list workloads, list
+autoscalers, and write that one ConfigMap.
 """
 
 import http.client
@@ -40,6 +44,13 @@ _WORKLOADS = (
     ("apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets"),
     ("apis/ray.io/v1", "rayclusters"),
 )
+_SCALERS = "apis/autoscaling/v2"
+_TARGETS = {
+    "Deployment": "apis/apps/v1",
+    "LeaderWorkerSet": "apis/leaderworkerset.x-k8s.io/v1",
+    "RayClusterSet": "apis/gke-inference.internal/v1",
+}
+"""Kinds that an autoscaler of this platform scales, by API path."""
 _LOOK_SECONDS = 2
 _QUIET_SECONDS = 30
 _BREATH_SECONDS = 0.3
@@ -169,6 +180,7 @@ class Gate:
         """
         state = self._state()
         waits = False
+        held: set[str] = set()
         for workload in self._workloads():
             before = state.get(workload.name, {})
             if before.get("uid") == workload.uid and before.get("open"):
@@ -184,7 +196,26 @@ class Gate:
                 text = f"waits for weights: {missing}" if missing else "has its weights"
                 say("WARNING" if missing else "INFO", f"{workload.name} {text}")
             waits = waits or bool(missing)
+            held |= {workload.name} if missing else set()
+        self._wake(held)
         return waits
+
+    def _wake(self, held: "set[str]") -> None:
+        """Give a replica to each target that a new autoscaler would leave at zero.
+
+        Args:
+            held: Names of workloads that wait for weights; they stay at zero.
+        """
+        for scaler in self._kube.call("GET", f"{_SCALERS}/{self._base}/horizontalpodautoscalers")[
+            "items"
+        ]:
+            target: dict[str, str] = scaler["spec"]["scaleTargetRef"]
+            kind, name = target["kind"], target["name"]
+            if name in held or kind not in _TARGETS or not is_stuck(scaler):
+                continue
+            path = f"{_TARGETS[kind]}/{self._base}/{kind.lower()}s/{name}/scale"
+            self._kube.call("PATCH", path, {"spec": {"replicas": 1}})
+            say("WARNING", f"{name} gets a replica: its new autoscaler would leave it at zero")
 
     def wait(self, seconds: int) -> None:
         """Wait until a Deployment changes, or until the timeout."""
@@ -221,6 +252,24 @@ class Gate:
     def _keep(self, name: str, state: "dict[str, Any]") -> None:
         text = json.dumps(state, sort_keys=True)
         self._kube.call("PATCH", f"{self._config}/{STATE}", {"data": {name: text}})
+
+
+def is_stuck(scaler: "dict[str, Any]") -> bool:
+    """Return whether an autoscaler allows zero, found its target there, and will never scale it.
+
+    One that has scaled before (`lastScaleTime`) and is disabled was paused by a person, who set the
+    target to zero. See kubernetes v1.37.0, pkg/controller/podautoscaler/horizontal.go,
+    getScaledToZeroConditionStatus.
+    """
+    status: dict[str, Any] = scaler.get("status") or {}
+    conditions: list[dict[str, str]] = status.get("conditions") or []
+    disabled = any(
+        (each["type"], each["status"], each.get("reason"))
+        == ("ScalingActive", "False", "ScalingDisabled")
+        for each in conditions
+    )
+    is_new = not status.get("lastScaleTime") and not status.get("currentReplicas")
+    return scaler["spec"].get("minReplicas") == 0 and disabled and is_new
 
 
 def missing_of(needs: "tuple[str, ...]") -> str:

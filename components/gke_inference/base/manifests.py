@@ -24,6 +24,9 @@ ENGINES = "model-server"
 LET_GO_SECONDS = 25
 """How long a terminating replica continues to answer: a network endpoint group takes about ten
 seconds to remove it, and a health check needs two failures."""
+LONGEST_GRACE_SECONDS = 600
+"""Longest time that GKE's cluster autoscaler gives a pod at scale-down
+(docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods)."""
 
 # Constructor of each built-in kind, imported on registration (the SDK takes longer to load than
 # everything else that reads a stack), and the top-level manifest keys it takes besides `metadata`.
@@ -130,22 +133,24 @@ def deployment(
     *,
     annotations: dict[str, str] | None = None,
     files: Any = None,
-    strategy: str = "RollingUpdate",
+    rolling: Manifest | None = None,
 ) -> Manifest:
     """Return a Deployment of one pod spec, selected by its name.
 
     To survive the loss of a node, see `available`.
 
-    `files` is the content of its ConfigMap: pods restart when it changes.
+    `files` is the content of its ConfigMap: pods restart when it changes. `rolling` are the
+    limits of a rolling update.
     """
     labels = labels_for(name, component)
+    strategy = {} if rolling is None else {"rollingUpdate": rolling}
     metadata: Manifest = {"labels": labels}
     if files is not None:
         metadata["annotations"] = {"gke-inference/config": fingerprint(files)}
     spec = {
         "replicas": replicas,
         "selector": {"matchLabels": {NAME_LABEL: name}},
-        "strategy": {"type": strategy},
+        "strategy": {**strategy, "type": "RollingUpdate"},
         "template": {"metadata": metadata, "spec": pod},
     }
     return manifest(
@@ -210,17 +215,27 @@ def spread(name: str) -> list[Manifest]:
     ]
 
 
-def available(name: str, pod: Manifest) -> Manifest:
+def grace_seconds(longest_seconds: int) -> int:
+    """Return the grace period of a pod that ends by itself after its longest request."""
+    return min(longest_seconds + LET_GO_SECONDS, LONGEST_GRACE_SECONDS)
+
+
+def available(name: str, pod: Manifest, longest_seconds: int = LET_GO_SECONDS) -> Manifest:
     """Return a Deployment's pod spec that survives the loss or drain of one node.
 
     A terminating replica continues to answer until load balancers have removed it, which takes
     time.
+
+    Args:
+        name: Name of the Deployment.
+        pod: Its pod spec.
+        longest_seconds: Maximum duration of a request, for which a terminating replica stays.
     """
     sleep = {"preStop": {"sleep": {"seconds": LET_GO_SECONDS}}}
     return {
         **pod,
         "containers": [{**container, "lifecycle": sleep} for container in pod["containers"]],
-        "terminationGracePeriodSeconds": 2 * LET_GO_SECONDS,
+        "terminationGracePeriodSeconds": grace_seconds(longest_seconds),
         "topologySpreadConstraints": spread(name),
     }
 

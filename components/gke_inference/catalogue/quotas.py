@@ -168,8 +168,16 @@ def boot_disk(machine_type: str) -> tuple[str, int]:
 
 def boots_only_from_hyperdisk(machine_type: str) -> bool:
     """Report whether no Persistent Disk can be a machine's boot disk, where known."""
-    starts = tuple(f"{start}-" for start in _document()["boot_disks"]["hyperdisk_only"])
-    return machine_type.startswith(starts)
+    return _starts(machine_type, "hyperdisk_only")
+
+
+def boots_never_from_hyperdisk(machine_type: str) -> bool:
+    """Report whether Hyperdisk Balanced cannot be a machine's boot disk, where known."""
+    return _starts(machine_type, "hyperdisk_never")
+
+
+def _starts(machine_type: str, group: str) -> bool:
+    return machine_type.startswith(tuple(f"{start}-" for start in _document()["boot_disks"][group]))
 
 
 def made_by_google(what: str) -> int:

@@ -3,7 +3,6 @@
 Separate from the component, so that quotas are checked without loading the cloud SDKs.
 """
 
-DISK_TYPE = "pd-balanced"
 MACHINE_TYPE = "e2-standard-4"
 MOST_NODES = 6
 """Maximum across all zones."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
+    LONGEST_GRACE_SECONDS,
     Manifest,
     available,
     deployment,
@@ -60,7 +61,12 @@ def callout_objects(
     return {
         "settings": manifest("config_map", name, namespace, labels=labels, data={FILE: settings}),
         "deployment": deployment(
-            name, namespace, COMPONENT, available(name, _pod(name, account, hops)), replicas
+            name,
+            namespace,
+            COMPONENT,
+            # it follows each answer to its end, and then ends by itself
+            available(name, _pod(name, account, hops), LONGEST_GRACE_SECONDS),
+            replicas,
         ),
         "budget": disruption_budget(name, namespace, COMPONENT),
         "service": service(name, namespace, COMPONENT, [port]),

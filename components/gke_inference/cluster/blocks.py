@@ -3,8 +3,6 @@
 import pulumi
 from pulumi_gcp import container
 
-from gke_inference.catalogue.system_pool import DISK_TYPE
-
 from .settings import ClusterSettings
 
 KUBELET: "container.ClusterNodePoolAutoConfigNodeKubeletConfigArgsDict" = {
@@ -115,7 +113,7 @@ def autoscaling(
         return {"auto_provisioning_defaults": defaults}
     defaults = {
         **defaults,
-        "disk_type": DISK_TYPE,  # the API default, pd-standard, is not supported on L4 machines
+        "disk_type": "pd-balanced",  # the API default, pd-standard, is not supported on L4 machines
         "image_type": "COS_CONTAINERD",
         "management": {"auto_repair": True, "auto_upgrade": True},
         "shielded_instance_config": SHIELDED,

@@ -7,8 +7,10 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 
 from gke_inference.base.inputs import name_of, one_of, user_labels, whole
+from gke_inference.catalogue.boot_disks import boot_disks
 from gke_inference.catalogue.names import check_name
-from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES
+from gke_inference.catalogue.quotas import boot_disk
+from gke_inference.catalogue.system_pool import MACHINE_TYPE, MOST_NODES
 
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 
@@ -37,7 +39,8 @@ class SystemPoolArgs(TypedDict):
     """The node pool without accelerators. Counts are across all zones."""
 
     disk_type: NotRequired[str]
-    """Boot disk type. C4 and N4 machines need `hyperdisk-balanced`. Default: `pd-balanced`."""
+    """Boot disk type. Default: `hyperdisk-balanced` if the machine type boots only from it, such as
+    N4 and C4; otherwise `pd-balanced`."""
     fallback: NotRequired[list[str]]
     """Up to 4 machine types, each with its own pool, which stays empty until the first pool's
     machine type is out of stock. Default: none."""
@@ -196,7 +199,7 @@ def cluster_settings(args: InferenceClusterArgs) -> ClusterSettings:
         node_zones=_node_zones(args),
         public_nodes=args.get("public_nodes", False),
         release_channel=channel.upper(),
-        system_disk_type=pool.get("disk_type", DISK_TYPE),
+        system_disk_type=_disk_type(pool),
         system_fallback=_fallback(pool),
         system_machine_type=pool.get("machine_type", MACHINE_TYPE),
         system_max_nodes=most,
@@ -239,6 +242,15 @@ def _node_account_id(args: InferenceClusterArgs, cluster_name: str) -> str:
 
 def _system_nodes(pool: SystemPoolArgs, field: str, default: int) -> int:
     return whole(pool, field, default, least=1, most=1000, where="systemPool")
+
+
+def _disk_type(pool: SystemPoolArgs) -> str:
+    machine_type = pool.get("machine_type", MACHINE_TYPE)
+    given, taken = pool.get("disk_type"), boot_disks(machine_type)
+    if given is not None and given not in taken:
+        rule = f"must be {' or '.join(taken)}, what {machine_type} boots from"
+        raise pulumi.InputPropertyError("systemPool.diskType", f"{rule}, got {given!r}")
+    return given or boot_disk(machine_type)[0]
 
 
 def _fallback(pool: SystemPoolArgs) -> tuple[str, ...]:

@@ -126,6 +126,7 @@ class Backends:
                 model.pool_name,
                 has_adapters=bool(model.adapters) or model.has_live_adapters,
                 replicas=int(self.args.get("picker_replicas", 1)),
+                timeout_seconds=model.timeout_seconds,
                 threshold_tokens=model.threshold_tokens,
                 metrics=engine(model.engine).metrics,
                 flow=self._flow,

@@ -12,6 +12,7 @@ from gke_inference.base.manifests import (
     SKIP_AWAIT,
     Manifest,
     deployment,
+    grace_seconds,
     hardened_pod,
     labels_for,
     manifest,
@@ -38,8 +39,6 @@ _SERVICE_PORTS = [
     {"name": "http-metrics", "port": METRICS_PORT, "targetPort": "metrics"},
 ]
 _DISTROLESS_NONROOT_USER = 65532
-# Longer than the longest stream that a terminating picker may still observe.
-_GRACE_SECONDS = 130
 
 
 def picker_objects(
@@ -49,6 +48,7 @@ def picker_objects(
     *,
     has_adapters: bool,
     replicas: int,
+    timeout_seconds: int,
     threshold_tokens: int | None = None,
     metrics: Metrics | None = None,
     flow: FlowControl | None = None,
@@ -58,8 +58,9 @@ def picker_objects(
     With several replicas, one is active and the others wait: only the elected leader is ready. Such
     a Deployment never has all replicas ready, so nothing waits for it or its Service. Replicas run
     on different nodes and have no disruption budget: with one ready pod, a budget of one would
-    block draining the leader's node. With `threshold_tokens`, it is llm-d's picker, for a pool of
-    prefill and decode replicas.
+    block draining the leader's node. A terminating picker observes its responses to their end, at
+    most `timeout_seconds` (gateway-api-inference-extension#614). With `threshold_tokens`, it is
+    llm-d's picker, for a pool of prefill and decode replicas.
     """
     labels = labels_for(name, COMPONENT)
     is_highly_available = replicas > 1
@@ -79,11 +80,16 @@ def picker_objects(
             name,
             namespace,
             COMPONENT,
-            _pod(name, picker, args, is_highly_available=is_highly_available),
+            {
+                **_pod(name, picker, args, is_highly_available=is_highly_available),
+                "terminationGracePeriodSeconds": grace_seconds(timeout_seconds),
+            },
             replicas,
             annotations=annotations,
             files=files,
-            strategy="Recreate",  # two active pickers would each see only half the load
+            # Two active pickers would each see only half the load, so all old ones end at once.
+            # "Recreate" would start the new ones only after the old have observed their responses.
+            rolling={"maxSurge": 0, "maxUnavailable": "100%"},
         ),
         service(name, namespace, COMPONENT, _SERVICE_PORTS, annotations=annotations),
         scraping(name, namespace, COMPONENT, {NAME_LABEL: name}),
@@ -148,7 +154,6 @@ def _pod(name: str, picker: str, args: list[str], *, is_highly_available: bool) 
         ],
         "securityContext": hardened_pod(_DISTROLESS_NONROOT_USER),
         "serviceAccountName": name,
-        "terminationGracePeriodSeconds": _GRACE_SECONDS,
         **({"topologySpreadConstraints": spread(name)} if is_highly_available else {}),
         "volumes": [{"configMap": {"name": name}, "name": "config"}],
     }

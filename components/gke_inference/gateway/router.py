@@ -10,6 +10,7 @@ import json
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
+    LONGEST_GRACE_SECONDS,
     Manifest,
     available,
     deployment,
@@ -61,7 +62,9 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
     }
     return [
         manifest("service_account", name, namespace, labels=labels),
-        deployment(name, namespace, COMPONENT, available(name, _pod(name)), replicas),
+        deployment(
+            name, namespace, COMPONENT, available(name, _pod(name), LONGEST_GRACE_SECONDS), replicas
+        ),
         disruption_budget(name, namespace, COMPONENT),
         service(name, namespace, COMPONENT, [port]),
         extension_health_check(name, namespace, COMPONENT, HEALTH_PORT),

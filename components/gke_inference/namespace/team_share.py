@@ -39,6 +39,7 @@ _KINDS = {
     "pod_disruption_budget": ["poddisruptionbudgets"],
     "pod_monitoring": ["podmonitorings"],
     "ray_cluster": ["rayclusters"],
+    "ray_cluster_set": ["rayclustersets", "rayclustersets/scale"],
     "role": ["roles"],
     "role_binding": ["rolebindings"],
     "rules": ["rules"],

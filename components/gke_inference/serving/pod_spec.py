@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gke_inference.base.manifests import Manifest
+from gke_inference.base.manifests import LONGEST_GRACE_SECONDS, Manifest
 from gke_inference.catalogue.accelerators import catalogue_taints
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import sampling_environment
@@ -29,9 +29,8 @@ STARTUP_MINUTES = 30
 _STARTUP_PERIOD_SECONDS = 10
 _SETTLE_SECONDS = 15
 _AFTER_DRAIN_SECONDS = 60
-_AUTOPILOT_GRACE_SECONDS = 600
 
-LONGEST_ON_AUTOPILOT_SECONDS = _AUTOPILOT_GRACE_SECONDS - SETTLE_SECONDS - _AFTER_DRAIN_SECONDS
+LONGEST_ON_AUTOPILOT_SECONDS = LONGEST_GRACE_SECONDS - SETTLE_SECONDS - _AFTER_DRAIN_SECONDS
 """Longest answer that a terminating replica on Autopilot can finish: GKE gives a pod ten minutes at
 scale-down (docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods; that
 Autopilot allows no longer grace period is assumed)."""

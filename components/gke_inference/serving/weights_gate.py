@@ -30,6 +30,8 @@ NAME = "weights-gate"
 
 _USER = 65532
 _WORKLOADS = ("deployment", "leader_worker_set")
+_SET = "ray_cluster_set"
+_SCALER = "autoscaler"
 _SUSPENDED = "ray_cluster"
 
 
@@ -48,7 +50,8 @@ class WeightsGate(pulumi.ComponentResource):
     It looks for the manifests that `gke-inference models push` writes last. A `ModelServer` with
     `has_gate` starts with zero replicas, so no accelerator is requested before it can be used. The
     gate scales it once, to its initial number of replicas; a Ray cluster starts suspended, and the
-    gate resumes it. Running servers do not need the gate.
+    gate resumes it. Running servers do not need the gate. It also gives one replica to a target
+    that a new autoscaler found at zero and would leave there.
     """
 
     state_name: str
@@ -82,7 +85,7 @@ def gate_objects(namespace: str, account: str) -> dict[str, Manifest]:
 
 
 def _rules() -> list[Manifest]:
-    """Return its permissions: list and scale workloads, and update one ConfigMap."""
+    """Return its permissions: list and scale workloads, list scalers, update one ConfigMap."""
     rules: list[Manifest] = []
     for name in _WORKLOADS:
         kind = api(name)
@@ -93,6 +96,12 @@ def _rules() -> list[Manifest]:
     verbs = ["list", "patch", "watch"]
     resources = [f"{kind.kind.lower()}s"]
     rules.append({"apiGroups": [kind.group], "resources": resources, "verbs": verbs})
+    kind = api(_SET)  # its clusters are opened, and the set itself is only scaled from zero
+    resources = [f"{kind.kind.lower()}s/scale"]
+    rules.append({"apiGroups": [kind.group], "resources": resources, "verbs": ["patch"]})
+    kind = api(_SCALER)
+    resources = [f"{kind.kind.lower()}s"]
+    rules.append({"apiGroups": [kind.group], "resources": resources, "verbs": ["list"]})
     own: Manifest = {"apiGroups": [""], "resources": ["configmaps"]}
     rules.append({**own, "verbs": ["create"]})
     rules.append({**own, "resourceNames": [STATE], "verbs": ["get", "patch"]})

@@ -235,7 +235,12 @@ def autoscaler(args: StreamWorkerArgs, subscription: pulumi.Input[str]) -> Manif
                     "stabilizationWindowSeconds": int(args.get("scale_in_delay_seconds", 300)),
                 },
                 "scaleUp": {
-                    "policies": [{"periodSeconds": 30, "type": "Percent", "value": 100}],
+                    "policies": [
+                        {"periodSeconds": 30, "type": "Percent", "value": 100},
+                        # a percentage of no worker is none: without this, zero is forever
+                        {"periodSeconds": 30, "type": "Pods", "value": 1},
+                    ],
+                    "selectPolicy": "Max",
                     "stabilizationWindowSeconds": 0,
                 },
             },

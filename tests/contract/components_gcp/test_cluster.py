@@ -179,7 +179,7 @@ def test_the_system_pool_is_shielded_and_scales_over_its_zones(recorder):
         "totalMinNodeCount": 2,
     }
     config = pool.inputs["nodeConfig"]
-    assert config["machineType"] == "n4-standard-8"
+    assert (config["machineType"], config["diskType"]) == ("n4-standard-8", "hyperdisk-balanced")
     assert config["shieldedInstanceConfig"] == {
         "enableIntegrityMonitoring": True,
         "enableSecureBoot": True,
@@ -308,6 +308,11 @@ REFUSED = {
         {"min_version": "newest"},
         "minVersion",
         "must be a version such as 1.36 or 1.36.4-gke.1391002, got 'newest'",
+    ),
+    "a boot disk that the machine type does not have": (
+        {"system_pool": {"machine_type": "c4-standard-8", "disk_type": "pd-balanced"}},
+        "systemPool.diskType",
+        "must be hyperdisk-balanced, what c4-standard-8 boots from, got 'pd-balanced'",
     ),
     "a fallback to the same machines": (
         {"system_pool": {"fallback": ["e2-standard-4"]}},

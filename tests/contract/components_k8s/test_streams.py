@@ -7,6 +7,7 @@ import pulumi
 import pytest
 
 from gke_inference import StreamTable, StreamTopics, StreamWorker
+from policies.invariants.scaling.room import most_from_zero
 from tests.contract.components_k8s.crds import check
 from workloads.stream.settings import read_settings
 
@@ -57,6 +58,13 @@ def scaled_by(recorder: Any) -> tuple[Any, Any]:
     spec = recorder.one("kubernetes:autoscaling/v2:HorizontalPodAutoscaler").inputs["spec"]
     (metric,) = spec["metrics"]
     return metric["external"], (spec["minReplicas"], spec["maxReplicas"])
+
+
+def test_workers_at_zero_may_start_however_long_they_have_slept(recorder: Any) -> None:
+    worker(recorder)
+    spec = recorder.one("kubernetes:autoscaling/v2:HorizontalPodAutoscaler").inputs["spec"]
+    assert spec["minReplicas"] == 0
+    assert most_from_zero(spec["behavior"]["scaleUp"]) == 1
 
 
 def test_pubsub_itself_may_move_dead_letters_and_nobody_else_has_more(recorder: Any) -> None:

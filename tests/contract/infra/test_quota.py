@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gke_inference.catalogue.system_pool import DISK_TYPE, MACHINE_TYPE, MOST_NODES, SURGE_NODES
+from gke_inference.catalogue.system_pool import MACHINE_TYPE, MOST_NODES, SURGE_NODES
 from infra.plan import resolve
 from infra.quota.needs import Need, needs
 from infra.quota.nodes import system_nodes
@@ -115,8 +115,8 @@ def test_system_nodes_ask_for_cpus_disks_and_one_more_in_an_upgrade() -> None:
 
 
 def test_boot_disks_of_system_nodes_count_where_their_type_does() -> None:
-    kind = ["regions", "us-central1", "system_pool", "boot_disk_type"]
-    found = by_label(changed("local", (kind, "hyperdisk-balanced")))
+    kind = ["regions", "us-central1", "system_pool", "machine_type"]
+    found = by_label(changed("local", (kind, "n4-standard-4")))
     parts = {part.who: part.amount for part in found["HDB_TOTAL_GB"].parts}
     assert parts["system nodes, 1 more in an upgrade"] == 400
 
@@ -197,5 +197,5 @@ def test_a_system_pool_that_nobody_describes_is_the_components_own(deployed: Dep
     )
     assert pool["autoscaling"]["totalMaxNodeCount"] == MOST_NODES
     assert pool["nodeConfig"]["machineType"] == MACHINE_TYPE
-    assert pool["nodeConfig"]["diskType"] == DISK_TYPE
+    assert pool["nodeConfig"]["diskType"] == "pd-balanced"
     assert pool["upgradeSettings"]["maxSurge"] == SURGE_NODES

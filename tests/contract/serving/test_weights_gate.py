@@ -66,6 +66,16 @@ def test_the_gate_may_scale_workloads_and_keep_one_config_map_and_nothing_else()
             "resources": ["rayclusters"],
             "verbs": ["list", "patch", "watch"],
         },
+        {
+            "apiGroups": ["gke-inference.internal"],
+            "resources": ["rayclustersets/scale"],
+            "verbs": ["patch"],
+        },
+        {
+            "apiGroups": ["autoscaling"],
+            "resources": ["horizontalpodautoscalers"],
+            "verbs": ["list"],
+        },
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
         {
             "apiGroups": [""],

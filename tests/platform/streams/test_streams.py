@@ -21,6 +21,9 @@ from twin.host.paths import TwinPaths
 pytestmark = pytest.mark.needs_tools
 
 MODEL = "llama-3.1-8b"
+ASLEEP_SECONDS = 60
+"""Beyond the period of the autoscaler's policies: what it allows may depend on the time at zero.
+The controller's clock is that of the machine. The short form is the invariant scaling-has-room."""
 POISON = {
     b"no json": "not-json",
     b'{"prompt": "a", "model": "gpt-5"}': "unknown-model",
@@ -70,6 +73,7 @@ def test_a_backlog_is_answered_once_each_while_workers_and_engines_die(
     assert up.returncode == 0, f"{up.stdout[-3000:]}{up.stderr[-2000:]}"
     stream = Stream(paths)
     until(lambda: not stream.pids("stream"), 60)  # nothing to do: nobody is there
+    time.sleep(ASLEEP_SECONDS)
 
     endpoint = (paths.root.parent / "streaming" / "endpoint").read_text().strip()
     people = People(openai.OpenAI(base_url=f"{endpoint}/v1", api_key="none", max_retries=3), MODEL)

@@ -21,11 +21,14 @@ class FakeKube:
         self.state: dict[str, str] | None = None
         self.clusters: list[dict[str, Any]] = []
         self.scaled: list[tuple[str, int]] = []
+        self.scalers: list[dict[str, Any]] = []
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         if path.endswith("leaderworkersets"):
             raise gate.KubeError(404, "Not Found")
-        if "rayclusters" in path:
+        if path.endswith("/horizontalpodautoscalers"):
+            return {"items": self.scalers}
+        if path.endswith("/rayclusters") or "/rayclusters/" in path:
             return self._clusters(method, path, body)
         if path.endswith("/scale"):
             name, replicas = path.split("/")[-2], body["spec"]["replicas"]
@@ -58,6 +61,14 @@ def deployment(name: str = "llama-tpu", replicas: int = 0, uid: str = "1") -> di
     return {
         "metadata": {"annotations": notes, "name": name, "uid": uid},
         "spec": {"replicas": replicas},
+    }
+
+
+def scaler(name: str, least: int = 0, kind: str = "Deployment", **status: Any) -> dict[str, Any]:
+    disabled = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
+    return {
+        "spec": {"minReplicas": least, "scaleTargetRef": {"kind": kind, "name": name}},
+        "status": {"currentReplicas": 0, "conditions": [disabled], **status},
     }
 
 
@@ -213,4 +224,29 @@ def test_a_workload_from_git_that_serves_is_left_alone_whatever_is_missing(missi
     kube = FakeKube(delivered(2, ready=1))
     missing.add("gs://m/llama-tpu")
     assert gate.Gate(kube).look() is False  # type: ignore[arg-type]
+    assert kube.scaled == []
+
+
+def test_a_target_that_a_new_autoscaler_finds_at_zero_gets_one_replica(missing):
+    kube = FakeKube(deployment("held"))
+    missing.add("gs://m/held")
+    active = {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound"}
+    kube.scalers = [
+        scaler("stream-in"),
+        scaler("big", kind="RayClusterSet"),
+        scaler("held"),
+        scaler("paused-by-a-person", lastScaleTime="2026-11-28T00:00:00Z"),
+        scaler("kept-at-zero-by-a-person", least=1),
+        scaler("asleep", conditions=[active]),
+        scaler("running", currentReplicas=2),
+        scaler("someone-elses", kind="StatefulSet"),
+    ]
+    gate.Gate(kube).look()  # type: ignore[arg-type]
+    assert kube.scaled == [("stream-in", 1), ("big", 1)]
+
+
+def test_a_new_autoscaler_without_a_status_is_left_alone(missing):
+    kube = FakeKube()
+    kube.scalers = [{"spec": scaler("stream-in")["spec"]}]
+    gate.Gate(kube).look()  # type: ignore[arg-type]
     assert kube.scaled == []

@@ -276,6 +276,24 @@ def test_ray_clusters_need_the_add_on_in_a_cluster_that_exists(google: FakeGoogl
     assert problems(project_of(google, with_ray)) == []
 
 
+def test_nodes_that_are_older_than_their_control_plane_leave_workers_at_zero(
+    google: FakeGoogle,
+) -> None:
+    def with_stream(platform: dict[str, Any]) -> None:
+        existing_cluster(platform)
+        platform["streams"] = {"in": {"model": "llama-3.1-8b", "results": {"kind": "topic"}}}
+
+    google.resources[CLUSTER]["currentNodeVersion"] = "1.36.4-gke.1"
+    assert problems(project_of(google, existing_cluster)) == []
+    (found,) = problems(project_of(google, with_stream))
+    assert (found.subject, found.says) == (
+        "cluster",
+        "has nodes of GKE 1.36.4-gke.1; must have 1.37 for workers.min: 0 of stream in",
+    )
+    google.resources[CLUSTER]["currentNodeVersion"] = "1.37.1-gke.100"
+    assert problems(project_of(google, with_stream)) == []
+
+
 @pytest.mark.parametrize(
     ("storage", "field", "says"),
     [

@@ -1,13 +1,15 @@
 """Existing machine types, as far as the twin knows.
 
-Machine types with accelerators are those in the catalog of the components. For others, only the
-format of the name is checked.
+They are those in the catalog of the components. Without the components, only the format of the
+name is checked.
 """
 
 import importlib
 import re
 from functools import cache
 from typing import Any
+
+from twin.wire.property_values import CloudError, Json, get_path
 
 _FAMILY = re.compile(r"^(?P<family>[a-z]+\d+[a-z]*)-")
 _GENERAL = re.compile(
@@ -21,9 +23,8 @@ _GENERAL = re.compile(
 @cache
 def _catalogue() -> dict[str, frozenset[str]]:
     """Return the machine types of each family with accelerators."""
-    try:
-        accelerators: Any = importlib.import_module("gke_inference.catalogue.accelerators")
-    except ImportError:  # the twin works without the components
+    accelerators: Any = _module("accelerators")
+    if accelerators is None:
         return {}
     found: dict[str, set[str]] = {}
     for name in accelerators.accelerator_names():
@@ -38,4 +39,26 @@ def is_machine_type(name: str) -> bool:
     """Return whether a machine type can exist."""
     match = _FAMILY.match(name)
     known = _catalogue().get(match["family"]) if match else None
-    return name in known if known else _GENERAL.match(name) is not None
+    if known:
+        return name in known
+    general: Any = _module("machine_types")
+    return general.is_general(name) if general else _GENERAL.match(name) is not None
+
+
+def check_boot_disk(inputs: Json, name: str) -> None:
+    """Reject a boot disk that a pool's machines do not have (rule cloud.boot-disk)."""
+    disks: Any = _module("boot_disks")
+    disk = get_path(inputs, "nodeConfig.diskType")
+    if disks is None or not isinstance(disk, str) or not disk:
+        return
+    if disk not in disks.boot_disks(name):
+        message = f"[{disk}, {name}] features are not compatible for creating instance."
+        raise CloudError(400, message, "badRequest")
+
+
+def _module(name: str) -> object:
+    """Return a module of the catalog, or None: the twin works without the components."""
+    try:
+        return importlib.import_module(f"gke_inference.catalogue.{name}")
+    except ImportError:
+        return None

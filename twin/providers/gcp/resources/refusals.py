@@ -20,7 +20,7 @@ from twin.providers.gcp.resources.load_balancing import (
     check_reached,
     check_trust_config,
 )
-from twin.providers.gcp.resources.machine_types import is_machine_type
+from twin.providers.gcp.resources.machine_types import check_boot_disk, is_machine_type
 from twin.providers.gcp.resources.memorystore import check_connection_policy, check_new_instance
 from twin.providers.gcp.resources.model_armor import check_floor, check_template
 from twin.providers.gcp.resources.pools.interfaces import check_interfaces, check_multi_networking
@@ -305,6 +305,7 @@ def _check_pool(inputs: Json, _project: str, _store: Store, found: list[Link]) -
     if isinstance(name, str) and name and not is_machine_type(name):
         raise CloudError(400, f"Machine type {name} does not exist.", "badRequest")
     if isinstance(name, str) and name:
+        check_boot_disk(inputs, name)
         check_networks(inputs, cluster.outputs)
         subnets = {
             link.value: str(link.target.outputs.get("network"))
