@@ -28,7 +28,7 @@ def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
         unknown = list(_check_references(platform, name, model))
         yield from unknown
         if not unknown:
-            yield from _check_form(platform, name, model)
+            yield from _check_form(platform, name, model, by_region)
         where = join("models", name, "replicas")
         yield from _check_replicas(platform, where, model, model.replicas)
         if model.canary is not None and model.canary.replicas is not None:
@@ -65,10 +65,13 @@ def _check_references(platform: Platform, name: str, model: Model) -> Iterator[I
             yield one_of(join("models", name, "regions", at), region, platform.regions)
 
 
-def _check_form(platform: Platform, name: str, model: Model) -> Iterator[InputError]:
+def _check_form(
+    platform: Platform, name: str, model: Model, by_region: CapacityByRegion
+) -> Iterator[InputError]:
     where = join("models", name, "form")
     capacity = platform.capacity[model.capacity]
     if model.form is not Form.DUAL_CONTAINER:
+        yield from _check_two_kinds(platform, where, model, by_region)
         return
     regions = platform.regions_of(model).items()
     autopilots = [name for name, region in regions if region.mode is ClusterMode.AUTOPILOT]
@@ -78,6 +81,21 @@ def _check_form(platform: Platform, name: str, model: Model) -> Iterator[InputEr
     elif capacity.node_pools is None:
         message = f"needs node pools made by the stack: set 'capacity.{model.capacity}.node_pools'"
         yield InputError(where, message, "dual-container")
+
+
+def _check_two_kinds(
+    platform: Platform, where: str, model: Model, by_region: CapacityByRegion
+) -> Iterator[InputError]:
+    """Yield a form whose pods ask for one kind of nodes, which pools of both do not have apart."""
+    form = platform.form_of(model)
+    here = by_region[model.capacity]
+    if form is Form.DRA or not any(
+        "any" in here[each].classes for each in platform.regions_of(model)
+    ):
+        return
+    pools = f"capacity.{model.capacity}.node_pools"
+    rule = f"must be dual-container or dra when {pools} are of TPU and GPU rungs"
+    yield InputError(where, rule, form.value)
 
 
 def _check_replicas(

@@ -105,7 +105,7 @@ class TwinPaths:
 
     @property
     def official(self) -> Path:
-        """Folders `bin` and `home` for runs with `--official`."""
+        """Runs with `--official`: for each set of plugins, a folder with `bin` and `home`."""
         return self.root / "official"
 
     @property
@@ -122,8 +122,10 @@ class TwinPaths:
 
         A shell that evaluated `gke-inference env` has them, but their programs are not the user's.
         """
-        ours = {str(self.bin), str(self.official / "bin")}
-        return os.pathsep.join(part for part in search_path.split(os.pathsep) if part not in ours)
+        parts = (part for part in search_path.split(os.pathsep) if part != str(self.bin))
+        return os.pathsep.join(
+            part for part in parts if not Path(part).is_relative_to(self.official)
+        )
 
     def create(self) -> None:
         """Create the folders that every part expects."""

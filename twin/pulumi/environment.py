@@ -47,8 +47,7 @@ def pulumi_environment(
     state.mkdir(parents=True, exist_ok=True)
     programs, home = paths.bin, paths.pulumi_home
     if official is not None:
-        official.link(paths)
-        programs, home = paths.official / "bin", paths.official / "home"
+        programs, home = official.link(paths)
     replaced = official.providers if official else {}
     attached = [f"{name}:{port}" for name, port in ports.items() if name not in replaced]
     return {

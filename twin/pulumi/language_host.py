@@ -1,7 +1,8 @@
 """The Python language host of the twin, which every run without `--official` uses.
 
 The engine starts it with its own address, reads a port from the first line of output and calls
-this gRPC service. Programs run in this process; policy packs and component plugins as children.
+this gRPC service. This repository's program runs in this process. Policy packs, component plugins
+and other programs run as children.
 """
 
 import gc
@@ -20,6 +21,7 @@ from typing import Any
 
 import grpc
 
+from twin.pulumi import user_programs
 from twin.pulumi.environment import NO_CLUSTERS
 from twin.pulumi.speedups import speed_up_imports, speed_up_program
 from twin.pulumi.speedups.sdk_waits import asks_for_debugging
@@ -44,7 +46,7 @@ _metadata: Any = importlib.import_module("importlib.metadata")
 
 
 class LanguageHost(_language_grpc.LanguageRuntimeServicer):
-    """A host for Pulumi programs, policy packs and component plugins with this interpreter."""
+    """A host for Pulumi programs, policy packs and component plugins."""
 
     def __init__(self, engine_address: str, *, shows_debugging: bool = False) -> None:
         """Create a host.
@@ -71,7 +73,7 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         After this call, the engine starts policy packs. Until they answer, there is time to preload
         the program's imports.
         """
-        if self._loading.ident is None:
+        if self._loading.ident is None and user_programs.is_own(request.info):
             self._loading.start()
         return _language_pb2.GetRequiredPackagesResponse()
 
@@ -84,9 +86,13 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         """Return the version of the SDK that runs programs."""
         return plugin_pb2.PluginInfo(version=_metadata.version("pulumi"))
 
-    def InstallDependencies(self, request: Any, context: Any) -> Any:
-        """Install nothing, because the project's setup created the virtual environment."""
-        return iter(())
+    def InstallDependencies(self, request: Any, context: Any) -> Iterator[Any]:
+        """Install the requirements of a program; `make` has installed those of this repository."""
+        try:
+            for output in user_programs.install(request.info):
+                yield _language_pb2.InstallDependenciesResponse(stdout=output)
+        except user_programs.ProgramError as error:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
 
     def RuntimeOptionsPrompts(self, request: Any, context: Any) -> Any:
         """Ask nothing."""
@@ -97,7 +103,9 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         return empty_pb2.Empty()
 
     def Run(self, request: Any, context: Any) -> Any:
-        """Run a program in this process."""
+        """Run a program: this repository's in this process, others in their own environment."""
+        if not user_programs.is_own(request.info):
+            return self._run_others(request, context)
         entry = Path(request.info.program_directory, request.info.entry_point)
         main = entry if entry.suffix == ".py" else entry / "__main__.py"
         request.args[:] = [self._engine]
@@ -114,6 +122,15 @@ class LanguageHost(_language_grpc.LanguageRuntimeServicer):
         answer = _automation.LanguageServer(program).Run(request, context)
         if answer.error:  # it is logged already: the engine would print it a second time
             answer.error, answer.bail = "", True
+        return answer
+
+    def _run_others(self, request: Any, context: Any) -> Any:
+        answer = _language_pb2.RunResponse()
+        try:
+            answer.bail = not user_programs.run(request, self._engine, context)
+        except user_programs.ProgramError as error:
+            user_programs.report(self._engine, str(error))
+            answer.bail = True
         return answer
 
     def RunPlugin(self, request: Any, context: Any) -> Iterator[Any]:
@@ -166,11 +183,8 @@ def interpreter(info: Any) -> str:
     Args:
         info: `ProgramInfo` of the plugin; a relative `virtualenv` is below its root.
     """
-    chosen = dict(info.options).get("virtualenv")
-    if not chosen:
-        return sys.executable
-    root = info.root_directory or info.program_directory
-    return str(Path(root, chosen, "bin", "python"))
+    named = user_programs.chosen_environment(info)
+    return sys.executable if named is None else str(named / "bin" / "python")
 
 
 def load_sdks() -> None:

@@ -4,9 +4,11 @@ They are searched like the engine does: on PATH, then in the user's Pulumi home.
 own home, so that a run uses these plugins and downloads no others.
 """
 
+import hashlib
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -48,25 +50,38 @@ class OfficialPlugins:
         """Environment variables that the providers need in a run."""
         return dict(_NO_CREDENTIALS) if "gcp" in self.providers else {}
 
-    def link(self, paths: TwinPaths) -> None:
-        """Create the folders of a run on a twin: programs for PATH, and a home with the plugins."""
-        programs, plugins = paths.official / "bin", paths.official / "home" / "plugins"
-        for folder in (programs, plugins):
-            shutil.rmtree(folder, ignore_errors=True)  # what was linked before may be gone
-            folder.mkdir(parents=True)
+    def link(self, paths: TwinPaths) -> tuple[Path, Path]:
+        """Create the folders of a run on a twin: programs for PATH, and a home with the plugins.
+
+        Each set of plugins has its own, so that a run changes nothing under another one.
+        """
+        links = self._links()
+        text = "\n".join(f"{link} {target}" for link, target in sorted(links.items()))
+        folder = paths.official / hashlib.sha256(text.encode()).hexdigest()[:12]
+        programs, home = folder / "bin", folder / "home"
+        for link, target in links.items():
+            place = folder / link
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                place.symlink_to(target)
+        (home / "plugins").mkdir(parents=True, exist_ok=True)
         write_credential_plugin(paths, programs)
         link_cli(programs)
-        (programs / LANGUAGE_HOST).symlink_to(self.language_host)
+        return programs, home
+
+    def _links(self) -> dict[str, Path]:
+        """Return the targets of the links by path below the folder of this set."""
+        found = {f"bin/{LANGUAGE_HOST}": self.language_host}
         runner = self.language_host.resolve().with_name(_PROGRAM_RUNNER)
         if runner.exists():
-            (programs / _PROGRAM_RUNNER).symlink_to(runner)
+            found[f"bin/{_PROGRAM_RUNNER}"] = runner
         for name, program in self.providers.items():
-            folder = plugins / _folder_name(name)
-            folder.mkdir()  # the engine passes over a link to a folder
             installed = program.parent
             is_plugin = installed.name.startswith("resource-")  # and not a folder of programs
             for file in installed.iterdir() if is_plugin else (program,):
-                (folder / file.name).symlink_to(file)
+                # a folder with links, because the engine passes over a link to a folder
+                found[f"home/plugins/{_folder_name(name)}/{file.name}"] = file
+        return found
 
 
 def find_official(paths: TwinPaths, providers: Sequence[str]) -> OfficialPlugins:

@@ -1,7 +1,6 @@
 """The examples, run as their README says: from the checkout, from the wheel, and over the wire."""
 
 import json
-import os
 import shutil
 import subprocess
 import time
@@ -36,11 +35,12 @@ def engine(tmp_path_factory):
     assert processes.running(paths) == {}
 
 
-def copied(name: str, folder: Path) -> Path:
+def copied(name: str, folder: Path, environment: Path = REPOSITORY / ".venv") -> Path:
     """A checkout of its own with one example, as a user has it three folders down."""
     project = folder / "docs" / "examples" / name
     shutil.copytree(EXAMPLES / name, project)
     (folder / "components").symlink_to(REPOSITORY / "components")
+    (project / "venv").symlink_to(environment)
     return project
 
 
@@ -68,8 +68,8 @@ def first_answer(endpoint: str) -> str:
 
 
 @pytest.mark.soak  # the tests below preview both examples, whole/ has a model that answers
-def test_the_import_example_ends_with_a_model_that_answers(engine, tmp_path):
-    project = copied("import-components", tmp_path)
+def test_the_import_example_ends_with_a_model_that_answers(engine, own_environment, tmp_path):
+    project = of_its_own(own_environment, tmp_path)
     prepare(engine, project)
     try:
         pulumi(engine, project, "up", "--yes", "--skip-preview")
@@ -110,67 +110,81 @@ def test_a_flag_that_the_platform_owns_is_refused_over_the_wire(engine, tmp_path
     assert "must not be set: the platform owns it" in said
 
 
-PREVIEW = """
-import json, os, runpy, sys
-from pulumi import automation as auto
-stack = auto.create_or_select_stack(
-    stack_name="wheel",
-    project_name="import-components",
-    program=lambda: runpy.run_path(sys.argv[1]),
-    opts=auto.LocalWorkspaceOptions(work_dir=sys.argv[2]),
-)
-for name, value in json.loads(sys.argv[3]).items():
-    stack.set_config(name, auto.ConfigValue(value))
-kinds = []
-def seen(event):
-    if event.resource_pre_event is not None:
-        kinds.append(event.resource_pre_event.metadata.type)
-stack.preview(on_event=seen)
-import gke_inference
-print(json.dumps({"from": gke_inference.__file__, "kinds": sorted(kinds)}))
-"""
-
-
-def test_the_wheel_alone_in_an_empty_environment_previews_the_example(engine, tmp_path):
+def built(source: Path, folder: Path) -> Path:
+    """Return the wheel of a package."""
     uv = shutil.which("uv") or str(REPOSITORY / ".venv" / "bin" / "uv")
-    subprocess.run(
-        [
-            uv,
-            "build",
-            "--offline",
-            "-q",
-            "-o",
-            str(tmp_path / "dist"),
-            str(REPOSITORY / "components"),
-        ],
-        check=True,
+    build = [uv, "build", "--offline", "-q", "-o", str(folder), str(source)]
+    subprocess.run(build, check=True)
+    (wheel,) = folder.glob("*.whl")
+    assert list(folder.glob("*.tar.gz"))  # the wheel was built from it
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def own_environment(tmp_path_factory):
+    """An environment with the wheel of the components, and a package of the program's own."""
+    folder = tmp_path_factory.mktemp("own")
+    uv = shutil.which("uv") or str(REPOSITORY / ".venv" / "bin" / "uv")
+    house = folder / "house"
+    house.mkdir()
+    (house / "house_names.py").write_text('TEAM = "search"\n')
+    (house / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[project]\nname = "house-names"\nversion = "1"\n'
+        '[tool.setuptools]\npy-modules = ["house_names"]\n'
     )
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    assert list((tmp_path / "dist").glob("*.tar.gz"))  # the wheel was built from it
-    python = tmp_path / "venv" / "bin" / "python"
-    subprocess.run([uv, "venv", "-q", "--python", "3.11", str(tmp_path / "venv")], check=True)
+    wheels = [
+        str(built(REPOSITORY / "components", folder / "components-dist")),
+        str(built(house, folder / "house-dist")),
+    ]
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([uv, "venv", "-q", "--python", "3.11", str(folder / "venv")], check=True)
     lock = str(REPOSITORY / "requirements.lock")
-    install = [uv, "pip", "install", "-q", "--python", str(python), "-c", lock, str(wheel)]
+    install = [uv, "pip", "install", "-q", "--python", str(python), "-c", lock, *wheels]
     subprocess.run(install, check=True)
-    work = tmp_path / "work"
-    work.mkdir()
-    environment = {
-        **os.environ,
-        **engine.environment,
-        "PULUMI_AUTOMATION_API_SKIP_VERSION_CHECK": "1",
-    }
-    environment.pop("PYTHONPATH", None)
-    program = EXAMPLES / "import-components" / "__main__.py"
-    ran = subprocess.run(
-        [str(python), "-c", PREVIEW, str(program), str(work), json.dumps(SETTINGS)],
-        env=environment,
-        cwd=work,
-        capture_output=True,
-        text=True,
-        check=False,
+    return folder / "venv"
+
+
+OF_ITS_OWN = """
+import json, sys
+from pathlib import Path
+import gke_inference, house_names
+seen = {"components": gke_inference.__file__, "python": sys.prefix, "team": house_names.TEAM}
+Path("seen.json").write_text(json.dumps(seen))
+"""
+"""What a program prints about its environment; it imports a package that no other one has."""
+
+
+def of_its_own(environment: Path, folder: Path) -> Path:
+    """Return the example with a package of its own, in an environment of its own."""
+    project = copied("import-components", folder, environment)
+    program = project / "__main__.py"
+    program.write_text(f"{program.read_text()}{OF_ITS_OWN}")
+    return project
+
+
+def test_a_program_runs_with_the_packages_of_the_environment_that_its_project_names(
+    engine, own_environment, tmp_path
+):
+    project = of_its_own(own_environment, tmp_path)
+    prepare(engine, project)
+    shown = json.loads(pulumi(engine, project, "preview", "--json"))
+    kinds = {step["urn"].split("::")[2].rpartition("$")[2] for step in shown["steps"]}
+    assert {"gke-inference:index:ModelServer", "kubernetes:apps/v1:Deployment"} <= kinds
+    seen = json.loads((project / "seen.json").read_text())
+    assert Path(seen["python"]).resolve() == own_environment.resolve()
+    assert Path(seen["components"]).resolve().is_relative_to(own_environment.resolve())
+    assert seen["team"] == "search"
+
+
+def test_a_program_whose_environment_does_not_exist_is_refused_in_one_line(engine, tmp_path):
+    project = copied("import-components", tmp_path)
+    (project / "venv").unlink()
+    engine.run("stack", "init", "none", "--non-interactive", capture=True, project=project)
+    ran = engine.run("preview", "-s", "none", "--non-interactive", capture=True, project=project)
+    assert ran.returncode != 0
+    (line,) = [line for line in ran.stdout.splitlines() if "virtualenv" in line]
+    assert line.strip() == (
+        "error: runtime.options.virtualenv: must be a virtual environment, there is no "
+        f"{project}/venv/bin/python; run pulumi install"
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    found = json.loads(ran.stdout.splitlines()[-1])
-    assert found["from"].startswith(str(tmp_path / "venv"))
-    assert "gke-inference:index:ModelServer" in found["kinds"]
-    assert "kubernetes:apps/v1:Deployment" in found["kinds"]

@@ -3,6 +3,7 @@
 import os
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -120,8 +121,9 @@ def test_official_hands_the_engine_what_is_installed(machine):
     )
     assert found["PULUMI_DEBUG_PROVIDERS"] == ""
     assert found["PULUMI_IGNORE_AMBIENT_PLUGINS"] == "true"
-    home, programs = machine.paths.official / "home", machine.paths.official / "bin"
-    assert found["PULUMI_HOME"] == str(home)
+    home = Path(found["PULUMI_HOME"])
+    assert home.is_relative_to(machine.paths.official)
+    programs = home.with_name("bin")
     assert str(machine.paths.bin) not in found["PATH"].split(os.pathsep)
     for name in ("kubernetes", "gcp"):
         folder = home / "plugins" / f"resource-{name}-v{version(f'pulumi-{name}')}"
@@ -150,7 +152,7 @@ def test_a_run_that_creates_keeps_the_gcp_provider_of_the_twin(machine):
     found = pulumi_environment(machine.paths, PORTS, find_official(machine.paths, ("kubernetes",)))
     assert found["PULUMI_DEBUG_PROVIDERS"] == "gcp:1"
     assert "GOOGLE_OAUTH_ACCESS_TOKEN" not in found
-    plugins = machine.paths.official / "home" / "plugins"
+    plugins = Path(found["PULUMI_HOME"]) / "plugins"
     assert [folder.name.split("-")[1] for folder in plugins.iterdir()] == ["kubernetes"]
 
 
@@ -162,18 +164,27 @@ def test_what_is_on_path_counts_in_any_version_and_before_the_home(machine):
     both = find_official(machine.paths, ("kubernetes",))
     assert both.language_host == host
     assert both.providers == {"kubernetes": provider}
-    both.link(machine.paths)
-    (folder,) = (machine.paths.official / "home" / "plugins").iterdir()
+    _, home = both.link(machine.paths)
+    (folder,) = (home / "plugins").iterdir()
     assert [file.name for file in folder.iterdir()] == ["pulumi-resource-kubernetes"]
 
 
-def test_what_was_linked_before_and_is_gone_stays_in_use_nowhere(machine):
+def test_a_run_keeps_its_plugins_while_another_one_starts_with_others(machine):
     have = installed(machine)
-    find_official(machine.paths, ("kubernetes", "gcp")).link(machine.paths)
+    _, first = find_official(machine.paths, ("kubernetes", "gcp")).link(machine.paths)
     have.gcp.unlink()
-    find_official(machine.paths, ("kubernetes",)).link(machine.paths)
-    plugins = machine.paths.official / "home" / "plugins"
-    assert [folder.name.split("-")[1] for folder in plugins.iterdir()] == ["kubernetes"]
+    _, second = find_official(machine.paths, ("kubernetes",)).link(machine.paths)
+    linked = {
+        home: sorted(folder.name.split("-")[1] for folder in (home / "plugins").iterdir())
+        for home in (first, second)
+    }
+    assert linked == {first: ["gcp", "kubernetes"], second: ["kubernetes"]}
+
+
+def test_two_runs_with_the_same_plugins_share_their_folders(machine):
+    installed(machine)
+    found = find_official(machine.paths, ("kubernetes",))
+    assert found.link(machine.paths) == found.link(machine.paths)
 
 
 def test_all_that_is_missing_is_one_line(machine):
@@ -204,7 +215,7 @@ def test_in_a_shell_of_the_twin_its_own_are_not_taken_for_official_ones(
     official.cache_clear()
     inherited = process_environment(machine.paths)["PATH"].split(os.pathsep)
     assert inherited.count(str(machine.paths.bin)) == 1
-    assert str(machine.paths.official / "bin") not in inherited
+    assert not [part for part in inherited if Path(part).is_relative_to(machine.paths.official)]
     with pytest.raises(ToolError, match=r"got no pulumi-language-python on PATH or in .*/nobody/"):
         find_official(machine.paths, ("kubernetes",))
 

@@ -223,16 +223,18 @@ class Stack:
         host = binaries / "pulumi-language-python"
         host.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m twin.pulumi.language_host \"$@\"\n")
         host.chmod(0o755)
+        python = Path(sys.executable).parent
         (folder / "Pulumi.yaml").write_text("name: trial\nruntime: python\n")
         self.environment = {
             **os.environ,
-            "PATH": f"{binaries}:{tool('pulumi').parent}:{os.environ['PATH']}",
+            "PATH": f"{binaries}:{tool('pulumi').parent}:{python}:{os.environ['PATH']}",
             "PYTHONPATH": str(REPOSITORY),
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "",
             "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{port}",
             "PULUMI_HOME": str(folder / "home"),
             "PULUMI_SKIP_UPDATE_CHECK": "1",
+            "VIRTUAL_ENV": "",
         }
         self.run("stack", "init", "test")
 

@@ -52,14 +52,18 @@ def ran(tmp_path, monkeypatch):
 
 
 def _request(folder):
-    info = SimpleNamespace(program_directory=str(folder), entry_point="main.py")
+    """A request to run this repository's program in a folder."""
+    (folder / "Pulumi.yaml").write_text("name: gke-inference\nruntime: python\n")
+    info = SimpleNamespace(
+        program_directory=str(folder), entry_point="main.py", root_directory=str(folder)
+    )
     return SimpleNamespace(info=info, args=[], pwd=str(folder))
 
 
 def test_a_program_waits_for_what_is_loaded_for_it(tmp_path, sdk, ran, monkeypatch):
     host = LanguageHost("")
     for _ in range(2):  # the engine may ask again
-        host.GetRequiredPackages(None, None)
+        host.GetRequiredPackages(_request(tmp_path), None)
     loaded = host._loading.join
     monkeypatch.setattr(host._loading, "join", lambda: (sdk.set(), loaded()))
     host.Run(_request(tmp_path), None)

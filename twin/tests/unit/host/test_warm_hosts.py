@@ -65,7 +65,9 @@ def _run(port, folder, monitor):
     """Run a program that reports its results."""
     folder.mkdir()
     (folder / "__main__.py").write_text(PROGRAM)
-    info = pb.ProgramInfo(program_directory=str(folder), entry_point=".")
+    (folder / "Pulumi.yaml").write_text("name: gke-inference\n")
+    where = str(folder)
+    info = pb.ProgramInfo(program_directory=where, root_directory=where, entry_point=".")
     request = pb.RunRequest(pwd=str(folder), info=info, monitor_address=monitor, stack="it")
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         assert not stubs.LanguageRuntimeStub(channel).Run(request).error
