@@ -144,6 +144,7 @@ def shut_down(paths: TwinPaths) -> None:
 def _serve(paths: TwinPaths) -> None:
     from twin.front.dns import Prober  # noqa: PLC0415
     from twin.front.process import FrontTier  # noqa: PLC0415
+    from twin.front.uptime import Uptime  # noqa: PLC0415
     from twin.providers.gcp import server as cloud  # noqa: PLC0415 - not needed to find a daemon
     from twin.providers.gcp.effects.address import hold_block  # noqa: PLC0415
     from twin.providers.kubernetes import server as kubernetes  # noqa: PLC0415
@@ -164,6 +165,7 @@ def _serve(paths: TwinPaths) -> None:
         "logs": functools.partial(keep_short, paths),
         "front": FrontTier(paths).run,
         "dns": Prober(paths).run,
+        "uptime": Uptime(paths).run,
     }
     for name, run in beside.items():
         threading.Thread(target=run, args=(stop,), daemon=True, name=name).start()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
+from gke_inference.catalogue.load_balancing import health_path
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.intent.intent import ROLES
 from gke_inference.observability.alerts import AlertsArgs, ReceiverArgs
@@ -13,6 +14,7 @@ from gke_inference.observability.promql import Scope
 from infra.plan import Plan, ServedModel
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.endpoint import catalogue_path, port_of
 from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.streams import streams
@@ -138,6 +140,8 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
         args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
     if platform.gateway.hostname is not None:
         args["hostname"] = platform.gateway.hostname
+        args["health_path"] = health_path(catalogue_path(platform))
+        args["port"] = port_of(platform.gateway)
     if settings.runbooks_url is not None:
         args["runbooks_url"] = settings.runbooks_url
     return args

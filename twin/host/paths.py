@@ -84,6 +84,11 @@ class TwinPaths:
         return self.pki / "bundle.pem"
 
     @property
+    def uptime_file(self) -> Path:
+        """Port of the page with the series of uptime checks (JSON); without this file, none ran."""
+        return self.root / "uptime.json"
+
+    @property
     def gcs(self) -> Path:
         """Contents of the buckets."""
         return self.root / "gcs"

@@ -10,7 +10,7 @@ import pulumi
 
 from gke_inference.base.inputs import one_of, whole
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
-from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HEALTH_PATH
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway.routes import PATHS_BY_TASK
 from gke_inference.guardrails.armor_calls import EVENTS
@@ -112,7 +112,11 @@ def apigee_backend(args: ApigeeGateArgs) -> Manifest:
 
 
 def apigee_extension(args: ApigeeGateArgs) -> Manifest:
-    """Return the GCPTrafficExtension that calls Apigee for every request and answer."""
+    """Return the GCPTrafficExtension that calls Apigee for every request and answer.
+
+    Apigee knows no path without a key, so it does not see probes.
+    """
+    condition = {"celExpressions": [{"celMatcher": f"!(request.path == '{HEALTH_PATH}')"}]}
     called = {
         "backendRef": api("apigee_backend").reference(args["gate_name"]),
         "failOpen": False,
@@ -133,7 +137,9 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
         args["namespace"],
         labels=labels_for(args["gate_name"], COMPONENT),
         spec={
-            "extensionChains": [{"extensions": [called], "name": COMPONENT}],
+            "extensionChains": [
+                {"extensions": [called], "matchCondition": condition, "name": COMPONENT}
+            ],
             "targetRefs": [api("gateway").reference(args["gateway_name"])],
         },
     )

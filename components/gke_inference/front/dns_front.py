@@ -6,7 +6,7 @@ import pulumi
 from pulumi_gcp import compute, dns
 
 from gke_inference.base.inputs import name_of, one_of, under, whole
-from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.catalogue.load_balancing import HEALTH_PATH
 
 PROBE_REGIONS = ("asia-east1", "europe-west1", "us-central1")
 """Source regions of external health checks: three at a time, as Google requires, on three
@@ -51,7 +51,7 @@ class DnsFront(pulumi.ComponentResource):
 
     Clients get the IP address of the nearest region, or of the next one while it is unhealthy,
     without geofencing. Google itself checks internal load balancers. For external ones, health
-    checks request the model list from three regions.
+    checks request `/healthz` from three regions, without a credential.
     """
 
     hostname: pulumi.Output[str]
@@ -111,7 +111,7 @@ class DnsFront(pulumi.ComponentResource):
             https_health_check={
                 "host": args["hostnames"][0],
                 "port": port,
-                "request_path": CATALOGUE_PATH,
+                "request_path": HEALTH_PATH,
             },
             name=name_of(args, "front_name", "compute"),
             project=args["project"],

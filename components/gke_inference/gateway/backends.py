@@ -8,7 +8,7 @@ import pulumi
 
 from gke_inference.base.manifests import Manifest, register
 from gke_inference.catalogue.engines import engine
-from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HEALTH_PATH
 from gke_inference.catalogue.versions import api
 
 from . import canary as gateway_canary
@@ -75,7 +75,7 @@ class Backends:
             catalogue,
             namespace,
             api("service"),
-            health_path="/healthz",
+            health_path=HEALTH_PATH,
             port=port,
             timeout_seconds=10,
             **self._edge,

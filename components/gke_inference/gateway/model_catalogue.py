@@ -1,5 +1,7 @@
 """The model catalog: a small web server that answers `GET /v1/models` for the whole gateway.
 
+It also answers the probes of uptime checks and of Cloud DNS (`load_balancing.HEALTH_PATH`).
+
 It also rejects, in OpenAI's error format, the Responses API of models with prefill and decode
 replicas, whose picker cannot read it (`routes.RESPONSES_PATH`).
 
@@ -10,8 +12,8 @@ file. Its form, for simulators:
 - ConfigMap key `models.json`, mounted at `/srv/catalogue/models.json`, is the body of
   `GET /v1/models` (content type `application/json`);
 - ConfigMap key `default.conf`, mounted at `/etc/nginx/conf.d/default.conf`, is the nginx server;
-- `GET /healthz` answers 200, `/v1/responses` and what is below it 404 with an error, and anything
-  else 404.
+- `GET /healthz` answers 200, also behind a team's prefix, `/v1/responses` and what is below it 404
+  with an error, and anything else 404.
 """
 
 import json
@@ -27,7 +29,7 @@ from gke_inference.base.manifests import (
     manifest,
     service,
 )
-from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HEALTH_PATH, health_path
 from gke_inference.catalogue.versions import image
 
 PORT = 8080
@@ -50,7 +52,7 @@ server {{
     server_tokens off;
     access_log off;
     default_type application/json;
-    location = /healthz {{ return 200 "ok"; }}
+    location = {HEALTH_PATH} {{ return 200 "ok"; }}
     location = /v1/models {{ alias /srv/catalogue/models.json; }}
     location /v1/responses {{ return 404 '{_REFUSED}'; }}
     location / {{ return 404; }}
@@ -81,6 +83,9 @@ def catalogue_objects(
     """Return the catalog's ConfigMap, Deployment, budget and Service, in creation order."""
     labels = labels_for(name, COMPONENT)
     server = _SERVER.replace(f"location = {CATALOGUE_PATH} ", f"location = {path} ")
+    if (own := health_path(path)) != HEALTH_PATH:
+        probes = f"    location = {HEALTH_PATH} "
+        server = server.replace(probes, f'    location = {own} {{ return 200 "ok"; }}\n{probes}')
     files = {"default.conf": server, "models.json": catalogue_document(models)}
     return [
         manifest("config_map", name, namespace, labels=labels, data=files),
@@ -103,7 +108,7 @@ def _pod(name: str) -> Manifest:
                 "image": image("model_catalogue").reference,
                 "name": "catalogue",
                 "ports": [{"containerPort": PORT, "name": "http"}],
-                "readinessProbe": {"httpGet": {"path": "/healthz", "port": "http"}},
+                "readinessProbe": {"httpGet": {"path": HEALTH_PATH, "port": "http"}},
                 "resources": {
                     "limits": {"memory": "64Mi"},
                     "requests": {"cpu": "20m", "memory": "32Mi"},

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
-from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, health_path
 from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
@@ -209,7 +209,7 @@ def catalogue_route(
     models: Sequence[RoutedModel] = (),
     gateway_namespace: str | None = None,
 ) -> Manifest:
-    """Return the route of `GET /v1/models`, and of the Responses API of models without it.
+    """Return the route of the model list, of probes, and of the Responses API of models without it.
 
     An exact path and a longer prefix take precedence over every model's prefix.
     """
@@ -217,10 +217,13 @@ def catalogue_route(
     unread = [each for model in models if model.has_roles for each in model.served_names]
     prefix = {"type": "PathPrefix", "value": RESPONSES_PATH}
     refused = [{**name_match(each), "path": prefix} for each in unread]
-    listed: Manifest = {"method": "GET", "path": {"type": "Exact", "value": path}}
+    listed: list[Manifest] = [
+        {"method": "GET", "path": {"type": "Exact", "value": each}}
+        for each in (path, health_path(path))
+    ]
     rules = [
         {"backendRefs": backends, "matches": matches}
-        for matches in ([listed], *dealt(refused, MATCHES_PER_RULE))
+        for matches in (listed, *dealt(refused, MATCHES_PER_RULE))
     ]
     spec = {**route_head(gateway_namespace or namespace, gateway, hostname), "rules": rules}
     labels = labels_for(name, "model-catalogue")

@@ -5,8 +5,9 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import monitoring
 
-from gke_inference.base.inputs import one_of, under
+from gke_inference.base.inputs import one_of, under, whole
 from gke_inference.catalogue.labels import MANAGED_BY
+from gke_inference.catalogue.load_balancing import HEALTH_PATH
 
 from .alert_source import RUNBOOKS, SEVERITIES, Alert, alerts
 from .dashboards import ObservedModelArgs, scope_of
@@ -68,6 +69,9 @@ class AlertsArgs(TypedDict):
     """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
     fallbacks: NotRequired[bool]
     """Whether a pool has a `PoolFallback`. Default: false."""
+    health_path: NotRequired[str]
+    """Path that the uptime check requests, which must answer 200 without a credential. Default:
+    `/healthz`, which an `InferenceGateway` answers."""
     hostname: NotRequired[str]
     """Name of an external HTTPS endpoint, for an uptime check every minute and a certificate expiry
     alert. Default: neither."""
@@ -84,6 +88,8 @@ class AlertsArgs(TypedDict):
     """Clusters with job queues (`QueueOperator` with `metrics_namespace`). Default: none."""
     queue_limit: NotRequired[int]
     """Waiting requests per replica for 5 minutes above which an alert fires. Default: 20."""
+    port: NotRequired[int]
+    """HTTPS port of the endpoint. Default: 443."""
     receivers: NotRequired[list[ReceiverArgs]]
     """Notification channels. Default: none; incidents appear only in the console."""
     subscriptions: NotRequired[list[str]]
@@ -150,8 +156,8 @@ class Alerts(pulumi.ComponentResource):
             f"{name}-endpoint",
             display_name=f"{args['title']}: {hostname}",
             http_check={
-                "path": "/v1/models",
-                "port": 443,
+                "path": args.get("health_path", HEALTH_PATH),
+                "port": whole(args, "port", 443, least=1, most=65_535),
                 "use_ssl": True,
                 "validate_ssl": True,
             },

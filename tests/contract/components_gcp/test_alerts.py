@@ -247,7 +247,7 @@ def test_an_endpoint_on_the_internet_is_asked_from_outside(recorder):
     check = recorder.one(UPTIME).inputs
     assert check["monitoredResource"]["labels"]["host"] == "models.example.com"
     assert check["httpCheck"] == {
-        "path": "/v1/models",
+        "path": "/healthz",
         "port": 443,
         "useSsl": True,
         "validateSsl": True,

@@ -52,7 +52,9 @@ def test_a_gateway_calls_apigee_for_every_request_and_is_closed_without_it(objec
     (extension,) = found["GCPTrafficExtension"]
     assert extension["spec"]["targetRefs"][0]["name"] == "acme-gateway"
     (chain,) = extension["spec"]["extensionChains"]
-    assert "matchCondition" not in chain
+    assert chain["matchCondition"] == {
+        "celExpressions": [{"celMatcher": "!(request.path == '/healthz')"}]
+    }, "probes have no key"
     (called,) = chain["extensions"]
     assert called["failOpen"] is False
     name = backend["metadata"]["name"]

@@ -272,7 +272,10 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
     }
     rules = named(recorder, CUSTOM["route"], "inference-catalogue")["spec"]["rules"]
     assert [rule["matches"] for rule in rules] == [
-        [{"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}}]
+        [
+            {"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}},
+            {"method": "GET", "path": {"type": "Exact", "value": "/healthz"}},
+        ]
     ]
 
 

@@ -53,6 +53,7 @@ class Servers:
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_get("/v1/projects/p/secrets/s/versions/latest:access", self._secret)
         app.router.add_get("/jwks", self._jwks)
+        app.router.add_get("/healthz", self._health)
         app.router.add_get("/v1/models", self._models)
         app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_post("/v1/{kind:.*}", self._answer)
@@ -70,6 +71,10 @@ class Servers:
             return web.Response(status=503)
         data = base64.b64encode(json.dumps(self.keys).encode()).decode()
         return web.json_response({"name": "latest", "payload": {"data": data}})
+
+    async def _health(self, request: web.Request) -> web.Response:
+        self.requests.append(({k.lower(): v for k, v in request.headers.items()}, b""))
+        return web.Response(text="ok")
 
     async def _jwks(self, request: web.Request) -> web.Response:
         self.jwks_reads += 1

@@ -6,9 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from gke_inference.catalogue.load_balancing import HEALTH_PATH
 from gke_inference.clients.people import token_of_people
 from tests.running.callout.issuer import AUDIENCE, ISSUER, Issuer, unsigned
 from tests.running.callout.world import CLIENT, bearer, key_entry, key_of, until
+from twin.front import dns
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import sign_in
 
@@ -64,6 +66,21 @@ def test_nobody_without_a_valid_key_reaches_an_engine(world):
         assert (answer.status, answer.code) == (401, "invalid_api_key")
         assert answer.headers["content-type"] == "application/json"
     assert world.servers.requests == []
+
+
+def test_a_probe_passes_the_gate_without_a_key_and_is_not_counted(world):
+    world.start()
+    answer = world.ask(None, {"x-gki-team": "forged"}, HEALTH_PATH, "GET")
+    assert (answer.status, answer.body) == (200, b"ok")
+    assert world.servers.requests[-1][0].get("x-gki-team", "") == ""
+    assert world.ask(PROMPT, {}, HEALTH_PATH).status == 401
+    assert world.metric("callout_requests_total") == 0
+    assert world.records() == []
+    port = int(world.url.rpartition(":")[2])
+    probe = dns.Probe("127.0.0.1", port, 30, host="models.example.com", path=HEALTH_PATH)
+    assert dns.answers(probe)
+    world.callouts[0].kill()
+    assert not dns.answers(probe), "a region whose gate is away must fail over"
 
 
 def test_a_key_of_a_team_that_is_not_set_up_is_refused(world):

@@ -26,7 +26,7 @@ from twin.cluster.monitoring import (
     tokens,
 )
 from twin.cluster.monitoring.durations import Clock
-from twin.cluster.monitoring.gateways import admin_addresses
+from twin.cluster.monitoring.gateways import admin_addresses, uptime_address
 from twin.cluster.monitoring.kube_state_metrics import KubeStateMetrics
 from twin.cluster.monitoring.promql import QueryError
 from twin.cluster.monitoring.scrape import ConfigError
@@ -99,6 +99,9 @@ class Monitoring:
         bus = pubsub.metrics_address(self._ctx.paths)
         if bus is not None:
             jobs.append(system_jobs.pubsub_job(bus, self._clock))
+        uptime = uptime_address(self._ctx.paths)
+        if uptime is not None:
+            jobs.append(system_jobs.uptime_job(uptime, self._clock))
         wanted: dict[str, str] = {
             f"targets/{system_jobs.LOAD_BALANCER_FILE}": json.dumps(
                 system_jobs.load_balancer_targets(

@@ -1,9 +1,11 @@
-"""Metrics endpoints of a cluster's load balancers."""
+"""Metrics endpoints of a cluster's load balancers, and of the uptime checks of all."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from twin.cluster.gateway.envoy.dataplane import folder_name
+from twin.host.paths import TwinPaths
 from twin.wire.kube import JsonObject
 
 
@@ -22,3 +24,11 @@ def admin_addresses(
         if address:
             found[namespace, name] = (str(gateway["spec"]["gatewayClassName"]), address)
     return found
+
+
+def uptime_address(paths: TwinPaths) -> str | None:
+    """Return `HOST:PORT` of the series of uptime checks; None if the cloud never had one."""
+    try:
+        return f"127.0.0.1:{json.loads(paths.uptime_file.read_text())['port']}"
+    except (FileNotFoundError, ValueError, KeyError):
+        return None

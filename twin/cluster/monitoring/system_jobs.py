@@ -20,6 +20,7 @@ _KUBE_STATE_INTERVAL = "30s"
 _LOAD_BALANCER_INTERVAL = "1m"
 _EXTRA_INTERVAL = "15s"
 _PUBSUB_INTERVAL = "1m"
+_UPTIME_INTERVAL = "1m"
 _PREFIXES = {
     "gke-l7-rilb": "https_internal",
     "gke-l7-cross-regional-internal-managed-mc": "https_internal",
@@ -149,6 +150,18 @@ def pubsub_job(address: str, clock: Clock) -> JsonObject:
         "scrape_interval": interval,
         "scrape_timeout": interval,
         "static_configs": [{"targets": [address], "labels": labels}],
+    }
+
+
+def uptime_job(address: str, clock: Clock) -> JsonObject:
+    """Return the job of uptime checks (rule monitoring.uptime), which keep their own labels."""
+    interval = clock.interval(_UPTIME_INTERVAL)
+    return {
+        "job_name": "uptime",
+        "honor_labels": True,
+        "scrape_interval": interval,
+        "scrape_timeout": interval,
+        "static_configs": [{"targets": [address], "labels": {"monitored_resource": "uptime_url"}}],
     }
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from gke_inference.catalogue.load_balancing import HEALTH_PATH
 from twin.cluster.gateway.translation.model import Certificate
 from twin.front.dns import Probe, Prober, answer, probes, resolve
 from twin.front.envoy import cluster_name, clusters, listener
@@ -148,7 +149,7 @@ def record(cloud: Cloud, **policy: Any) -> None:
         "compute/healthCheck:HealthCheck",
         "front",
         checkIntervalSec=30,
-        httpsHealthCheck={"host": "models.example.com", "port": 443, "requestPath": "/v1/models"},
+        httpsHealthCheck={"host": "models.example.com", "port": 443, "requestPath": HEALTH_PATH},
         sourceRegions=["asia-east1", "europe-west1", "us-central1"],
         unhealthyThreshold=2,
     )
@@ -198,7 +199,7 @@ def test_external_targets_are_probed_as_the_health_check_says(cloud: Cloud) -> N
         timeout_seconds=5,
         is_tls=True,
         host="models.example.com",
-        path="/v1/models",
+        path="/healthz",
     )
 
 

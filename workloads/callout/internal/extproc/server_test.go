@@ -405,6 +405,31 @@ func TestAModeThatPassesBodiesUnseenIsRefused(t *testing.T) {
 	}
 }
 
+func TestAProbeNeedsNoCredentialAndIsNobodysRequest(t *testing.T) {
+	client, written := gatewayOf(t, "region: us-central1\nreplicas: 1\nteams: {search: {models: [m]}}\nkeys: {secret: projects/p/secrets/s}\n")
+	for path, passes := range map[string]bool{
+		"/healthz": true, "/search/healthz": true, "/healthz?deep=1": true, "/a/b/healthz": false, "/healthz/x": false, "/v1/models": false,
+	} {
+		c := begin(t, client)
+		head := asked(true, ":method", "GET", ":path", path, "x-gki-team", "forged")
+		head.GetRequestHeaders().Headers.Headers = lastOfEach(head.GetRequestHeaders().GetHeaders().GetHeaders())
+		c.send(head)
+		if got := c.receive(); (got.GetRequestHeaders() != nil) != passes {
+			t.Errorf("%s: got %s", path, got)
+		}
+	}
+	c := begin(t, client)
+	c.send(asked(true, ":path", "/healthz"))
+	if got := c.receive().GetImmediateResponse().GetStatus().GetCode(); got == 0 {
+		t.Error("a POST passes")
+	}
+	written.mu.Lock()
+	defer written.mu.Unlock()
+	if written.text.Len() > 0 {
+		t.Errorf("recorded %s", written.text.String())
+	}
+}
+
 func TestTheListOfModelsIsTheTeams(t *testing.T) {
 	client, _ := gateway(t)
 	c := begin(t, client)

@@ -26,8 +26,9 @@ func storedKind(method string) (requestKind, *openai.Error) {
 	}
 }
 
-// passOn forwards a call of the Files or Batches API unchanged: it names no model, its body can be a
-// form of 200 MB, and the requests in it are counted one by one when they come through the gateway.
+// passOn forwards a probe, or a call of the Files or Batches API, unchanged. The latter names no model, its
+// body can be a form of 200 MB, and the requests in it are counted one by one when they come through the
+// gateway.
 func (e *exchange) passOn() error {
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, "")
 	set := options(map[string]string{teamHeader: e.caller.Team})
