@@ -9,7 +9,7 @@ from infra.stack import Platform
 from planner.choice.cost import HOURS_PER_MONTH
 
 _SECONDS_BETWEEN_READS: Final = 2
-"""Interval at which each replica reads the key secret (workloads/callout)."""
+"""Interval at which each replica reads the key secret (workloads/gateway/callout)."""
 _PRICED_READS: Final = 10_000
 """Number of reads that one Secret Manager price covers
 (cloud.google.com/secret-manager/pricing)."""

@@ -16,8 +16,8 @@ from scripts.shared.model_client import KEY_VARIABLE
 
 _LIFETIME: Final = timedelta(hours=1)
 _UNTIL_READ_SECONDS: Final = 2.5
-"""Replicas of the gate read the keys every two seconds (workloads/callout); 20 requests with a key
-that they do not know yet would shut this machine out for a minute."""
+"""Replicas of the gate read the keys every two seconds (workloads/gateway/callout); 20 requests
+with a key that they do not know yet would shut this machine out for a minute."""
 
 
 @contextmanager

@@ -8,14 +8,14 @@ import pytest
 from twin.toolchain.gobuild import environment, find_go
 from twin.toolchain.registry import modules
 
-pytestmark = [pytest.mark.needs_tools, pytest.mark.parametrize("program", ["callout", "relay"])]
-WORKLOADS = Path(__file__).parents[2] / "workloads"
+pytestmark = pytest.mark.needs_tools
+GATEWAY = Path(__file__).parents[2] / "workloads" / "gateway"
 
 
-def go(program: str, *argv: str) -> None:
+def go(*argv: str) -> None:
     answer = subprocess.run(
         [find_go(lambda *_: None), *argv],
-        cwd=WORKLOADS / program,
+        cwd=GATEWAY,
         env=environment(),
         capture_output=True,
         text=True,
@@ -24,13 +24,14 @@ def go(program: str, *argv: str) -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.parametrize("program", ["callout", "relay"])
 def test_the_twin_builds_a_program_from_these_sources(program):
-    assert modules()[program].folder.resolve() == WORKLOADS / program
+    assert modules()[program].folder.resolve() == GATEWAY
 
 
-def test_its_sources_have_nothing_that_go_vet_reports(program):
-    go(program, "vet", "./...")
+def test_its_sources_have_nothing_that_go_vet_reports():
+    go("vet", "./...")
 
 
-def test_its_packages_do_what_their_own_tests_say(program):
-    go(program, "test", "./...")
+def test_its_packages_do_what_their_own_tests_say():
+    go("test", "./...")

@@ -1,4 +1,4 @@
-"""The objects of a relay: the program in workloads/relay, which calls models elsewhere."""
+"""The objects of a relay: the program in workloads/gateway/relay, which calls models elsewhere."""
 
 from collections.abc import Sequence
 from typing import Any

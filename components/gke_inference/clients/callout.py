@@ -1,7 +1,7 @@
 """The objects of a region's callout, which the load balancer calls for every request.
 
-The program is workloads/callout, a traffic extension: it runs after the body-based router has
-chosen the route and before the picker chooses a replica
+The program is workloads/gateway/callout, a traffic extension: it runs after the body-based router
+has chosen the route and before the picker chooses a replica
 (docs.cloud.google.com/service-extensions/docs/lb-extensions-overview).
 """
 

@@ -1,7 +1,7 @@
 """Inputs of a gate, their validation, and the configuration of its callout.
 
-The program reads one YAML document (workloads/callout), which `document` creates. It is written as
-JSON, which is valid YAML.
+The program reads one YAML document (workloads/gateway/callout), which `document` creates. It is
+written as JSON, which is valid YAML.
 """
 
 import hashlib

@@ -21,7 +21,7 @@ CERTIFICATE_HEADERS: Final = (
     "X-Client-Cert-DNSName-SANs: names={client_cert_dnsname_sans}",
     "X-Client-Cert-Hash: sha256={client_cert_sha256_fingerprint}",
 )
-"""Custom request headers of its backend services, which the gate reads (workloads/callout).
+"""Custom request headers of its backend services, which the gate reads (workloads/gateway/callout).
 
 Variables can be empty, and it is not documented whether an empty header replaces that of a client:
 text in front of them makes sure that no value is empty."""

@@ -8,7 +8,7 @@ from typing import Any
 from gke_inference.observability.dashboards import ObservedModelArgs
 from gke_inference.observability.promql import ModelFacts, Scope
 
-CALLOUT = Path(__file__).parents[3] / "workloads" / "callout"
+CALLOUT = Path(__file__).parents[3] / "workloads" / "gateway" / "callout"
 _BATCHES = Path(__file__).parents[3] / "workloads" / "batch"
 BATCH_METRICS = {
     name + suffix
@@ -20,7 +20,7 @@ CALLOUT_METRICS = set(
     re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
 )
 """What the gate of clients exports: its own source says it."""
-RELAY = Path(__file__).parents[3] / "workloads" / "relay" / "internal"
+RELAY = Path(__file__).parents[3] / "workloads" / "gateway" / "relay" / "internal"
 RELAY_METRICS = {
     name
     for file in (RELAY / "relay" / "metrics.go", RELAY / "fallback" / "gate.go")

@@ -121,7 +121,7 @@ def test_the_engine_in_an_image_is_the_release_that_its_arguments_are_made_for(f
 
 def test_the_callouts_image_has_its_release_and_compiles_with_the_go_that_its_sources_need():
     build = builds()["callout"]
-    wanted = re.search(r"^go (\d+\.\d+)", (CONTEXT / "callout" / "go.mod").read_text(), re.M)
+    wanted = re.search(r"^go (\d+\.\d+)", (CONTEXT / "gateway" / "go.mod").read_text(), re.M)
     assert wanted is not None
     assert build.base_entry == "bases.go"
     assert build.base.tag.startswith(f"{wanted.group(1)}.")

@@ -1,0 +1,304 @@
+package extproc
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"gke-inference/gateway/callout/internal/config"
+	"gke-inference/gateway/callout/internal/identity"
+	"gke-inference/gateway/callout/internal/limits"
+	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/apierror"
+)
+
+// exchange is one request and its response.
+type exchange struct {
+	*Server
+	config *config.Config
+	stream extproc.ExternalProcessor_ProcessServer
+	began  time.Time
+
+	headers map[string][]string
+	caller  identity.Caller
+	team    *config.Team
+	kind    requestKind
+	path    string
+	body    []byte
+	decided bool
+	request openai.Request
+
+	decision    limits.Decision
+	reservation *limits.Reservation
+	reuse       reuse
+
+	status   int
+	answer   *openai.Response
+	list     []byte
+	keepList bool
+	guarded  guarded
+
+	refusedBy string
+	finished  bool
+}
+
+type requestKind int
+
+const (
+	prompt requestKind = iota
+	modelList
+	oneModel
+	stored
+	health
+)
+
+// promptPaths are the paths on which an engine serves the model that the body names. All other paths
+// are refused: on some of them, engines load adapters or pause.
+var promptPaths = map[string]bool{
+	"/v1/chat/completions":   true,
+	"/v1/completions":        true,
+	"/v1/embeddings":         true,
+	"/v1/responses":          true,
+	"/v1/messages":           true,
+	"/v1/rerank":             true,
+	"/v1/score":              true,
+	"/v1/images/generations": true,
+	videosPath:               true,
+}
+
+const (
+	modelsPath = "/v1/models"
+	videosPath = "/v1/videos/sync"
+)
+
+// healthPath answers whether the gateway works, also for a serving stack whose team shares the gateway's
+// hostname with others.
+var healthPath = regexp.MustCompile(`^(/[a-z][-a-z0-9]*)?/healthz$`)
+
+// teamModels is the model list of a serving stack whose team shares the gateway's hostname with others.
+var teamModels = regexp.MustCompile(`^/[a-z][-a-z0-9]*/v1/models$`)
+
+func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
+	if hasBatches && storedPaths.MatchString(path) {
+		return storedKind(method)
+	}
+	isList := path == modelsPath || teamModels.MatchString(path)
+	isOne := strings.HasPrefix(path, modelsPath+"/")
+	switch {
+	case promptPaths[path] && method == http.MethodPost:
+		return prompt, nil
+	case isList && method == http.MethodGet:
+		return modelList, nil
+	case isOne && method == http.MethodGet:
+		return oneModel, nil
+	case promptPaths[path] || isList || isOne:
+		return prompt, openai.MethodNotAllowed(method)
+	default:
+		return prompt, openai.UnknownURL(method, path)
+	}
+}
+
+func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
+	began := time.Now()
+	defer e.Metrics.Since(usage.PhaseHeaders, began)
+	e.headers = headersOf(message.GetHeaders())
+	e.path, _, _ = strings.Cut(first(e.headers, ":path"), "?")
+	// Probes of Cloud DNS and uptime checks have no credential. They come through the gate, so that a
+	// region whose gate is away fails them.
+	if first(e.headers, ":method") == http.MethodGet && healthPath.MatchString(e.path) {
+		e.kind = health
+		return e.passOn()
+	}
+	if fault := e.identify(began); fault != nil {
+		return fault
+	}
+	var fault *openai.Error
+	if e.kind, fault = kindOf(first(e.headers, ":method"), e.path, e.config.Batches); fault != nil {
+		return fault
+	}
+	if e.kind == oneModel {
+		name, err := url.PathUnescape(strings.TrimPrefix(e.path, modelsPath+"/"))
+		if err != nil || !e.config.Permits(e.team, name) {
+			return openai.ModelNotFound(name)
+		}
+	}
+	if e.kind == prompt {
+		if fault := e.checkBodyHeaders(); fault != nil {
+			return fault
+		}
+	}
+	if e.kind == stored {
+		return e.passOn()
+	}
+	if message.GetEndOfStream() {
+		return e.decide(false)
+	}
+	return nil
+}
+
+func (e *exchange) identify(now time.Time) *openai.Error {
+	caller, verdict := e.Verifier.Verify(e.config, e.headers, now)
+	switch verdict {
+	case identity.Valid:
+		e.caller = caller
+	case identity.Unknown:
+		return openai.Unavailable("Keys and tokens cannot be checked at the moment.")
+	case identity.Invalid:
+		address := clientAddress(e.headers, e.ForwardedHops)
+		if e.Limiter.Guess(e.stream.Context(), address, now) {
+			return openai.TooManyGuesses(time.Minute)
+		}
+		return openai.Unauthorized()
+	case identity.Missing, identity.Unpublished:
+		return openai.Unauthorized()
+	}
+	if e.team = e.config.Teams[caller.Team]; e.team == nil {
+		e.caller = identity.Caller{}
+		return openai.UnknownTeam()
+	}
+	return nil
+}
+
+func (e *exchange) checkBodyHeaders() *openai.Error {
+	fault := openai.JSONContentType(first(e.headers, "content-type"), first(e.headers, "content-encoding"))
+	if fault != nil {
+		return fault
+	}
+	size, err := strconv.Atoi(first(e.headers, "content-length"))
+	if err != nil {
+		return nil
+	}
+	if size > e.MaxBodyBytes {
+		return apierror.TooLarge(e.MaxBodyBytes)
+	}
+	e.body = make([]byte, 0, max(0, size))
+	return nil
+}
+
+func (e *exchange) onRequestBody(message *extproc.HttpBody) error {
+	if e.kind == stored || e.kind == health {
+		return e.passPiece(message)
+	}
+	if e.decided {
+		return nil
+	}
+	if len(e.body)+len(message.GetBody()) > e.MaxBodyBytes {
+		return apierror.TooLarge(e.MaxBodyBytes)
+	}
+	e.body = append(e.body, message.GetBody()...)
+	if message.GetEndOfStream() {
+		return e.decide(true)
+	}
+	return nil
+}
+
+func (e *exchange) onRequestTrailers() error {
+	if !e.decided {
+		if err := e.decide(false); err != nil {
+			return err
+		}
+	}
+	return e.stream.Send(requestTrailers())
+}
+
+// decide admits a request whose body is complete and forwards it. isBodyEnd is whether the last piece
+// of the body ended the request; otherwise there was no body, or trailers follow.
+func (e *exchange) decide(isBodyEnd bool) error {
+	began := time.Now()
+	if e.kind == prompt {
+		if fault := e.admit(began); fault != nil {
+			return fault
+		}
+		if fault := e.guardPrompt(); fault != nil {
+			return fault
+		}
+	}
+	e.decided = true
+	e.Metrics.Since(usage.PhaseDecision, began)
+	if err := e.lookUp(); err != nil {
+		return err
+	}
+	objective := e.config.ObjectiveOf(e.team, e.request.Model)
+	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
+	if e.guarded.isMasked {
+		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
+	}
+	if err := e.stream.Send(requestHeaders(mutation)); err != nil {
+		return err
+	}
+	body := e.body
+	e.body = nil
+	return eachPart(body, isBodyEnd, func(part *extproc.BodyResponse) error {
+		return e.stream.Send(&extproc.ProcessingResponse{
+			Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
+		})
+	})
+}
+
+func (e *exchange) admit(now time.Time) *openai.Error {
+	request, fault := openai.ParseRequest(e.body, e.DefaultMaxTokens)
+	if fault != nil {
+		return fault
+	}
+	for _, routed := range e.headers[modelHeader] {
+		if routed != request.Model {
+			return openai.ModelMismatch()
+		}
+	}
+	if !e.config.Permits(e.team, request.Model) {
+		return openai.ModelNotFound(request.Model)
+	}
+	e.request = request
+	budget := limits.BudgetOf(e.team)
+	cost := limits.Cost{
+		Tokens:  request.PromptTokens + request.MaxTokens,
+		NanoUSD: e.config.NanoUSD(request.Model, request.PromptTokens, request.MaxTokens),
+	}
+	if budget.TokensPerMinute > 0 && cost.Tokens > budget.TokensPerMinute {
+		return openai.TokensTooLarge(cost.Tokens, budget.TokensPerMinute)
+	}
+	e.decision, e.reservation = e.Limiter.Admit(e.stream.Context(), e.caller.Team, budget, cost, now)
+	if e.decision.Allowed {
+		return nil
+	}
+	e.reservation = nil
+	switch e.decision.Reason {
+	case limits.MonthTokens:
+		return openai.QuotaExceeded("tokens", limits.NextMonth(now))
+	case limits.MonthUSD:
+		return openai.QuotaExceeded("dollars", limits.NextMonth(now))
+	case limits.Tokens:
+		return openai.RateLimited("tokens", budget.TokensPerMinute, e.decision.Retry)
+	default:
+		return openai.RateLimited("requests", budget.RequestsPerMinute, e.decision.Retry)
+	}
+}
+
+// limitHeaders returns the team's remaining limits, with the header names of the OpenAI API.
+func (e *exchange) limitHeaders() map[string]string {
+	found := map[string]string{}
+	if e.team == nil || e.kind != prompt || e.request.Model == "" {
+		return found
+	}
+	retry := e.decision.Retry
+	if e.decision.Allowed {
+		retry = time.Minute
+	}
+	add := func(name string, limit, used int64) {
+		if limit == 0 {
+			return
+		}
+		found["x-ratelimit-limit-"+name] = strconv.FormatInt(limit, 10)
+		found["x-ratelimit-remaining-"+name] = strconv.FormatInt(max(0, limit-used), 10)
+		found["x-ratelimit-reset-"+name] = retry.Round(time.Millisecond).String()
+	}
+	add("requests", e.team.RequestsPerMinute, e.decision.UsedRequests)
+	add("tokens", e.team.TokensPerMinute, e.decision.UsedTokens)
+	return found
+}

@@ -1,0 +1,278 @@
+package extproc
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"github.com/google/uuid"
+
+	"gke-inference/gateway/callout/internal/config"
+	"gke-inference/gateway/callout/internal/limits"
+	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/callout/internal/usage"
+)
+
+const (
+	eventStream = "text/event-stream"
+	// clientGone is the status of requests that ended before their response started.
+	clientGone   = 499
+	maxListBytes = 1 << 20
+	maxRequestID = 128
+	otherModel   = "other"
+
+	contentLength = "content-length"
+)
+
+func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
+	headers := headersOf(message.GetHeaders())
+	e.status, _ = strconv.Atoi(first(headers, ":status"))
+	more := e.limitHeaders()
+	e.cacheHeaders(more)
+	mutation := &extproc.HeaderMutation{SetHeaders: options(more)}
+	switch {
+	case e.status != http.StatusOK:
+	case e.kind == prompt:
+		kind, _, err := mime.ParseMediaType(first(headers, "content-type"))
+		isStream := err == nil && kind == eventStream
+		hides := isStream && !e.request.IncludeUsage
+		// a video has no text that a guard could read
+		isVideo := e.path == videosPath && strings.HasPrefix(kind, "video/")
+		e.answer = openai.NewResponse(isStream, hides)
+		if isVideo {
+			e.answer = openai.NewFile()
+		}
+		e.collect(isStream)
+		if hides {
+			mutation.RemoveHeaders = []string{contentLength}
+		}
+		if encoding := first(headers, "content-encoding"); encoding != "" && encoding != "identity" {
+			if fault := e.passEncoded(); fault != nil {
+				return fault
+			}
+		} else if !message.GetEndOfStream() && !isVideo && e.guardAnswer(isStream, mutation) {
+			return nil // the headers wait for the verdict
+		}
+	case e.kind == modelList && !message.GetEndOfStream() && !e.team.HasAllModels():
+		e.keepList = true
+		mutation.RemoveHeaders = []string{contentLength, "etag", "accept-ranges"}
+	}
+	if err := e.stream.Send(responseHeaders(mutation)); err != nil {
+		return err
+	}
+	if message.GetEndOfStream() {
+		e.finish(true)
+	}
+	return nil
+}
+
+func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
+	began := time.Now()
+	out, isEnd := message.GetBody(), message.GetEndOfStream()
+	switch {
+	case e.keepList:
+		out = e.onList(out, isEnd)
+	case e.answer != nil:
+		out = e.answer.Pass(out)
+		if isEnd {
+			out = append(out[:len(out):len(out)], e.answer.Rest()...)
+		}
+		var fault *openai.Error
+		if out, fault = e.checked(out, isEnd); fault != nil {
+			return fault
+		}
+		if e.guarded.isWaiting {
+			return nil
+		}
+	}
+	if err := e.sendResponse(out, isEnd); err != nil {
+		return err
+	}
+	e.Metrics.Since(usage.PhaseChunk, began)
+	if isEnd {
+		e.finish(true)
+	}
+	return nil
+}
+
+func (e *exchange) onResponseTrailers() error {
+	var rest []byte
+	switch {
+	case e.keepList:
+		rest = e.onList(nil, true)
+	case e.answer != nil:
+		var fault *openai.Error
+		if rest, fault = e.checked(e.answer.Rest(), true); fault != nil {
+			return fault
+		}
+	}
+	if err := e.sendResponse(rest, false); err != nil {
+		return err
+	}
+	if err := e.stream.Send(responseTrailers()); err != nil {
+		return err
+	}
+	e.finish(true)
+	return nil
+}
+
+func (e *exchange) sendResponse(body []byte, isEnd bool) error {
+	if e.reuse.answer != nil {
+		e.reuse.answer.Write(body)
+	}
+	return eachPart(body, isEnd, func(part *extproc.BodyResponse) error {
+		return e.stream.Send(&extproc.ProcessingResponse{
+			Response: &extproc.ProcessingResponse_ResponseBody{ResponseBody: part},
+		})
+	})
+}
+
+// onList collects the list of models and returns, at its end, the team's part of it. A list that cannot
+// be read becomes empty, because it could name models of other teams.
+func (e *exchange) onList(piece []byte, isEnd bool) []byte {
+	if len(e.list)+len(piece) <= maxListBytes {
+		e.list = append(e.list, piece...)
+	}
+	if !isEnd {
+		return nil
+	}
+	return permittedModels(e.list, func(model string) bool { return e.config.Permits(e.team, model) })
+}
+
+func permittedModels(list []byte, permits func(string) bool) []byte {
+	var document map[string]json.RawMessage
+	var data []json.RawMessage
+	if json.Unmarshal(list, &document) != nil || json.Unmarshal(document["data"], &data) != nil {
+		document, data = map[string]json.RawMessage{"object": json.RawMessage(`"list"`)}, nil
+	}
+	kept := []json.RawMessage{}
+	for _, item := range data {
+		var model struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(item, &model) == nil && permits(model.ID) {
+			kept = append(kept, item)
+		}
+	}
+	var err error
+	if document["data"], err = json.Marshal(kept); err != nil {
+		return nil
+	}
+	made, err := json.Marshal(document)
+	if err != nil {
+		return nil
+	}
+	return made
+}
+
+// refuse responds to the client; the gateway makes no more calls for the request.
+func (e *exchange) refuse(fault *openai.Error) error {
+	e.refusedBy, e.status = fault.Code, fault.Status
+	return e.stream.Send(refusal(fault, e.limitHeaders()))
+}
+
+// finish settles and records the request, once. isComplete is whether the whole response has passed.
+func (e *exchange) finish(isComplete bool) {
+	if e.finished || e.headers == nil {
+		return
+	}
+	e.finished = true
+	if e.refusedBy != "" {
+		e.Metrics.Refusals.WithLabelValues(e.caller.Team, e.refusedBy).Inc()
+	}
+	used, isEstimated := e.used(isComplete)
+	cost := limits.Cost{
+		Tokens:  used.Prompt + used.Completion,
+		NanoUSD: e.config.NanoUSD(e.request.Model, used.Prompt, used.Completion),
+	}
+	if isComplete {
+		e.keep(used)
+	}
+	spent := e.Limiter.Settle(e.stream.Context(), e.reservation, cost)
+	if e.caller.Team == "" {
+		return
+	}
+	if e.reservation != nil {
+		e.reportBudget(spent)
+	}
+	outcome := e.outcome(isComplete)
+	e.count(outcome, used, cost)
+	e.Records.Write(usage.Record{
+		Time: time.Now().UTC(), RequestID: e.requestID(), Team: e.caller.Team, KeyID: e.caller.KeyID,
+		Subject: e.caller.Subject, Model: e.request.Model, Region: e.config.Region, Status: e.status, Stream: e.request.Stream,
+		PromptTokens: used.Prompt, CachedTokens: used.Cached, CompletionTokens: used.Completion,
+		Estimated: isEstimated, USD: float64(cost.NanoUSD) / config.NanoPerUSD,
+		Cache: string(e.reuse.outcome), SavedUSD: e.savedUSD(),
+		DurationMS: time.Since(e.began).Milliseconds(),
+	})
+}
+
+// used returns the usage that the engine reported, or an estimate. If a client disconnects before the
+// response, its prompt still counts: the engine may have read it.
+func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
+	if e.answer == nil {
+		if e.decided && !isComplete && e.status == 0 {
+			return openai.Usage{Prompt: e.request.PromptTokens}, true
+		}
+		return openai.Usage{}, false
+	}
+	if used, has := e.answer.Usage(); has {
+		return used, false
+	}
+	return openai.Usage{Prompt: e.request.PromptTokens, Completion: e.answer.Tokens()}, true
+}
+
+func (e *exchange) outcome(isComplete bool) string {
+	switch {
+	case e.refusedBy != "":
+		return "refused"
+	case !isComplete:
+		if e.status == 0 {
+			e.status = clientGone
+		}
+		return "aborted"
+	case e.status >= http.StatusBadRequest:
+		return "failed"
+	default:
+		return "ok"
+	}
+}
+
+func (e *exchange) count(outcome string, used openai.Usage, cost limits.Cost) {
+	team, model := e.caller.Team, e.request.Model
+	if model != "" && !e.config.Names(model) {
+		model = otherModel // limits metric cardinality: the client chose this name
+	}
+	e.Metrics.Requests.WithLabelValues(team, model, outcome).Inc()
+	if used == (openai.Usage{}) {
+		return
+	}
+	e.Metrics.Tokens.WithLabelValues(team, model, "prompt").Add(float64(used.Prompt))
+	e.Metrics.Tokens.WithLabelValues(team, model, "cached").Add(float64(used.Cached))
+	e.Metrics.Tokens.WithLabelValues(team, model, "completion").Add(float64(used.Completion))
+	e.Metrics.USD.WithLabelValues(team, model).Add(float64(cost.NanoUSD) / config.NanoPerUSD)
+}
+
+func (e *exchange) reportBudget(spent limits.Cost) {
+	budget := limits.BudgetOf(e.team)
+	report := func(kind string, used, limit int64) {
+		if limit > 0 {
+			e.Metrics.BudgetSpent.WithLabelValues(e.caller.Team, kind).Set(float64(used) / float64(limit))
+		}
+	}
+	report("tokens", spent.Tokens, budget.TokensPerMonth)
+	report("usd", spent.NanoUSD, budget.NanoUSDPerMonth)
+}
+
+// requestID returns the gateway's request ID, or a new one.
+func (e *exchange) requestID() string {
+	id := first(e.headers, "x-request-id")
+	if id == "" || len(id) > maxRequestID {
+		return uuid.NewString()
+	}
+	return id
+}

@@ -1,0 +1,57 @@
+package extproc
+
+import (
+	"net/http"
+	"regexp"
+
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"gke-inference/gateway/callout/internal/openai"
+)
+
+// teamHeader identifies the caller's team to the service of the Files and Batches APIs. It overwrites a
+// header of this name from the client.
+const teamHeader = "x-gki-team"
+
+// storedPaths are the paths of the Files and Batches APIs. They have only one spelling, so that no
+// proxy can read them as another path.
+var storedPaths = regexp.MustCompile(`^/v1/(files(/[A-Za-z0-9_-]+(/content)?)?|batches(/[A-Za-z0-9_-]+(/cancel)?)?)$`)
+
+func storedKind(method string) (requestKind, *openai.Error) {
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete:
+		return stored, nil
+	default:
+		return stored, openai.MethodNotAllowed(method)
+	}
+}
+
+// passOn forwards a probe, or a call of the Files or Batches API, unchanged. The latter names no model, its
+// body can be a form of 200 MB, and the requests in it are counted one by one when they come through the
+// gateway.
+func (e *exchange) passOn() error {
+	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, "")
+	set := options(map[string]string{teamHeader: e.caller.Team})
+	mutation.SetHeaders = append(mutation.SetHeaders, set...)
+	mutation.RemoveHeaders = without(mutation.RemoveHeaders, teamHeader)
+	e.decided = true
+	return e.stream.Send(requestHeaders(mutation))
+}
+
+func (e *exchange) passPiece(message *extproc.HttpBody) error {
+	return eachPart(message.GetBody(), message.GetEndOfStream(), func(part *extproc.BodyResponse) error {
+		return e.stream.Send(&extproc.ProcessingResponse{
+			Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
+		})
+	})
+}
+
+func without(names []string, name string) []string {
+	kept := make([]string, 0, len(names))
+	for _, each := range names {
+		if each != name {
+			kept = append(kept, each)
+		}
+	}
+	return kept
+}

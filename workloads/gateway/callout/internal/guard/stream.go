@@ -1,0 +1,158 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+
+	"gke-inference/gateway/callout/internal/openai"
+)
+
+const maxEventBytes = 1 << 20
+
+// Stream checks a streamed response of chats or completions in windows. A text passes after the check
+// of its window. The last part of each window stays for the next one, so that patterns across a
+// boundary are found.
+type Stream struct {
+	checks *Checks
+	ctx    context.Context //nolint:containedctx // the context of the request that the stream belongs to
+	line   []byte
+	event  []byte
+	data   []byte
+	hasOne bool
+	chunks *openai.Chunks
+	ended  bool
+}
+
+// NewStream returns the checks for one response.
+func NewStream(ctx context.Context, checks *Checks) *Stream {
+	return &Stream{checks: checks, ctx: ctx, chunks: openai.NewChunks()}
+}
+
+// Pass takes the next piece of the stream and returns the bytes to send to the client now.
+func (s *Stream) Pass(piece []byte) []byte {
+	var out []byte
+	for len(piece) > 0 && !s.ended {
+		end := bytes.IndexByte(piece, '\n')
+		if end < 0 {
+			s.line = append(s.line, piece...)
+			break
+		}
+		s.line = append(s.line, piece[:end+1]...)
+		piece = piece[end+1:]
+		out = s.endLine(out)
+		// after each event: otherwise, a piece with several events would be blocked as a whole, with
+		// its clean texts
+		if !s.ended && s.chunks.IsDue() {
+			out = s.release(out, openai.DueChoices)
+		}
+	}
+	if len(s.line)+len(s.event) > maxEventBytes && !s.ended {
+		out = s.unreadable(out)
+	}
+	return out
+}
+
+// Rest returns the held bytes after the end of the stream.
+func (s *Stream) Rest() []byte {
+	if s.ended {
+		return nil
+	}
+	var out []byte
+	if len(s.line) > 0 {
+		s.line = append(s.line, '\n')
+		out = s.endLine(out)
+	}
+	if s.hasOne && !s.ended {
+		out = s.endEvent(out)
+	}
+	if !s.ended {
+		out = s.release(out, openai.AllChoices)
+	}
+	return out
+}
+
+func (s *Stream) endLine(out []byte) []byte {
+	line := bytes.TrimRight(s.line, "\r\n")
+	s.event = append(s.event, s.line...)
+	s.line = s.line[:0]
+	if data, isData := bytes.CutPrefix(line, []byte("data:")); isData {
+		if s.hasOne {
+			s.data = append(s.data, '\n')
+		}
+		s.data, s.hasOne = append(s.data, bytes.TrimPrefix(data, []byte(" "))...), true
+	}
+	if len(line) > 0 {
+		return out
+	}
+	return s.endEvent(out)
+}
+
+func (s *Stream) endEvent(out []byte) []byte {
+	event, data, hasOne := s.event, s.data, s.hasOne
+	s.event, s.data, s.hasOne = nil, nil, false
+	if !hasOne {
+		return append(out, event...) // a keep-alive comment
+	}
+	if string(bytes.TrimSpace(data)) == openai.Done {
+		out = s.release(out, openai.AllChoices)
+		if s.ended {
+			return out
+		}
+		return append(out, event...)
+	}
+	kind := s.chunks.Take(data)
+	switch kind {
+	case openai.ChunkUnreadable:
+		s.event = event
+		return s.unreadable(out)
+	case openai.ChunkHeld:
+		return out
+	case openai.ChunkEndsChoices:
+		out = s.release(out, openai.EndingChoices)
+	case openai.ChunkOther:
+		if s.chunks.EndsStream() {
+			out = s.release(out, openai.AllChoices)
+		}
+	}
+	if s.ended {
+		return out
+	}
+	return append(out, s.chunks.Others()...)
+}
+
+// unreadable passes an event that no guard can check, if every guard fails open.
+func (s *Stream) unreadable(out []byte) []byte {
+	if s.checks.Unchecked() != nil {
+		return s.end(out, openai.StreamError("A guardrail of this model could not read the response."))
+	}
+	out = append(append(out, s.event...), s.line...)
+	s.event, s.line, s.data, s.hasOne = nil, nil, nil, false
+	return out
+}
+
+// release checks what is held and appends what is clean.
+func (s *Stream) release(out []byte, which openai.Which) []byte {
+	held := s.chunks.Held(which)
+	if len(held) == 0 {
+		return out
+	}
+	texts := make([]Text, len(held))
+	for at, content := range held {
+		texts[at] = Text{Role: "assistant", Content: content}
+	}
+	clean, block, err := s.checks.Check(s.ctx, texts)
+	if err != nil {
+		return s.end(out, openai.StreamError("A guardrail of this model cannot be reached at the moment."))
+	}
+	if block != nil {
+		return s.end(out, s.chunks.Filtered())
+	}
+	return append(out, s.chunks.Release(which, contentsOf(clean))...)
+}
+
+// end finishes the client's stream. The rest of the engine's stream is read only for its usage.
+func (s *Stream) end(out, last []byte) []byte {
+	s.ended = true
+	s.line, s.event, s.data = nil, nil, nil
+	return append(append(out, last...), []byte("data: "+openai.Done+"\n\n")...)
+}

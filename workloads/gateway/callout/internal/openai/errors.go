@@ -1,0 +1,105 @@
+package openai
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"gke-inference/gateway/internal/apierror"
+)
+
+// Error is a response in OpenAI's error format.
+type Error = apierror.Error
+
+// Unauthorized refuses a request without a valid credential. It does not reveal the exact reason.
+func Unauthorized() *Error {
+	return apierror.Invalid(401, "invalid_api_key", "", "Incorrect API key or token provided, or none.").
+		With("www-authenticate", "Bearer")
+}
+
+// UnknownTeam refuses a valid credential of a team that the platform does not know.
+func UnknownTeam() *Error {
+	return apierror.Invalid(403, "unknown_team", "", "The team of this credential is not set up on this platform.")
+}
+
+// TooManyGuesses refuses an address that sent too many invalid credentials.
+func TooManyGuesses(retry time.Duration) *Error {
+	return limited("requests", "Too many invalid credentials from this address.", retry)
+}
+
+// Unavailable refuses a request that cannot be checked now.
+func Unavailable(message string) *Error {
+	e := &Error{Status: 503, Type: "server_error", Code: "service_unavailable", Message: message}
+	return e.With("retry-after", "2")
+}
+
+// ModelNotFound refuses a model that does not exist for the caller.
+func ModelNotFound(model string) *Error {
+	return apierror.Invalid(404, "model_not_found", "model",
+		"The model `%s` does not exist or you do not have access to it.", apierror.Clipped(model))
+}
+
+// ModelMismatch refuses a request whose routing header names a different model than its body.
+func ModelMismatch() *Error {
+	return apierror.Invalid(400, "model_mismatch", "model", "`model` must be the model that the request was routed to.")
+}
+
+// UnknownURL refuses a path that no model serves.
+func UnknownURL(method, path string) *Error {
+	return apierror.Invalid(404, "unknown_url", "", "Unknown request URL: %s %s.", apierror.Clipped(method), apierror.Clipped(path))
+}
+
+// MethodNotAllowed refuses an unsupported method of a path.
+func MethodNotAllowed(method string) *Error {
+	return apierror.Invalid(405, "method_not_allowed", "", "The method %s is not allowed on this path.", apierror.Clipped(method))
+}
+
+// WrongContentType refuses a body that is not plain JSON.
+func WrongContentType(field, want, got string) *Error {
+	return apierror.Invalid(415, "unsupported_media_type", "", "%s must be %s, got %q.", field, want, apierror.Clipped(got))
+}
+
+// contentFilter is OpenAI's finish reason for filtered content.
+const contentFilter = "content_filter"
+
+// ContentFiltered refuses a prompt that a guardrail blocks; reason is the reason that the guardrail
+// gives.
+func ContentFiltered(reason string) *Error {
+	message := "The prompt was blocked by a guardrail of this platform."
+	if reason != "" {
+		message += " " + apierror.Clipped(reason)
+	}
+	return apierror.Invalid(400, contentFilter, "", "%s", message).Final()
+}
+
+// TokensTooLarge refuses a request that is larger than the limit of tokens per minute.
+func TokensTooLarge(tokens, limit int64) *Error {
+	e := limited("tokens", fmt.Sprintf(
+		"Request too large: about %d tokens, and the limit is %d tokens per minute.", tokens, limit), time.Minute)
+	return e.Final()
+}
+
+// longestRetry is the longest `retry-after` that the official clients respect. With a longer one, they
+// retry within seconds.
+const longestRetry = time.Minute
+
+// RateLimited refuses a request over a limit per minute; kind is "requests" or "tokens".
+func RateLimited(kind string, limit int64, retry time.Duration) *Error {
+	message := fmt.Sprintf("Rate limit reached: %d %s per minute.", limit, kind)
+	return limited(kind, message, min(retry, longestRetry))
+}
+
+// QuotaExceeded refuses a request of a team that has used its monthly budget.
+func QuotaExceeded(kind string, retry time.Duration) *Error {
+	e := limited("insufficient_quota", fmt.Sprintf(
+		"The team has used its %s for this month; the next month starts on the 1st at 00:00 UTC.", kind), retry)
+	e.Code = "insufficient_quota"
+	return e.Final()
+}
+
+func limited(kind, message string, retry time.Duration) *Error {
+	e := &Error{Status: 429, Type: kind, Code: "rate_limit_exceeded", Message: message}
+	seconds := max(1, int(math.Ceil(retry.Seconds())))
+	return e.With("retry-after", strconv.Itoa(seconds))
+}

@@ -1,0 +1,155 @@
+// Package openai reads requests and responses of the OpenAI API, and creates its errors.
+//
+// Requests are read but never rewritten: the client's own bytes pass.
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"strings"
+
+	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/internal/members"
+)
+
+// Request has the fields of a request body that determine its cost and response.
+type Request struct {
+	Model string
+	// Stream is whether the response is a stream of events.
+	Stream bool
+	// IncludeUsage is whether the client requested the usage in a stream.
+	IncludeUsage bool
+	// PromptTokens is an estimate: a quarter of the body's bytes.
+	PromptTokens int64
+	// MaxTokens is the maximum length of the response, over all choices.
+	MaxTokens int64
+}
+
+const (
+	bytesPerToken = 4
+	maxTokensSane = 1 << 24
+	maxChoices    = 1 << 10
+)
+
+// JSONContentType refuses bodies that are not plain JSON in UTF-8.
+func JSONContentType(contentType, encoding string) *Error {
+	kind, parameters, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "application/json" {
+		return WrongContentType("content-type", "application/json", contentType)
+	}
+	if charset := parameters["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") {
+		return WrongContentType("content-type", "UTF-8", contentType)
+	}
+	if encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return WrongContentType("content-encoding", "identity", encoding)
+	}
+	return nil
+}
+
+// ParseRequest reads a body. Parsers disagree about which of two equal keys counts, so duplicate keys
+// are refused: no request can show one model here and a different one to the engine.
+//
+// defaultMaxTokens is the estimated length of a response if the client sets no limit.
+func ParseRequest(body []byte, defaultMaxTokens int64) (Request, *Error) {
+	trimmed := bytes.TrimLeft(body, " \t\r\n")
+	if len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(body) {
+		return Request{}, apierror.Invalid(400, "invalid_json", "", "The body must be one JSON object.")
+	}
+	members, duplicate := topLevel(body)
+	if duplicate != "" {
+		return Request{}, apierror.Invalid(400, "duplicate_key", apierror.Clipped(duplicate),
+			"`%s` must appear only once in the body.", apierror.Clipped(duplicate))
+	}
+	request := Request{PromptTokens: int64(len(body)) / bytesPerToken}
+	model, isString := text(members["model"])
+	if !isString || model == "" {
+		return Request{}, apierror.Invalid(400, "invalid_model", "model", "`model` must be a string with the name of a model.")
+	}
+	request.Model = model
+	if fault := request.readStream(members); fault != nil {
+		return Request{}, fault
+	}
+	fault := request.readSize(members, defaultMaxTokens)
+	return request, fault
+}
+
+var wanted = map[string]bool{
+	"model": true, "stream": true, "stream_options": true, "max_tokens": true, "n": true,
+	"max_completion_tokens": true, "max_output_tokens": true, "best_of": true,
+}
+
+func topLevel(body []byte) (found map[string][]byte, duplicate string) {
+	found = map[string][]byte{}
+	seen := map[string]bool{}
+	scanner := members.Reader{
+		Want: func(key string) bool { return wanted[key] },
+		Found: func(key string, value []byte) {
+			if seen[key] && duplicate == "" {
+				duplicate = key
+			}
+			seen[key] = true
+			found[key] = bytes.Clone(value)
+		},
+	}
+	scanner.Write(body)
+	return found, duplicate
+}
+
+func (r *Request) readStream(members map[string][]byte) *Error {
+	if value, has := members["stream"]; has && string(bytes.TrimSpace(value)) != "null" {
+		if err := json.Unmarshal(value, &r.Stream); err != nil {
+			return apierror.Invalid(400, "invalid_type", "stream", "`stream` must be true or false.")
+		}
+	}
+	var options map[string]json.RawMessage
+	if json.Unmarshal(members["stream_options"], &options) == nil {
+		r.IncludeUsage = string(options["include_usage"]) == "true"
+	}
+	return nil
+}
+
+func (r *Request) readSize(members map[string][]byte, defaultMaxTokens int64) *Error {
+	tokens := defaultMaxTokens
+	for _, key := range []string{"max_output_tokens", "max_tokens", "max_completion_tokens"} {
+		found, has, fault := count(members, key, 0, maxTokensSane)
+		if fault != nil {
+			return fault
+		}
+		if has {
+			tokens = found
+		}
+	}
+	choices := int64(1)
+	for _, key := range []string{"n", "best_of"} {
+		found, has, fault := count(members, key, 1, maxChoices)
+		if fault != nil {
+			return fault
+		}
+		if has {
+			choices = max(choices, found)
+		}
+	}
+	r.MaxTokens = tokens * choices
+	return nil
+}
+
+// count reads a whole number. A client must not be able to break the estimate of a request's cost.
+func count(members map[string][]byte, key string, low, high int64) (value int64, has bool, fault *Error) {
+	raw, has := members[key]
+	if !has || string(bytes.TrimSpace(raw)) == "null" {
+		return 0, false, nil
+	}
+	if err := json.Unmarshal(raw, &value); err != nil || value < low || value > high {
+		return 0, false, apierror.Invalid(400, "invalid_type", key, "`%s` must be a whole number from %d to %d.", key, low, high)
+	}
+	return value, true, nil
+}
+
+func text(raw []byte) (string, bool) {
+	var value *string
+	if err := json.Unmarshal(raw, &value); err != nil || value == nil {
+		return "", false
+	}
+	return *value, true
+}

@@ -1,0 +1,86 @@
+// Package apierror creates errors in the OpenAI format, which every OpenAI client understands.
+package apierror
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// Error is a response in OpenAI's error format.
+type Error struct {
+	Status  int
+	Type    string
+	Code    string
+	Param   string
+	Message string
+	// Headers are further headers of the response, by lowercase name.
+	Headers map[string]string
+}
+
+// Error returns the code and the message.
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Body returns the JSON body.
+func (e *Error) Body() []byte {
+	var param *string
+	if e.Param != "" {
+		param = &e.Param
+	}
+	body, err := json.Marshal(map[string]any{"error": map[string]any{
+		"message": e.Message, "type": e.Type, "param": param, "code": e.Code,
+	}})
+	if err != nil { // strings can always be encoded
+		return []byte(`{"error":{"message":"internal error","type":"server_error","param":null,"code":null}}`)
+	}
+	return body
+}
+
+// Write sends the error.
+func (e *Error) Write(w http.ResponseWriter) {
+	body := e.Body()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	for name, value := range e.Headers {
+		w.Header().Set(name, value)
+	}
+	w.WriteHeader(e.Status)
+	w.Write(body) // a client that disconnected reads no error
+}
+
+// With adds a header to the response.
+func (e *Error) With(name, value string) *Error {
+	if e.Headers == nil {
+		e.Headers = map[string]string{}
+	}
+	e.Headers[name] = value
+	return e
+}
+
+// Final tells the official clients not to retry: the same request fails until somebody changes
+// something.
+func (e *Error) Final() *Error { return e.With("x-should-retry", "false") }
+
+// Invalid refuses a request that the client must change.
+func Invalid(status int, code, param, format string, args ...any) *Error {
+	return &Error{
+		Status: status, Type: "invalid_request_error", Code: code, Param: param,
+		Message: fmt.Sprintf(format, args...),
+	}
+}
+
+// TooLarge refuses a body over the limit.
+func TooLarge(limit int) *Error {
+	return Invalid(http.StatusRequestEntityTooLarge, "request_too_large", "",
+		"The body must have at most %d bytes.", limit).Final()
+}
+
+// Clipped limits the length of client text in a response.
+func Clipped(text string) string {
+	const limit = 200
+	if len(text) <= limit {
+		return text
+	}
+	return text[:limit] + "…"
+}
