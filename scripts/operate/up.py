@@ -64,7 +64,7 @@ def _obtain_tools(plan: Plan) -> None:
     ensure_tools(*purposes_of(plan))
     for environment in environments_of(plan):
         ensure_environment(environment)
-    prepare_beside(needed_by("monitoring"))
+    prepare_beside(needed_by("monitoring", "access"))
 
 
 def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:

@@ -17,7 +17,8 @@ from gke_inference.gateway.picker import picker_args
 from simulator.laboratory.policies import Policy
 from simulator.laboratory.replicas import ENGINE_PORT, PAGE_PORT
 from twin import daemon
-from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
+from twin.cluster.controlplane.blocks import hold_free_block
+from twin.cluster.controlplane.processes import ControlPlane
 from twin.cluster.gateway.envoy.dataplane import DataPlane
 from twin.cluster.gateway.envoy.messages import EnvoyJson
 from twin.cluster.gateway.translation.model import (

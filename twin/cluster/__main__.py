@@ -14,13 +14,15 @@ from twin.cluster.autoscaler.autoscaler import Autoscaler
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.traces import Collector
 from twin.cluster.controlplane import bootstrap
+from twin.cluster.controlplane.blocks import GUARD_VARIABLE, hold_block
 from twin.cluster.controlplane.endpoints import ServiceEndpoints
 from twin.cluster.controlplane.konnectivity import Konnectivity
-from twin.cluster.controlplane.processes import GUARD_VARIABLE, hold_block
+from twin.cluster.controlplane.kubelet import Kubelet
 from twin.cluster.controlplane.ray_operator import RayOperator
 from twin.cluster.delivery import ConfigSync
 from twin.cluster.devices.drivers import DeviceDrivers
 from twin.cluster.gateway import GatewayController
+from twin.cluster.metrics_api.resources import ResourceMetrics
 from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring.controller import Monitoring
 from twin.cluster.nodes.disks import DiskProvisioner
@@ -44,6 +46,7 @@ class Controller(Protocol):
 def _controllers(context: ClusterContext) -> list[Controller]:
     parts: list[Controller] = [
         Konnectivity(context),
+        Kubelet(context),
         ServiceEndpoints(context),
         PoolController(context),
         DeviceDrivers(context),
@@ -54,6 +57,7 @@ def _controllers(context: ClusterContext) -> list[Controller]:
         Monitoring(context),
         ExternalMetrics(context),
         CustomMetrics(context),
+        ResourceMetrics(context),
         ServiceProxy(context),
         NodeAgent(context),
         GatewayController(context),

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twin.cluster.base.context import ClusterSpec
-from twin.cluster.controlplane.processes import (
-    GUARD_VARIABLE,
-    ControlPlane,
-    hold_block,
-    hold_free_block,
-)
+from twin.cluster.controlplane.blocks import GUARD_VARIABLE, hold_block, hold_free_block
+from twin.cluster.controlplane.processes import ControlPlane
 from twin.host import processes
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
@@ -158,12 +154,12 @@ def is_running(folder: Path, paths: TwinPaths) -> bool:
 def stop(folder: Path, paths: TwinPaths) -> None:
     """Stop the processes of a cluster, its pods and gateways; its data remains."""
     from twin.cluster import agent, gateway  # noqa: PLC0415 - heavy, and needed only here
-    from twin.cluster.controlplane import ray_operator  # noqa: PLC0415 - the same
+    from twin.cluster.controlplane import kubelet, ray_operator  # noqa: PLC0415 - the same
     from twin.cluster.monitoring import kube_state_metrics, server  # noqa: PLC0415 - the same
 
     processes.stop(paths, _controllers_name(folder))
     processes.stop(paths, server.process_name(folder), kube_state_metrics.process_name(folder))
-    processes.stop(paths, ray_operator.process_name(folder))
+    processes.stop(paths, ray_operator.process_name(folder), kubelet.process_name(folder))
     agent.stop_all(folder)
     gateway.stop_all(folder)
     if (folder / "block").exists():

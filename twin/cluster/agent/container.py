@@ -12,6 +12,7 @@ from twin.cluster.agent.launching.claims import Kind
 from twin.cluster.agent.launching.launcher import put_devices
 from twin.cluster.agent.launching.place import Launch
 from twin.cluster.agent.probes import Schedule, Target
+from twin.cluster.agent.views import View, write_container
 from twin.cluster.base.reports import timestamp
 from twin.wire.kube import JsonObject
 from twin.world.rules import Rules
@@ -35,6 +36,7 @@ class Container:
         target: Function that resolves its ports.
         event: Function that receives the kubelet's events.
         has_driver: Function that returns whether the node's driver is installed.
+        view: What a command in the container sees; None: nobody asks.
     """
 
     spec: JsonObject
@@ -46,6 +48,7 @@ class Container:
     target: Target
     event: EventSink
     has_driver: Callable[[], bool] = lambda: True
+    view: View | None = None
     restarts: int = 0
     started: bool = False
     ready: bool = False
@@ -126,6 +129,10 @@ class Container:
         if self.launch.devices and self.has_driver():
             put_devices(self.launch.devices)
         if self.launch.argv:
+            if self.view is not None:
+                write_container(
+                    self.folder, self.name, self.log, self.launch.environment, self.view
+                )
             try:
                 self._record = records.start(
                     self.launch.argv, self.launch.environment, self.log, self.file, self.restarts

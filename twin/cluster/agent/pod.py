@@ -7,9 +7,8 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-from twin.cluster.agent import lifecycle, names, records, status
+from twin.cluster.agent import lifecycle, names, records, status, views
 from twin.cluster.agent.config_versions import ConfigVersions
 from twin.cluster.agent.container import Container, tick_all
 from twin.cluster.agent.identity import write_kubeconfig
@@ -22,15 +21,16 @@ from twin.cluster.agent.launching.environment import ConfigError, Sources, varia
 from twin.cluster.agent.launching.file_shares import share_folder
 from twin.cluster.agent.launching.fuse_profiles import check_profile
 from twin.cluster.agent.launching.interfaces import InitializingError, network_of_pod
-from twin.cluster.agent.launching.place import Place
+from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.tokens import api_server
-from twin.cluster.agent.launching.volumes import MountError, Volumes, is_refreshed
+from twin.cluster.agent.launching.volumes import Mount, MountError, Volumes, is_refreshed
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import pod_event
 from twin.cluster.base.traces import collector_address
 from twin.cluster.devices.preparing import PreparingError, prepared
 from twin.cluster.services import proxy as service_proxy
+from twin.host.paths import REPOSITORY
 from twin.wire.kube import JsonObject, KubeError
 from twin.world.image_names import missing_in
 
@@ -167,6 +167,7 @@ class PodRunner:
                 _log.exception("pod %s/%s", self.namespace, self.name)
                 self._not_yet("CreateContainerError", error)
                 continue
+            views.write_pod(self.folder, self._pod)
             adopted = [container.adopt() for container in self._containers]
             return any(adopted) or self._pull()
         return False
@@ -199,9 +200,7 @@ class PodRunner:
         network = "rdma" if claimed.interfaces else network_of_pod(kube, self._pod, self._node)
         if network is not None:
             node = replace(node, network=network)
-        moved: dict[int, tuple[str, int]] = podports.read(
-            self._context.dir, self.namespace, self.name
-        )
+        moved = podports.read(self._context.dir, self.namespace, self.name)
         out: list[Container] = []
         for container in [*sidecars(self._pod), *spec["containers"]]:
             place = Place(
@@ -227,12 +226,13 @@ class PodRunner:
             running = records.read(self.folder / f"{container['name']}.process.json")
             if launch.ports and (running is None or not running.alive):
                 moved |= launch.ports
-            out.append(self._container(container, launch))
+            out.append(self._container(container, launch, place.mounts))
         if moved:
             podports.write(self._context.dir, self.namespace, self.name, moved)
         return out
 
-    def _container(self, spec: JsonObject, launch: Any) -> Container:
+    def _container(self, spec: JsonObject, launch: Launch, mounts: list[Mount]) -> Container:
+        kept = views.kept_mounts((self._context.paths.root, REPOSITORY))
         log = f"{self.namespace}_{self.name}_{spec['name']}.log"
         return Container(
             spec,
@@ -244,6 +244,7 @@ class PodRunner:
             lambda port: self._target(spec, port),
             self._event,
             hardware.driver_check(self._context.kube, self._node),
+            views.view_of(self._pod, spec, [*mounts, *kept]),
         )
 
     def _target(self, spec: JsonObject, port: int | str) -> tuple[str, int]:

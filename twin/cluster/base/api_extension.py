@@ -34,13 +34,37 @@ Answer = Callable[[str, dict[str, str]], JsonObject | None]
 
 
 @dataclass(frozen=True)
+class ApiResource:
+    """A resource as discovery lists it."""
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...] = ("get",)
+    is_namespaced: bool = True
+
+    def entry(self) -> JsonObject:
+        """Return the entry of an `APIResourceList`."""
+        return {
+            "name": self.name,
+            "singularName": "",
+            "namespaced": self.is_namespaced,
+            "kind": self.kind,
+            "verbs": list(self.verbs),
+        }
+
+
+@dataclass(frozen=True)
 class ApiGroup:
-    """A version of an API group and its one resource."""
+    """A version of an API group and its resources."""
 
     group: str
     version: str
     resource: str
     kind: str
+    resources: tuple[ApiResource, ...] = ()
+    """Resources in place of the one above, which can only be read."""
+    is_adapter: bool = True
+    """Whether a program may install a server of its own for the group."""
 
     @property
     def group_version(self) -> str:
@@ -57,18 +81,12 @@ class ApiGroup:
             "versions": [version],
             "preferredVersion": version,
         }
-        resource: JsonObject = {
-            "name": self.resource,
-            "singularName": "",
-            "namespaced": True,
-            "kind": self.kind,
-            "verbs": ["get"],
-        }
+        resources = self.resources or (ApiResource(self.resource, self.kind),)
         listing: JsonObject = {
             "kind": "APIResourceList",
             "apiVersion": "v1",
             "groupVersion": self.group_version,
-            "resources": [resource],
+            "resources": [resource.entry() for resource in resources],
         }
         return {
             "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]},
@@ -153,7 +171,8 @@ class ApiExtension:
             changed.wait(_REGISTER_SECONDS)
             changed.clear()
             if bindings.synced.is_set() and not stop.is_set():
-                self._register(port, is_left=has_adapter(bindings.items()))
+                is_left = self._api.is_adapter and has_adapter(bindings.items())
+                self._register(port, is_left=is_left)
         server.shutdown()
         server.server_close()
 

@@ -4,7 +4,6 @@ import functools
 import json
 import os
 import secrets
-import socket
 import ssl
 import subprocess
 import urllib.error
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.versions import gke_minimum, version_key
+from twin.cluster.controlplane import kubelet
 from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_authority, make_leaf, make_service_account_key
@@ -24,10 +24,6 @@ from twin.world.rules import Rules
 
 SERVICE_CIDR = "10.96.0.0/16"  # handed out by the API server only; nothing routes it
 NODE_MASK = 25  # 126 pod addresses a node; GKE allows 110 pods
-_BLOCKS = 32  # pod ranges 127.64.0.0/15 to 127.126.0.0/15: any local process may bind them
-_GUARD_PORT = 40999
-GUARD_VARIABLE = "GKE_INFERENCE_GUARD"
-"""Variable with the inherited file descriptor of the guard, for the process that simulates GKE."""
 _HPA_SYNC_MIN_SECONDS = 1.0
 _STOP_SECONDS = 1.0  # the API server drains for longer, and etcd has what it wrote
 _Started = tuple[str, subprocess.Popen[bytes] | None, Callable[[], bool]]
@@ -43,43 +39,6 @@ def twin_token(paths: TwinPaths) -> str:
     return file.read_text()
 
 
-def guard_address(block: int) -> tuple[str, int]:
-    """Return the address on which a cluster listens while it uses a block of pod addresses."""
-    return f"127.{64 + 2 * block + 1}.255.254", _GUARD_PORT
-
-
-def hold_block(block: int) -> socket.socket:
-    """Return the bound guard of a block of pod addresses; the block is in use while it is open.
-
-    Raises:
-        OSError: a cluster of this or another twin uses the block.
-    """
-    guard = socket.socket()
-    try:
-        guard.bind(guard_address(block))
-    except OSError:
-        guard.close()
-        raise
-    return guard
-
-
-def hold_free_block(seed: int) -> tuple[int, socket.socket]:
-    """Return a block of pod addresses that no cluster of any twin uses, and its guard.
-
-    Raises:
-        processes.ProcessError: all blocks are in use.
-    """
-    for offset in range(_BLOCKS):
-        block = (seed + offset) % _BLOCKS
-        try:
-            return block, hold_block(block)
-        except OSError:
-            continue
-    raise processes.ProcessError(
-        f"all {_BLOCKS} ranges of pod addresses are in use on this machine"
-    )
-
-
 @dataclass(frozen=True)
 class Ports:
     """Ports of one control plane, kept across restarts so that kubeconfigs stay valid."""
@@ -92,6 +51,8 @@ class Ports:
     kwok: int
     egress: int
     """Port of the proxy through which the API server reaches webhooks and extensions."""
+    kubelet: int
+    """Port of every node's kubelet (`kubelet.Kubelet`)."""
 
     @classmethod
     def load_or_choose(cls, file: Path) -> "Ports":
@@ -171,6 +132,7 @@ class ControlPlane:
         make_authority(self._pki, "front-proxy-ca")
         make_leaf(self._pki, "aggregator", self._pki / "front-proxy-ca", server=False)
         make_leaf(self._pki, "egress", authority, server=False)
+        kubelet.make_client(self._pki, authority)
         self._write_egress()
         make_service_account_key(self._pki)
         tokens = self._pki / "tokens.csv"
@@ -293,6 +255,7 @@ class ControlPlane:
             # on in GKE: pods that request an accelerator tolerate its taint
             "--enable-admission-plugins=ExtendedResourceToleration",
             self.gates,
+            *kubelet.apiserver_flags(self._paths, pki),
             f"--egress-selector-config-file={self._folder}/egress.json",
             "--allow-privileged=true",
             "--event-ttl=15m",
@@ -358,6 +321,7 @@ class ControlPlane:
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
             "--node-lease-duration-seconds=40",
             "--node-ip=127.0.0.1",
+            f"--node-port={self.ports.kubelet}",
             f"--server-address=127.0.0.1:{self.ports.kwok}",
         ]
         process = self._launch("kwok", "kwok", arguments)

@@ -13,8 +13,9 @@ from twin.cluster import agent as agents
 from twin.cluster.autoscaler.autoscaler import Autoscaler
 from twin.cluster.base.context import ClusterContext, ClusterSpec
 from twin.cluster.controlplane import bootstrap
+from twin.cluster.controlplane.blocks import hold_free_block
 from twin.cluster.controlplane.konnectivity import Konnectivity
-from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
+from twin.cluster.controlplane.processes import ControlPlane
 from twin.cluster.devices.drivers import DeviceDrivers
 from twin.cluster.nodes.disks import DiskProvisioner
 from twin.cluster.nodes.gpu_drivers import GpuDrivers

@@ -11,10 +11,11 @@ import pytest
 
 from twin.cluster import agent as agents
 from twin.cluster.base.context import ClusterContext, ClusterSpec
-from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
+from twin.cluster.controlplane.blocks import hold_free_block
+from twin.cluster.controlplane.processes import ControlPlane
 from twin.host import processes
 from twin.host.paths import TwinPaths
-from twin.host.pki import make_authority
+from twin.host.pki import make_twin_pki
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.objects import node
 from twin.toolchain import ToolError, tool
@@ -51,7 +52,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterContext
     paths = TwinPaths(Path(tmp_path_factory.mktemp("twin")))
     paths.create()
     paths.settings_file.write_text(json.dumps({"speed": 200}))
-    make_authority(paths.pki, "ca")
+    make_twin_pki(paths)
     folder = paths.cluster("us-east5", "test")
     folder.mkdir(parents=True)
     spec = ClusterSpec("p", "us-east5", "test", ("us-east5-a",), False, "1.36.3-gke.1", "u")

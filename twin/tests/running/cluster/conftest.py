@@ -10,8 +10,9 @@ from twin import daemon
 from twin.cluster.autoscaler.autoscaler import Autoscaler
 from twin.cluster.base.context import ClusterContext, ClusterSpec
 from twin.cluster.controlplane import bootstrap
+from twin.cluster.controlplane.blocks import hold_free_block
 from twin.cluster.controlplane.konnectivity import Konnectivity
-from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
+from twin.cluster.controlplane.processes import ControlPlane
 from twin.cluster.metrics_api.server import CustomMetrics, ExternalMetrics
 from twin.cluster.monitoring import kube_state_metrics, server
 from twin.cluster.monitoring.controller import Monitoring

@@ -16,8 +16,9 @@ import grpc
 import pytest
 
 from twin.cluster.base.context import ClusterContext, ClusterSpec
+from twin.cluster.controlplane.blocks import hold_free_block
 from twin.cluster.controlplane.endpoints import ServiceEndpoints
-from twin.cluster.controlplane.processes import ControlPlane, hold_free_block
+from twin.cluster.controlplane.processes import ControlPlane
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
 from twin.providers.kubernetes.server import serve

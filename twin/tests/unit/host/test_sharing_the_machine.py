@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from twin.cluster.controlplane.processes import Ports, hold_block, hold_free_block
+from twin.cluster.controlplane.blocks import hold_block, hold_free_block
+from twin.cluster.controlplane.processes import Ports
 from twin.host import addresses, processes
 from twin.host.locks import exclusive
 from twin.host.paths import REPOSITORY, TwinPaths
