@@ -3,7 +3,9 @@
 import errno
 import gc
 import os
+import shutil
 import sys
+from pathlib import Path
 
 import typer
 from typer.exceptions import TyperException
@@ -11,6 +13,7 @@ from typer.exceptions import TyperException
 from scripts.app import COMMANDS, app_for, list_app
 from scripts.terminal.console import CommandError, errors
 from scripts.terminal.exit_codes import ExitCode
+from twin.host.inherited import raise_open_files
 from twin.host.paths import TWIN_VARIABLE, TwinPaths, file_above
 from twin.host.processes import ProcessError
 from twin.toolchain import ToolError
@@ -19,9 +22,13 @@ from twin.wire.kube import KubeError
 _USER_FIXES = (errno.EACCES, errno.EDQUOT, errno.ENOSPC, errno.EPERM, errno.EROFS)
 """Errors of the machine that users can fix without a traceback."""
 
+_FULL = (errno.EDQUOT, errno.ENOSPC)
+_OUTPUT = "standard output"
+
 
 def main() -> None:
     """Run a command and exit with its exit code; an error is one line on standard error."""
+    raise_open_files()
     try:
         code = _run(sys.argv[1:])
     except CommandError as error:
@@ -31,7 +38,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in _USER_FIXES:
             raise
-        code = _report(f"{error.filename or 'standard output'}: {error.strerror}")
+        code = _report(f"{_place(error)}: {error.strerror}")
         _discard_output()
     except (KeyboardInterrupt, typer.Abort):
         code = ExitCode.INTERRUPTED
@@ -41,6 +48,18 @@ def main() -> None:
     if code == ExitCode.INTERRUPTED:
         errors.print("interrupted: run the same command again to continue")
     sys.exit(code)
+
+
+def _place(error: OSError) -> str:
+    """Return what an error of the machine is about; a full disk is about a folder."""
+    if error.errno not in _FULL:
+        return str(error.filename or _OUTPUT)
+    if error.filename is not None:  # a copy names its source first, and fails at its target
+        return str(Path(os.fsdecode(error.filename2 or error.filename)).parent)
+    folder = TwinPaths.default().root
+    while not folder.exists():
+        folder = folder.parent
+    return _OUTPUT if shutil.disk_usage(folder).free else str(folder)
 
 
 def _check_twin_folder() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from scripts.backend.drift import Drift
 from scripts.observe.access_log import Entry
 from scripts.shared.clusters import Cluster
 from scripts.shared.pulumi_cli import PulumiCli
@@ -104,6 +105,13 @@ class Backend(Protocol):
 
     def remove(self, leftover: Leftover) -> None:
         """Remove a leftover of GKE; Pulumi removes the stack's own resources."""
+        ...
+
+    def drift(self) -> list[Drift]:
+        """Return the objects that somebody deleted or changed since the last update.
+
+        In Google Cloud none: their state is in the user's backend, and `pulumi refresh` reads it.
+        """
         ...
 
     def find(self, kind: str, inputs: Mapping[str, Any]) -> str:

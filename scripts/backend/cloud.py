@@ -14,6 +14,7 @@ from infra.stack import Layer
 from scripts.backend.backend import Leftover, Maker, Wanted
 from scripts.backend.cloud_leftovers import leftovers, remove
 from scripts.backend.cloud_logs import CloudAccessLog
+from scripts.backend.drift import Drift
 from scripts.backend.recovery import find_in
 from scripts.shared.clusters import Cluster, dns_endpoint
 from scripts.shared.google_cloud import Cloud, Json, NotFound, ReadOnly
@@ -158,6 +159,10 @@ class CloudBackend:
         if leftover.maker is not Maker.GKE:
             raise CommandError(f"{leftover}: must be made by GKE; destroy the stack instead")
         remove(self.writing, leftover)
+
+    def drift(self) -> list[Drift]:
+        """Return nothing: the state is in the user's backend, and `pulumi refresh` reads it."""
+        return []
 
     def find(self, kind: str, inputs: Mapping[str, Any]) -> str:
         """Return the identifier of a resource in the project.

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from scripts.backend.backend import Leftover, Maker, Wanted
+from scripts.backend.drift import Drift, drift_of
 from scripts.backend.recovery import nothing
 from scripts.backend.twin_leftovers import leftovers, remove
 from scripts.observe.access_log import Entry, entries, is_wanted
-from scripts.shared.clusters import Cluster, of_twin
+from scripts.shared.clusters import Cluster, close, of_twin
 from scripts.shared.engine import Engine, check_stack
 from scripts.shared.hosts import lead
 from scripts.shared.replica_status import metrics_of
@@ -81,6 +82,13 @@ class TwinBackend:
         if leftover.maker is not Maker.GKE:
             raise CommandError(f"{leftover}: must be made by GKE; destroy the stack instead")
         remove(self.paths, leftover)
+
+    def drift(self) -> list[Drift]:
+        """Return the objects that are not as the stack's state has them."""
+        clusters = self.clusters()
+        found = drift_of(self.pulumi().resources_of(self.stack), clusters)
+        close(clusters)
+        return found
 
     def find(self, kind: str, inputs: Mapping[str, Any]) -> str:
         """Return nothing: the twin returns the existing resource on a repeated creation."""

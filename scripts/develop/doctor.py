@@ -17,6 +17,7 @@ from rich.text import Text
 from scripts.develop.doctor_checks import Facts, Program, Row, State, failures, rows
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.tables import Listing, print_table, prose
+from twin.host.inherited import open_files
 from twin.host.paths import REPOSITORY
 from twin.toolchain import (
     ToolError,
@@ -84,6 +85,7 @@ def facts() -> Facts:
         checkout_free_gib=shutil.disk_usage(REPOSITORY).free / 2**30,
         memory_gib=_available_memory_gib(),
         cores=os.cpu_count() or 1,
+        open_files=open_files(),
         unbound=tuple(problem for address in _ADDRESSES if (problem := _unbound(address))),
         programs=_programs(),
     )

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from twin.host.inherited import LEAST_OPEN_FILES
+
 PYTHON_VERSIONS = ((3, 11), (3, 13))
 """Oldest and newest Python, both included."""
 PLATFORMS = ("linux/amd64", "linux/arm64")
@@ -61,6 +63,8 @@ class Facts:
     memory_gib: float
     """Available memory."""
     cores: int
+    open_files: int
+    """Number of files that a process of this shell may open."""
     unbound: tuple[str, ...]
     """Loopback addresses that could not be bound, with the reason."""
     programs: tuple[Program, ...]
@@ -89,6 +93,7 @@ def rows(facts: Facts) -> list[Row]:
         *_disk(facts),
         _memory(facts),
         _cores(facts),
+        _open_files(facts),
         _ports(facts),
         *(_program(program) for program in facts.programs),
     ]
@@ -188,6 +193,14 @@ def _cores(facts: Facts) -> Row:
         return Row("processor cores", State.GOOD, str(facts.cores))
     remedy = "Nothing: the twin works and is slower than the documented times."
     return Row("processor cores", State.WARNING, str(facts.cores), remedy)
+
+
+def _open_files(facts: Facts) -> Row:
+    if facts.open_files >= LEAST_OPEN_FILES:
+        return Row("open files", State.GOOD, str(facts.open_files))
+    found = f"{facts.open_files}, {LEAST_OPEN_FILES} needed"
+    remedy = f"Run ulimit -n {LEAST_OPEN_FILES}; if the shell refuses, raise the user's hard limit."
+    return Row("open files", State.BAD, found, remedy)
 
 
 def _ports(facts: Facts) -> Row:

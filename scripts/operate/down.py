@@ -122,6 +122,7 @@ def _destroy(engine: Engine, stack: str) -> None:
         CommandError: Pulumi fails.
     """
     engine.ensure_stack(stack)
+    engine.wait_for_others(stack)
     daemon.repair(engine.paths)
     recover(engine, stack)
     destroy = ("destroy", "--yes", "--skip-preview", "-s", stack)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from infra.plan.names import Names
 from scripts.backend.choose import CloudOption, open_backend
+from scripts.backend.drift import Drift
 from scripts.shared.clusters import close
 from scripts.shared.engine import check_stack
 from scripts.shared.placements import Placement
@@ -26,6 +27,7 @@ def as_json(
     endpoint: str,
     metrics: dict[str, str],
     waiting: Sequence[Waiting] = (),
+    drift: Sequence[Drift] = (),
 ) -> str:
     """Return what `status` shows, as JSON."""
     paid = Total.of(replicas)
@@ -37,6 +39,7 @@ def as_json(
         "gateway": endpoint,
         "metrics": metrics,
         "waiting_for_weights": [one.as_json() for one in waiting],
+        "drift": [one.as_json() for one in drift],
     }
     return json.dumps(body, indent=1)
 
@@ -44,7 +47,10 @@ def as_json(
 def status(
     stack: StackOption = "local", cloud: CloudOption = False, is_json: JsonOption = False
 ) -> None:
-    """Show the replicas of a deployed stack: location, rung and hourly price."""
+    """Show the replicas of a deployed stack: location, rung and hourly price.
+
+    On the twin, also names the objects of the stack that somebody deleted or changed.
+    """
     check_stack(stack)
     platform = stack_of(stack)
     with open_backend(stack, cloud=cloud) as backend:
@@ -53,11 +59,15 @@ def status(
         replicas = find_replicas(clusters, own_namespace(platform))
         waiting = find_waiting(clusters, Names(platform).namespace())
         metrics = dict(backend.metrics())
+        drift = backend.drift()
         close(clusters)
     if is_json:
-        print(as_json(stack, replicas, endpoint, metrics, waiting))
+        print(as_json(stack, replicas, endpoint, metrics, waiting, drift))
         return
     print_waiting(waiting, stack)
+    for each in drift:
+        again = f"run make up STACK={stack} again to repair it"
+        console.print(f"{each}; {again}", style="yellow", markup=False, soft_wrap=True)
     print_replicas(replicas)
     console.print(f"Gateway  {endpoint}")
     print_prometheus(metrics)

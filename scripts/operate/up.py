@@ -14,6 +14,7 @@ from infra.plan.clients import gated
 from infra.plan.names import Names
 from infra.reading.load import teams_of
 from infra.stack import Layer
+from scripts.backend.drift import drift_of, repair
 from scripts.backend.recovery import recover
 from scripts.operate.first_answer import check_installed, first_answer
 from scripts.operate.real_replica import keep_real
@@ -21,7 +22,7 @@ from scripts.operate.refusals import refuse_absence, refuse_shortage, refuse_unb
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
 from scripts.operate.stack_tools import environments_of, purposes_of
-from scripts.shared.clusters import of_twin
+from scripts.shared.clusters import close, of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
@@ -89,12 +90,19 @@ def _check(stack: str, speed: float, real_engine: str) -> None:
 
 
 def _prepared(engine: Engine, stack: str) -> Engine:
-    """Return the engine with the stack in its backend, recovered from a killed run."""
+    """Return the engine with the stack in its backend, and with a state that is true.
+
+    A killed run leaves unfinished operations; somebody may have deleted or changed objects.
+    """
     engine.ensure_stack(stack)
+    engine.wait_for_others(stack)
     restarted = daemon.repair(engine.paths)
     if restarted:
         console.print(f"Restarted: {', '.join(restarted)}.")
     recover(engine, stack)
+    clusters = list(of_twin(engine.paths))
+    repair(engine, stack, drift_of(engine.resources_of(stack), clusters))
+    close(clusters)
     return engine
 
 

@@ -2,7 +2,10 @@
 
 import json
 import socket
+import time
+from contextlib import suppress
 from pathlib import Path
+from signal import Signals
 from typing import Annotated, Any
 
 import typer
@@ -16,11 +19,13 @@ from scripts.terminal.options import check_one
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.host import processes
+from twin.host.inherited import LEAST_OPEN_FILES, open_files
 from twin.host.paths import TwinPaths
 from twin.pulumi.environment import pulumi_environment
 from twin.pulumi.official import OfficialPlugins, find_official
 
 PROJECT = "gke-inference"
+_WAIT_SECONDS = 0.2
 
 OfficialOption = Annotated[
     bool,
@@ -88,6 +93,8 @@ def official_host(is_wanted: bool) -> OfficialPlugins | None:
 class Engine(PulumiCli):
     """The Pulumi CLI with the environment of one twin."""
 
+    end = Signals.SIGKILL  # at once, so that the same command can run again; it repairs the state
+
     def __init__(
         self,
         paths: TwinPaths,
@@ -104,7 +111,12 @@ class Engine(PulumiCli):
         Raises:
             twin.toolchain.ToolError: A tool cannot be obtained.
             twin.host.processes.ProcessError: The daemon did not start.
+            CommandError: This shell allows too few open files.
         """
+        if open_files() < LEAST_OPEN_FILES:
+            raise CommandError(
+                f"ulimit -n: must be at least {LEAST_OPEN_FILES} in this shell, got {open_files()}"
+            )
         ensure_tools("engine", *(["cluster"] if clusters.folders(paths) else []))
         self.paths = paths
         super().__init__(pulumi_environment(paths, daemon.ensure(paths, speed), official))
@@ -128,15 +140,32 @@ class Engine(PulumiCli):
     def _has_state(self, name: str) -> bool:
         return self._state(name).exists()
 
+    def wait_for_others(self, name: str) -> None:
+        """Wait until no other run changes a stack."""
+        for pid in self._locks(name).values():
+            if processes.started_at(pid) is not None:
+                console.print(f"Waiting for another run of {name} to end (process {pid}).")
+                while processes.started_at(pid) is not None:
+                    time.sleep(_WAIT_SECONDS)
+        self._clear_locks(name)
+
     def _clear_locks(self, name: str) -> None:
         """Remove the lock of a killed engine; keep the lock of a running one."""
-        folder = self.paths.root / "pulumi-state" / ".pulumi" / "locks" / "organization"
-        for file in (folder / PROJECT / name).glob("*.json"):
-            lock: dict[str, Any] = json.loads(file.read_text())
-            pid = int(lock.get("pid", 0))
-            if lock.get("hostname") == socket.gethostname() and processes.started_at(pid) is None:
-                file.unlink()
+        for file, pid in self._locks(name).items():
+            if processes.started_at(pid) is None:
+                file.unlink(missing_ok=True)
                 console.print(f"Cleared the lock of an interrupted run (process {pid}).")
+
+    def _locks(self, name: str) -> dict[Path, int]:
+        """Return the process ID of each run on this machine that has locked a stack, by file."""
+        folder = self.paths.root / "pulumi-state" / ".pulumi" / "locks" / "organization"
+        found: dict[Path, int] = {}
+        for file in sorted((folder / PROJECT / name).glob("*.json")):
+            with suppress(FileNotFoundError, ValueError):  # it ends now, or is being written
+                lock: dict[str, Any] = json.loads(file.read_text())
+                if lock.get("hostname") == socket.gethostname():
+                    found[file] = int(lock.get("pid", 0))
+        return found
 
     def deployment(self, name: str) -> dict[str, Any]:
         """Return the stack's state; empty for a stack that was never up.
@@ -146,14 +175,17 @@ class Engine(PulumiCli):
         """
         return super().deployment(name) if self._has_state(name) else {}
 
-    def outputs_of(self, name: str) -> dict[str, Any]:
-        """Return the outputs of a stack without calling a plugin; empty if it was never up."""
+    def resources_of(self, name: str) -> list[dict[str, Any]]:
+        """Return the resources in a stack's state without calling the CLI; none if never up."""
         if not self._has_state(name):
-            return {}
+            return []
         checkpoint: dict[str, Any] = json.loads(self._state(name).read_text())["checkpoint"]
         latest: dict[str, Any] = checkpoint.get("latest") or {}
-        resources: list[dict[str, Any]] = latest.get("resources") or []
-        for each in resources:
+        return latest.get("resources") or []
+
+    def outputs_of(self, name: str) -> dict[str, Any]:
+        """Return the outputs of a stack without calling a plugin; empty if it was never up."""
+        for each in self.resources_of(name):
             if each["type"] == "pulumi:pulumi:Stack":
                 return dict(each.get("outputs") or {})
         return {}

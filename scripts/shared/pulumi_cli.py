@@ -5,9 +5,11 @@ import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 from scripts.terminal.console import CommandError, one_line
+from twin.host.inherited import ends_with
 from twin.host.paths import REPOSITORY
 
 
@@ -16,6 +18,8 @@ class PulumiCli:
 
     environment: Mapping[str, str]
     """Additional environment variables."""
+    end: Signals = Signals.SIGINT
+    """Signal that a run receives when the command is killed: it ends as with Ctrl-C."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         """Take additional environment variables."""
@@ -41,6 +45,7 @@ class PulumiCli:
                 text=True,
                 capture_output=capture,
                 check=False,
+                preexec_fn=ends_with(self.end),
             )
         except FileNotFoundError:
             raise CommandError("pulumi: must be on PATH, found none") from None

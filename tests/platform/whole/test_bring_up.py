@@ -16,7 +16,10 @@ from twin.host import processes
 from twin.wire.kube import Kube, KubeError
 from twin.world.scenario import find, load
 
+
 pytestmark = pytest.mark.needs_tools
+
+DEPLOYMENT = "/apis/apps/v1/namespaces/models/deployments/llama-3-1-8b-gpu"
 
 
 def endpoint(platform) -> str:
@@ -131,13 +134,30 @@ def test_a_refresh_finds_no_drift(platform):
     assert answer.returncode == 0, answer.stdout
 
 
-def test_a_twin_that_was_killed_is_repaired_by_up(platform):
+def change_by_hand(platform) -> list[str]:
+    """Delete a Deployment and change a ConfigMap, as somebody with kubectl; return their names."""
+    (kubeconfig,) = platform.paths.root.glob("clusters/*/kubeconfig")
+    kube = Kube(kubeconfig)
+    kube.delete(DEPLOYMENT)
+    kube.patch(BUDGET, {"spec": {"minAvailable": None, "maxUnavailable": 7}})
+    return ["Deployment models/llama-3-1-8b-gpu", "PodDisruptionBudget models/llama-3-1-8b-tpu"]
+
+
+def test_a_twin_that_was_killed_and_changed_by_hand_is_repaired_by_up(platform):
+    changed = change_by_hand(platform)
+    found = json.loads(platform.cli("status", "--stack", "local", "--json").stdout)["drift"]
+    assert sorted(each["object"] for each in found) == sorted(changed)
     killed = processes.running(platform.paths)
     assert len(killed) > 6
     for pid in killed.values():
         os.kill(pid, signal.SIGKILL)
     answer = platform.cli("up", "--stack", "local")
     assert answer.returncode == 0, answer.stdout + answer.stderr
+    for name in changed:
+        assert f"Repairing {name} in cluster acme-local-us-central1 " in answer.stdout
+    found = json.loads(platform.cli("status", "--stack", "local", "--json").stdout)
+    assert found["drift"] == []
+    assert "llama-3-1-8b-gpu" in answer.stdout
     platform.engine = Engine(platform.paths)
     platform.environment.update(platform.engine.environment)
     assert stream_chat(endpoint(platform), "llama-3.1-8b", "Still there?").text

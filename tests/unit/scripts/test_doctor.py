@@ -26,6 +26,7 @@ GOOD = Facts(
     checkout_free_gib=50.0,
     memory_gib=8.0,
     cores=4,
+    open_files=1024,
     unbound=(),
     programs=(Program("kubectl", "/usr/bin/kubectl v1.36.3", "the cache's v1.36.3"),),
 )
@@ -52,6 +53,7 @@ def test_a_good_machine_has_no_remedy():
         "disk of the checkout",
         "memory",
         "processor cores",
+        "open files",
         "loopback ports",
         "kubectl",
     ]
@@ -192,3 +194,9 @@ def test_the_facts_of_this_machine_are_read():
         "pulumi-resource-gcp",
         "pulumi-resource-kubernetes",
     ]
+
+
+def test_a_shell_that_allows_few_open_files_is_refused_with_the_command_that_helps():
+    shown = row(replace(GOOD, open_files=256), "open files")
+    assert (shown.state, shown.found) == (State.BAD, "256, 1024 needed")
+    assert shown.remedy.startswith("Run ulimit -n 1024;")

@@ -118,3 +118,38 @@ def test_a_folder_of_the_twin_below_a_file_is_refused_by_every_command(
     assert ended.value.code == ExitCode.ERROR
     rule = f"must be a folder, got '{file}/twin': {file} is a file"
     assert capsys.readouterr().err.split() == f"error: GKE_INFERENCE_TWIN_DIR: {rule}".split()
+
+
+def refused_with(error, monkeypatch, capsys):
+    """Return what a command prints that ends with an error."""
+
+    def run(_):
+        raise error
+
+    monkeypatch.setattr("scripts.main._run", run)
+    monkeypatch.setattr("scripts.main.os.dup2", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert ended.value.code == ExitCode.ERROR
+    return capsys.readouterr().err
+
+
+def test_a_full_disk_is_named_by_the_folder_that_was_written(monkeypatch, capsys):
+    full = OSError(
+        errno.ENOSPC, "No space left on device", "/cache/pulumi", None, "/twin/bin/pulumi"
+    )
+    shown = refused_with(full, monkeypatch, capsys)
+    assert shown == "error: /twin/bin: No space left on device\n"
+
+
+@pytest.mark.parametrize(("free", "place"), [(0, "the twin's folder"), (1, "standard output")])
+def test_a_full_disk_without_a_file_is_that_of_the_twin_or_of_the_output(
+    monkeypatch, capsys, tmp_path, free, place
+):
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "twin"))
+    usage = type("Usage", (), {"free": free})
+    monkeypatch.setattr("scripts.main.shutil.disk_usage", lambda _: usage)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    named = str(tmp_path) if place != "standard output" else place
+    shown = " ".join(refused_with(full, monkeypatch, capsys).split())
+    assert shown == f"error: {named}: No space left on device"
