@@ -129,9 +129,9 @@ def own_environment(tmp_path_factory):
     house.mkdir()
     (house / "house_names.py").write_text('TEAM = "search"\n')
     (house / "pyproject.toml").write_text(
-        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
         '[project]\nname = "house-names"\nversion = "1"\n'
-        '[tool.setuptools]\npy-modules = ["house_names"]\n'
+        '[tool.hatch.build.targets.wheel]\ninclude = ["house_names.py"]\n'
     )
     wheels = [
         str(built(REPOSITORY / "components", folder / "components-dist")),
@@ -183,8 +183,9 @@ def test_a_program_whose_environment_does_not_exist_is_refused_in_one_line(engin
     engine.run("stack", "init", "none", "--non-interactive", capture=True, project=project)
     ran = engine.run("preview", "-s", "none", "--non-interactive", capture=True, project=project)
     assert ran.returncode != 0
-    (line,) = [line for line in ran.stdout.splitlines() if "virtualenv" in line]
-    assert line.strip() == (
+    *_, line = [line.strip() for line in ran.stdout.splitlines() if "virtualenv" in line]
+    assert line == (
         "error: runtime.options.virtualenv: must be a virtual environment, there is no "
         f"{project}/venv/bin/python; run pulumi install"
     )
+    assert "Traceback" not in ran.stdout + ran.stderr

@@ -55,19 +55,21 @@ class Platform:
         return len(store.list_resources(self.paths))
 
     def kill_when(self, reached, *arguments: str) -> bool:
-        """Start pulumi and kill it, with all it started, once `reached()`; say whether it was."""
+        """Start a command and kill it alone once `reached()`; say whether it was.
+
+        Its engine has to end with it.
+        """
         process = subprocess.Popen(
-            ["pulumi", *arguments, "--non-interactive"],
+            [str(Path(sys.executable).with_name("gke-inference")), *arguments],
             cwd=REPOSITORY,
-            env=self.environment,
+            env={**os.environ, "GKE_INFERENCE_TWIN_DIR": str(self.paths.root)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,
         )
         until = time.monotonic() + 180
         while process.poll() is None and time.monotonic() < until:
             if reached():
-                os.killpg(process.pid, signal.SIGKILL)
+                process.send_signal(signal.SIGKILL)
                 process.wait()
                 return True
             time.sleep(0.02)

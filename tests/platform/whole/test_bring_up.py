@@ -16,7 +16,6 @@ from twin.host import processes
 from twin.wire.kube import Kube, KubeError
 from twin.world.scenario import find, load
 
-
 pytestmark = pytest.mark.needs_tools
 
 DEPLOYMENT = "/apis/apps/v1/namespaces/models/deployments/llama-3-1-8b-gpu"
@@ -27,12 +26,8 @@ def endpoint(platform) -> str:
 
 
 @pytest.mark.soak  # twin/tests/running/gcp has an engine that is killed, with a small program
-def test_an_engine_killed_in_the_middle_of_up_is_finished_by_the_next_up(platform):
-    platform.engine.ensure_stack("local")
-    killed = platform.kill_when(
-        lambda: 6 <= platform.resources() <= 30, "up", "--yes", "--skip-preview", "-s", "local"
-    )
-    assert killed
+def test_an_up_that_is_killed_in_the_middle_is_finished_by_the_next_one(platform):
+    assert platform.kill_when(lambda: 6 <= platform.resources() <= 30, "up", "--stack", "local")
     answer = platform.cli("up", "--stack", "local")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "Traceback" not in answer.stdout + answer.stderr
@@ -139,8 +134,15 @@ def change_by_hand(platform) -> list[str]:
     (kubeconfig,) = platform.paths.root.glob("clusters/*/kubeconfig")
     kube = Kube(kubeconfig)
     kube.delete(DEPLOYMENT)
-    kube.patch(BUDGET, {"spec": {"minAvailable": None, "maxUnavailable": 7}})
-    return ["Deployment models/llama-3-1-8b-gpu", "PodDisruptionBudget models/llama-3-1-8b-tpu"]
+    settings = next(
+        each["id"]
+        for each in platform.engine.resources_of("local")
+        if each["type"].endswith(":ConfigMap") and each["id"].startswith("models/")
+    )
+    path = f"/api/v1/namespaces/models/configmaps/{settings.removeprefix('models/')}"
+    data = {key: f"{text}\n" for key, text in kube.get(path)["data"].items()}
+    kube.patch(path, {"data": data})
+    return ["Deployment models/llama-3-1-8b-gpu", f"ConfigMap {settings}"]
 
 
 def test_a_twin_that_was_killed_and_changed_by_hand_is_repaired_by_up(platform):

@@ -36,14 +36,8 @@ def test_an_interrupted_destroy_leaves_nothing_when_it_is_run_again(deployed, sh
     left = ""
     for share in shares:
         deployed.kill_when(
-            lambda share=share: deployed.resources() <= share * whole,
-            "destroy",
-            "--yes",
-            "--skip-preview",
-            "-s",
-            "local",
+            lambda share=share: deployed.resources() <= share * whole, "down", "--stack", "local"
         )
-        deployed.engine.ensure_stack("local")
         left = left or leave_an_endpoint_group(deployed.paths)
     answer = deployed.cli("down")
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -25,6 +25,8 @@ for region in ("east", "west"):
     pulumi.export(region, home.metadata.uid)
 """
 
+CONFIG_MAP = "urn:pulumi:test::trial::kubernetes:core/v1:ConfigMap"
+
 AUTONAMED = """
 import pathlib
 import pulumi
@@ -87,10 +89,15 @@ def test_two_provider_instances_do_not_mix_in_any_operation(stack, plane, namesp
     plane.kube.patch(
         f"/api/v1/namespaces/{namespace}-west/configmaps/settings-3", {"data": {"region": "moon"}}
     )
-    assert "1 updated" in stack.run("refresh", "--yes")
+    plane.kube.delete(f"/api/v1/namespaces/{namespace}-east/configmaps/settings-2")
+    targets = [f"--target={CONFIG_MAP}::{name}" for name in ("west-3", "east-2")]
+    refreshed = stack.run("refresh", "--yes", *targets)
+    assert "1 updated" in refreshed
+    assert "1 deleted" in refreshed
     repaired = stack.run("up", "--yes", "--skip-preview")
+    assert "1 created" in repaired
     assert "1 replaced" in repaired
-    assert "14 unchanged" in repaired
+    assert "13 unchanged" in repaired
     assert regions_of(plane, namespace) == {"east": {"east"}, "west": {"west"}}
     assert "15 deleted" in stack.run("destroy", "--yes", "--skip-preview")
     names = [item["metadata"]["name"] for item in plane.kube.list("/api/v1/namespaces")]
