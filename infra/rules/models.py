@@ -88,10 +88,12 @@ def _check_two_kinds(
 ) -> Iterator[InputError]:
     """Yield a form whose pods ask for one kind of nodes, which pools of both do not have apart."""
     form = platform.form_of(model)
-    here = by_region[model.capacity]
-    if form is Form.DRA or not any(
-        "any" in here[each].classes for each in platform.regions_of(model)
-    ):
+    if form is Form.DRA or model.capacity in platform.claimed_capacity():
+        return  # `check_claims` refuses other models on claimed devices
+    here = [by_region[model.capacity][region] for region in platform.regions_of(model)]
+    if any(rung.is_slice for capacity in here for rung in capacity.rungs.values()):
+        return  # `check_capacity` refuses pools of slices
+    if not any("any" in capacity.classes for capacity in here):
         return
     pools = f"capacity.{model.capacity}.node_pools"
     rule = f"must be dual-container or dra when {pools} are of TPU and GPU rungs"
