@@ -10,8 +10,10 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import testinfra
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.controlplane.konnectivity import Konnectivity
@@ -178,6 +180,22 @@ def test_a_command_has_the_environment_user_folders_and_name_of_the_container(ku
     said = kubectl.said("exec", "engine", "--", "sh", "-c", program)
     assert said.split() == [str(USER), str(USER), "engine", "blue", "blue", "kept", "refused"]
     assert kubectl.said("exec", "engine", "--", "ls", "/scratch") == "new\n"
+
+
+def test_tools_that_look_into_a_pod_with_kubectl_find_what_its_specification_says(
+    access: ClusterContext, namespaced: str, monkeypatch: pytest.MonkeyPatch
+):
+    _needs_namespaces()
+    monkeypatch.setenv("PATH", str(tool("kubectl").parent), prepend=os.pathsep)
+    place = f"namespace={namespaced}&container=vllm&kubeconfig={access.kubeconfig}"
+    inside: Any = testinfra.get_host(f"kubectl://engine?{place}")
+    assert inside.user().uid == USER
+    assert inside.environment()["COLOUR"] == "blue"
+    assert inside.file("/etc/settings/colour").content_string == "blue"
+    assert inside.mount_point("/scratch").exists
+    assert "ro" in inside.mount_point("/etc/settings").options
+    address = access.kube.get(f"/api/v1/namespaces/{namespaced}/pods/engine")["status"]["podIP"]
+    assert inside.socket(f"tcp://{address}:8000").is_listening
 
 
 def test_a_command_reaches_its_own_pod_on_localhost(kubectl: Kubectl):
