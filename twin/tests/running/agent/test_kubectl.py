@@ -105,11 +105,15 @@ def namespaced(access: ClusterContext) -> Iterator[str]:
         volumeMounts=[
             {"name": "settings", "mountPath": "/etc/settings", "readOnly": True},
             {"name": "scratch", "mountPath": "/scratch"},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+            {"name": "token", "mountPath": "/var/run/secrets/reader", "readOnly": True},
         ],
     )
     volumes = [
         {"name": "settings", "configMap": {"name": "settings"}},
         {"name": "scratch", "emptyDir": {}},
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
     ]
     found.create(pod("engine", container, volumes=volumes))
     found.ready("engine")
@@ -147,6 +151,8 @@ def test_followed_logs_end_with_the_process_and_the_previous_ones_stay(
     pods.ready("short")
     assert "not found" in kubectl.run("logs", "short", "--previous").stderr
     first = kubectl.said("logs", "short")
+    _needs_namespaces()
+    assert kubectl.said("exec", "short", "--", "id", "-u") == "0\n"  # as its image says
     following = kubectl.start("logs", "short", "--follow", "--tail=0")
     time.sleep(0.5)
     (file,) = (
@@ -193,6 +199,8 @@ def test_tools_that_look_into_a_pod_with_kubectl_find_what_its_specification_say
     assert inside.environment()["COLOUR"] == "blue"
     assert inside.file("/etc/settings/colour").content_string == "blue"
     assert inside.mount_point("/scratch").exists
+    assert inside.mount_point("/dev/shm").exists
+    assert inside.file("/var/run/secrets/reader/token").content_string.count(".") == 2
     assert "ro" in inside.mount_point("/etc/settings").options
     address = access.kube.get(f"/api/v1/namespaces/{namespaced}/pods/engine")["status"]["podIP"]
     assert inside.socket(f"tcp://{address}:8000").is_listening
