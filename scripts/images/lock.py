@@ -29,6 +29,8 @@ class PackageLock:
     """Requirements of one image and their resolution."""
 
     folder: Path
+    is_addition: bool = False
+    """Whether the base has the packages that the chosen ones need: only the chosen are locked."""
 
     @property
     def wanted(self) -> Path:
@@ -74,6 +76,7 @@ class PackageLock:
                     "--python-version", PYTHON, "--python-platform", PLATFORM,
                     "--only-binary", ":all:", "--generate-hashes",
                     "--no-emit-index-url", "--no-emit-find-links",
+                    *(["--no-deps"] if self.is_addition else []),
                     "requirements.in", "--output-file", str(target),
                 ],
                 capture_output=True, text=True, check=False, cwd=self.folder,
@@ -94,7 +97,12 @@ def locks() -> dict[str, PackageLock]:
 
     An image without packages of its own has no lock.
     """
-    found = {build.folder: PackageLock(folder_of(build)) for build in builds().values()}
+    found = {
+        build.folder: PackageLock(
+            folder_of(build), is_addition=build.base_entry.startswith("images.")
+        )
+        for build in builds().values()
+    }
     found["transfer"] = PackageLock(CONTEXT / "transfer")
     return {name: lock for name, lock in found.items() if lock.wanted.exists()}
 

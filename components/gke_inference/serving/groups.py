@@ -91,7 +91,13 @@ END
 """
 _RAY_WORKER = """\
 set -eu
-until ray health-check --address "${leader}:{port}" >/dev/null 2>&1; do sleep 2; done
+command -v ray >/dev/null || {{ echo "ray: not found: this image has no Ray" >&2; exit 127; }}
+tries=0
+until said=$(ray health-check --address "${leader}:{port}" 2>&1); do
+  tries=$((tries + 1))
+  if [ $((tries % 30)) -eq 1 ]; then echo "waiting for Ray on ${leader}:{port}: $said" >&2; fi
+  sleep 2
+done
 exec ray start --address="${leader}:{port}" --block
 """
 

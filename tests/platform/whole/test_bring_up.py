@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from typing import Any
 
 import openai
@@ -13,6 +14,7 @@ from scripts.operate.load import trace_of
 from scripts.shared.engine import Engine
 from scripts.shared.model_client import models, stream_chat
 from twin.host import processes
+from twin.toolchain import tool
 from twin.wire.kube import Kube, KubeError
 from twin.world.scenario import find, load
 
@@ -42,13 +44,32 @@ def test_up_says_what_runs_where_on_which_rung_at_what_price(deployed):
     assert float(line.split()[-1]) > 1
 
 
-def test_the_gateways_address_is_written_to_a_file_and_listens(platform):
-    host: Any = testinfra.get_host("local://")
-    file = host.file(str(platform.paths.root.parent / "local" / "endpoint"))
-    assert file.content_string.strip() == endpoint(platform)
-    address = endpoint(platform).removeprefix("http://")
-    assert address.startswith("127.")
-    assert host.socket(f"tcp://{address}").is_listening
+def test_the_gateways_address_is_written_to_a_file(platform):
+    file = platform.paths.root.parent / "local" / "endpoint"
+    assert file.read_text().strip() == endpoint(platform)
+    assert endpoint(platform).startswith("http://127.")
+
+
+def test_an_engines_pod_has_the_user_files_and_settings_of_its_specification(platform, monkeypatch):
+    if subprocess.run(["unshare", "--user", "--mount", "true"], check=False).returncode:
+        pytest.skip("this machine refuses user namespaces, which kubectl exec needs")
+    (kubeconfig,) = platform.paths.root.glob("clusters/*/kubeconfig")
+    pods = Kube(kubeconfig).list("/api/v1/namespaces/models/pods")
+    engine = next(pod for pod in pods if "-tpu" in pod["metadata"]["name"])
+    container = engine["spec"]["containers"][0]
+    monkeypatch.setenv("PATH", str(tool("kubectl").parent), prepend=os.pathsep)
+    place = f"namespace=models&container={container['name']}&kubeconfig={kubeconfig}"
+    inside: Any = testinfra.get_host(f"kubectl://{engine['metadata']['name']}?{place}")
+    assert inside.user().uid == 0  # libtpu opens /dev/vfio as root
+    assert all(inside.file(mount["mountPath"]).is_directory for mount in container["volumeMounts"])
+    bucket = next(
+        mount["mountPath"] for mount in container["volumeMounts"] if mount.get("readOnly")
+    )
+    assert "ro" in inside.mount_point(bucket).options
+    assert json.loads(inside.file("/opt/gke-inference/engine/spec.json").content_string)
+    cache = {each["name"]: each.get("value") for each in container["env"]}["VLLM_XLA_CACHE_PATH"]
+    assert inside.environment()["VLLM_XLA_CACHE_PATH"] == cache
+    assert inside.environment()["POD_IP"] == engine["status"]["podIP"]
 
 
 def test_the_gateway_lists_every_model_and_adapter_of_the_stack(platform):

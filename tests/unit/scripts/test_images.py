@@ -379,7 +379,7 @@ def test_only_the_locks_that_were_asked_for_are_made(monkeypatch, capsys):
         CommandError,
         match=r"^--only: must be one of batch, diffusion_tpu, guardrails, personal, stream",
     ):
-        images_command.lock(only=["vllm_gpu"])
+        images_command.lock(only=["sglang_gpu"])
 
 
 @pytest.mark.parametrize(

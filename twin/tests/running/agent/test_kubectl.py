@@ -10,8 +10,10 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import testinfra
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.controlplane.konnectivity import Konnectivity
@@ -103,11 +105,15 @@ def namespaced(access: ClusterContext) -> Iterator[str]:
         volumeMounts=[
             {"name": "settings", "mountPath": "/etc/settings", "readOnly": True},
             {"name": "scratch", "mountPath": "/scratch"},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+            {"name": "token", "mountPath": "/var/run/secrets/reader", "readOnly": True},
         ],
     )
     volumes = [
         {"name": "settings", "configMap": {"name": "settings"}},
         {"name": "scratch", "emptyDir": {}},
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
     ]
     found.create(pod("engine", container, volumes=volumes))
     found.ready("engine")
@@ -145,6 +151,8 @@ def test_followed_logs_end_with_the_process_and_the_previous_ones_stay(
     pods.ready("short")
     assert "not found" in kubectl.run("logs", "short", "--previous").stderr
     first = kubectl.said("logs", "short")
+    _needs_namespaces()
+    assert kubectl.said("exec", "short", "--", "id", "-u") == "0\n"  # as its image says
     following = kubectl.start("logs", "short", "--follow", "--tail=0")
     time.sleep(0.5)
     (file,) = (
@@ -178,6 +186,24 @@ def test_a_command_has_the_environment_user_folders_and_name_of_the_container(ku
     said = kubectl.said("exec", "engine", "--", "sh", "-c", program)
     assert said.split() == [str(USER), str(USER), "engine", "blue", "blue", "kept", "refused"]
     assert kubectl.said("exec", "engine", "--", "ls", "/scratch") == "new\n"
+
+
+def test_tools_that_look_into_a_pod_with_kubectl_find_what_its_specification_says(
+    access: ClusterContext, namespaced: str, monkeypatch: pytest.MonkeyPatch
+):
+    _needs_namespaces()
+    monkeypatch.setenv("PATH", str(tool("kubectl").parent), prepend=os.pathsep)
+    place = f"namespace={namespaced}&container=vllm&kubeconfig={access.kubeconfig}"
+    inside: Any = testinfra.get_host(f"kubectl://engine?{place}")
+    assert inside.user().uid == USER
+    assert inside.environment()["COLOUR"] == "blue"
+    assert inside.file("/etc/settings/colour").content_string == "blue"
+    assert inside.mount_point("/scratch").exists
+    assert inside.mount_point("/dev/shm").exists
+    assert inside.file("/var/run/secrets/reader/token").content_string.count(".") == 2
+    assert "ro" in inside.mount_point("/etc/settings").options
+    address = access.kube.get(f"/api/v1/namespaces/{namespaced}/pods/engine")["status"]["podIP"]
+    assert inside.socket(f"tcp://{address}:8000").is_listening
 
 
 def test_a_command_reaches_its_own_pod_on_localhost(kubectl: Kubectl):
