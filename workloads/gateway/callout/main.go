@@ -61,6 +61,7 @@ import (
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/watch"
 )
 
@@ -211,7 +212,7 @@ func listen(o options) (l listeners, err error) {
 }
 
 func serve(ctx context.Context, o options, l listeners, processor *extproc.Server, isReady func() bool) error {
-	certificate, err := selfSigned()
+	certificate, err := calls.SelfSigned("callout")
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"gke-inference/gateway/callout/internal/config"
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/calls"
 )
 
 // errAnswered ends the calls of a request after the callout sent the response.
@@ -27,7 +28,7 @@ const (
 	cacheStatus = "cache-status"
 	cacheName   = "gke-inference"
 	// maxReplayBytes leaves room for headers in the 128 KB that Google's load balancer accepts.
-	maxReplayBytes = 2 * maxReplyBytes
+	maxReplayBytes = 2 * calls.MaxReplyBytes
 )
 
 // reuse is the result of the cache for one request.
@@ -83,7 +84,7 @@ func (e *exchange) replay(now time.Time) error {
 	answer := &extproc.ProcessingResponse{Response: &extproc.ProcessingResponse_ImmediateResponse{
 		ImmediateResponse: &extproc.ImmediateResponse{
 			Status:  &kind.HttpStatus{Code: kind.StatusCode_OK},
-			Headers: &extproc.HeaderMutation{SetHeaders: options(set)},
+			Headers: &extproc.HeaderMutation{SetHeaders: calls.Options(set)},
 			Body:    body,
 			Details: "gke_inference_callout_cached",
 		},

@@ -9,6 +9,7 @@ import (
 	"gke-inference/gateway/callout/internal/config"
 	"gke-inference/gateway/callout/internal/guard"
 	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/internal/calls"
 )
 
 // maxCheckedBytes limits a response that is held until it is checked.
@@ -128,7 +129,7 @@ func (e *exchange) passUnchecked(piece []byte) ([]byte, *openai.Error) {
 
 func (e *exchange) sendHeldHeaders() *openai.Error {
 	e.guarded.isWaiting = false
-	if err := e.stream.Send(responseHeaders(e.guarded.headers)); err != nil {
+	if err := e.stream.Send(calls.ResponseHeaders(e.guarded.headers)); err != nil {
 		return openai.Unavailable("The response could not be sent.")
 	}
 	return nil

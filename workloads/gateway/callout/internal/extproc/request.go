@@ -16,6 +16,7 @@ import (
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/internal/calls"
 )
 
 // exchange is one request and its response.
@@ -107,11 +108,11 @@ func kindOf(method, path string, hasBatches bool) (requestKind, *openai.Error) {
 func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 	began := time.Now()
 	defer e.Metrics.Since(usage.PhaseHeaders, began)
-	e.headers = headersOf(message.GetHeaders())
-	e.path, _, _ = strings.Cut(first(e.headers, ":path"), "?")
+	e.headers = calls.HeadersOf(message.GetHeaders())
+	e.path, _, _ = strings.Cut(calls.First(e.headers, ":path"), "?")
 	// Probes of Cloud DNS and uptime checks have no credential. They come through the gate, so that a
 	// region whose gate is away fails them.
-	if first(e.headers, ":method") == http.MethodGet && healthPath.MatchString(e.path) {
+	if calls.First(e.headers, ":method") == http.MethodGet && healthPath.MatchString(e.path) {
 		e.kind = health
 		return e.passOn()
 	}
@@ -119,7 +120,7 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 		return fault
 	}
 	var fault *openai.Error
-	if e.kind, fault = kindOf(first(e.headers, ":method"), e.path, e.config.Batches); fault != nil {
+	if e.kind, fault = kindOf(calls.First(e.headers, ":method"), e.path, e.config.Batches); fault != nil {
 		return fault
 	}
 	if e.kind == oneModel {
@@ -150,7 +151,7 @@ func (e *exchange) identify(now time.Time) *openai.Error {
 	case identity.Unknown:
 		return openai.Unavailable("Keys and tokens cannot be checked at the moment.")
 	case identity.Invalid:
-		address := clientAddress(e.headers, e.ForwardedHops)
+		address := calls.ClientAddress(e.headers, e.ForwardedHops)
 		if e.Limiter.Guess(e.stream.Context(), address, now) {
 			return openai.TooManyGuesses(time.Minute)
 		}
@@ -166,11 +167,11 @@ func (e *exchange) identify(now time.Time) *openai.Error {
 }
 
 func (e *exchange) checkBodyHeaders() *openai.Error {
-	fault := openai.JSONContentType(first(e.headers, "content-type"), first(e.headers, "content-encoding"))
+	fault := openai.JSONContentType(calls.First(e.headers, "content-type"), calls.First(e.headers, "content-encoding"))
 	if fault != nil {
 		return fault
 	}
-	size, err := strconv.Atoi(first(e.headers, "content-length"))
+	size, err := strconv.Atoi(calls.First(e.headers, "content-length"))
 	if err != nil {
 		return nil
 	}
@@ -204,7 +205,7 @@ func (e *exchange) onRequestTrailers() error {
 			return err
 		}
 	}
-	return e.stream.Send(requestTrailers())
+	return e.stream.Send(calls.RequestTrailers())
 }
 
 // decide admits a request whose body is complete and forwards it. isBodyEnd is whether the last piece
@@ -229,12 +230,12 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	if e.guarded.isMasked {
 		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 	}
-	if err := e.stream.Send(requestHeaders(mutation)); err != nil {
+	if err := e.stream.Send(calls.RequestHeaders(mutation)); err != nil {
 		return err
 	}
 	body := e.body
 	e.body = nil
-	return eachPart(body, isBodyEnd, func(part *extproc.BodyResponse) error {
+	return calls.EachPart(body, isBodyEnd, func(part *extproc.BodyResponse) error {
 		return e.stream.Send(&extproc.ProcessingResponse{
 			Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
 		})

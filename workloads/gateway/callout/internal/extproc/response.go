@@ -15,6 +15,7 @@ import (
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/calls"
 )
 
 const (
@@ -29,15 +30,15 @@ const (
 )
 
 func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
-	headers := headersOf(message.GetHeaders())
-	e.status, _ = strconv.Atoi(first(headers, ":status"))
+	headers := calls.HeadersOf(message.GetHeaders())
+	e.status, _ = strconv.Atoi(calls.First(headers, ":status"))
 	more := e.limitHeaders()
 	e.cacheHeaders(more)
-	mutation := &extproc.HeaderMutation{SetHeaders: options(more)}
+	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more)}
 	switch {
 	case e.status != http.StatusOK:
 	case e.kind == prompt:
-		kind, _, err := mime.ParseMediaType(first(headers, "content-type"))
+		kind, _, err := mime.ParseMediaType(calls.First(headers, "content-type"))
 		isStream := err == nil && kind == eventStream
 		hides := isStream && !e.request.IncludeUsage
 		// a video has no text that a guard could read
@@ -50,7 +51,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 		if hides {
 			mutation.RemoveHeaders = []string{contentLength}
 		}
-		if encoding := first(headers, "content-encoding"); encoding != "" && encoding != "identity" {
+		if encoding := calls.First(headers, "content-encoding"); encoding != "" && encoding != "identity" {
 			if fault := e.passEncoded(); fault != nil {
 				return fault
 			}
@@ -61,7 +62,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 		e.keepList = true
 		mutation.RemoveHeaders = []string{contentLength, "etag", "accept-ranges"}
 	}
-	if err := e.stream.Send(responseHeaders(mutation)); err != nil {
+	if err := e.stream.Send(calls.ResponseHeaders(mutation)); err != nil {
 		return err
 	}
 	if message.GetEndOfStream() {
@@ -113,7 +114,7 @@ func (e *exchange) onResponseTrailers() error {
 	if err := e.sendResponse(rest, false); err != nil {
 		return err
 	}
-	if err := e.stream.Send(responseTrailers()); err != nil {
+	if err := e.stream.Send(calls.ResponseTrailers()); err != nil {
 		return err
 	}
 	e.finish(true)
@@ -124,7 +125,7 @@ func (e *exchange) sendResponse(body []byte, isEnd bool) error {
 	if e.reuse.answer != nil {
 		e.reuse.answer.Write(body)
 	}
-	return eachPart(body, isEnd, func(part *extproc.BodyResponse) error {
+	return calls.EachPart(body, isEnd, func(part *extproc.BodyResponse) error {
 		return e.stream.Send(&extproc.ProcessingResponse{
 			Response: &extproc.ProcessingResponse_ResponseBody{ResponseBody: part},
 		})
@@ -172,7 +173,7 @@ func permittedModels(list []byte, permits func(string) bool) []byte {
 // refuse responds to the client; the gateway makes no more calls for the request.
 func (e *exchange) refuse(fault *openai.Error) error {
 	e.refusedBy, e.status = fault.Code, fault.Status
-	return e.stream.Send(refusal(fault, e.limitHeaders()))
+	return e.stream.Send(calls.Refusal("callout", fault, e.limitHeaders()))
 }
 
 // finish settles and records the request, once. isComplete is whether the whole response has passed.
@@ -270,7 +271,7 @@ func (e *exchange) reportBudget(spent limits.Cost) {
 
 // requestID returns the gateway's request ID, or a new one.
 func (e *exchange) requestID() string {
-	id := first(e.headers, "x-request-id")
+	id := calls.First(e.headers, "x-request-id")
 	if id == "" || len(id) > maxRequestID {
 		return uuid.NewString()
 	}

@@ -26,6 +26,7 @@ import (
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/calls"
 )
 
 const file = `
@@ -458,7 +459,7 @@ func TestTheClientIsTheAddressBeforeTheLoadBalancers(t *testing.T) {
 		"forged text, 34.1.2.3":                  "unknown",
 		"":                                       "unknown",
 	} {
-		if got := clientAddress(map[string][]string{"x-forwarded-for": {forwarded}}, 2); got != want {
+		if got := calls.ClientAddress(map[string][]string{"x-forwarded-for": {forwarded}}, 2); got != want {
 			t.Errorf("%s: got %s, want %s", forwarded, got, want)
 		}
 	}

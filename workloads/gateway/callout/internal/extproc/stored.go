@@ -7,6 +7,7 @@ import (
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/internal/calls"
 )
 
 // teamHeader identifies the caller's team to the service of the Files and Batches APIs. It overwrites a
@@ -31,15 +32,15 @@ func storedKind(method string) (requestKind, *openai.Error) {
 // gateway.
 func (e *exchange) passOn() error {
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, "")
-	set := options(map[string]string{teamHeader: e.caller.Team})
+	set := calls.Options(map[string]string{teamHeader: e.caller.Team})
 	mutation.SetHeaders = append(mutation.SetHeaders, set...)
 	mutation.RemoveHeaders = without(mutation.RemoveHeaders, teamHeader)
 	e.decided = true
-	return e.stream.Send(requestHeaders(mutation))
+	return e.stream.Send(calls.RequestHeaders(mutation))
 }
 
 func (e *exchange) passPiece(message *extproc.HttpBody) error {
-	return eachPart(message.GetBody(), message.GetEndOfStream(), func(part *extproc.BodyResponse) error {
+	return calls.EachPart(message.GetBody(), message.GetEndOfStream(), func(part *extproc.BodyResponse) error {
 		return e.stream.Send(&extproc.ProcessingResponse{
 			Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
 		})

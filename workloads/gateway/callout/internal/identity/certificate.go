@@ -4,10 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"log/slog"
-	"net/netip"
 	"strings"
 
 	"gke-inference/gateway/callout/internal/config"
+	"gke-inference/gateway/internal/calls"
 )
 
 // CertificatePrefix is the prefix of the headers that describe a client certificate.
@@ -37,20 +37,12 @@ const (
 	maxErrorBytes = 256
 )
 
-// Forwarded returns an address of X-Forwarded-For by its position, counted from the end.
-func Forwarded(headers map[string][]string, position int) (netip.Addr, error) {
-	addresses := strings.Split(strings.Join(headers["x-forwarded-for"], ","), ",")
-	text := strings.TrimSpace(addresses[max(0, len(addresses)-position)])
-	address, err := netip.ParseAddr(text)
-	return address.Unmap(), err
-}
-
 // verifyCertificate returns the caller with a client certificate. Missing means that there is none.
 func verifyCertificate(c *config.Certificates, headers map[string][]string) (Caller, Verdict) {
 	if c == nil {
 		return Caller{}, Missing
 	}
-	address, err := Forwarded(headers, gatewayCaller)
+	address, err := calls.Forwarded(headers, gatewayCaller)
 	if err != nil || !c.IsFrom(address) || only(headers, certPresent) != "true" {
 		return Caller{}, Missing
 	}

@@ -1,4 +1,4 @@
-package main
+package calls
 
 import (
 	"crypto/ecdsa"
@@ -17,8 +17,8 @@ const (
 	serialBits          = 120
 )
 
-// selfSigned returns a certificate. Its key never leaves the process.
-func selfSigned() (*tls.Certificate, error) {
+// SelfSigned returns a certificate of a program, because the load balancer speaks TLS without verifying. Its key never leaves the process.
+func SelfSigned(name string) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -30,8 +30,8 @@ func selfSigned() (*tls.Certificate, error) {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: "callout"},
-		DNSNames:     []string{"callout"},
+		Subject:      pkix.Name{CommonName: name},
+		DNSNames:     []string{name},
 		NotBefore:    now.Add(-clockSkew),
 		NotAfter:     now.Add(certificateLifetime),
 		KeyUsage:     x509.KeyUsageDigitalSignature,

@@ -1,0 +1,234 @@
+// Package routing implements the body router: Envoy's external processor that names the model of a
+// request in a header, by which the gateway chooses the route.
+//
+// It is the first program that sees a request, before its identity is known. It therefore holds only
+// bodies of limited size, number and age, and refuses others before it reads them.
+package routing
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/router/internal/holding"
+	"gke-inference/gateway/router/internal/reading"
+)
+
+// ModelHeader names the model of a request.
+const ModelHeader = "x-gateway-model-name"
+
+const program = "router"
+
+// Server handles the calls of the gateway.
+type Server struct {
+	extproc.UnimplementedExternalProcessorServer
+
+	Hold    *holding.Hold
+	Metrics *Metrics
+	// MaxBodyBytes is the maximum size of a body whose model is read.
+	MaxBodyBytes int
+	// BodyTime is the maximum time from the headers of a request to the end of its body.
+	BodyTime time.Duration
+	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
+	ForwardedHops int
+}
+
+// exchange is one request.
+type exchange struct {
+	*Server
+	stream   extproc.ExternalProcessor_ProcessServer
+	headers  map[string][]string
+	found    findings
+	reader   reading.Reader
+	body     *holding.Body
+	deadline *time.Timer
+}
+
+// Process handles the calls for one request.
+func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
+	e := &exchange{Server: s, stream: stream}
+	defer func() { e.body.End() }()
+	received := make(chan received)
+	go receive(stream, received)
+	for {
+		select {
+		case one := <-received:
+			if errors.Is(one.err, io.EOF) || status.Code(one.err) == codes.Canceled {
+				return nil
+			}
+			if one.err != nil {
+				return one.err
+			}
+			if isOver, err := e.answered(e.handle(one.call)); isOver {
+				return err
+			}
+		case <-e.expired():
+			_, err := e.answered(apierror.Invalid(http.StatusRequestTimeout, "request_timeout", "",
+				"The body must arrive within %s.", s.BodyTime))
+			return err
+		}
+	}
+}
+
+// answered sends a fault to the client. isOver is whether the calls for the request end.
+func (e *exchange) answered(err error) (isOver bool, left error) {
+	var fault *apierror.Error
+	if !errors.As(err, &fault) {
+		return err != nil, err
+	}
+	e.body.End()
+	if e.stream.Context().Err() != nil {
+		return true, nil // the client disconnected
+	}
+	e.Metrics.Refused.WithLabelValues(fault.Code).Inc()
+	return true, e.stream.Send(calls.Refusal(program, fault, nil))
+}
+
+type received struct {
+	call *extproc.ProcessingRequest
+	err  error
+}
+
+func receive(stream extproc.ExternalProcessor_ProcessServer, into chan<- received) {
+	for {
+		call, err := stream.Recv()
+		select {
+		case into <- received{call, err}:
+		case <-stream.Context().Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (e *exchange) expired() <-chan time.Time {
+	if e.deadline == nil {
+		return nil
+	}
+	return e.deadline.C
+}
+
+func (e *exchange) handle(call *extproc.ProcessingRequest) error {
+	switch message := call.GetRequest().(type) {
+	case *extproc.ProcessingRequest_RequestHeaders:
+		return e.onHeaders(message.RequestHeaders)
+	case *extproc.ProcessingRequest_RequestBody:
+		return e.onBody(message.RequestBody)
+	case *extproc.ProcessingRequest_RequestTrailers:
+		if e.body != nil {
+			if err := e.forward(false); err != nil {
+				return err
+			}
+		}
+		return e.stream.Send(calls.RequestTrailers())
+	default:
+		return status.Errorf(codes.Unimplemented, "unknown call %T", message)
+	}
+}
+
+func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
+	e.headers = calls.HeadersOf(message.GetHeaders())
+	e.found = findings{path: plainPath(calls.First(e.headers, ":path")), names: map[string]bool{}}
+	isPrompt := promptPaths[e.found.path] && calls.First(e.headers, ":method") == http.MethodPost
+	if message.GetEndOfStream() || !isPrompt && !e.isJSON() {
+		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
+	}
+	if size, err := strconv.ParseUint(calls.First(e.headers, "content-length"), 10, 64); err == nil && size > uint64(e.MaxBodyBytes) {
+		return apierror.TooLarge(e.MaxBodyBytes)
+	}
+	if e.body = e.Hold.Begin(calls.ClientAddress(e.headers, e.ForwardedHops)); e.body == nil {
+		return tooMany("Too many requests are being sent.")
+	}
+	e.reader.Found = e.found.found
+	e.deadline = time.NewTimer(e.BodyTime)
+	return nil
+}
+
+func (e *exchange) onBody(message *extproc.HttpBody) error {
+	if e.body == nil { // not read: it passes piece by piece
+		return calls.EachPart(message.GetBody(), message.GetEndOfStream(), e.send)
+	}
+	piece := message.GetBody()
+	if e.body.Size()+len(piece) > e.MaxBodyBytes {
+		return apierror.TooLarge(e.MaxBodyBytes)
+	}
+	e.reader.Write(piece)
+	if e.reader.IsBroken() || e.found.fault != nil {
+		return e.found.check(&e.reader)
+	}
+	if !e.body.Add(piece) {
+		return tooMany("Too many large requests are being sent.")
+	}
+	if message.GetEndOfStream() {
+		return e.forward(true)
+	}
+	return nil
+}
+
+// forward names the model of a complete body and lets the body pass. isBodyEnd is whether the body ends
+// the request; otherwise trailers follow.
+func (e *exchange) forward(isBodyEnd bool) error {
+	if fault := e.found.check(&e.reader); fault != nil {
+		return fault
+	}
+	e.deadline.Stop()
+	body := e.body
+	e.body = nil
+	defer body.End()
+	mutation := e.mutation()
+	length := map[string]string{"content-length": strconv.Itoa(body.Size())} // Envoy removes it from bodies that are processed
+	mutation.SetHeaders = append(mutation.SetHeaders, calls.Options(length)...)
+	if err := e.stream.Send(calls.RoutedHeaders(mutation)); err != nil {
+		return err
+	}
+	return body.Pieces(func(piece []byte, isLast bool) error {
+		return e.send(calls.Streamed(piece, isLast && isBodyEnd))
+	})
+}
+
+func (e *exchange) send(part *extproc.BodyResponse) error {
+	return e.stream.Send(&extproc.ProcessingResponse{
+		Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
+	})
+}
+
+// mutation sets the model's header, and the path without a query where pickers read its end. Only this
+// program may set the header.
+func (e *exchange) mutation() *extproc.HeaderMutation {
+	set := map[string]string{}
+	if promptPaths[e.found.path] && calls.First(e.headers, ":path") != e.found.path {
+		set[":path"] = e.found.path
+	}
+	made := &extproc.HeaderMutation{}
+	if e.found.model != "" {
+		set[ModelHeader] = e.found.model
+	} else if _, has := e.headers[ModelHeader]; has {
+		made.RemoveHeaders = []string{ModelHeader}
+	}
+	made.SetHeaders = calls.Options(set)
+	return made
+}
+
+// isJSON returns whether a body on another path has to be read for its model.
+func (e *exchange) isJSON() bool {
+	kind, _, _ := strings.Cut(calls.First(e.headers, "content-type"), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
+}
+
+func tooMany(message string) *apierror.Error {
+	fault := &apierror.Error{
+		Status: http.StatusTooManyRequests, Type: "requests", Code: "too_many_bodies", Message: message,
+	}
+	return fault.With("retry-after", "1")
+}

@@ -1,0 +1,267 @@
+package routing
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"gke-inference/gateway/router/internal/holding"
+)
+
+const maxBody = 8 << 20
+
+var limits = holding.Limits{Bodies: 1024, BodiesOfOne: 256, Bytes: 160 << 20, BytesOfOne: 64 << 20}
+
+type world struct {
+	t      *testing.T
+	server *Server
+	client extproc.ExternalProcessorClient
+}
+
+func start(t *testing.T) *world {
+	hold := holding.New(limits)
+	server := &Server{Hold: hold, Metrics: NewMetrics(hold), MaxBodyBytes: maxBody, BodyTime: time.Minute, ForwardedHops: 2}
+	listener := bufconn.Listen(1 << 20)
+	made := grpc.NewServer()
+	extproc.RegisterExternalProcessorServer(made, server)
+	go made.Serve(listener)
+	t.Cleanup(made.Stop)
+	connection, err := grpc.NewClient("passthrough:router",
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return listener.Dial() }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connection.Close() })
+	return &world{t: t, server: server, client: extproc.NewExternalProcessorClient(connection)}
+}
+
+// answer is what the gateway would do with a request.
+type answer struct {
+	status  int
+	code    string
+	set     map[string]string
+	removed []string
+	body    string
+	ended   bool
+	clears  bool
+}
+
+type request struct {
+	method, path string
+	headers      map[string]string
+	pieces       []string
+	isUnfinished bool
+}
+
+func (w *world) begin(r request) extproc.ExternalProcessor_ProcessClient {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.t.Cleanup(cancel)
+	stream, err := w.client.Process(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	headers := map[string]string{
+		":method": r.method, ":path": r.path, "content-type": "application/json", "x-forwarded-for": "192.0.2.1, 192.0.2.9",
+	}
+	for name, value := range r.headers {
+		headers[name] = value
+	}
+	message := &extproc.HttpHeaders{Headers: &core.HeaderMap{}, EndOfStream: len(r.pieces) == 0 && !r.isUnfinished}
+	for name, value := range headers {
+		message.Headers.Headers = append(message.Headers.Headers, &core.HeaderValue{Key: name, RawValue: []byte(value)})
+	}
+	_ = stream.Send(&extproc.ProcessingRequest{Request: &extproc.ProcessingRequest_RequestHeaders{RequestHeaders: message}})
+	for i, piece := range r.pieces {
+		last := i == len(r.pieces)-1 && !r.isUnfinished
+		if stream.Send(&extproc.ProcessingRequest{Request: &extproc.ProcessingRequest_RequestBody{
+			RequestBody: &extproc.HttpBody{Body: []byte(piece), EndOfStream: last},
+		}}) != nil {
+			break // refused before
+		}
+	}
+	if !r.isUnfinished {
+		_ = stream.CloseSend()
+	}
+	return stream
+}
+
+func (w *world) ask(r request) answer {
+	w.t.Helper()
+	stream, got := w.begin(r), answer{set: map[string]string{}}
+	for {
+		message, err := stream.Recv()
+		if err == io.EOF {
+			return got
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		switch reply := message.GetResponse().(type) {
+		case *extproc.ProcessingResponse_RequestHeaders:
+			common := reply.RequestHeaders.GetResponse()
+			got.clears = common.GetClearRouteCache()
+			for _, option := range common.GetHeaderMutation().GetSetHeaders() {
+				got.set[option.GetHeader().GetKey()] = string(option.GetHeader().GetRawValue())
+			}
+			got.removed = common.GetHeaderMutation().GetRemoveHeaders()
+		case *extproc.ProcessingResponse_RequestBody:
+			part := reply.RequestBody.GetResponse().GetBodyMutation().GetStreamedResponse()
+			got.body += string(part.GetBody())
+			got.ended = got.ended || part.GetEndOfStream()
+		case *extproc.ProcessingResponse_ImmediateResponse:
+			got.status = int(reply.ImmediateResponse.GetStatus().GetCode())
+			got.code = strings.TrimPrefix(reply.ImmediateResponse.GetDetails(), "gke_inference_router_")
+			got.body = string(reply.ImmediateResponse.GetBody())
+			return got
+		}
+	}
+}
+
+func (w *world) chat(body string) answer {
+	return w.ask(request{method: "POST", path: "/v1/chat/completions", pieces: []string{body}})
+}
+
+func TestTheModelOfABodyBecomesAHeaderAndTheBodyPassesUnchanged(t *testing.T) {
+	w := start(t)
+	body := `{"messages":[{"content":"` + strings.Repeat("é", 50_000) + `"}], "model":"a/b-1", "seed":7}`
+	got := w.ask(request{
+		method: "POST", path: "/v1/chat/completions", headers: map[string]string{ModelHeader: "forged"},
+		pieces: []string{body[:1], body[1:40_001], body[40_001:]},
+	})
+	if got.set[ModelHeader] != "a/b-1" || !got.clears || got.body != body || !got.ended {
+		t.Errorf("got %v, clears %v, %d bytes, ended %v", got.set, got.clears, len(got.body), got.ended)
+	}
+	if got.set["content-length"] != fmt.Sprint(len(body)) {
+		t.Error(got.set)
+	}
+}
+
+func TestTheQueryAndASlashAtTheEndAreNoPartOfAPromptsPath(t *testing.T) {
+	w := start(t)
+	for _, path := range []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions"} {
+		for _, more := range []string{"?", "?api-version=2024-10-21", "/", "/?x=1"} {
+			got := w.ask(request{method: "POST", path: path + more, pieces: []string{`{"model":"m","prompt":"p"}`}})
+			if got.set[":path"] != path || got.set[ModelHeader] != "m" {
+				t.Errorf("%s%s: got %+v", path, more, got)
+			}
+		}
+	}
+	if got := w.ask(request{method: "GET", path: "/v1/files?limit=2"}); len(got.set) != 0 || got.status != 0 {
+		t.Errorf("the query of another path must pass, got %+v", got)
+	}
+}
+
+func TestWhatNoModelCanServeIsRefusedWith400(t *testing.T) {
+	w := start(t)
+	bodies := map[string]string{
+		`{"messages":[]}`: "invalid_model", `{"model":null}`: "invalid_model", `{"model":7}`: "invalid_model",
+		`{"model":""}`: "invalid_model", `{"model":"m","model":"m"}`: "duplicate_key", `[]`: "invalid_json",
+		`{"model":"m"`: "invalid_json", `{"model":"m"} x`: "invalid_json",
+		`{"model":"` + strings.Repeat("a", 257) + `"}`:    "invalid_model",
+		`{"model":"` + strings.Repeat("a", 64<<10) + `"}`: "invalid_model",
+		`{"model":"m","seed":9007199254740993}`:           "invalid_value",
+		`{"model":"m","kv_transfer_params":{}}`:           "unsupported_parameter",
+		`{"model":"m","ec_transfer_params":{}}`:           "unsupported_parameter",
+		`{"model":"m","vllm_xargs":{}}`:                   "unsupported_parameter",
+		`{"model":"m","request_id":"x"}`:                  "unsupported_parameter",
+		`{"model":"m","priority":-1}`:                     "unsupported_parameter",
+		`{"model":"m","prior\u0069ty":-1}`:                "unsupported_parameter",
+	}
+	for c := range 0x20 {
+		bodies[fmt.Sprintf(`{"model":"a\u%04x"}`, c)] = "invalid_model"
+	}
+	bodies[`{"model":"a\u007f"}`], bodies[`{"model":"a\u0085"}`] = "invalid_model", "invalid_model"
+	for body, code := range bodies {
+		if got := w.chat(body); got.status != 400 || got.code != code {
+			t.Errorf("%.60s: got %d %s", body, got.status, got.code)
+		}
+	}
+	got := w.ask(request{method: "POST", path: "/v1/completions", pieces: []string{`{"model":"m","prompt":[[1,2],[3]]}`}})
+	if got.status != 400 || !strings.Contains(got.body, `"param":"prompt"`) {
+		t.Errorf("a prompt of tokens: got %d %s", got.status, got.body)
+	}
+	tools := `{"model":"m","tools":[{"function":{"parameters":{"maximum":9223372036854775807}}}]}`
+	if got := w.chat(tools); got.status != 0 || got.body != tools {
+		t.Errorf("bounds of a schema must pass, got %+v", got)
+	}
+}
+
+func TestABodyOverTheLimitIsRefusedByItsLengthOrWhenItPassesIt(t *testing.T) {
+	w := start(t)
+	if got := w.ask(request{
+		method: "POST", path: "/v1/chat/completions", isUnfinished: true,
+		headers: map[string]string{"content-length": fmt.Sprint(maxBody + 1)},
+	}); got.status != 413 {
+		t.Errorf("by its length: got %+v", got)
+	}
+	pieces := []string{`{"model":"m","messages":[[]`}
+	for range 64 << 20 / (60 << 10) {
+		pieces = append(pieces, strings.Repeat(",[]", 20<<10))
+	}
+	if got := w.ask(request{method: "POST", path: "/v1/chat/completions", pieces: pieces}); got.status != 413 {
+		t.Errorf("without a length: got %d %s", got.status, got.code)
+	}
+	if bodies, bytes := w.server.Hold.Held(); bodies != 0 || bytes != 0 {
+		t.Errorf("%d bodies and %d bytes are left", bodies, bytes)
+	}
+}
+
+func TestHalfSentBodiesAreLimitedAndASmallRequestOfTheSameClientPasses(t *testing.T) {
+	w := start(t)
+	piece := strings.Repeat(" ", 64<<10)
+	pieces := []string{`{"model":"m","x":[`}
+	for range 7 << 20 / len(piece) {
+		pieces = append(pieces, piece)
+	}
+	done := make(chan struct{})
+	for range 40 {
+		go func() {
+			w.begin(request{method: "POST", path: "/v1/chat/completions", pieces: pieces, isUnfinished: true})
+			done <- struct{}{}
+		}()
+	}
+	for range 40 {
+		<-done
+	}
+	began := time.Now()
+	if got := w.chat(`{"model":"m"}`); got.set[ModelHeader] != "m" || time.Since(began) > 2*time.Second {
+		t.Errorf("got %+v after %s", got, time.Since(began))
+	}
+	if _, bytes := w.server.Hold.Held(); bytes > limits.BytesOfOne {
+		t.Errorf("one client holds %d bytes", bytes)
+	}
+}
+
+func TestABodyThatDoesNotArriveInTimeIsRefused(t *testing.T) {
+	w := start(t)
+	w.server.BodyTime = 50 * time.Millisecond
+	got := w.ask(request{method: "POST", path: "/v1/chat/completions", pieces: []string{`{"model":`}, isUnfinished: true})
+	if got.status != 408 || got.code != "request_timeout" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestABodyThatIsNotJSONPassesOnOtherPaths(t *testing.T) {
+	w := start(t)
+	form := strings.Repeat("--boundary\r\n\x00\xff", 100_000)
+	got := w.ask(request{
+		method: "POST", path: "/v1/files",
+		headers: map[string]string{"content-type": "multipart/form-data; boundary=boundary", ModelHeader: "forged"},
+		pieces:  []string{form[:10], form[10:]},
+	})
+	if got.body != form || !got.ended || got.set[ModelHeader] != "" || len(got.removed) != 1 {
+		t.Errorf("got %d bytes, ended %v, %v, %v", len(got.body), got.ended, got.set, got.removed)
+	}
+}

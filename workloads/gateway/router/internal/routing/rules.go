@@ -1,0 +1,119 @@
+package routing
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/router/internal/reading"
+)
+
+// maxModelBytes is the maximum length of a model's name.
+const maxModelBytes = 256
+
+// promptPaths are the paths on which an engine serves the model that the body names.
+var promptPaths = map[string]bool{
+	"/v1/chat/completions":   true,
+	"/v1/completions":        true,
+	"/v1/embeddings":         true,
+	"/v1/responses":          true,
+	"/v1/messages":           true,
+	"/v1/rerank":             true,
+	"/v1/score":              true,
+	"/v1/images/generations": true,
+	"/v1/videos/sync":        true,
+}
+
+// platformFields are fields of vLLM through which a client would reach other engines or requests: they
+// name endpoints to read from, requests to cancel, or a place in the queue.
+var platformFields = map[string]bool{
+	"kv_transfer_params": true,
+	"ec_transfer_params": true,
+	"vllm_xargs":         true,
+	"request_id":         true,
+	"priority":           true,
+}
+
+// schemaFields contain JSON schemas, whose bounds may be the largest whole number of a type.
+var schemaFields = map[string]bool{
+	"tools": true, "functions": true, "response_format": true, "text": true, "structured_outputs": true,
+}
+
+// findings are what a body says about its route, and the first fault in it.
+type findings struct {
+	path  string
+	model string
+	names map[string]bool
+	fault *apierror.Error
+}
+
+func (f *findings) refuse(code, param, format string, args ...any) {
+	if f.fault == nil {
+		f.fault = apierror.Invalid(400, code, param, format, args...)
+	}
+}
+
+// found reads one member of the body.
+func (f *findings) found(member reading.Member) {
+	name := apierror.Clipped(member.Name)
+	if f.names[member.Name] {
+		f.refuse("duplicate_key", name, "`%s` must appear only once in the body.", name)
+	}
+	if member.Name == "model" {
+		f.names[member.Name] = true
+		f.readModel(member)
+	}
+	if !promptPaths[f.path] {
+		return
+	}
+	if platformFields[member.Name] {
+		f.refuse("unsupported_parameter", name, "`%s` must not be set: only the platform sets it.", name)
+	}
+	if member.IsInexact && !schemaFields[member.Name] {
+		f.refuse("invalid_value", name,
+			"`%s` must not have whole numbers beyond 2^53, which would change on the way to the model.", name)
+	}
+	if f.path == "/v1/completions" && member.Name == "prompt" && member.HasNumbers {
+		f.refuse("invalid_type", "prompt",
+			"`prompt` must be a text or a list of texts: the gateway does not accept tokens.")
+	}
+}
+
+func (f *findings) readModel(member reading.Member) {
+	var model *string
+	switch {
+	case !member.IsWhole:
+		f.refuse("invalid_model", "model", "`model` must have at most %d bytes.", maxModelBytes)
+	case json.Unmarshal(member.Value, &model) != nil || model == nil || *model == "":
+		f.refuse("invalid_model", "model", "`model` must be a string with the name of a model.")
+	case len(*model) > maxModelBytes:
+		f.refuse("invalid_model", "model", "`model` must have at most %d bytes.", maxModelBytes)
+	case !utf8.ValidString(*model) || strings.ContainsFunc(*model, unicode.IsControl):
+		f.refuse("invalid_model", "model", "`model` must not have control characters.")
+	default:
+		f.model = *model
+	}
+}
+
+// check returns the fault of a complete body.
+func (f *findings) check(reader *reading.Reader) *apierror.Error {
+	switch {
+	case f.fault != nil:
+	case !reader.IsComplete():
+		f.refuse("invalid_json", "", "The body must be one JSON object in UTF-8, with at most %d levels.", reading.MaxDepth)
+	case f.model == "" && promptPaths[f.path]:
+		f.refuse("invalid_model", "model", "`model` must be a string with the name of a model.")
+	}
+	return f.fault
+}
+
+// plainPath returns a path without its query and without slashes at its end.
+func plainPath(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	if trimmed := strings.TrimRight(path, "/"); trimmed != "" {
+		return trimmed
+	}
+	return path
+}
