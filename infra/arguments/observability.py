@@ -18,7 +18,7 @@ from infra.plan.endpoint import catalogue_path, port_of
 from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.streams import streams
-from infra.stack import Covers, Layer, Platform, Receiver, Task
+from infra.stack import Covers, Front, Layer, Platform, Receiver, Task
 
 
 def observed_models(plan: Plan) -> list[ObservedModelArgs]:
@@ -84,6 +84,8 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
 
 def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
     """Add what dashboards and alerts both have for the parts of a stack."""
+    if platform.gateway.front is Front.GLOBAL:
+        args["front"] = True
     if _has_gate(platform):
         args["clients"] = True
         if has_guards(platform):

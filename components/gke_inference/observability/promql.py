@@ -13,6 +13,7 @@ from enum import StrEnum
 from string import Template
 
 from gke_inference.catalogue.engines import engine, series
+from gke_inference.catalogue.load_balancing import balancers
 
 KV_CACHE_FULL = 0.95
 """KV cache utilization above which requests wait or are preempted."""
@@ -86,7 +87,9 @@ class Scope:
     cost_limit_usd_per_hour: float | None = None
     """Maximum cost of all replicas combined, or None for no limit."""
     exposure: str = "external"
-    """`external` or `internal`: type of the load balancer."""
+    """`external` or `internal`: from where clients connect."""
+    has_front: bool = False
+    """Whether clients reach the gateways through a global load balancer."""
     has_backends: bool = False
     """Whether the platform has backends."""
     has_batches: bool = False
@@ -245,9 +248,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         f"sum by (job) ({answering} * on (top_level_controller_name) group_left () "
         f"({constants('top_level_controller_name', priced)}))"
     )
-    is_external = scope.exposure == "external"
-    kind = "https_external_regional" if is_external else "https_internal"
-    balancer = f"loadbalancing_googleapis_com:{kind}"
+    balancer = balancers(scope.exposure, has_front=scope.has_front).clients.series
     return {
         **rates,
         **of_all,

@@ -35,6 +35,7 @@ _OF_ENVOY = {
     "envoy_http_downstream_cx_tx_bytes_total": "response_bytes_count",
 }
 _CALL_OUTS = "(picker|extension)/.*"  # pickers and routers are asked by it, and are no backends
+_GLOBAL = "global"
 _PARTS = "(|_bucket|_count|_sum)"
 
 
@@ -112,8 +113,36 @@ def _googles_names() -> list[JsonObject]:
             "regex": "(.+)",
             "target_label": "backend_name",
         },
+        *_names_of_fronts(),
         {"regex": "metric_prefix|envoy_.*", "action": "labeldrop"},
     ]
+
+
+def _names_of_fronts() -> list[JsonObject]:
+    """Name global load balancers, of which one Envoy serves all, after their listeners."""
+    return [
+        {
+            "source_labels": ["region", "envoy_http_conn_manager_prefix"],
+            "separator": ";",
+            "regex": f"{_GLOBAL};(.+)",
+            "target_label": label,
+        }
+        for label in ("forwarding_rule_name", "url_map_name")
+    ]
+
+
+def front_targets(address: str | None, project: str) -> list[JsonObject]:
+    """Return the target of the cloud's global load balancers, if there are some.
+
+    Args:
+        address: Envoy's admin address; None if there is no global load balancer.
+        project: Project of the cluster.
+    """
+    if address is None:
+        return []
+    prefix = "loadbalancing_googleapis_com:https_"
+    labels = {"metric_prefix": prefix, "project_id": project, "region": _GLOBAL}
+    return [{"targets": [address], "labels": labels}]
 
 
 def load_balancer_targets(
