@@ -92,6 +92,8 @@ def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
             args["guards"] = True
     if has_backends(platform):
         args["backends"] = True
+    if platform.batches is not None:
+        args["batches"] = True
 
 
 def _queue_clusters(plan: Plan) -> list[str]:
@@ -129,8 +131,6 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     has_fallback = any(model.fallback is not None for model in platform.models.values())
     if has_backends(platform) and has_fallback:
         args["fallbacks"] = True
-    if platform.batches is not None:
-        args["batches"] = True
     if platform.personal_images is not None:
         args["personal_images"] = Names(platform).personal()
         args["personal_train_seconds"] = platform.personal_images.train_seconds

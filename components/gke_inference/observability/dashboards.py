@@ -58,6 +58,8 @@ class DashboardsArgs(TypedDict):
     """Prefix of each dashboard's name, such as the environment's name."""
     backends: NotRequired[bool]
     """Whether `ModelBackends` named `relay` are in the namespace. Default: false."""
+    batches: NotRequired[bool]
+    """Whether a `BatchService` is in the namespace. Default: false."""
     clients: NotRequired[bool]
     """Whether a `ClientGate` named `client-gate` is in the namespace. Default: false."""
     front: NotRequired[bool]

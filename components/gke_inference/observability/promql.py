@@ -77,6 +77,11 @@ class ModelFacts:
     ttft_p95_ms: int | None = None
     """Promised time to first token, 95th percentile."""
 
+    @property
+    def is_paired(self) -> bool:
+        """Whether a Deployment substitutes for another one, whose missing nodes are recorded."""
+        return len(self.deployments) > max(1, len(self.roles))
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -134,6 +139,7 @@ class Scope:
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
+            "pairs": any(model.is_paired for model in self.models),
             "personal": self.personal is not None,
             "kafka_streams": bool(self.kafka_streams),
             "queues": bool(self.queue_clusters),
