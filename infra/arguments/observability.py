@@ -18,7 +18,7 @@ from infra.plan.endpoint import catalogue_path, port_of
 from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.streams import streams
-from infra.stack import Covers, Layer, Platform, Receiver, Task
+from infra.stack import Covers, Front, Layer, Platform, Receiver, Task
 
 
 def observed_models(plan: Plan) -> list[ObservedModelArgs]:
@@ -84,12 +84,16 @@ def _dashboards(plan: Plan) -> DashboardsArgs:
 
 def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
     """Add what dashboards and alerts both have for the parts of a stack."""
+    if platform.gateway.front is Front.GLOBAL:
+        args["front"] = True
     if _has_gate(platform):
         args["clients"] = True
         if has_guards(platform):
             args["guards"] = True
     if has_backends(platform):
         args["backends"] = True
+    if platform.batches is not None:
+        args["batches"] = True
 
 
 def _queue_clusters(plan: Plan) -> list[str]:
@@ -127,8 +131,6 @@ def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsA
     has_fallback = any(model.fallback is not None for model in platform.models.values())
     if has_backends(platform) and has_fallback:
         args["fallbacks"] = True
-    if platform.batches is not None:
-        args["batches"] = True
     if platform.personal_images is not None:
         args["personal_images"] = Names(platform).personal()
         args["personal_train_seconds"] = platform.personal_images.train_seconds

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.load_balancing import balancers
 from infra.plan import Plan
-from infra.stack import Engine, Exposure
+from infra.stack import Engine, Front
 from scripts.accept.deployed import Deployed
 from scripts.canary.comparison import Share, bound_of_quantile, common_bounds, slow
 from scripts.canary.steps import NoSight, Sight
@@ -81,7 +82,8 @@ def versions_of(plan: Plan, model: str, *, is_twin: bool) -> tuple[Version, Vers
     canary = platform.models[model].canary
     if canary is None:
         raise ValueError(f"{model} must have a canary")
-    kind = "external_regional" if platform.gateway.exposure is Exposure.EXTERNAL else "internal"
+    gateway = platform.gateway
+    found = balancers(gateway.exposure.value, has_front=gateway.front is Front.GLOBAL)
     stable = platform.models[model].engine
 
     def version(name: str, runs_in: Engine) -> Version:
@@ -89,7 +91,7 @@ def versions_of(plan: Plan, model: str, *, is_twin: bool) -> tuple[Version, Vers
         return Version(
             served.object_name,
             served.namespace,
-            f"loadbalancing_googleapis_com:https_{kind}",
+            found.gateways.series,
             engine(runs_in.value).metrics.first_token,
             is_twin=is_twin,
         )

@@ -114,6 +114,12 @@
     }));
   };
 
+  const runbook = (path) => {
+    const link = el("a", "", path ? "runbook" : "");
+    if (path) link.href = "runbooks/" + path.split("/").pop().replace(/\.md$/, ".html");
+    return link;
+  };
+
   const alerts = async () => {
     const { alerts: found } = await ask("/api/v1/alerts", {});
     const firing = found.filter((one) => one.state === "firing");
@@ -122,7 +128,7 @@
       const line = el("div", "alert " + (one.labels.severity || ""));
       const about = ["job", "pod", "deployment"].map((key) => one.labels[key]).filter(Boolean).join(" ");
       line.append(el("b", "", one.labels.alertname), el("span", "", [about, one.annotations.summary].filter(Boolean).join(": ")),
-        el("i", "", one.annotations.runbook || ""));
+        runbook(one.annotations.runbook));
       return line;
     });
     if (!lines.length) {
@@ -159,7 +165,7 @@
         const lines = await series(chart.panel, when);
         if (now === round) draw(chart, when, lines);
       })]);
-      $("state").textContent = "asked at " + new Date().toTimeString().slice(0, 8) + ", again every 5 s";
+      $("state").textContent = "Updated " + new Date().toTimeString().slice(0, 8) + ", every 5 s. Charts: your clock. Alerts: the twin's clock, " + window.DASHBOARDS.speed + " times as fast.";
       document.body.dataset.ready = "yes";
     } catch (error) {
       $("state").textContent = "Prometheus does not answer: " + error.message;

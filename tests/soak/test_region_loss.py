@@ -18,8 +18,8 @@ LOST = "europe-west4"
 SHARE_AFTERWARDS = 0.9
 """Of the requests of clients nearby, from the region's first answer to the end."""
 NOTICED_SECONDS = 10.0
-"""A lost region is ejected after five failures in a row, and gets 6.7 requests a second: that is
-0.75 s, and the rest is for a busy machine."""
+"""A lost region is ejected after 20 failures in a row, and gets 6.7 requests a second: that is
+3 s, and the rest is for a busy machine."""
 
 
 def happened(paths):

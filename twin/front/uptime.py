@@ -21,6 +21,8 @@ from twin.world.rules import Rules
 from twin.world.store import Record, list_resources
 
 CHECK: Final = "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig"
+PASSED: Final = "monitoring_googleapis_com:uptime_check_check_passed"
+EXPIRES: Final = "monitoring_googleapis_com:uptime_check_time_until_ssl_cert_expires"
 _LOOPBACK: Final = "127.0.0.1"
 _ROUND_SECONDS: Final = 0.5
 _DAY_SECONDS: Final = 86_400
@@ -149,7 +151,7 @@ def _connect(
     except OSError:
         connection.close()
         raise
-    connection.sock = wrapped
+    connection.sock = wrapped  # the plain one is detached
     ends = (wrapped.getpeercert() or {}).get("notAfter")
     if not ends:
         return connection, None
@@ -174,8 +176,14 @@ class Uptime:
                 self.round(time.monotonic())
             except OSError as error:
                 _log.warning("uptime: %s", error)
+        self.close()
+
+    def close(self) -> None:
+        """End the page."""
         if self._server is not None:
             self._server.shutdown()
+            self._server.server_close()
+            self._server = None
 
     def round(self, now: float) -> None:
         """Run the checks that are due, and serve what they saw."""
@@ -231,7 +239,6 @@ def _lines(seen: dict[tuple[Check, str], Seen]) -> Iterator[str]:
             f'check_id="{check.check_id}",checker_location="{location}",host="{check.host}",'
             f'project_id="{check.project}"'
         )
-        prefix = "monitoring_googleapis_com:uptime_check"
-        yield f"{prefix}_check_passed{{{labels}}} {int(each.is_passed)}"
+        yield f"{PASSED}{{{labels}}} {int(each.is_passed)}"
         if each.expires_days is not None:
-            yield f"{prefix}_time_until_ssl_cert_expires{{{labels}}} {each.expires_days:.3f}"
+            yield f"{EXPIRES}{{{labels}}} {each.expires_days:.3f}"

@@ -1,5 +1,8 @@
 """Facts about Google's load balancers."""
 
+from enum import StrEnum
+from typing import NamedTuple
+
 HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
 """Source ranges of health checks
 (docs.cloud.google.com/load-balancing/docs/health-check-concepts)."""
@@ -13,3 +16,41 @@ uptime checks have none, and a probe of Cloud DNS accepts 200 alone."""
 def health_path(catalogue_path: str) -> str:
     """Return the path for probes beside a model list: a team's has the prefix of its list."""
     return catalogue_path.removesuffix(CATALOGUE_PATH) + HEALTH_PATH
+
+
+class Balancer(StrEnum):
+    """Application Load Balancers, as the names of their metrics distinguish them.
+
+    cloud.google.com/monitoring/api/metrics_gcp_i_o, loadbalancing.
+    """
+
+    GLOBAL_EXTERNAL = "https"
+    INTERNAL = "https_internal"
+    REGIONAL_EXTERNAL = "https_external_regional"
+
+    @property
+    def series(self) -> str:
+        """Return the first part of the names of its series in PromQL, before `_request_count`."""
+        return f"loadbalancing_googleapis_com:{self}"
+
+
+class Balancers(NamedTuple):
+    """The load balancers of a platform, by what they see."""
+
+    clients: Balancer
+    """The one that clients connect to: every request and its answer."""
+    gateways: Balancer
+    """Those of the regions' Gateways: the backends of models."""
+
+
+def balancers(exposure: str, *, has_front: bool) -> Balancers:
+    """Return the load balancers that write a platform's series.
+
+    Args:
+        exposure: `external` or `internal`: from where clients connect.
+        has_front: Whether a `GlobalFront` is before the Gateways, which are internal then.
+    """
+    if has_front:
+        return Balancers(Balancer.GLOBAL_EXTERNAL, Balancer.INTERNAL)
+    own = Balancer.REGIONAL_EXTERNAL if exposure == "external" else Balancer.INTERNAL
+    return Balancers(own, own)

@@ -36,6 +36,10 @@ BASE_MODEL_HEADER = "X-Gateway-Base-Model-Name"
 """Header with the base model of an adapter that the routes do not know. Later body-based routers
 (v1.3.0) set the same header."""
 _DRAIN_SECONDS_LIMIT = 3600
+# An engine answers health checks in the loop that also serves requests, so a busy one is late. If
+# all replicas seem unhealthy, every request fails. The interval cannot be shorter than the timeout.
+_PROBE_TIMEOUT_SECONDS = 5
+_PROBE_INTERVAL_SECONDS = 5
 _SAMPLES_A_PERCENT = 10_000
 _T = TypeVar("_T")
 
@@ -301,7 +305,7 @@ def policies(
             labels=labels,
             spec={
                 "default": {
-                    "checkIntervalSec": 2,
+                    "checkIntervalSec": _PROBE_INTERVAL_SECONDS,
                     "config": {
                         "httpHealthCheck": {
                             "port": port,
@@ -310,7 +314,7 @@ def policies(
                         },
                         "type": "HTTP",
                     },
-                    "timeoutSec": 2,
+                    "timeoutSec": _PROBE_TIMEOUT_SECONDS,
                 },
                 "targetRef": reference,
             },

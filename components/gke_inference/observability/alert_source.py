@@ -17,6 +17,11 @@ RUNBOOKS = "docs/runbooks"
 """Location of the runbooks in the project's repository."""
 
 
+def runbook_name(alert: str) -> str:
+    """Return the name of an alert's runbook: that of the alert in kebab case."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", alert).lower()
+
+
 @dataclass(frozen=True)
 class Alert:
     """A condition that needs human attention."""
@@ -31,7 +36,7 @@ class Alert:
     @property
     def runbook(self) -> str:
         """Name of its runbook, such as `no-ready-replica`."""
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", self.name).lower()
+        return runbook_name(self.name)
 
     @property
     def lasting_seconds(self) -> int:

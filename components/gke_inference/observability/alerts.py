@@ -47,7 +47,7 @@ class AlertsArgs(TypedDict):
     """Inputs of `Alerts`."""
 
     exposure: str
-    """`external` or `internal`: type of the load balancer."""
+    """`external` or `internal`: from where clients connect."""
     models: list[ObservedModelArgs]
     """Models, each with its engines, picker and promised latency."""
     namespace: str
@@ -65,6 +65,8 @@ class AlertsArgs(TypedDict):
     cost_limit_usd_per_hour: NotRequired[float]
     """Hourly list price of all replicas combined above which an alert fires. Default: no such
     alert."""
+    front: NotRequired[bool]
+    """Whether a `GlobalFront` is before the gateways. Default: false."""
     guards: NotRequired[bool]
     """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
     fallbacks: NotRequired[bool]

@@ -47,7 +47,7 @@ class DashboardsArgs(TypedDict):
     """Inputs of `Dashboards`."""
 
     exposure: str
-    """`external` or `internal`: type of the load balancer."""
+    """`external` or `internal`: from where clients connect."""
     models: list[ObservedModelArgs]
     """Models, each with its engines, picker and promised latency."""
     namespace: str
@@ -58,8 +58,12 @@ class DashboardsArgs(TypedDict):
     """Prefix of each dashboard's name, such as the environment's name."""
     backends: NotRequired[bool]
     """Whether `ModelBackends` named `relay` are in the namespace. Default: false."""
+    batches: NotRequired[bool]
+    """Whether a `BatchService` is in the namespace. Default: false."""
     clients: NotRequired[bool]
     """Whether a `ClientGate` named `client-gate` is in the namespace. Default: false."""
+    front: NotRequired[bool]
+    """Whether a `GlobalFront` is before the gateways. Default: false."""
     guards: NotRequired[bool]
     """Whether that gate calls guards (`NemoGuardrails`). Default: false."""
     queue_clusters: NotRequired[list[str]]
@@ -122,6 +126,7 @@ def scope_of(
         has_batches=bool(given.get("batches", False)),
         has_backends=bool(given.get("backends", False)),
         has_clients=bool(given.get("clients", False)),
+        has_front=bool(given.get("front", False)),
         has_guards=bool(given.get("guards", False)),
         has_fallbacks=bool(given.get("fallbacks", False)),
         kafka_streams=tuple(sorted(given.get("kafka_streams") or ())),

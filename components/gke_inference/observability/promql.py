@@ -13,6 +13,7 @@ from enum import StrEnum
 from string import Template
 
 from gke_inference.catalogue.engines import engine, series
+from gke_inference.catalogue.load_balancing import balancers
 
 KV_CACHE_FULL = 0.95
 """KV cache utilization above which requests wait or are preempted."""
@@ -76,6 +77,11 @@ class ModelFacts:
     ttft_p95_ms: int | None = None
     """Promised time to first token, 95th percentile."""
 
+    @property
+    def is_paired(self) -> bool:
+        """Whether a Deployment substitutes for another one, whose missing nodes are recorded."""
+        return len(self.deployments) > max(1, len(self.roles))
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -86,7 +92,9 @@ class Scope:
     cost_limit_usd_per_hour: float | None = None
     """Maximum cost of all replicas combined, or None for no limit."""
     exposure: str = "external"
-    """`external` or `internal`: type of the load balancer."""
+    """`external` or `internal`: from where clients connect."""
+    has_front: bool = False
+    """Whether clients reach the gateways through a global load balancer."""
     has_backends: bool = False
     """Whether the platform has backends."""
     has_batches: bool = False
@@ -131,6 +139,7 @@ class Scope:
             "kv_tiers": any(model.has_kv_tiers for model in self.models),
             "cost_limit": self.cost_limit_usd_per_hour is not None,
             "hostname": self.hostname is not None and self.exposure == "external",
+            "pairs": any(model.is_paired for model in self.models),
             "personal": self.personal is not None,
             "kafka_streams": bool(self.kafka_streams),
             "queues": bool(self.queue_clusters),
@@ -245,9 +254,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         f"sum by (job) ({answering} * on (top_level_controller_name) group_left () "
         f"({constants('top_level_controller_name', priced)}))"
     )
-    is_external = scope.exposure == "external"
-    kind = "https_external_regional" if is_external else "https_internal"
-    balancer = f"loadbalancing_googleapis_com:{kind}"
+    balancer = balancers(scope.exposure, has_front=scope.has_front).clients.series
     return {
         **rates,
         **of_all,

@@ -104,6 +104,7 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "ClientGateAway",
         "ClientKeysNotRead",
         "CostTooHigh",
+        "FallbackServes",
         "FirstTokenSlow",
         "FirstTokenTooSlow",
         "GatewayUnreachable",

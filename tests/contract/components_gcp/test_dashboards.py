@@ -218,6 +218,15 @@ def test_an_internal_gateway_is_another_load_balancer():
     )
 
 
+def test_clients_of_a_global_load_balancer_are_counted_by_its_own_series():
+    fronted = Scope(SCOPE.models, "models", has_front=True)
+    assert fill("$lb_requests $lb_server_errors $lb_latencies", fronted, "5m") == (
+        "loadbalancing_googleapis_com:https_request_count"
+        ' loadbalancing_googleapis_com:https_request_count{response_code_class="500"}'
+        " loadbalancing_googleapis_com:https_total_latencies_bucket"
+    )
+
+
 def test_a_word_that_is_not_known_is_an_error():
     with pytest.raises(KeyError, match="engine"):
         fill("up{$engine}", SCOPE, "5m")

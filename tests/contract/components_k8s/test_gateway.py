@@ -338,6 +338,13 @@ def test_every_backend_has_a_health_check_and_a_timeout(recorder):
     assert timeout["timeoutSec"] == 600
 
 
+def test_a_busy_engine_has_five_seconds_to_answer_a_health_check(recorder):
+    """Its API answers in the loop that also serves requests."""
+    build(recorder, args(LLAMA, EMBED))
+    check = named(recorder, CUSTOM["health"], "llama-8b")["spec"]["default"]
+    assert (check["timeoutSec"], check["checkIntervalSec"]) == (5, 5)
+
+
 GUARD = "gcp:compute/regionSecurityPolicy:RegionSecurityPolicy"
 TLS = "gcp:compute/regionSslPolicy:RegionSslPolicy"
 

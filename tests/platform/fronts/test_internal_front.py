@@ -24,8 +24,8 @@ STACK = ("--stack", "internal-front")
 HOME, AWAY = "us-central1", "europe-west4"
 POD = "x-gke-inference-pod"
 PODS = "/api/v1/namespaces/models/pods"
-NOTICED_SECONDS = 20.0
-"""Two health checks, about 4 seconds, and the rest for a busy machine."""
+NOTICED_SECONDS = 30.0
+"""Two health checks, about 10 seconds, and the rest for a busy machine."""
 BACK_SECONDS = 120.0
 """A lost region needs nodes and an engine again."""
 

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 
 from infra.plan import Plan, resolve
 from infra.reading.load import STACKS, parse
+from infra.stack import Exposure, Front
 from infra.stack.problems import StackError
 from scripts.canary.comparison import Share
 from scripts.canary.measuring import Measured, Version, counters_of, growth, versions_of
@@ -96,6 +98,23 @@ def test_each_version_is_measured_by_the_metrics_of_its_own_engine():
     newer, older = versions_of(engines_stack(), "llama-3.1-8b", is_twin=True)
     assert newer.first_token == "sglang:time_to_first_token_seconds"
     assert older.first_token == "vllm:time_to_first_token_seconds"
+
+
+def test_versions_behind_a_global_load_balancer_are_counted_by_their_internal_gateways():
+    newer, older = versions_of(engines_stack(), "llama-3.1-8b", is_twin=True)
+    assert {newer.balancer, older.balancer} == {"loadbalancing_googleapis_com:https_internal"}
+    plan = engines_stack()
+    gateway = plan.platform.gateway
+    outside = gateway.model_copy(update={"exposure": Exposure.EXTERNAL})
+    for front, expected in (
+        (None, "loadbalancing_googleapis_com:https_external_regional"),
+        (Front.GLOBAL, "loadbalancing_googleapis_com:https_internal"),
+    ):
+        own = plan.platform.model_copy(
+            update={"gateway": outside.model_copy(update={"front": front})}
+        )
+        found = versions_of(replace(plan, platform=own), "llama-3.1-8b", is_twin=True)
+        assert {each.balancer for each in found} == {expected}
 
 
 class Histograms:

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from gke_inference.observability.alert_source import runbook_name, sources
 from gke_inference.observability.dashboard_source import UNITS, dashboards
 from infra.arguments.observability import scope
 from infra.plan import resolve
@@ -18,6 +20,7 @@ from scripts.observe import page
 from scripts.observe.grafana import WINDOW
 from scripts.observe.page import console_page
 from scripts.operate.dashboards import publish, write_grafana
+from scripts.shared import dashboard_files
 from twin.cluster.base.context import ClusterSpec
 from twin.host.paths import TwinPaths
 
@@ -119,6 +122,29 @@ def test_the_page_needs_no_network_and_nothing_that_a_template_would_run(platfor
     (data, *_) = scripts_of(text)
     assert [one["name"] for one in data["pages"]] == [one.name for one in pages]
     assert data["cluster"] == "acme-prod-us-central1"
+
+
+def test_the_page_says_how_fast_the_clock_of_the_alerts_runs(platform):
+    pages = dashboards(scope(resolve(platform)))
+    (data, *_) = scripts_of(console_page("t", "c", pages, 100))
+    assert data["speed"] == 100
+    assert "window.DASHBOARDS.speed" in SCRIPT.read_text()
+
+
+def test_an_alert_on_the_page_links_to_its_runbook_which_the_page_serves(tmp_path, monkeypatch):
+    monkeypatch.setattr(dashboard_files.clusters, "folders", lambda _paths: [tmp_path])
+    monkeypatch.setattr(dashboard_files, "address_of", lambda _folder: "127.0.0.1:9090")
+    monkeypatch.setattr(
+        dashboard_files.ClusterSpec, "load", lambda _folder: SimpleNamespace(name="c")
+    )
+    dashboard_files.publish(resolve(read("local")), TwinPaths(tmp_path))
+    served = tmp_path / "prometheus" / "consoles" / "runbooks"
+    names = {f"{runbook_name(alert['name'])}.html" for alert in sources()}
+    assert {file.name for file in served.iterdir()} == names
+    text = (served / "tokens-slow.html").read_text()
+    assert "# TokensSlow" in text
+    assert "{{" not in text.replace('{{"{{"}}', "")
+    assert 'link.href = "runbooks/"' in SCRIPT.read_text()
 
 
 def test_the_page_has_a_tile_for_each_panel_that_asks_for_one(platform):

@@ -45,7 +45,7 @@ def _rule(policy: JsonObject, condition: JsonObject, clock: Clock) -> dict[str, 
     return {
         "alert": asked.get("alertRule") or condition["displayName"],
         "annotations": {"runbook": summary[-1].removeprefix("Runbook: "), "summary": summary[0]},
-        "expr": asked["query"],
+        "expr": clock.windows(str(asked["query"])),
         "for": clock.lasting(text(float(str(asked.get("duration", "0s")).removesuffix("s")))),
         "labels": dict(part(asked, "labels")),
     }

@@ -26,7 +26,7 @@ from twin.cluster.monitoring import (
     tokens,
 )
 from twin.cluster.monitoring.durations import Clock
-from twin.cluster.monitoring.gateways import admin_addresses, uptime_address
+from twin.cluster.monitoring.gateways import admin_addresses, front_address, uptime_address
 from twin.cluster.monitoring.kube_state_metrics import KubeStateMetrics
 from twin.cluster.monitoring.promql import QueryError
 from twin.cluster.monitoring.scrape import ConfigError
@@ -104,9 +104,14 @@ class Monitoring:
             jobs.append(system_jobs.uptime_job(uptime, self._clock))
         wanted: dict[str, str] = {
             f"targets/{system_jobs.LOAD_BALANCER_FILE}": json.dumps(
-                system_jobs.load_balancer_targets(
-                    admin_addresses(self._ctx.dir, self._gateways.items()), cluster
-                )
+                [
+                    *system_jobs.load_balancer_targets(
+                        admin_addresses(self._ctx.dir, self._gateways.items()), cluster
+                    ),
+                    *system_jobs.front_targets(
+                        front_address(self._ctx.paths), self._ctx.spec.project
+                    ),
+                ]
             ),
             f"rules/{alert_policies.FILE}": _yaml(
                 alert_policies.rule_file(self._ctx.paths, self._ctx.spec.project, self._clock)

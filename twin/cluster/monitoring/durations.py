@@ -5,6 +5,9 @@ import re
 _UNITS = {"y": 31_536_000, "w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
 _WHOLE = re.compile(r"^(?:\d+(?:ms|[ywdhms]))+$")
 _PART = re.compile(r"(\d+)(ms|[ywdhms])")
+_RANGE = re.compile(r"\[((?:[0-9]+(?:ms|[smhdwy]))+)\]")
+_LONGEST_SCRAPE = "1m"
+_SCRAPES = 4
 
 
 def seconds(text: str) -> float:
@@ -41,6 +44,16 @@ class Clock:
         """Return a converted interval, at least the shortest one."""
         own = seconds(duration)
         return text(min(own, max(self._shortest, own / self._speed)))
+
+    def windows(self, query: str) -> str:
+        """Return PromQL with its ranges on the twin's clock, each with at least four scrapes."""
+        least = _SCRAPES * seconds(self.interval(_LONGEST_SCRAPE))
+
+        def own(found: re.Match[str]) -> str:
+            whole = seconds(found[1])
+            return f"[{text(min(whole, max(least, whole / self._speed)))}]"
+
+        return _RANGE.sub(own, query)
 
     def lasting(self, duration: str) -> str:
         """Return the converted duration of an alert's condition."""

@@ -26,6 +26,14 @@ def admin_addresses(
     return found
 
 
+def front_address(paths: TwinPaths) -> str | None:
+    """Return Envoy's admin address of the cloud's global load balancers; None if it has none."""
+    try:
+        return (paths.root / "front" / "admin.address").read_text().strip() or None
+    except FileNotFoundError:
+        return None
+
+
 def uptime_address(paths: TwinPaths) -> str | None:
     """Return `HOST:PORT` of the series of uptime checks; None if the cloud never had one."""
     try:

@@ -17,6 +17,8 @@ _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 5.0
 METRICS = {
     "pods": (
+        # not GKE's: from it, the job makes GKE's kubernetes_io:container_restart_count
+        "kube_pod_container_status_restarts_total",
         "kube_pod_container_status_ready",
         "kube_pod_container_status_waiting_reason",
         "kube_pod_status_phase",

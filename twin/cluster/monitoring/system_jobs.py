@@ -16,6 +16,9 @@ LOAD_BALANCER_JOB = "load-balancer"
 LOAD_BALANCER_FILE = "load-balancer.json"
 EXTRA_FILES = "extra-*.json"
 """Targets of other parts of the twin: files in the folder of targets, with a label `job`."""
+RESTART_COUNT = "kubernetes_io:container_restart_count"
+DUTY_CYCLE = "kubernetes_io:container_accelerator_duty_cycle"
+_RESTARTS = "kube_pod_container_status_restarts_total"
 _KUBE_STATE_INTERVAL = "30s"
 _LOAD_BALANCER_INTERVAL = "1m"
 _EXTRA_INTERVAL = "15s"
@@ -35,6 +38,7 @@ _OF_ENVOY = {
     "envoy_http_downstream_cx_tx_bytes_total": "response_bytes_count",
 }
 _CALL_OUTS = "(picker|extension)/.*"  # pickers and routers are asked by it, and are no backends
+_GLOBAL = "global"
 _PARTS = "(|_bucket|_count|_sum)"
 
 
@@ -52,7 +56,29 @@ def kube_state_job(address: str, clock: Clock, cluster: dict[str, str]) -> JsonO
         "scrape_interval": clock.interval(_KUBE_STATE_INTERVAL),
         "scrape_timeout": clock.interval(_KUBE_STATE_INTERVAL),
         "static_configs": [{"targets": [address], "labels": labels}],
+        "metric_relabel_configs": _restarts(),
     }
+
+
+def _restarts() -> list[JsonObject]:
+    """Turn the restarts of kube-state-metrics into GKE's system metric, with its labels."""
+    copied = {
+        "cluster": "cluster_name",
+        "container": "container_name",
+        "namespace": "namespace_name",
+        "pod": "pod_name",
+    }
+    base = {"separator": ";", "regex": f"{_RESTARTS};(.+)"}
+    labels = [
+        {**base, "source_labels": ["__name__", theirs], "target_label": ours}
+        for theirs, ours in copied.items()
+    ]
+    only = {"source_labels": ["__name__"], "regex": _RESTARTS}
+    return [
+        *labels,
+        {**only, "replacement": "k8s_container", "target_label": "monitored_resource"},
+        {**only, "replacement": RESTART_COUNT, "target_label": "__name__"},
+    ]
 
 
 def load_balancer_job(folder: str, clock: Clock) -> JsonObject:
@@ -112,8 +138,47 @@ def _googles_names() -> list[JsonObject]:
             "regex": "(.+)",
             "target_label": "backend_name",
         },
+        *_names_of_fronts(),
         {"regex": "metric_prefix|envoy_.*", "action": "labeldrop"},
     ]
+
+
+def _names_of_fronts() -> list[JsonObject]:
+    """Name global load balancers, of which one Envoy serves all, after their listeners."""
+    return [
+        {
+            "source_labels": ["region", "envoy_http_conn_manager_prefix"],
+            "separator": ";",
+            "regex": f"{_GLOBAL};(.+)",
+            "target_label": label,
+        }
+        for label in ("forwarding_rule_name", "url_map_name")
+    ]
+
+
+def front_targets(address: str | None, project: str) -> list[JsonObject]:
+    """Return the target of the cloud's global load balancers, if there are some.
+
+    Args:
+        address: Envoy's admin address; None if there is no global load balancer.
+        project: Project of the cluster.
+    """
+    if address is None:
+        return []
+    prefix = "loadbalancing_googleapis_com:https_"
+    labels = {"metric_prefix": prefix, "project_id": project, "region": _GLOBAL}
+    return [{"targets": [address], "labels": labels}]
+
+
+def load_balancer_series(gateway_class: str) -> frozenset[str]:
+    """Return the names of the series that a load balancer of a class can write."""
+    prefix = metric_prefix(gateway_class)
+    histograms = ("latencies",)
+    return frozenset(
+        f"{prefix}{name}{part}"
+        for name in _OF_ENVOY.values()
+        for part in (("_bucket", "_count", "_sum") if name.endswith(histograms) else ("",))
+    )
 
 
 def load_balancer_targets(
@@ -192,7 +257,7 @@ def system_rules(clock: Clock) -> dict[str, list[JsonObject]]:
     ):
         expression = f'label_replace({expression}, "{theirs}", "$1", "{ours}", "(.+)")'
     rule = {
-        "record": "kubernetes_io:container_accelerator_duty_cycle",
+        "record": DUTY_CYCLE,
         "expr": expression,
         "labels": {"monitored_resource": "k8s_container"},
     }

@@ -55,6 +55,17 @@ def test_a_policy_is_a_rule_on_the_twin_s_clock(monkeypatch, tmp_path):
     ]
 
 
+def test_the_ranges_of_an_alert_run_on_the_twins_clock_too():
+    """Otherwise an alert about the last hours of the twin would go on for hours of its user."""
+    query = 'rate(a{pod=~"x-[0-9]+"}[5m]) > 1 and rate(a[30m]) > 1 and increase(a[6h]) > $few'
+    assert Clock(100, 1).windows(query) == (
+        'rate(a{pod=~"x-[0-9]+"}[4000ms]) > 1 and rate(a[18000ms]) > 1'
+        " and increase(a[216000ms]) > $few"
+    )
+    assert Clock(1, 1).windows("rate(a[5m])") == "rate(a[300000ms])"
+    assert Clock(1, 1).windows("rate(a[1m])") == "rate(a[60000ms])", "never longer than it says"
+
+
 def test_policies_that_are_off_or_of_another_project_or_kind_are_none(monkeypatch, tmp_path):
     threshold = [{"displayName": "cpu", "conditionThreshold": {"comparison": "COMPARISON_GT"}}]
     found = groups(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gke_inference.catalogue.load_balancing import balancers
 from twin.cluster.monitoring import durations, scrape, status, system_jobs, targets
 
 CLUSTER = {"cluster": "c", "location": "us-east5", "project_id": "acme"}
@@ -215,6 +216,21 @@ def test_series_of_a_load_balancer_are_of_a_region_and_of_no_cluster():
     assert target["labels"]["region"] == "us-east5"
     assert target["labels"]["project_id"] == "acme"
     assert target["labels"].keys().isdisjoint({"cluster", "location"})
+
+
+def test_a_global_load_balancer_writes_googles_series_for_it_under_its_own_name():
+    assert system_jobs.front_targets(None, "acme") == []
+    (target,) = system_jobs.front_targets("127.0.0.1:9902", "acme")
+    assert target["labels"] == {
+        "metric_prefix": balancers("external", has_front=True).clients.series + "_",
+        "project_id": "acme",
+        "region": "global",
+    }
+    rules = system_jobs.load_balancer_job("f", CLOCK)["metric_relabel_configs"]
+    named = {rule["target_label"]: rule["regex"] for rule in rules if "target_label" in rule}
+    assert named["url_map_name"] == named["forwarding_rule_name"] == "global;(.+)"
+    order = [rule.get("target_label", rule.get("action")) for rule in rules]
+    assert order.index("url_map_name") < order.index("labeldrop")
 
 
 def test_the_port_of_a_container_beside_the_others_is_a_target_as_well():

@@ -39,9 +39,9 @@ def test_a_front_leads_to_the_address_that_each_gateway_binds(cloud: Cloud) -> N
         for at, (name, address) in enumerate(GATEWAYS.items())
     )
     assert every.outliers == Outliers(
-        errors=10,
+        errors=20,
         errors_percent=100,
-        failures=5,
+        failures=20,
         failures_percent=100,
         interval_seconds=1,
         ejection_seconds=30,

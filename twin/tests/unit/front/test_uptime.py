@@ -38,6 +38,7 @@ class Server:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                self.close_connection = True
                 outer.asked.append((self.path, self.headers["Host"], self.headers[CLIENT_REGION]))
                 self.send_response(outer.status)
                 self.end_headers()
@@ -60,6 +61,7 @@ def server() -> Iterator[Server]:
     made = Server()
     yield made
     made.server.shutdown()
+    made.server.server_close()
 
 
 @pytest.fixture
@@ -127,12 +129,13 @@ def test_a_validated_check_needs_a_trusted_certificate_with_the_hosts_name(
 
 
 def test_each_location_writes_the_series_that_alerts_read_and_a_host_without_a_record_fails(
-    cloud, server
+    cloud, server, request
 ) -> None:
     declare(cloud, server.port)
     assert uptime_address(cloud.paths) is None
     cloud.paths.settings_file.write_text('{"speed": 1}')
     prober = Uptime(cloud.paths)
+    request.addfinalizer(prober.close)
     prober.round(0.0)
     lines = prober.page().splitlines()
     assert [line.rsplit(" ", 1)[1] for line in lines] == ["0"] * 6

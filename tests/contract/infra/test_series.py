@@ -1,0 +1,104 @@
+"""Every series that a stack reads is written by something that the stack has."""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.plan import resolve
+from infra.reading.load import STACKS, parse, platform_of
+from scripts.observe.series import names_in, series_read
+from tests.contract.components_gcp import observed
+from tests.contract.infra.cloud import Deployed
+from tests.contract.recorder import Registration
+from twin.cluster.monitoring.kube_state_metrics import METRICS as KUBE_STATE
+from twin.cluster.monitoring.system_jobs import DUTY_CYCLE, RESTART_COUNT, load_balancer_series
+from twin.front import uptime
+
+EXAMPLES = STACKS.parent / "docs" / "examples"
+PICKER = (Path(__file__).parents[1] / "components_gcp" / "picker-metrics.txt").read_text().split()
+_PUBSUB = (STACKS.parent / "twin" / "tools" / "pubsub" / "server.go").read_text()
+PUBSUB = [f"pubsub_googleapis_com:{name}" for name in re.findall(r'"(subscription_\w+)"', _PUBSUB)]
+"""What the twin's Pub/Sub exports, as its source says it."""
+ALWAYS = {name for names in KUBE_STATE.values() for name in names} | {RESTART_COUNT, DUTY_CYCLE}
+"""What GKE writes for every cluster: the twin's exporters declare it."""
+BY_JOB = (
+    (r".+-picker", PICKER),
+    (r"client-gate", observed.CALLOUT_METRICS),
+    (r"relay(-.+)?", observed.RELAY_METRICS),
+    (r"batch.*|.*-batches", observed.BATCH_METRICS),
+)
+"""What programs without a filter export, by the name of their PodMonitoring."""
+STACK_FILES = (
+    *(STACKS / f"Pulumi.{name}.yaml" for name in ("dev", "local", "prod", "staging")),
+    *(
+        EXAMPLES / name / f"Pulumi.{name}.yaml"
+        for name in ("internal-front", "nearest-region", "streaming", "queues", "engines", "batch")
+    ),
+)
+
+
+def written(registrations: Iterable[Registration]) -> list[str]:
+    """Return the names, as patterns, of the series that the parts of a stack write."""
+    found = [re.escape(name) for name in ALWAYS]
+    for seen in registrations:
+        kind = seen.type.rpartition(":")[2]
+        spec: dict[str, Any] = seen.inputs.get("spec") or {}
+        if kind == "Gateway":
+            found += map(re.escape, load_balancer_series(spec["gatewayClassName"]))
+        if kind == "GlobalForwardingRule":
+            found += map(re.escape, load_balancer_series("global"))
+        if kind == "UptimeCheckConfig":
+            found += [uptime.PASSED, uptime.EXPIRES]
+        if kind == "Subscription":
+            found += PUBSUB
+        if kind in ("PodMonitoring", "ClusterPodMonitoring"):
+            found += scraped(seen.inputs["metadata"]["name"], spec)
+        if kind in ("Rules", "ClusterRules", "GlobalRules"):
+            found += [rule["record"] for group in spec["groups"] for rule in group["rules"]]
+    return found
+
+
+def scraped(job: str, spec: dict[str, Any]) -> list[str]:
+    kept = [
+        rule["regex"]
+        for endpoint in spec["endpoints"]
+        for rule in endpoint.get("metricRelabeling", [])
+        if rule["action"] == "keep" and rule["sourceLabels"] == ["__name__"]
+    ]
+    if kept:
+        return kept
+    names = [name for pattern, known in BY_JOB if re.fullmatch(pattern, job) for name in known]
+    return [f"{name}(_bucket|_count|_sum|_total)?" for name in names]
+
+
+@pytest.mark.parametrize("file", STACK_FILES, ids=lambda file: file.stem.partition(".")[2])
+def test_nothing_reads_a_series_that_nothing_writes(deployed: Deployed, file: Path) -> None:
+    platform = parse(json.dumps(platform_of(file)))
+    registrations = deployed(platform).registrations
+    objects = [
+        {**seen.inputs, "kind": seen.type.rpartition(":")[2]}
+        for seen in registrations
+        if seen.type.startswith("kubernetes:")
+    ]
+    writes = re.compile("|".join(f"(?:{each})" for each in written(registrations)))
+    reads = series_read(resolve(platform), objects)
+    assert len(reads) > 25
+    never = {name: places for name, places in reads.items() if not writes.fullmatch(name)}
+    assert never == {}, never
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        ('sum by (job) (rate(a:b_total{x="c{d}"}[5m])) > 0.05 and on (job) e', {"a:b_total", "e"}),
+        ('label_replace(vector(1.5), "job", "m", "", "") or absent(up{a="b"})', {"up"}),
+        ("avg by (a) (m offset 5m) unless bool n > 1e3", {"m", "n"}),
+        ('a{x=~"k|l"} / on (x) group_left (y) b - vector(0)', {"a", "b"}),
+    ],
+)
+def test_the_names_of_series_are_found_in_an_expression(expression: str, names: set[str]) -> None:
+    assert names_in(expression) == names
