@@ -5,12 +5,13 @@ export PYTHONDONTWRITEBYTECODE :=
 STACK ?= local
 SCENARIO ?=
 OVER_QUOTA ?=
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do $$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null && echo $$p && break; done)
+CAN_SET_UP := scripts/develop/before_setup.py
+PYTHON ?= $(or $(shell for p in python3.13 python3.12 python3.11 python3; do $$p $(CAN_SET_UP) --quiet 2>/dev/null && echo $$p && break; done),python3)
 BIN := .venv/bin
 RUN := $(BIN)/gke-inference
 READY := .venv/.ready
 
-.PHONY: help up down status test test-contract test-unit test-running soak lint format preview render bench docs tools lock clean
+.PHONY: help up down doctor status test test-contract test-unit test-running soak lint format preview render bench docs tools lock clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -18,10 +19,12 @@ help: ## list the targets
 MEMBERS := components planner simulator twin workloads
 
 $(READY): requirements.lock pyproject.toml $(MEMBERS:=/pyproject.toml)
-	@test -n "$(PYTHON)" || { echo "error: Python 3.11, 3.12 or 3.13 is needed"; exit 2; }
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON): is not on PATH; install Python 3 with venv, or set PYTHON"; exit 2; }
+	@$(PYTHON) $(CAN_SET_UP) --quiet
 	@echo "Setting up Python packages in .venv"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --retries 1 -r requirements-uv.lock 2>.venv/pip.log || { tail -n 1 .venv/pip.log; \
+	  echo "error: Python packages could not be downloaded. Check the network, or set PIP_INDEX_URL and UV_DEFAULT_INDEX to a mirror (docs/tools.md)"; exit 2; }
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps $(addprefix -e ,$(MEMBERS)) -e .
 	@touch $@
@@ -31,6 +34,9 @@ up: $(READY) ## deploy STACK (local) on the twin and ask a model; SCENARIO=tpu-s
 
 down: $(READY) ## destroy all stacks on the twin, check that nothing is left, stop the twin
 	@$(RUN) down
+
+doctor: ## check this machine; works before anything is set up
+	@if test -e $(READY); then $(RUN) doctor; else $(PYTHON) $(CAN_SET_UP); fi
 
 status: $(READY) ## show the replicas of STACK: location, rung and price
 	@$(RUN) status --stack $(STACK)

@@ -1,17 +1,20 @@
-"""Amounts of money, each with the items that it excludes for lack of a published price."""
+"""Amounts of money, each with the items without a published price or with an unverified one."""
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from gke_inference.catalogue.platform_prices import UnitPrice
 from gke_inference.catalogue.prices import Price
 
 _UNIT: Final = "unit"
+UNVERIFIED_MARK: Final = "*"
+"""Mark of an amount with an unverified price in it; a line below its table names the item."""
 
 
 class Missing(NamedTuple):
-    """Something that costs money and has no published price."""
+    """Something that costs money, and has no published price or an unverified one."""
 
     what: str
     region: str
@@ -24,29 +27,36 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True)
 class Amount:
-    """An amount in dollars, with the items that have no price.
+    """An amount in dollars, with the items that have no price and those whose price is a guess.
 
-    Sums and maxima exclude every item that one of their parts excludes.
+    Sums and maxima exclude every item that one of their parts excludes, and are unverified if one
+    of their parts is.
     """
 
     value: float
     missing: tuple[Missing, ...] = ()
     """Excluded items, each once, in alphabetical order."""
+    unverified: tuple[Missing, ...] = ()
+    """Items whose price was not checked against a source, each once, in alphabetical order."""
 
     def __add__(self, other: "Amount") -> "Amount":
         """Return the sum of both."""
-        return Amount(self.value + other.value, _both(self.missing, other.missing))
+        return Amount(
+            self.value + other.value,
+            _both(self.missing, other.missing),
+            _both(self.unverified, other.unverified),
+        )
 
     def __mul__(self, factor: float) -> "Amount":
         """Return the amount `factor` times; the factor is not negative."""
-        return Amount(self.value * factor, self.missing) if factor else NOTHING
+        return replace(self, value=self.value * factor) if factor else NOTHING
 
     def __truediv__(self, divisor: float) -> "Amount":
         """Return a part of the amount; the divisor is positive."""
-        return Amount(self.value / divisor, self.missing)
+        return replace(self, value=self.value / divisor)
 
     def __format__(self, spec: str) -> str:
-        """Return the amount as text.
+        """Return the amount as text, with `*` behind it if a price in it is unverified.
 
         Args:
             spec: Of a number, such as `,.2f`, or `unit`: to the cent, or with two digits below ten
@@ -54,7 +64,8 @@ class Amount:
         """
         number = spec.removeprefix("$")
         shown = _of_unit(self.value) if number == _UNIT else format(self.value, number)
-        return f"{'$' if number != spec else ''}{shown}"
+        mark = UNVERIFIED_MARK if self.unverified else ""
+        return f"{'$' if number != spec else ''}{shown}{mark}"
 
     @property
     def is_unknown(self) -> bool:
@@ -87,7 +98,11 @@ def largest(amounts: Iterable[Amount]) -> Amount:
     """Return the largest amount; unpriced items could be larger and are listed as missing."""
     every = list(amounts)
     most = max((each.value for each in every), default=0.0)
-    return Amount(most, _both(*(each.missing for each in every)))
+    return Amount(
+        most,
+        _both(*(each.missing for each in every)),
+        _both(*(each.unverified for each in every)),
+    )
 
 
 def without_price(what: str, region: str) -> Amount:
@@ -106,7 +121,18 @@ def amount_of(price: Price | None, what: str, region: str) -> Amount:
     if price is None:
         return without_price(what, region)
     lacks = (Missing(f"the host of {what}", region),) if price.lacks_host else ()
-    return Amount(price.usd_per_hour, lacks)
+    return Amount(price.usd_per_hour, lacks, unverified_of(price, what, region))
+
+
+def unverified_of(price: Price | UnitPrice, what: str, region: str) -> tuple[Missing, ...]:
+    """Return the item of a price if the price is unverified, otherwise nothing."""
+    return (Missing(what, region),) if price.confidence == "unverified" else ()
+
+
+def unverified_mark(prices: Iterable[Price | None]) -> str:
+    """Return the mark of figures that rest on an unverified price, or nothing."""
+    found = (price for price in prices if price is not None)
+    return UNVERIFIED_MARK if any(each.confidence == "unverified" for each in found) else ""
 
 
 def missing_lines(missing: Iterable[Missing]) -> list[str]:
@@ -117,8 +143,22 @@ def missing_lines(missing: Iterable[Missing]) -> list[str]:
     ]
 
 
+def price_notes(amounts: Iterable[Amount]) -> list[str]:
+    """Return the lines below a table of amounts: items without a price, then unverified prices."""
+    every = total(amounts)
+    return [*missing_lines(every.missing), *unverified_lines(every.unverified)]
+
+
+def unverified_lines(unverified: Iterable[Missing]) -> list[str]:
+    """Return one line for each item whose price is unverified, with its regions."""
+    return [
+        f"{UNVERIFIED_MARK} unverified price of {item}: compare it with Google's price list"
+        for item in missing_items(unverified)
+    ]
+
+
 def missing_items(missing: Iterable[Missing]) -> list[str]:
-    """Return the items without a price, each once, with its regions."""
+    """Return the items, each once, with its regions."""
     regions: dict[str, list[str]] = {}
     for one in sorted(set(missing)):
         regions.setdefault(one.what, []).append(one.region)

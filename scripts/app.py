@@ -3,8 +3,9 @@
 import ast
 import importlib
 import inspect
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -119,6 +120,12 @@ class _InOrder(TyperGroup):
         return [name for name in COMMANDS if name in self.commands]
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"gke-inference {metadata.version('gke-inference')}")
+        raise typer.Exit
+
+
 def _empty_app() -> typer.Typer:
     app = typer.Typer(
         cls=_InOrder,
@@ -126,12 +133,18 @@ def _empty_app() -> typer.Typer:
         help="Try the GKE inference blueprint on this machine, check it, and operate it.",
         epilog="Exit codes: 0 success, 1 a check failed, 2 error, 130 interrupted.",
         no_args_is_help=True,
+        context_settings={"help_option_names": ["--help", "-h"]},
         add_completion=False,
         pretty_exceptions_enable=False,
     )
 
     @app.callback()
-    def _group() -> None:  # pyright: ignore[reportUnusedFunction]
+    def _group(  # pyright: ignore[reportUnusedFunction]
+        version: Annotated[
+            bool,
+            typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+        ] = False,
+    ) -> None:
         """Keep `gke-inference NAME` the form of the call when one command is loaded."""
 
     return app

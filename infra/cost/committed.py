@@ -12,7 +12,14 @@ from gke_inference.catalogue.prices import (
     rung_price,
 )
 from infra.plan import Plan
-from planner.amount import NOTHING, Amount, Missing, total, without_price
+from planner.amount import (
+    NOTHING,
+    Amount,
+    Missing,
+    total,
+    unverified_of,
+    without_price,
+)
 from planner.choice.cost import Bill, Line
 
 
@@ -47,9 +54,14 @@ class Commitments:
     @property
     def missing(self) -> tuple[Missing, ...]:
         """Items without a published price, excluded from all totals."""
+        return self.every.missing
+
+    @property
+    def every(self) -> Amount:
+        """All amounts together, for the items that they exclude and their unverified prices."""
         return total(
             amount for one in self.each for amount in (one.on_demand, *one.by_years.values())
-        ).missing
+        )
 
     def committed(self, years: int) -> Amount:
         """Return the cost in US dollars per hour of the same VMs with a commitment."""
@@ -123,7 +135,8 @@ def _commitment(
 def _amount(price: Price | UnitPrice | None, what: str, region: str) -> Amount:
     if price is None:
         return without_price(what, region)
-    return Amount(price.usd_per_hour if isinstance(price, Price) else price.usd)
+    usd = price.usd_per_hour if isinstance(price, Price) else price.usd
+    return Amount(usd, unverified=unverified_of(price, what, region))
 
 
 def _together(one: Commitment, other: Commitment) -> Commitment:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gke_inference.catalogue.platform_prices import UnitPrice, unit_price
-from planner.amount import Amount, without_price
+from planner.amount import Amount, unverified_of, without_price
 from planner.choice.cost import HOURS_PER_MONTH, Line
 
 ACCELERATORS: Final = "accelerators"
@@ -86,7 +86,7 @@ def part(
         count: Number of items; for monthly prices, per month.
         unit: Unit of the displayed quantity.
     """
-    each = without_price(what, region) if price is None else Amount(_per_hour(price))
+    each = _each(price, what, region)
     return Part(
         group,
         what,
@@ -101,8 +101,14 @@ def part(
 
 def hourly(item: str, region: str, what: str) -> Amount:
     """Return the hourly price of an item of `gke_inference.catalogue.platform_prices`."""
-    price = unit_price(item, region)
-    return without_price(what, region) if price is None else Amount(_per_hour(price))
+    return _each(unit_price(item, region), what, region)
+
+
+def _each(price: UnitPrice | None, what: str, region: str) -> Amount:
+    """Return the hourly price of one item."""
+    if price is None:
+        return without_price(what, region)
+    return Amount(_per_hour(price), unverified=unverified_of(price, what, region))
 
 
 def listed(group: str, what: str, region: str, item: str, count: Count, *, unit: str = "") -> Part:

@@ -78,6 +78,12 @@ class StackCost:
         """Items without a published price, excluded from all totals."""
         return total(self.total(field) for field in FIELDS).missing
 
+    @property
+    def unverified(self) -> tuple[Missing, ...]:
+        """Items whose price is unverified, of the totals and of the commitments."""
+        totals = total(self.total(field) for field in FIELDS)
+        return (totals + self.commitments.every).unverified
+
     def outdated(self, today: date) -> dict[str, list[str]]:
         """Return price sources that are `stale` or `undated`, with their dates."""
         machines = self.bill.sources

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from gke_inference.catalogue.accelerators import accelerator as offered
+from gke_inference.catalogue.prices import committed_machine_price
 from gke_inference.catalogue.prices import price as list_price
 from gke_inference.sizing.architectures import Architecture, find
 from planner.choice.image_plan import flops, seconds_of, usd_per_thousand
@@ -81,12 +82,16 @@ def _costs() -> list[Figure]:
 
 def _chip_hours() -> list[tuple[str, float]]:
     """Return the ways to buy a chip, each with its dollars per hour."""
-    found = [(each["term"], each["usd"]) for each in table("image_claims")["usd_per_chip_hour"]]
-    region, machine = (table("image_claims")["spot"][key] for key in ("region", "machine_type"))
-    spot = list_price(_TPU, region, "spot", machine_type=machine)
-    if spot is None:
-        raise ValueError(f"image_claims: spot must have a price in the catalog, got {machine!r}")
-    return [*found, (f"Spot in {region}", spot.usd_per_hour)]
+    region, machine = (table("image_claims")["chip"][key] for key in ("region", "machine_type"))
+    prices = {
+        "on demand": list_price(_TPU, region, "on-demand", machine_type=machine),
+        "three-year commitment": committed_machine_price(_TPU, region, 3, machine_type=machine),
+        f"Spot in {region}": list_price(_TPU, region, "spot", machine_type=machine),
+    }
+    for term, price in prices.items():
+        if price is None:
+            raise ValueError(f"image_claims: chip must have a price {term}, got {machine!r}")
+    return [(term, price.usd_per_hour) for term, price in prices.items() if price is not None]
 
 
 def _days() -> list[Figure]:

@@ -11,7 +11,7 @@ from infra.cost.stack_cost import StackCost, stack_cost
 from infra.cost.unit_costs import DEFAULT_TRAFFIC, unit_costs
 from infra.cost.usage import DEFAULT_USAGE, NOT_DEDUCTED, Usage
 from infra.stack import Budget
-from planner.amount import missing_lines
+from planner.amount import missing_lines, unverified_lines
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
 from scripts.plan.cost_json import cost_as_json
@@ -66,7 +66,7 @@ def _print_notes(cost: StackCost, today: date) -> None:
     """Print the assumptions, the items without a price, and the outdated prices."""
     console.print(f"Assumed: {cost.usage}")
     console.print(f"Not deducted: {NOT_DEDUCTED}")
-    for text in missing_lines(cost.missing):
+    for text in (*missing_lines(cost.missing), *unverified_lines(cost.unverified)):
         console.print(f"[dim]{text}[/dim]")
     for age, sources in cost.outdated(today).items():
         console.print(f"[dim]{age} prices: {'; '.join(sources)}[/dim]")

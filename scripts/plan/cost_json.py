@@ -60,7 +60,8 @@ def cost_as_json(
 def _totals(of: Callable[[str], Amount]) -> dict[str, Any]:
     amounts = {field: of(field) for field in FIELDS}
     figures = {field: amount.value for field, amount in amounts.items()}
-    return {**figures, "missing": _texts(*amounts.values())}
+    unverified = [str(one) for one in total(amounts.values()).unverified]
+    return {**figures, "missing": _texts(*amounts.values()), "unverified": unverified}
 
 
 def _texts(*amounts: Amount) -> list[str]:

@@ -10,7 +10,7 @@ from gke_inference.sizing.architectures import Architecture, known
 from planner.advice.batch import batch_costs
 from planner.advice.kv_cache import KvAdvice
 from planner.advice.roles import Advice, advise
-from planner.amount import amount_of, missing_lines
+from planner.amount import amount_of, price_notes, unverified_mark
 from planner.choice.alternatives import alternatives
 from planner.choice.coldstart import spare_replicas
 from planner.choice.image_plan import PictureChoice
@@ -44,8 +44,8 @@ def _table(shown: list[Choice], batches: Sequence[Estimate | None] | None) -> Li
             f"{one.tpot_p95_ms.low:.0f}-{one.tpot_p95_ms.high:.0f} ms",
             f"{one.tokens_per_second.low:,.0f}-{one.tokens_per_second.high:,.0f}",
             f"{one.utilisation:.0%}",
-            _money(None if hour is None else hour.value),
-            _ends(million),
+            _money(None if hour is None else hour.value) + unverified_mark([one.price]),
+            _ends(million) + unverified_mark([one.price]),
             *([] if batches is None else [_ends(batches[number - 1])]),
             f"{one.start.seconds:.0f} s",
         )
@@ -189,11 +189,11 @@ def print_plan(answer: Plan, shown: list[Choice], *, is_batch: bool = False) -> 
     )
     batches = batch_costs(asked, shown) if is_batch else None
     print_table(_table(shown, batches))
-    lacking = (
-        amount_of(one.price, f"{one.candidate.form.label} {one.provisioning}", one.region).missing
+    prices = (
+        amount_of(one.price, f"{one.candidate.form.label} {one.provisioning}", one.region)
         for one in shown
     )
-    for line in missing_lines(missing for every in lacking for missing in every):
+    for line in price_notes(prices):
         console.print(f"[dim]{line}[/dim]")
     console.print(
         "Ranges are 80 % intervals (gke-inference plan --errors shows how often they hold)."

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from planner.advice.portfolio import Key, Portfolio
-from planner.amount import Missing, amount_of, missing_lines
+from planner.amount import Amount, amount_of, price_notes, unverified_mark
 from planner.choice.cost import HOURS_PER_MONTH
 from planner.choice.plan import Estimate
 from scripts.plan.proposals import Proposal
@@ -42,7 +42,7 @@ def print_stack(shown: Shown) -> None:
         print_table(_proposal_table(shown.best))
         for line in _quota_lines(shown.best, shown.limits):
             console.print(f"[dim]{line}[/dim]")
-    for line in missing_lines(_missing(shown.best)):
+    for line in price_notes(_prices(shown.best)):
         console.print(f"[dim]{line}[/dim]")
     for name, reason in shown.found.kept.items():
         console.print(f"{name} stays as it is: {reason}; {_kept_cost(shown, name)}", markup=False)
@@ -88,12 +88,12 @@ def _parts(one: Found) -> Iterator[tuple[str, Proposal]]:
             yield f"{name} standby", offer.what.standby
 
 
-def _missing(best: Found | None) -> Iterator[Missing]:
-    """Yield what the prices of a portfolio exclude."""
+def _prices(best: Found | None) -> Iterator[Amount]:
+    """Yield the hourly prices of a portfolio's replicas."""
     parts = () if best is None else _parts(best)
     for one in (one for _, made in parts for one in made.choices):
         what = f"{one.candidate.form.label} {one.provisioning}"
-        yield from amount_of(one.price, what, one.region).missing
+        yield amount_of(one.price, what, one.region)
 
 
 def _frontier_table(shown: Shown) -> Listing:
@@ -102,10 +102,12 @@ def _frontier_table(shown: Shown) -> Listing:
     )
     for one in shown.points:
         names = (f"{name}: {made.hardware}" for name, made in _parts(one))
+        choices = (choice for _, made in _parts(one) for choice in made.choices)
+        mark = unverified_mark(choice.price for choice in choices)
         table.add_row(
             f"{one.temporary_share:.0%}",
-            _monthly(one.usd_per_hour),
-            _range(one.usd_per_hour),
+            _monthly(one.usd_per_hour) + mark,
+            _range(one.usd_per_hour) + mark,
             "; ".join(names),
             "proposed" if one is shown.best else "",
         )
@@ -119,6 +121,7 @@ def _proposal_table(best: Found) -> Listing:
     )  # fmt: skip
     for name, made in _parts(best):
         first = made.choices[0]
+        mark = unverified_mark(one.price for one in made.choices)
         ttft = first.ttft_p95_ms if made.roles is None else made.roles.ttft_p95_ms
         tpot = first.tpot_p95_ms if made.roles is None else made.roles.tpot_p95_ms
         table.add_row(
@@ -128,8 +131,8 @@ def _proposal_table(best: Found) -> Listing:
             _replicas(made),
             f"{ttft.low:.0f}-{ttft.high:.0f} ms",
             f"{tpot.low:.0f}-{tpot.high:.0f} ms",
-            _monthly(made.usd_per_hour),
-            _range(made.usd_per_hour),
+            _monthly(made.usd_per_hour) + mark,
+            _range(made.usd_per_hour) + mark,
         )
     return table
 

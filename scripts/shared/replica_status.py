@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from infra.plan.names import Names
 from infra.stack import Layer, Platform
-from planner.amount import Amount, missing_lines, total
+from planner.amount import Amount, price_notes, total
 from scripts.shared.clusters import Cluster, answering
 from scripts.shared.placements import Placement, placements_in
 from scripts.terminal.console import console
@@ -68,7 +68,7 @@ def print_replicas(replicas: list[Placement]) -> None:
     print_table(replica_table(replicas))
     paid = Total.of(replicas)
     console.print(f"Accelerator nodes at list price: {paid.usd_per_hour:$.2f} per hour")
-    for text in missing_lines(paid.usd_per_hour.missing):
+    for text in price_notes([paid.usd_per_hour]):
         console.print(f"[dim]{text}[/dim]")
     console.print()
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from planner.amount import NOTHING, Amount, AmountRange, missing_lines
+from planner.amount import NOTHING, Amount, AmountRange, price_notes
 from planner.choice.cost import FIELDS
 from scripts.verdicts.capacity import Asked
 from scripts.verdicts.changes import Change
@@ -209,8 +209,9 @@ def _money(money: Money) -> list[str]:
         for unit in money.units
     ]
     lines += _table(("model", "$ for a", "before", "after"), rows)
-    if lines and money.missing:
-        lines += ["", *(f"- {plain(text)}" for text in missing_lines(money.missing))]
+    notes = price_notes([money.every])
+    if lines and notes:
+        lines += ["", *(f"- {plain(text)}" for text in notes)]
     return lines
 
 

@@ -26,7 +26,12 @@ class MonthlyCost:
     @property
     def missing(self) -> tuple[Missing, ...]:
         """Items without a published price, which none of the three includes."""
-        return (self.minimum + self.expected + self.maximum).missing
+        return self.every.missing
+
+    @property
+    def every(self) -> Amount:
+        """The three together, for the items that they exclude and their unverified prices."""
+        return self.minimum + self.expected + self.maximum
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,12 @@ class Money:
     @property
     def missing(self) -> tuple[Missing, ...]:
         """Items without a published price on either side, which no figure includes."""
-        sides = (side.missing for side in (self.before, self.after) if side is not None)
-        return tuple(sorted({one for missing in sides for one in missing}))
+        return self.every.missing
+
+    @property
+    def every(self) -> Amount:
+        """Both sides together, for the items that they exclude and their unverified prices."""
+        return total(side.every for side in (self.before, self.after) if side is not None)
 
 
 def resolved(stack: str, root: Path) -> Plan:

@@ -1,8 +1,9 @@
 """Hourly prices of accelerators, from data/prices.csv. Unknown prices are None.
 
 A GPU machine's price is accelerators plus host; a TPU chip's price includes its host. The price is
-`None` if a part is unknown, never a guess. Reservations cost as much as on-demand; calendar
-reservations cost as much as flex-start (both use the Dynamic Workload Scheduler's price list).
+`None` if a part is unknown, never a guess. Reservations cost as much as on-demand. Calendar
+reservations of GPUs cost as much as flex-start (one price list of the Dynamic Workload Scheduler);
+those of TPUs, and commitments for TPUs, have published discounts from the on-demand price.
 """
 
 import csv
@@ -19,6 +20,10 @@ if TYPE_CHECKING:  # rungs need the SDK, prices do not
 _FILE = Path(__file__).parent / "data" / "prices.csv"
 _LISTED_AS = {"reservation": "on-demand", "calendar": "flex-start"}
 _TRUST = ("documented", "secondary", "derived", "unverified")
+_TPU_DISCOUNTS = {"calendar": 0.30, "committed-1y": 0.30, "committed-3y": 0.55}
+"""Discount from the on-demand price of a TPU chip: up to 30 % in calendar mode, 30 to 55 % with a
+commitment of one to three years (docs.cloud.google.com/tpu/docs/about-tpu-reservations)."""
+_DISCOUNTS_SOURCE = "docs.cloud.google.com/tpu/docs/about-tpu-reservations, of the on-demand price"
 COMMITTED_YEARS = (1, 3)
 """Terms of committed use discounts, in years."""
 COMMITTABLE = ("on-demand", "reservation")
@@ -69,12 +74,30 @@ def committed_price(rung: "Rung", region: str, years: int) -> Price | None:
         region: Region.
         years: One of `COMMITTED_YEARS`.
     """
-    rows = _table().get((rung.accelerator, region, f"committed-{years}y"), ())
-    found = _whole_machine(rows, rung.accelerator, rung.machine_type)
-    if found is None and accelerator(rung.accelerator).kind == "tpu":
-        chips = machine(rung.accelerator, rung.machine_type).chips
-        found = _part(rows, "accelerator", rung.accelerator, rung.machine_type, chips)
-    return None if found is None else _times(found, rung.hosts)
+    one = committed_machine_price(rung.accelerator, region, years, machine_type=rung.machine_type)
+    return None if one is None else _times(one, rung.hosts)
+
+
+def committed_machine_price(
+    name: str, region: str, years: int, *, machine_type: str
+) -> Price | None:
+    """Return the price of one machine with its accelerators and a commitment.
+
+    Args:
+        name: Accelerator, by its catalog name.
+        region: Region.
+        years: One of `COMMITTED_YEARS`.
+        machine_type: Machine type with the accelerator.
+    """
+    term = f"committed-{years}y"
+    rows = _table().get((name, region, term), ())
+    found = _whole_machine(rows, name, machine_type)
+    if found is None and accelerator(name).kind == "tpu":
+        chips = machine(name, machine_type).chips
+        found = _part(rows, "accelerator", name, machine_type, chips)
+        if found is None:
+            found = _discounted(name, region, term, machine_type=machine_type)
+    return found
 
 
 def price(
@@ -101,6 +124,8 @@ def price(
         known = ", ".join(PROVISIONING)
         raise ValueError(f"provisioning must be one of {known}, got {provisioning!r}")
     chips = machine(name, machine_type).chips
+    if provisioning == "calendar" and accelerator(name).kind == "tpu":
+        return _discounted(name, region, provisioning, machine_type=machine_type)
     listed = _LISTED_AS.get(provisioning, provisioning)
     rows = _table().get((name, region, listed), ())
     found = _whole_machine(rows, name, machine_type)
@@ -117,6 +142,18 @@ def price(
     if found is None or provisioning != "calendar":
         return found
     return replace(found, confidence=_less_trusted(found.confidence, "derived"))
+
+
+def _discounted(name: str, region: str, term: str, *, machine_type: str) -> Price | None:
+    """Return the price of a TPU machine with the published discount of a term."""
+    listed = price(name, region, "on-demand", machine_type=machine_type)
+    if listed is None:
+        return None
+    return replace(
+        _times(listed, 1 - _TPU_DISCOUNTS[term]),
+        source=f"{listed.source}; {_DISCOUNTS_SOURCE}",
+        confidence=_less_trusted(listed.confidence, "derived"),
+    )
 
 
 def _whole_machine(rows: tuple[_Row, ...], name: str, machine_type: str) -> Price | None:

@@ -62,11 +62,39 @@ def test_a_reservation_costs_what_on_demand_costs():
     assert reserved is not None
 
 
-def test_a_calendar_reservation_costs_what_flex_start_costs_and_says_it_is_derived():
-    found = price("tpu7x", "us-central1", "calendar", machine_type="tpu7x-standard-4t")
+def test_a_calendar_reservation_of_tpus_costs_thirty_percent_less_than_on_demand():
+    found = price("tpu-v6e", "us-central1", "calendar", machine_type="ct6e-standard-4t")
     assert found is not None
-    assert found.usd_per_hour == pytest.approx(24)
+    assert found.usd_per_hour == pytest.approx(0.7 * 4 * 2.7)
     assert found.confidence == "derived"
+    assert "about-tpu-reservations" in found.source
+
+
+def test_a_calendar_reservation_of_gpus_costs_what_flex_start_costs_and_says_it_is_derived():
+    found, flex = (
+        price(
+            "nvidia-h100-80gb", "us-central1", way, machine_type="a3-highgpu-8g", allow_partial=True
+        )
+        for way in ("calendar", "flex-start")
+    )
+    assert found is not None
+    assert flex is not None
+    assert found.usd_per_hour == flex.usd_per_hour
+    assert found.confidence == "derived"
+
+
+@pytest.mark.parametrize(("years", "usd"), [(1, 1.89), (3, 1.215)])
+def test_a_commitment_for_tpus_costs_the_published_share_of_on_demand(years, usd):
+    found = committed_price(rung("tpu-v6e", "2x2"), "us-central1", years)
+    assert found is not None
+    assert found.usd_per_hour == pytest.approx(4 * usd)
+    assert found.confidence == "derived"
+
+
+def test_a_published_commitment_goes_before_the_general_discount():
+    found = committed_price(rung("tpu7x", "2x2x1"), "us-central1", 3)
+    assert found is not None
+    assert found.confidence == "secondary"
 
 
 def test_a_gpu_machine_costs_its_gpus_and_its_host():

@@ -13,13 +13,14 @@ from planner.amount import (
     amount_of,
     largest,
     missing_lines,
+    price_notes,
     total,
     without_price,
 )
 
 DISK, HOST = Missing("a disk", "us-east4"), Missing("the host of a chip", "us-east1")
 missing = some.lists(some.sampled_from([DISK, HOST]), unique=True).map(sorted).map(tuple)
-amounts = some.builds(Amount, some.integers(0, 10**9).map(float), missing)
+amounts = some.builds(Amount, some.integers(0, 10**9).map(float), missing, missing)
 
 
 @given(amounts, amounts, amounts)
@@ -101,3 +102,16 @@ def test_a_range_is_three_numbers_as_json() -> None:
 
 def test_a_part_of_an_amount_misses_what_the_whole_does() -> None:
     assert Amount(3.0, (DISK,)) / 2 == Amount(1.5, (DISK,))
+
+
+def test_a_figure_with_an_unverified_price_in_it_is_marked_and_its_item_is_named() -> None:
+    guess = Price(1.35, "general knowledge", "2026-11-21", "unverified")
+    known = Price(2.0, "a catalog", "2026", "secondary")
+    paid = amount_of(guess, "tpu-v6e 1x1 flex-start", "us-central1") * 2
+    paid += amount_of(known, "nvidia-l4 x1 spot", "us-central1")
+    assert f"{paid:$,.2f}" == "$4.70*"
+    assert price_notes([paid]) == [
+        "* unverified price of tpu-v6e 1x1 flex-start in us-central1: compare it with Google's "
+        "price list"
+    ]
+    assert f"{amount_of(known, 'nvidia-l4 x1 spot', 'us-central1'):,.2f}" == "2.00"
