@@ -10,7 +10,10 @@ from gke_inference.catalogue.prices import Price
 
 _UNIT: Final = "unit"
 UNVERIFIED_MARK: Final = "*"
-"""Mark of an amount with an unverified price in it; a line below its table names the item."""
+"""Mark of an amount that rests on unverified prices; a line below its table names the items."""
+_MARKED_SHARE: Final = 0.1
+"""Share of unverified prices from which an amount is marked. Below it they do not change what a
+reader decides, and every total would have a mark."""
 
 
 class Missing(NamedTuple):
@@ -38,6 +41,8 @@ class Amount:
     """Excluded items, each once, in alphabetical order."""
     unverified: tuple[Missing, ...] = ()
     """Items whose price was not checked against a source, each once, in alphabetical order."""
+    guessed: float = 0.0
+    """Part of `value` that rests on unverified prices."""
 
     def __add__(self, other: "Amount") -> "Amount":
         """Return the sum of both."""
@@ -45,18 +50,21 @@ class Amount:
             self.value + other.value,
             _both(self.missing, other.missing),
             _both(self.unverified, other.unverified),
+            self.guessed + other.guessed,
         )
 
     def __mul__(self, factor: float) -> "Amount":
         """Return the amount `factor` times; the factor is not negative."""
-        return replace(self, value=self.value * factor) if factor else NOTHING
+        if not factor:
+            return NOTHING
+        return replace(self, value=self.value * factor, guessed=self.guessed * factor)
 
     def __truediv__(self, divisor: float) -> "Amount":
         """Return a part of the amount; the divisor is positive."""
-        return replace(self, value=self.value / divisor)
+        return replace(self, value=self.value / divisor, guessed=self.guessed / divisor)
 
     def __format__(self, spec: str) -> str:
-        """Return the amount as text, with `*` behind it if a price in it is unverified.
+        """Return the amount as text, with `*` behind it if it rests on unverified prices.
 
         Args:
             spec: Of a number, such as `,.2f`, or `unit`: to the cent, or with two digits below ten
@@ -64,7 +72,8 @@ class Amount:
         """
         number = spec.removeprefix("$")
         shown = _of_unit(self.value) if number == _UNIT else format(self.value, number)
-        mark = UNVERIFIED_MARK if self.unverified else ""
+        rests_on_guess = self.guessed > 0 and self.guessed >= _MARKED_SHARE * self.value
+        mark = UNVERIFIED_MARK if rests_on_guess else ""
         return f"{'$' if number != spec else ''}{shown}{mark}"
 
     @property
@@ -102,6 +111,7 @@ def largest(amounts: Iterable[Amount]) -> Amount:
         most,
         _both(*(each.missing for each in every)),
         _both(*(each.unverified for each in every)),
+        max((each.guessed for each in every if each.value == most), default=0.0),
     )
 
 
@@ -121,12 +131,21 @@ def amount_of(price: Price | None, what: str, region: str) -> Amount:
     if price is None:
         return without_price(what, region)
     lacks = (Missing(f"the host of {what}", region),) if price.lacks_host else ()
-    return Amount(price.usd_per_hour, lacks, unverified_of(price, what, region))
+    return replace(priced(price.usd_per_hour, price, what, region), missing=lacks)
 
 
-def unverified_of(price: Price | UnitPrice, what: str, region: str) -> tuple[Missing, ...]:
-    """Return the item of a price if the price is unverified, otherwise nothing."""
-    return (Missing(what, region),) if price.confidence == "unverified" else ()
+def priced(usd: float, price: Price | UnitPrice, what: str, region: str) -> Amount:
+    """Return dollars at a price as an amount, which knows whether the price is verified.
+
+    Args:
+        usd: Dollars, in any unit of time.
+        price: Price that they come from.
+        what: Item.
+        region: Region of the item.
+    """
+    if price.confidence != "unverified":
+        return Amount(usd)
+    return Amount(usd, unverified=(Missing(what, region),), guessed=usd)
 
 
 def unverified_mark(prices: Iterable[Price | None]) -> str:

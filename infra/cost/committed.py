@@ -16,8 +16,8 @@ from planner.amount import (
     NOTHING,
     Amount,
     Missing,
+    priced,
     total,
-    unverified_of,
     without_price,
 )
 from planner.choice.cost import Bill, Line
@@ -136,7 +136,7 @@ def _amount(price: Price | UnitPrice | None, what: str, region: str) -> Amount:
     if price is None:
         return without_price(what, region)
     usd = price.usd_per_hour if isinstance(price, Price) else price.usd
-    return Amount(usd, unverified=unverified_of(price, what, region))
+    return priced(usd, price, what, region)
 
 
 def _together(one: Commitment, other: Commitment) -> Commitment:

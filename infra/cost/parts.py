@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gke_inference.catalogue.platform_prices import UnitPrice, unit_price
-from planner.amount import Amount, unverified_of, without_price
+from planner.amount import Amount, priced, without_price
 from planner.choice.cost import HOURS_PER_MONTH, Line
 
 ACCELERATORS: Final = "accelerators"
@@ -108,7 +108,7 @@ def _each(price: UnitPrice | None, what: str, region: str) -> Amount:
     """Return the hourly price of one item."""
     if price is None:
         return without_price(what, region)
-    return Amount(_per_hour(price), unverified=unverified_of(price, what, region))
+    return priced(_per_hour(price), price, what, region)
 
 
 def listed(group: str, what: str, region: str, item: str, count: Count, *, unit: str = "") -> Part:

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from signal import Signals
-from typing import Any
+from typing import IO, Any
 
 from scripts.terminal.console import CommandError, one_line
 from twin.host.inherited import ends_with
@@ -45,6 +45,27 @@ class PulumiCli:
                 text=True,
                 capture_output=capture,
                 check=False,
+                preexec_fn=ends_with(self.end),
+            )
+        except FileNotFoundError:
+            raise CommandError("pulumi: must be on PATH, found none") from None
+
+    def start(
+        self, *arguments: str, output: IO[str], project: Path = REPOSITORY
+    ) -> "subprocess.Popen[str]":
+        """Start `pulumi` in a project, with both of its outputs in a file.
+
+        Raises:
+            CommandError: `pulumi` is not on PATH.
+        """
+        try:
+            return subprocess.Popen(
+                ["pulumi", *arguments],
+                cwd=project,
+                env={**os.environ, **self.environment},
+                text=True,
+                stdout=output,
+                stderr=subprocess.STDOUT,
                 preexec_fn=ends_with(self.end),
             )
         except FileNotFoundError:

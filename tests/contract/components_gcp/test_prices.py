@@ -155,7 +155,6 @@ def test_a_commitment_has_the_price_of_all_hosts(accelerator, shape, region, one
 
 
 def test_a_commitment_that_nobody_publishes_has_no_price():
-    assert committed_price(rung("tpu-v6e", "2x2"), "us-central1", 1) is None
     assert committed_price(rung("nvidia-l4", 1), "mars-north1", 3) is None
 
 

@@ -26,6 +26,7 @@ def test_the_totals_are_plain_and_what_has_no_price_is_a_line(capsys):
     assert "per hour: minimum $11.11, expected $22.09, maximum $43.91" in text
     assert "≥" not in text
     assert "no published price here for Cloud Armor policy in us-central1: not in these" in text
+    assert "* unverified price of boot disks hyperdisk-balanced in us-central1: compare" in text
     (row,) = (line for line in text.splitlines() if "1/2/4" in line)
     assert row.split()[-4:] == ["10.80", "10.80", "21.60", "43.20"]
 
@@ -50,8 +51,8 @@ def test_a_part_that_has_no_price_anywhere_has_a_line_and_no_row(capsys):
 
 def test_what_always_runs_is_shown_on_demand_and_committed(capsys):
     text = printed(capsys, "local")
-    assert "$98 on demand, $62 with 1 year (37% less), $44 with 3 years (55% less)" in text
-    assert "for commitments of tpu-v6e 2x2 in us-central1: not in these totals" in text
+    said = "$7,982 on demand, $5,580 with 1 year (30% less), $3,592 with 3 years (55% less)"
+    assert said in text
 
 
 def test_the_assumptions_are_printed_and_can_be_changed(capsys):
@@ -72,9 +73,9 @@ def test_json_has_for_each_total_its_figures_and_what_they_miss(capsys):
     assert found["groups"]["network"]["missing"] == lacks
     assert found["groups"]["accelerators"] == found["by_model"]["llama-3.1-8b"]
     assert found["lines"][0]["usd_per_hour"]["missing"] == []
-    assert found["commitments"]["usd_per_hour"]["missing"] == [
-        "commitments of tpu-v6e 2x2 in us-central1"
-    ]
+    assert found["commitments"]["usd_per_hour"]["missing"] == []
+    disks = ["boot disks hyperdisk-balanced in us-central1"]
+    assert found["usd_per_hour"]["unverified"] == disks
     (fee,) = (part for part in found["parts"] if part["what"] == "management fee")
     assert (fee["source"], fee["date"]) == ("cloud.google.com/kubernetes-engine/pricing", "2026")
     assert found["assumed"]["series_per_replica"] == 500
