@@ -1,4 +1,4 @@
-"""Runs an update with the Pulumi CLI, and prints a line for each component instead of every resource.
+"""Runs an update with the Pulumi CLI, and prints a line for each component, not each resource.
 
 The CLI writes its events to a file (`--event-log`), one JSON object per line, in the format of
 `sdk/go/common/apitype/events.go` in pulumi/pulumi. Of its own output, the diagnostics and the
@@ -173,7 +173,7 @@ def _is_ours(urn: str) -> bool:
 
 
 def _kind(urn: str) -> str:
-    return urn.split("::")[2].rpartition("$")[2] if urn.count("::") >= 3 else ""  # noqa: PLR2004
+    return urn.split("::")[2].rpartition("$")[2] if urn.count("::") >= 3 else ""
 
 
 def _name(urn: str) -> str:
