@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from scripts.shared.data_loss import EVENTS, event_log, refuse_losses
+from scripts.shared.data_loss import refuse_losses
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_preview
 from scripts.shared.platform_state import with_platform
-from scripts.shared.pulumi_cli import PulumiCli
+from scripts.shared.pulumi_cli import EVENTS, PulumiCli, event_log
 from scripts.terminal.console import CheckFailedError, CommandError
 from scripts.terminal.options import StackOption
 from scripts.terminal.output_files import check_output, write_output

@@ -18,6 +18,7 @@ from scripts.shared.engine import (
     official_to_deploy,
     stack_names,
 )
+from scripts.shared.engine_progress import run_update
 from scripts.shared.platform_state import serving_stacks_up
 from scripts.terminal.console import CheckFailedError, CommandError, console
 from twin import daemon
@@ -126,8 +127,8 @@ def _destroy(engine: Engine, stack: str) -> None:
     daemon.repair(engine.paths)
     recover(engine, stack)
     destroy = ("destroy", "--yes", "--skip-preview", "-s", stack)
-    if engine.run(*destroy).returncode and not (
-        _remove_what_gke_left(engine.paths) and engine.run(*destroy).returncode == 0
+    if run_update(engine, *destroy) and not (
+        _remove_what_gke_left(engine.paths) and run_update(engine, *destroy) == 0
     ):
         raise CommandError(f"destroy of {stack} failed; see above. Run it again to continue")
 

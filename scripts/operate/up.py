@@ -26,6 +26,7 @@ from scripts.shared.clusters import close, of_twin
 from scripts.shared.dashboard_files import publish
 from scripts.shared.data_loss import guard
 from scripts.shared.engine import Engine, OfficialOption, check_file, official_to_deploy
+from scripts.shared.engine_progress import VerboseOption, run_update
 from scripts.shared.hosts import lead, save
 from scripts.shared.model_client import models, preload
 from scripts.shared.placements import settled
@@ -132,6 +133,7 @@ def up(
         typer.Option("--over-quota", help="Deploy even if a quota of the twin is insufficient."),
     ] = False,
     official: OfficialOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Deploy a stack on the twin and ask a model through the gateway.
 
@@ -159,7 +161,7 @@ def up(
     preload()
     is_platform = plan.platform.layer is Layer.PLATFORM
     pushed = SampleWeights(plan.platform, paths) if weights and not is_platform else None
-    _deploy(engine, stack, pushed)
+    _deploy(engine, stack, pushed, verbose)
     outputs = engine.outputs(stack)
     lead(outputs, paths.ca_bundle)
     endpoint: str = outputs["endpoint"]
@@ -216,7 +218,7 @@ def _print_how_to_get_a_key(stack: str, plan: Plan) -> None:
         console.print(f"Key      gke-inference clients keys create {team} --stack {stack}")
 
 
-def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None) -> None:
+def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None, is_verbose: bool) -> None:
     """Run `pulumi up`, and push sample weights in parallel, like a user in another shell.
 
     Raises:
@@ -224,7 +226,8 @@ def _deploy(engine: Engine, stack: str, pushed: SampleWeights | None) -> None:
     """
     if pushed is not None:
         pushed.start()
-    if engine.run("up", "--yes", "--skip-preview", "-s", stack).returncode:
+    arguments = ("up", "--yes", "--skip-preview", "-s", stack)
+    if run_update(engine, *arguments, is_verbose=is_verbose):
         if pushed is not None:
             pushed.stop()
         raise CommandError(f"up of {stack} failed; see above. Run it again to continue")

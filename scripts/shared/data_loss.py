@@ -14,7 +14,7 @@ from typing import Any
 from infra.plan.stateful import STATEFUL, may_be_lost, name_in_cloud
 from infra.reading.load import read
 from infra.stack.problems import StackError
-from scripts.shared.pulumi_cli import PulumiCli
+from scripts.shared.pulumi_cli import EVENTS, PulumiCli, event_log
 from scripts.terminal.console import CheckFailedError, CommandError, one_line
 
 _REFUSED = re.compile(
@@ -166,12 +166,3 @@ def guard(engine: PulumiCli, stack: str) -> None:
         if answer.returncode:
             why = one_line(answer.stderr or answer.stdout[-2000:])
             raise CommandError(f"the preview of {stack} failed: {why}")
-
-
-EVENTS = {"PULUMI_DEBUG_COMMANDS": "true"}
-"""Environment in which the CLI writes its events to a file."""
-
-
-def event_log(file: Path) -> list[str]:
-    """Return the arguments that make the CLI write its events to a file."""
-    return ["--event-log", str(file)]

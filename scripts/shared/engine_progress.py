@@ -10,17 +10,27 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Annotated, Any, Final, TextIO
 
-from scripts.shared.pulumi_cli import PulumiCli
+import typer
+from rich.markup import escape
+
+from scripts.shared.pulumi_cli import EVENTS, PulumiCli, event_log
 from scripts.terminal.console import console
+
+VerboseOption = Annotated[
+    bool, typer.Option("--verbose", help="Show each resource, and all outputs of the stack.")
+]
+"""Option of the commands that run an update."""
 
 _SECTIONS = ("Diagnostics:", "Policies:", "Resources:")
 _STYLE = re.compile(r"\x1b\[[0-9;]*m|<\{%[^%]*%\}>")
 _POLL_SECONDS = 0.2
+_QUIET_SECONDS = 15.0
+"""After so long without a line, output that is no terminal shows what the update waits for."""
 _OURS: Final = "gke-inference:"
 _PAST: Final = {
     "create": "created",
@@ -42,6 +52,10 @@ class Progress:
     """Latest status message of a resource, such as `a-gpu: 0 of 2 replicas ready`."""
     _parents: dict[str, str] = field(default_factory=dict[str, str])
     _changes: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    _running: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    """Resources with an unfinished change, by their component."""
+    _registered: set[str] = field(default_factory=set[str])
+    """Components whose program part has ended; their resources may still change."""
 
     def take(self, event: dict[str, Any]) -> str:
         """Take an event; return the line of a component whose changes are complete, or nothing."""
@@ -51,11 +65,13 @@ class Progress:
             if diagnostic.get("ephemeral") and text:
                 self.status = f"{_name(str(diagnostic.get('urn', '')))}: {text}"
             return ""
-        for kind in ("resourcePreEvent", "resOutputsEvent"):
-            metadata = (event.get(kind) or {}).get("metadata")
+        for kind, note in (("resourcePreEvent", self._begin), ("resOutputsEvent", self._finish)):
+            found: dict[str, Any] = event.get(kind) or {}
+            metadata: dict[str, Any] | None = found.get("metadata")
             if metadata is not None:
-                self._place(metadata)
-                return self._finish(metadata) if kind == "resOutputsEvent" else ""
+                state: dict[str, Any] = metadata.get("new") or metadata.get("old") or {}
+                self._parents[str(metadata["urn"])] = str(state.get("parent") or "")
+                return note(str(metadata["urn"]), str(metadata["op"]))
         return ""
 
     def rest(self) -> Iterator[str]:
@@ -63,24 +79,36 @@ class Progress:
         for urn in list(self._changes):
             yield self._line(urn)
 
-    def _place(self, metadata: dict[str, Any]) -> None:
-        state = metadata.get("new") or metadata.get("old") or {}
-        self._parents[str(metadata["urn"])] = str(state.get("parent") or "")
+    def _begin(self, urn: str, op: str) -> str:
+        if op in _PAST and not _is_ours(urn):
+            self._running.setdefault(self._owner(urn), set()).add(urn)
+        return ""
 
-    def _finish(self, metadata: dict[str, Any]) -> str:
-        urn, done = str(metadata["urn"]), _PAST.get(str(metadata["op"]))
+    def _finish(self, urn: str, op: str) -> str:
         if _is_ours(urn):
-            return self._line(urn)
+            self._registered.add(urn)
+            return self._line_if_done(urn)
+        done = _PAST.get(op)
         if done is None:
             return ""
         self.changed += 1
         self.status = ""
+        owner = self._owner(urn)
+        self._running.get(owner, set()).discard(urn)
+        counts = self._changes.setdefault(owner, {})
+        counts[done] = counts.get(done, 0) + 1
+        return self._line_if_done(owner)
+
+    def _owner(self, urn: str) -> str:
+        """Return the component that a resource is in; empty for the stack itself."""
         owner = self._parents.get(urn, "")
         while owner and not _is_ours(owner):
             owner = self._parents.get(owner, "")
-        counts = self._changes.setdefault(owner, {})
-        counts[done] = counts.get(done, 0) + 1
-        return ""
+        return owner
+
+    def _line_if_done(self, urn: str) -> str:
+        is_done = urn in self._registered and not self._running.get(urn)
+        return self._line(urn) if is_done else ""
 
     def _line(self, urn: str) -> str:
         counts = self._changes.pop(urn, None)
@@ -103,14 +131,14 @@ def run_update(cli: PulumiCli, *arguments: str, is_verbose: bool = False) -> int
     with tempfile.TemporaryDirectory() as folder:
         events, output = Path(folder) / "events.json", Path(folder) / "output"
         events.touch()
-        options = ("--event-log", str(events), "--suppress-outputs", "--suppress-progress")
+        options = (*event_log(events), "--suppress-outputs", "--suppress-progress")
         with output.open("w") as written:
-            process = cli.start(*arguments, *options, output=written)
+            process = cli.start(*arguments, *options, output=written, environment=EVENTS)
         try:
             with events.open() as file:
                 _follow(process, file)
         except BaseException:
-            process.terminate()
+            process.kill()
             process.wait()
             raise
         console.print(end_of(output.read_text()), markup=False, highlight=False, soft_wrap=True)
@@ -121,39 +149,59 @@ def _follow(process: "subprocess.Popen[str]", file: TextIO) -> None:
     """Print the lines of components until the process has ended."""
     progress = Progress()
     begun = time.monotonic()
-    if not console.is_terminal:
-        _lines(process, file, progress, lambda: None)
+
+    def state() -> str:
+        seconds = time.monotonic() - begun
+        parts = [f"{progress.changed} resources changed, {seconds:.0f} s", progress.status]
+        return escape("; ".join(filter(None, parts)))
+
+    if console.is_terminal:
+        with console.status("Deploying") as shown:
+            _lines(process, file, progress, lambda _: shown.update(state()))
         return
-    with console.status("Deploying") as shown:
 
-        def show() -> None:
-            seconds = time.monotonic() - begun
-            parts = [f"{progress.changed} resources changed, {seconds:.0f} s", progress.status]
-            shown.update("; ".join(filter(None, parts)))
+    def show(quiet: float) -> bool:
+        if quiet < _QUIET_SECONDS:
+            return False
+        console.print(f"  {state()}", soft_wrap=True)
+        return True
 
-        _lines(process, file, progress, show)
+    _lines(process, file, progress, show)
 
 
 def _lines(
-    process: "subprocess.Popen[str]", file: TextIO, progress: Progress, show: Callable[[], None]
+    process: "subprocess.Popen[str]",
+    file: TextIO,
+    progress: Progress,
+    show: Callable[[float], bool | None],
 ) -> None:
-    half = ""
+    """Print the lines of components until the process has ended.
+
+    Args:
+        process: The CLI.
+        file: Its events.
+        progress: Takes the events.
+        show: Gets the seconds since the last line; returns whether it has printed one.
+    """
+    half, last = "", time.monotonic()
     is_running = True
     while is_running:
         is_running = process.poll() is None
         *whole, half = (half + file.read()).split("\n")
-        for line in map(progress.take, map(json.loads, filter(None, whole))):
-            _print(line)
-        show()
+        lines = [progress.take(json.loads(text)) for text in whole if text]
+        if _print(lines) or show(time.monotonic() - last):
+            last = time.monotonic()
         if is_running:
             time.sleep(_POLL_SECONDS)
-    for line in progress.rest():
-        _print(line)
+    _print(progress.rest())
 
 
-def _print(line: str) -> None:
-    if line:
+def _print(lines: Iterable[str]) -> bool:
+    """Print lines that are not empty; return whether there was one."""
+    found = [line for line in lines if line]
+    for line in found:
         console.print(f"  {line}", markup=False, soft_wrap=True)
+    return bool(found)
 
 
 def end_of(output: str) -> str:

@@ -51,7 +51,11 @@ class PulumiCli:
             raise CommandError("pulumi: must be on PATH, found none") from None
 
     def start(
-        self, *arguments: str, output: IO[str], project: Path = REPOSITORY
+        self,
+        *arguments: str,
+        output: IO[str],
+        environment: Mapping[str, str],
+        project: Path = REPOSITORY,
     ) -> "subprocess.Popen[str]":
         """Start `pulumi` in a project, with both of its outputs in a file.
 
@@ -62,11 +66,11 @@ class PulumiCli:
             return subprocess.Popen(
                 ["pulumi", *arguments],
                 cwd=project,
-                env={**os.environ, **self.environment},
+                env={**os.environ, **self.environment, **environment},
                 text=True,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                preexec_fn=ends_with(self.end),
+                preexec_fn=ends_with(self.end),  # noqa: PLW1509 - two system calls, no lock
             )
         except FileNotFoundError:
             raise CommandError("pulumi: must be on PATH, found none") from None
@@ -99,3 +103,12 @@ class PulumiCli:
             CommandError: The CLI has no such stack, or refuses.
         """
         return self.query("stack", "output", "--json", "-s", name)
+
+
+EVENTS = {"PULUMI_DEBUG_COMMANDS": "true"}
+"""Environment in which the CLI writes its events to a file."""
+
+
+def event_log(file: Path) -> list[str]:
+    """Return the arguments that make the CLI write its events to a file."""
+    return ["--event-log", str(file)]

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from infra.plan.stateful import STATEFUL
-from scripts.shared.data_loss import EVENTS, event_log, losses, refuse_losses, unnamed
+from scripts.shared.data_loss import losses, refuse_losses, unnamed
+from scripts.shared.pulumi_cli import EVENTS, event_log
 from scripts.shared.scratch_project import backend, scratch_project
 from scripts.terminal.console import CommandError
 from tests.preview.checkpoint import checkpoint

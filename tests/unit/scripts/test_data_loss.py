@@ -9,8 +9,9 @@ import pytest
 
 from infra.plan.stateful import name_in_cloud
 from scripts.shared import data_loss as module
-from scripts.shared.data_loss import EVENTS, guard, losses, refuse_losses, unnamed
+from scripts.shared.data_loss import guard, losses, refuse_losses, unnamed
 from scripts.shared.engine import Engine
+from scripts.shared.pulumi_cli import EVENTS
 from scripts.terminal.console import CheckFailedError, CommandError
 
 CLUSTER = "gcp:container/cluster:Cluster"

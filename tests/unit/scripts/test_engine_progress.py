@@ -53,10 +53,19 @@ def test_an_inner_component_has_its_own_line_and_what_did_not_change_has_none():
     progress = Progress()
     progress.take(finished(POD, "same", CLASS))
     assert progress.take(finished(CLASS, "same", SERVER)) == ""
-    progress.take(finished(POD, "create-replacement", CLASS))
-    progress.take(finished(POD, "delete-replaced", CLASS))
-    assert progress.take(finished(CLASS, "same", SERVER)) == "ComputeClass interactive: 1 replaced"
+    replaced = progress.take(finished(POD, "create-replacement", CLASS))
+    assert replaced == "ComputeClass interactive: 1 replaced"
+    assert progress.take(finished(POD, "delete-replaced", CLASS)) == ""
     assert progress.changed == 1
+
+
+def test_a_component_has_its_line_when_its_last_change_ends_after_its_program():
+    progress = Progress()
+    begin = {"urn": POD, "op": "create", "new": {"parent": SERVER}}
+    progress.take({"resourcePreEvent": {"metadata": begin}})
+    assert progress.take(finished(SERVER, "create", STACK)) == ""
+    done = progress.take(finished(POD, "create", SERVER))
+    assert done == "ModelServer us-central1-llama: 1 created"
 
 
 def test_components_that_never_end_are_shown_at_the_end_as_in_a_destroy():
