@@ -6,11 +6,12 @@ summary are printed at the end.
 """
 
 import json
+import math
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TextIO
@@ -29,6 +30,8 @@ VerboseOption = Annotated[
 _SECTIONS = ("Diagnostics:", "Policies:", "Resources:")
 _STYLE = re.compile(r"\x1b\[[0-9;]*m|<\{%[^%]*%\}>")
 _POLL_SECONDS = 0.2
+_SETTLED_SECONDS = 4.0
+"""A component without changes for so long gets its line; the engine does not know when it ends."""
 _QUIET_SECONDS = 15.0
 """After so long without a line, output that is no terminal shows what the update waits for."""
 _OURS: Final = "gke-inference:"
@@ -54,50 +57,59 @@ class Progress:
     _changes: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     _running: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """Resources with an unfinished change, by their component."""
-    _registered: set[str] = field(default_factory=set[str])
-    """Components whose program part has ended; their resources may still change."""
+    _last: dict[str, float] = field(default_factory=dict[str, float])
+    """When a resource of a component changed last, for each without a line."""
 
-    def take(self, event: dict[str, Any]) -> str:
-        """Take an event; return the line of a component whose changes are complete, or nothing."""
+    def take(self, event: dict[str, Any], now: float) -> None:
+        """Take an event.
+
+        Args:
+            event: Event of the CLI.
+            now: Seconds, on any clock.
+        """
         diagnostic = event.get("diagnosticEvent")
         if diagnostic is not None:
             text = plain(str(diagnostic.get("message", "")))
             if diagnostic.get("ephemeral") and text:
                 self.status = f"{_name(str(diagnostic.get('urn', '')))}: {text}"
-            return ""
+            return
         for kind, note in (("resourcePreEvent", self._begin), ("resOutputsEvent", self._finish)):
             found: dict[str, Any] = event.get(kind) or {}
             metadata: dict[str, Any] | None = found.get("metadata")
             if metadata is not None:
                 state: dict[str, Any] = metadata.get("new") or metadata.get("old") or {}
                 self._parents[str(metadata["urn"])] = str(state.get("parent") or "")
-                return note(str(metadata["urn"]), str(metadata["op"]))
-        return ""
+                note(str(metadata["urn"]), str(metadata["op"]), now)
+                return
 
-    def rest(self) -> Iterator[str]:
-        """Yield the lines of components that never ended, as in a destroy or a failed update."""
-        for urn in list(self._changes):
-            yield self._line(urn)
+    def lines(self, now: float) -> Iterator[str]:
+        """Yield the lines of components in which nothing has changed for a while.
 
-    def _begin(self, urn: str, op: str) -> str:
+        Args:
+            now: Seconds, on the clock of the events; infinite at the end of the update.
+        """
+        for urn, last in list(self._last.items()):
+            is_settled = not self._running.get(urn) and now - last >= _SETTLED_SECONDS
+            if is_settled or math.isinf(now):
+                del self._last[urn]
+                counts = sorted(self._changes.pop(urn).items())
+                yield f"{_label(urn)}: {', '.join(f'{count} {done}' for done, count in counts)}"
+
+    def _begin(self, urn: str, op: str, _now: float) -> None:
         if op in _PAST and not _is_ours(urn):
             self._running.setdefault(self._owner(urn), set()).add(urn)
-        return ""
 
-    def _finish(self, urn: str, op: str) -> str:
-        if _is_ours(urn):
-            self._registered.add(urn)
-            return self._line_if_done(urn)
+    def _finish(self, urn: str, op: str, now: float) -> None:
         done = _PAST.get(op)
-        if done is None:
-            return ""
+        if done is None or _is_ours(urn):
+            return
         self.changed += 1
         self.status = ""
         owner = self._owner(urn)
         self._running.get(owner, set()).discard(urn)
         counts = self._changes.setdefault(owner, {})
         counts[done] = counts.get(done, 0) + 1
-        return self._line_if_done(owner)
+        self._last[owner] = now
 
     def _owner(self, urn: str) -> str:
         """Return the component that a resource is in; empty for the stack itself."""
@@ -105,17 +117,6 @@ class Progress:
         while owner and not _is_ours(owner):
             owner = self._parents.get(owner, "")
         return owner
-
-    def _line_if_done(self, urn: str) -> str:
-        is_done = urn in self._registered and not self._running.get(urn)
-        return self._line(urn) if is_done else ""
-
-    def _line(self, urn: str) -> str:
-        counts = self._changes.pop(urn, None)
-        if not counts:
-            return ""
-        said = ", ".join(f"{count} {done}" for done, count in sorted(counts.items()))
-        return f"{_label(urn)}: {said}"
 
 
 def run_update(cli: PulumiCli, *arguments: str, is_verbose: bool = False) -> int:
@@ -188,20 +189,16 @@ def _lines(
     while is_running:
         is_running = process.poll() is None
         *whole, half = (half + file.read()).split("\n")
-        lines = [progress.take(json.loads(text)) for text in whole if text]
-        if _print(lines) or show(time.monotonic() - last):
-            last = time.monotonic()
+        now = time.monotonic()
+        for text in filter(None, whole):
+            progress.take(json.loads(text), now)
+        lines = list(progress.lines(now if is_running else math.inf))
+        for line in lines:
+            console.print(f"  {line}", markup=False, soft_wrap=True)
+        if lines or (is_running and show(now - last)):
+            last = now
         if is_running:
             time.sleep(_POLL_SECONDS)
-    _print(progress.rest())
-
-
-def _print(lines: Iterable[str]) -> bool:
-    """Print lines that are not empty; return whether there was one."""
-    found = [line for line in lines if line]
-    for line in found:
-        console.print(f"  {line}", markup=False, soft_wrap=True)
-    return bool(found)
 
 
 def end_of(output: str) -> str:

@@ -1,5 +1,6 @@
 """What an update shows while it runs, from the events that the Pulumi CLI writes."""
 
+import math
 from typing import Any
 
 import pytest
@@ -28,62 +29,66 @@ def status(urn: str, message: str) -> dict[str, Any]:
     return {"diagnosticEvent": {"urn": urn, "message": message, "ephemeral": True}}
 
 
-def test_a_component_has_one_line_with_the_changes_in_it():
+def begun(urn: str, op: str, parent: str) -> dict[str, Any]:
+    side = "old" if op == "delete" else "new"
+    return {"resourcePreEvent": {"metadata": {"urn": urn, "op": op, side: {"parent": parent}}}}
+
+
+def after(events: list[dict[str, Any]], now: float = 0.0) -> Progress:
     progress = Progress()
-    lines = [
-        progress.take(event)
-        for event in (
-            {"resourcePreEvent": {"metadata": {"urn": SERVER, "op": "create", "new": {}}}},
-            {
-                "resourcePreEvent": {
-                    "metadata": {"urn": POD, "op": "create", "new": {"parent": SERVER}}
-                }
-            },
+    for event in events:
+        progress.take(event, now)
+    return progress
+
+
+def test_a_component_has_one_line_with_the_changes_in_it():
+    progress = after(
+        [
+            begun(SERVER, "create", STACK),
+            begun(POD, "update", SERVER),
+            finished(SERVER, "create", STACK),
             finished(CLAIM, "create", POD),
             finished(POD, "update", SERVER),
-            finished(SERVER, "create", STACK),
-        )
-    ]
-    assert lines == ["", "", "", "", "ModelServer us-central1-llama: 1 created, 1 updated"]
+        ]
+    )
     assert progress.changed == 2
-    assert list(progress.rest()) == []
+    assert list(progress.lines(3.9)) == []
+    assert list(progress.lines(4.0)) == ["ModelServer us-central1-llama: 1 created, 1 updated"]
+    assert list(progress.lines(math.inf)) == []
+
+
+def test_a_component_has_no_line_while_a_change_in_it_runs():
+    progress = after([finished(CLAIM, "create", SERVER), begun(POD, "create", SERVER)])
+    assert list(progress.lines(60.0)) == []
+    progress.take(finished(POD, "create", SERVER), 60.0)
+    assert list(progress.lines(64.0)) == ["ModelServer us-central1-llama: 2 created"]
 
 
 def test_an_inner_component_has_its_own_line_and_what_did_not_change_has_none():
-    progress = Progress()
-    progress.take(finished(POD, "same", CLASS))
-    assert progress.take(finished(CLASS, "same", SERVER)) == ""
-    replaced = progress.take(finished(POD, "create-replacement", CLASS))
-    assert replaced == "ComputeClass interactive: 1 replaced"
-    assert progress.take(finished(POD, "delete-replaced", CLASS)) == ""
+    progress = after(
+        [
+            begun(CLASS, "same", SERVER),
+            finished(CLAIM, "same", SERVER),
+            finished(POD, "create-replacement", CLASS),
+            finished(POD, "delete-replaced", CLASS),
+        ]
+    )
+    assert list(progress.lines(math.inf)) == ["ComputeClass interactive: 1 replaced"]
     assert progress.changed == 1
 
 
-def test_a_component_has_its_line_when_its_last_change_ends_after_its_program():
-    progress = Progress()
-    begin = {"urn": POD, "op": "create", "new": {"parent": SERVER}}
-    progress.take({"resourcePreEvent": {"metadata": begin}})
-    assert progress.take(finished(SERVER, "create", STACK)) == ""
-    done = progress.take(finished(POD, "create", SERVER))
-    assert done == "ModelServer us-central1-llama: 1 created"
-
-
-def test_components_that_never_end_are_shown_at_the_end_as_in_a_destroy():
-    progress = Progress()
-    progress.take(
-        {"resourcePreEvent": {"metadata": {"urn": POD, "op": "delete", "old": {"parent": SERVER}}}}
-    )
-    progress.take(finished(POD, "delete", SERVER))
-    assert list(progress.rest()) == ["ModelServer us-central1-llama: 1 deleted"]
+def test_a_resource_of_no_component_counts_for_the_stack():
+    progress = after([finished(POD, "delete", STACK)])
+    assert list(progress.lines(math.inf)) == ["Outside components: 1 deleted"]
 
 
 def test_the_status_is_what_a_resource_waits_for_and_ends_with_a_change():
-    progress = Progress()
-    progress.take(status(POD, "\x1b[0m0 of 2 replicas ready\n<{%reset%}>"))
+    progress = after([status(POD, "\x1b[0m0 of 2 replicas ready\n<{%reset%}>")])
     assert progress.status == "llama-gpu: 0 of 2 replicas ready"
-    progress.take({"diagnosticEvent": {"urn": POD, "message": "a warning", "ephemeral": False}})
+    warning = {"urn": POD, "message": "a warning", "ephemeral": False}
+    progress.take({"diagnosticEvent": warning}, 1.0)
     assert progress.status == "llama-gpu: 0 of 2 replicas ready"
-    progress.take(finished(POD, "create", SERVER))
+    progress.take(finished(POD, "create", SERVER), 2.0)
     assert progress.status == ""
 
 
