@@ -7,6 +7,7 @@ from infra.plan.names import Names
 from scripts.backend.choose import CloudOption, open_backend
 from scripts.backend.drift import Drift
 from scripts.shared.clusters import close
+from scripts.shared.dashboard_files import publish
 from scripts.shared.engine import check_stack
 from scripts.shared.placements import Placement
 from scripts.shared.replica_status import (
@@ -18,7 +19,8 @@ from scripts.shared.replica_status import (
 )
 from scripts.shared.weights_status import Waiting, find_waiting, print_waiting
 from scripts.terminal.console import console
-from scripts.terminal.options import JsonOption, StackOption, stack_of
+from scripts.terminal.options import JsonOption, StackOption, plan_of, stack_of
+from twin.host.paths import TwinPaths
 
 
 def as_json(
@@ -70,4 +72,7 @@ def status(
         console.print(f"{each}; {again}", style="yellow", markup=False, soft_wrap=True)
     print_replicas(replicas)
     console.print(f"Gateway  {endpoint}")
+    if not cloud:
+        for url in publish(plan_of(stack), TwinPaths.default()).values():
+            console.print(f"Watch    {url}", soft_wrap=True)
     print_prometheus(metrics)
