@@ -145,6 +145,7 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
     surroundings = Surroundings.of(environment)
     if flags.model is None:
         raise EngineError("the following arguments are required: model_tag")
+    _check_port(environment.get("VLLM_PORT"))
     shape = _shape(flags, surroundings)
     experts = _experts(flags, shape)
     devices = _devices(flags, surroundings, experts)
@@ -180,6 +181,20 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
         runtime_lora=environment.get("VLLM_ALLOW_RUNTIME_LORA_UPDATING", "").lower()
         in ("1", "true"),
     )
+
+
+def _check_port(port: str | None) -> None:
+    """Refuse a port that is no number, as get_vllm_port of vLLM's envs.py does."""
+    try:
+        int(port or "0")
+    except ValueError:
+        if "://" in str(port):
+            raise EngineError(
+                f"ValueError: VLLM_PORT '{port}' appears to be a URI. This may be caused by a "
+                "Kubernetes service discovery issue,check the warning in: "
+                "https://docs.vllm.ai/en/stable/serving/env_vars.html"
+            ) from None
+        raise EngineError(f"ValueError: VLLM_PORT '{port}' must be a valid integer") from None
 
 
 def _shape(flags: argparse.Namespace, surroundings: Surroundings) -> ModelShape:

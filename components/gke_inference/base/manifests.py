@@ -7,7 +7,7 @@ so that it can be compared, validated against a CRD and rendered without an engi
 import hashlib
 import json
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -27,6 +27,8 @@ seconds to remove it, and a health check needs two failures."""
 LONGEST_GRACE_SECONDS = 600
 """Longest time that GKE's cluster autoscaler gives a pod at scale-down
 (docs.cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods)."""
+
+_MAKES_PODS = {"DaemonSet", "Deployment", "Job", "JobSet", "LeaderWorkerSet", "Pod", "RayCluster"}
 
 # Constructor of each built-in kind, imported on registration (the SDK takes longer to load than
 # everything else that reads a stack), and the top-level manifest keys it takes besides `metadata`.
@@ -87,8 +89,14 @@ def manifest(
     annotations: dict[str, str] | None = None,
     **body: Any,
 ) -> Manifest:
-    """Return one object. `lock_name` is its entry under `apis` in versions.yaml."""
+    """Return one object. `lock_name` is its entry under `apis` in versions.yaml.
+
+    Its pods get no variables from the Services of their namespace: those of a Service called
+    `vllm` would replace vLLM's own setting VLLM_PORT.
+    """
     kind = api(lock_name)
+    if kind.kind in _MAKES_PODS:
+        body = _without_service_links(body)
     metadata: Manifest = {"name": name}
     if namespace is not None:
         metadata["namespace"] = namespace
@@ -97,6 +105,17 @@ def manifest(
     if annotations:
         metadata["annotations"] = annotations
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
+
+
+def _without_service_links(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_service_links(each) for each in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    given = cast(dict[str, Any], value)
+    made = {key: _without_service_links(each) for key, each in given.items()}
+    is_pod = isinstance(given.get("containers"), list)
+    return made | ({"enableServiceLinks": False} if is_pod else {})
 
 
 def role_binding(

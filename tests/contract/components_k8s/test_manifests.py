@@ -42,3 +42,44 @@ def test_a_field_that_would_be_dropped_is_an_error(recorder):
 def test_the_same_content_has_the_same_fingerprint_in_any_order():
     assert manifests.fingerprint({"a": 1, "b": 2}) == manifests.fingerprint({"b": 2, "a": 1})
     assert manifests.fingerprint({"a": 1}) != manifests.fingerprint({"a": 2})
+
+
+@pytest.mark.parametrize(
+    ("lock_name", "spec", "pods"),
+    [
+        ("deployment", lambda pod: {"template": {"spec": pod}}, 1),
+        ("daemon_set", lambda pod: {"template": {"spec": pod}}, 1),
+        ("job", lambda pod: {"template": {"spec": pod}}, 1),
+        (
+            "job_set",
+            lambda pod: {
+                "replicatedJobs": [{"template": {"spec": {"template": {"spec": pod}}}}] * 2
+            },
+            2,
+        ),
+        (
+            "leader_worker_set",
+            lambda pod: {
+                "leaderWorkerTemplate": {
+                    "leaderTemplate": {"spec": pod},
+                    "workerTemplate": {"spec": pod},
+                }
+            },
+            2,
+        ),
+        (
+            "ray_cluster",
+            lambda pod: {
+                "headGroupSpec": {"template": {"spec": pod}},
+                "workerGroupSpecs": [{"template": {"spec": pod}}],
+            },
+            2,
+        ),
+    ],
+)
+def test_pods_of_every_controller_get_no_variables_from_services(lock_name, spec, pods):
+    pod = {"containers": [{"name": "engine"}]}
+    made = manifests.manifest(lock_name, "a", "serving", spec=spec(pod))
+    expected = {"containers": [{"name": "engine"}], "enableServiceLinks": False}
+    assert made["spec"] == spec(expected)
+    assert str(made).count("enableServiceLinks") == pods

@@ -49,6 +49,18 @@ def test_kv_blocks_are_what_the_weights_leave():
     assert deployment("--kv-cache-dtype=fp8").kv_blocks > 1.9 * deployment().kv_blocks
 
 
+@pytest.mark.parametrize(
+    ("port", "problem"),
+    [
+        ("tcp://10.0.0.1:8000", "VLLM_PORT 'tcp://10.0.0.1:8000' appears to be a URI"),
+        ("http", "VLLM_PORT 'http' must be a valid integer"),
+    ],
+)
+def test_a_port_from_a_service_called_vllm_keeps_the_engine_from_starting(port: str, problem: str):
+    with pytest.raises(EngineError, match=problem):
+        deployment(VLLM_PORT=port)
+
+
 def test_auto_length_is_what_fits():
     made = deployment("--max-model-len=auto", GKE_INFERENCE_SIM_ACCELERATOR="nvidia-l4")
     assert 1000 < made.max_model_len < 131_072

@@ -62,7 +62,7 @@ def decoded(obj: JsonObject) -> dict[str, bytes]:
 
 
 class Sources:
-    """Reads the ConfigMaps and Secrets that a pod refers to."""
+    """Reads the ConfigMaps, Secrets and Services that reach a pod as variables."""
 
     def __init__(self, kube: Kube, namespace: str) -> None:
         self._kube = kube
@@ -85,6 +85,11 @@ class Sources:
             raise
         return decoded(obj)
 
+    def services(self) -> list[JsonObject]:
+        """Return the Services of the pod's namespace."""
+        listed = self._kube.get(f"/api/v1/namespaces/{self._namespace}/services")
+        return listed.get("items") or []
+
     def key(self, kind: str, reference: JsonObject) -> str | None:
         """Return one key, or None if it is optional and missing.
 
@@ -104,11 +109,14 @@ class Sources:
 
 
 def variables(pod: JsonObject, container: JsonObject, sources: Sources) -> dict[str, str]:
-    """Return the container's environment, `envFrom` first, `env` in its order.
+    """Return the container's environment: Services, then `envFrom`, then `env` in its order.
 
     Raises:
         ConfigError: A source is missing.
     """
+    links = pod["spec"].get("enableServiceLinks", True)
+    linked = service_links(sources.services()) if links else {}
+    # only `env` may refer to the variables of Services, and every other source replaces them
     out: dict[str, str] = {}
     for entry in container.get("envFrom", []):
         for kind, name in (("configmaps", "configMapRef"), ("secrets", "secretRef")):
@@ -119,9 +127,43 @@ def variables(pod: JsonObject, container: JsonObject, sources: Sources) -> dict[
                 prefix = entry.get("prefix", "")
                 out |= {prefix + key: value.decode() for key, value in found.items()}
     for entry in container.get("env", []):
-        value = _value(pod, container, entry, sources, out)
+        value = _value(pod, container, entry, sources, {**linked, **out})
         if value is not None:
             out[entry["name"]] = value
+    return {**linked, **out}
+
+
+def service_links(services: list[JsonObject]) -> dict[str, str]:
+    """Return the variables that Services give to the pods of their namespace.
+
+    Headless Services give none (rule `agent.service-links`).
+    """
+    out: dict[str, str] = {}
+    for service in services:
+        address = service["spec"].get("clusterIP")
+        ports: list[JsonObject] = service["spec"].get("ports") or []
+        if address in (None, "", "None") or not ports:
+            continue
+        prefix = service["metadata"]["name"].upper().replace("-", "_")
+        out[f"{prefix}_SERVICE_HOST"] = address
+        out[f"{prefix}_SERVICE_PORT"] = str(ports[0]["port"])
+        for port in ports:
+            if port.get("name"):
+                word = port["name"].upper().replace("-", "_")
+                out[f"{prefix}_SERVICE_PORT_{word}"] = str(port["port"])
+        host = f"[{address}]" if ":" in address else address
+        for index, port in enumerate(ports):
+            protocol = port.get("protocol", "TCP")
+            link = f"{protocol.lower()}://{host}:{port['port']}"
+            if index == 0:
+                out[f"{prefix}_PORT"] = link
+            name = f"{prefix}_PORT_{port['port']}_{protocol.upper()}"
+            out |= {
+                name: link,
+                f"{name}_PROTO": protocol.lower(),
+                f"{name}_PORT": str(port["port"]),
+                f"{name}_ADDR": address,
+            }
     return out
 
 
