@@ -113,10 +113,14 @@ def _callers(region: RegionPlan) -> RelayCallersArgs:
 
 
 def _backend(platform: Platform, backend: Backend) -> BackendArgs:
-    return BackendArgs(
+    clients = platform.clients
+    args = BackendArgs(
         targets=[_target(platform, place) for place in backend.places],
         timeout_seconds=backend.timeout_seconds,
     )
+    if clients is not None:
+        args["context"] = clients.default_context
+    return args
 
 
 def _target(platform: Platform, place: BackendTarget) -> BackendTargetArgs:

@@ -193,6 +193,8 @@ def gate_args(
     names = Names(platform)
     args = ClientGateArgs(
         anonymous=clients.anonymous is not None,
+        contexts=_contexts(platform, clients, region),
+        default_context=clients.default_context,
         forwarded_hops=forwarded_hops(platform.gateway),
         gate_name=GATE,
         gateway_name=names.gateway(),
@@ -264,6 +266,21 @@ def _models(region: RegionPlan) -> dict[str, ClientModelArgs]:
         )
         for served in region.served
         if served.version is None and served.settings.task.value == "generate"
+    }
+
+
+def _contexts(platform: Platform, clients: Clients, region: RegionPlan) -> dict[str, int]:
+    """Return the contexts of the region's models of text, by each name that clients may request.
+
+    The backend of a fallback can have a longer one than the model.
+    """
+    return {
+        name: model.context
+        if model.fallback is None
+        else max(model.context, clients.default_context)
+        for served, model in platform.models_in(region.name).items()
+        if not model.task.is_diffusion
+        for name in (served, *model.other_names(served))
     }
 
 

@@ -24,6 +24,7 @@ from scripts.clients.reconcile import (
     base_models,
     compare,
     counted,
+    estimated,
     print_comparison,
     recorded,
 )
@@ -188,8 +189,10 @@ def reconcile(
 ) -> None:
     """Compare the tokens in the usage records with the engines' counters.
 
-    Exits 1 if they differ by more than 0.1 percent and 100 tokens. Requests that do not pass a
-    gate, such as those of other programs in the cluster, appear only in the engines' counters.
+    Exits 1 if they differ by more than 0.1 percent, 100 tokens and 20 percent of the estimated
+    tokens: those of requests whose clients left before the engine reported its usage. Requests
+    that do not pass a gate, such as those of other programs in the cluster, appear only in the
+    engines' counters.
     """
     platform = _with_teams(stack)
     from scripts.accept import reach  # noqa: PLC0415 - loads clients of everything
@@ -206,8 +209,9 @@ def reconcile(
             else reach.on_twin(plan, stack, TwinPaths.default())
         )
         counters = counted(found.clusters.values(), window, now)
-        lines = _records(platform, window.begin, cloud=cloud)
-        rows = compare(recorded(lines, base_models(plan), window), counters)
+        lines = list(_records(platform, window.begin, cloud=cloud))
+        bases = base_models(plan)
+        rows = compare(recorded(lines, bases, window), counters, estimated(lines, bases, window))
     except (CloudError, KeyProblem, QueryError) as error:
         raise CommandError(str(error)) from None
     if is_json:

@@ -19,6 +19,9 @@ time begins or ends are in one and not in the other."""
 SLACK: Final = 100
 """Tokens by which they may always differ: engines count the request that warms them up, and what a
 replica counts after its last scrape is lost with it."""
+ESTIMATE_TOLERANCE: Final = 0.2
+"""Part of the estimated tokens by which the records may differ: those of requests whose clients
+left before the engine reported its usage. Engines count what they generated until then."""
 _KINDS: Final = ("prompt", "completion")
 
 
@@ -44,6 +47,8 @@ class Compared:
     """`prompt` or `completion`."""
     recorded: int
     counted: int
+    estimated: int = 0
+    """Part of the recorded tokens that the gate estimated."""
 
     @property
     def difference(self) -> float:
@@ -51,10 +56,20 @@ class Compared:
         return (self.counted - self.recorded) / max(self.counted, self.recorded, 1)
 
     @property
+    def verdict(self) -> str:
+        """How both agree: `yes`, `within 100 tokens`, `within the estimates` or `no`."""
+        apart = abs(self.counted - self.recorded)
+        if apart <= TOLERANCE * max(self.counted, self.recorded):
+            return "yes"
+        if apart <= SLACK:
+            return f"within {SLACK} tokens"
+        rest = apart - max(SLACK, TOLERANCE * max(self.counted, self.recorded))
+        return "within the estimates" if rest <= ESTIMATE_TOLERANCE * self.estimated else "no"
+
+    @property
     def agrees(self) -> bool:
         """Whether both agree within the tolerance."""
-        apart = abs(self.counted - self.recorded)
-        return apart <= max(SLACK, TOLERANCE * max(self.counted, self.recorded))
+        return self.verdict != "no"
 
 
 def base_models(plan: Plan) -> dict[str, str]:
@@ -79,6 +94,13 @@ def recorded(
             key = (model, kind)
             found[key] = found.get(key, 0) + int(record.get(f"{kind}_tokens", 0))
     return found
+
+
+def estimated(
+    records: Iterable[Mapping[str, Any]], bases: Mapping[str, str], window: Window
+) -> dict[tuple[str, str], int]:
+    """Return the tokens of those records that the gate estimated, by model and kind."""
+    return recorded((one for one in records if one.get("estimated", False)), bases, window)
 
 
 def counted(
@@ -132,26 +154,33 @@ def _growth(begins: Sequence[Sample], ends: Sequence[Sample]) -> int:
 
 
 def compare(
-    records: Mapping[tuple[str, str], int], counters: Mapping[tuple[str, str], int]
+    records: Mapping[tuple[str, str], int],
+    counters: Mapping[tuple[str, str], int],
+    estimates: Mapping[tuple[str, str], int],
 ) -> list[Compared]:
     """Return the counts of both sides by model and kind, without empty entries."""
     keys = sorted({*records, *counters}, key=lambda key: (key[0], _KINDS.index(key[1])))
-    rows = [Compared(*key, records.get(key, 0), counters.get(key, 0)) for key in keys]
+    rows = [
+        Compared(*key, records.get(key, 0), counters.get(key, 0), estimates.get(key, 0))
+        for key in keys
+    ]
     return [row for row in rows if row.recorded or row.counted]
 
 
 def print_comparison(rows: Sequence[Compared]) -> None:
     """Print the comparison as a table."""
     table = Listing(
-        "MODEL", "TOKENS", figure("RECORDED"), figure("ENGINES"), figure("MISSING"), "AGREES"
-    )
+        "MODEL", "TOKENS", figure("RECORDED"), figure("ESTIMATED"), figure("ENGINES"),
+        figure("MISSING"), "AGREES",
+    )  # fmt: skip
     for row in rows:
         table.add_row(
             row.model,
             row.kind,
             f"{row.recorded:,}",
+            f"{row.estimated:,}",
             f"{row.counted:,}",
             f"{row.difference:.2%}",
-            "yes" if row.agrees else "no",
+            row.verdict,
         )
     print_table(table)

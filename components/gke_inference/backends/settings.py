@@ -14,6 +14,7 @@ from .kinds import KINDS, address_of, wrong_field
 
 MOST_SECONDS = 3600
 _HTTPS = 443
+_CONTEXT = 131_072
 
 
 class BackendTargetArgs(TypedDict):
@@ -46,6 +47,9 @@ class BackendArgs(TypedDict):
 
     targets: list[BackendTargetArgs]
     """Its targets. If one has no capacity or cannot be reached, another is called."""
+    context: NotRequired[int]
+    """Assumed maximum length of a prompt with its answer, in tokens. A fallback reserves the cost
+    of what a prompt leaves of it for a request without a limit. Default: 131072."""
     timeout_seconds: NotRequired[int]
     """Maximum duration of a request in seconds, streams included: 1 to 3600. Default: 120."""
 
@@ -66,6 +70,7 @@ def checked(where: str, backend: BackendArgs) -> None:
         pulumi.InputPropertyError: A field is missing, wrong, or of another kind.
     """
     whole(backend, "timeout_seconds", 120, least=1, most=MOST_SECONDS, where=where)
+    whole(backend, "context", _CONTEXT, least=1, most=2**30, where=where)
     if not backend["targets"]:
         raise pulumi.InputPropertyError(f"{where}.targets", "must have one or more, got none")
     for at, target in enumerate(backend["targets"]):
@@ -93,6 +98,7 @@ def document(
     found: dict[str, Any] = {
         "backends": {
             name: {
+                "context": whole(backend, "context", _CONTEXT, least=1, most=2**30),
                 "force_usage": force_usage,
                 "targets": [_target(target, at) for at, target in enumerate(backend["targets"])],
                 "timeout_seconds": timeout_of(backend),

@@ -6,7 +6,8 @@ from gke_inference.base.inputs import name_of, under, whole
 from gke_inference.base.manifests import register
 
 from .callout import callout_objects, traffic_extension
-from .settings import ClientGateArgs, checked, document, hops_of
+from .program import document
+from .settings import ClientGateArgs, checked, hops_of
 from .store import Store
 
 

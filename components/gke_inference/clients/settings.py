@@ -1,28 +1,21 @@
-"""Inputs of a gate, their validation, and the configuration of its callout.
+"""Inputs of a gate, and their validation."""
 
-The program reads one YAML document (workloads/gateway/callout), which `document` creates. It is
-written as JSON, which is valid YAML.
-"""
-
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from typing import Any, NotRequired, TypedDict, cast
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict, cast
 
 import pulumi
 
 from gke_inference.base.inputs import camel, one_of, whole
 from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
 
-from .certificates import ClientCertificatesArgs, check_certificates, described
-from .people import ClientPeopleArgs, check_people, token_of_people
-from .store import Store
+from .certificates import ClientCertificatesArgs, check_certificates
+from .people import ClientPeopleArgs, check_people
 
 PRIORITIES = ("interactive", "batch")
 """Priorities of a team's requests, which select the objective `POOL-interactive` or
 `POOL-batch`."""
-_A_DAY = 24 * 60 * 60
-_THRESHOLD = 0.95
+A_DAY = 24 * 60 * 60
+THRESHOLD = 0.95
 LARGEST = 10**12
 """Largest limit. Anything higher is effectively unlimited."""
 
@@ -145,6 +138,11 @@ class ClientGateArgs(TypedDict):
     """Client certificates of teams, behind a `GlobalFront`. Default: none."""
     cache: NotRequired[AnswerCacheArgs]
     """Answer cache, for teams with `cached_answers`. Default: none."""
+    contexts: NotRequired[dict[str, int]]
+    """Contexts of models and adapters in tokens, by the name that clients request. A request
+    without a limit reserves what its prompt leaves of the context."""
+    default_context: NotRequired[int]
+    """Assumed context of models without one in `contexts`, in tokens. Default: 131072."""
     anonymous: NotRequired[bool]
     """Whether requests without a credential are allowed, as the team `anonymous`. Default:
     false."""
@@ -174,6 +172,9 @@ class ClientGateArgs(TypedDict):
     TLS."""
 
 
+DEFAULT_CONTEXT = 131_072
+"""Assumed context of a model that nobody describes, in tokens: that of many current models."""
+LARGEST_CONTEXT = 2**30
 _MOST_ARMOR = 2
 _CLIENT_OF_A_GATEWAY = 2
 ANONYMOUS = "anonymous"
@@ -187,6 +188,9 @@ def checked(args: ClientGateArgs) -> None:
         pulumi.InputPropertyError: A name, limit or price is wrong, or two do not go together.
     """
     whole(args, "replicas", 2, least=1, most=20)
+    whole(args, "default_context", DEFAULT_CONTEXT, least=1, most=LARGEST_CONTEXT)
+    for name in args.get("contexts", {}):
+        whole(args.get("contexts", {}), name, 1, least=1, most=LARGEST_CONTEXT, where="contexts")
     hops_of(args)
     if not args["teams"] and not args.get("anonymous", False):
         raise pulumi.InputPropertyError("teams", "must have one team or more, got none")
@@ -237,8 +241,8 @@ def _check_cache(args: ClientGateArgs) -> None:
                 path = f"teams.{name}.cachedAnswers"
                 raise pulumi.InputPropertyError(path, "needs 'cache', got none")
         return
-    whole(cache, "ttl_seconds", _A_DAY, least=1, most=30 * _A_DAY, where="cache")
-    threshold = cache.get("threshold", _THRESHOLD)
+    whole(cache, "ttl_seconds", A_DAY, least=1, most=30 * A_DAY, where="cache")
+    threshold = cache.get("threshold", THRESHOLD)
     if not 0 < threshold <= 1:
         rule = f"must be more than 0 and at most 1, got {threshold!r}"
         raise pulumi.InputPropertyError("cache.threshold", rule)
@@ -284,109 +288,3 @@ def _check_guards(args: ClientGateArgs) -> None:
                 known = ", ".join(sorted(guards)) or "none"
                 rule = f"must be one of {known}, got {name!r}"
                 raise pulumi.InputPropertyError(where, rule)
-
-
-def document(
-    args: ClientGateArgs, secret: str, store: Store | None, answers: Store | None = None
-) -> str:
-    """Return the configuration that the program reads.
-
-    Args:
-        args: The settings, checked.
-        secret: `projects/P/secrets/S` of the keys.
-        store: The counters; None: each replica counts for itself.
-        answers: The answers; None: there is no cache.
-    """
-    replicas = whole(args, "replicas", 2, least=1, most=20)
-    found: dict[str, Any] = {
-        "anonymous": args.get("anonymous", False),
-        "jwt": [_issuer(issuer, args["teams"]) for issuer in args.get("issuers", [])],
-        "keys": {"secret": secret},
-        "pools": _pools(args["models"]),
-        "prices": {name: dict(price) for name, price in args.get("prices", {}).items()},
-        "region": args["region"],
-        "replicas": replicas,
-        "teams": {name: _team(team) for name, team in args["teams"].items()},
-    }
-    if args.get("anonymous", False):
-        found["teams"].setdefault(ANONYMOUS, _team({}))
-    if args.get("guards"):
-        found["guards"] = {name: _guard(guard) for name, guard in args.get("guards", {}).items()}
-        models = args.get("guarded_models", {})
-        found["models"] = {name: {"guards": list(of)} for name, of in models.items()}
-    if store is not None:
-        found["store"] = store.settings()
-    if args.get("batches", False):
-        found["batches"] = True
-    if "certificates" in args:
-        found["certificates"] = described(args["certificates"])
-    if "people" in args:
-        found["jwt"].append(token_of_people(args["people"]))
-    cache = args.get("cache")
-    if cache is not None and answers is not None:
-        found["cache"] = {**_cache(cache, answers), "epoch": _epoch(args)}
-    return json.dumps(found, indent=2, sort_keys=True)
-
-
-def _team(team: ClientTeamArgs) -> dict[str, Any]:
-    """Return a team in the program's format."""
-    others = ("cached_answers", "models", "priority")
-    limits = {name: value for name, value in team.items() if name not in others}
-    return {
-        **{name: value for name, value in limits.items() if value is not None},
-        **({"cache": True} if team.get("cached_answers", False) else {}),
-        "models": list(team.get("models", ["*"])),
-        "objective": team.get("priority", "interactive"),
-    }
-
-
-def _cache(cache: AnswerCacheArgs, answers: Store) -> dict[str, Any]:
-    """Return the cache in the program's format."""
-    return {
-        "embeddings": {"model": cache["embeddings_model"], "url": cache["embeddings_url"]},
-        "models": sorted(cache["models"]),
-        "store": answers.settings(),
-        "threshold": cache.get("threshold", _THRESHOLD),
-        "ttl_seconds": cache.get("ttl_seconds", _A_DAY),
-    }
-
-
-def _epoch(args: ClientGateArgs) -> str:
-    """Return a text that changes when the guards of prompts and answers change."""
-    checks = {
-        "armor": args.get("armor", []),
-        "guards": args.get("guards", {}),
-        "models": args.get("guarded_models", {}),
-        "teams": {name: team.get("guards", []) for name, team in args["teams"].items()},
-    }
-    return hashlib.sha256(json.dumps(checks, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _guard(guard: ClientGuardArgs) -> dict[str, Any]:
-    """Return a guard in the program's format."""
-    return {**guard, "phases": list(guard["phases"]), "timeout_ms": int(guard["timeout_ms"])}
-
-
-def _issuer(issuer: TokenIssuerArgs, teams: Iterable[str]) -> dict[str, Any]:
-    """Return an issuer in the program's format. Claims map to listed teams only."""
-    return {
-        "audiences": list(issuer["audiences"]),
-        "claim": issuer["claim"],
-        "header": issuer.get("header", "authorization"),
-        "issuer": issuer["issuer"],
-        "jwks_uri": issuer["jwks_uri"],
-        "teams": dict(issuer.get("teams") or {name: name for name in teams}),
-    }
-
-
-def _pools(models: Mapping[str, ClientModelArgs]) -> dict[str, str]:
-    """Return the pool of every name that clients may request.
-
-    Objectives belong to pools, so the same priority has a different name for each model. The
-    program derives it from the pool and the priority.
-    """
-    return {
-        name: model["pool_name"]
-        for served, model in models.items()
-        for name in (served, *model.get("adapters", []))
-    }

@@ -230,6 +230,9 @@ class Clients(StackModel):
     counters: Counters = Counters.VALKEY
     """Where limits are counted. `valkey` counts across all replicas of a region. `local` lets each
     replica enforce its share: it costs nothing, but can reject bursts at one replica too early."""
+    default_context: int = Field(default=131_072, ge=1, le=2**30)
+    """Assumed context in tokens of models that this stack does not describe: backends, and models
+    of serving stacks. A request without a limit reserves what its prompt leaves of the context."""
     issuers: tuple[TokenIssuer, ...] = ()
     """Issuers whose tokens are accepted in addition to keys."""
     key_locations: tuple[str, ...] = ()

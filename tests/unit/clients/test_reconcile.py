@@ -15,6 +15,8 @@ from scripts.clients.reconcile import (
     base_models,
     compare,
     counted,
+    estimated,
+    print_comparison,
     recorded,
 )
 from tests.contract.infra.broken_stacks import edited
@@ -105,5 +107,31 @@ def test_both_sides_agree_within_a_thousandth_or_a_hundred_tokens(counts, agrees
 
 
 def test_a_model_that_nobody_asked_is_left_out():
-    rows = compare({("a", "prompt"): 5}, {("a", "prompt"): 5, ("b", "prompt"): 0})
+    rows = compare({("a", "prompt"): 5}, {("a", "prompt"): 5, ("b", "prompt"): 0}, {})
     assert [(row.model, row.kind) for row in rows] == [("a", "prompt")]
+
+
+@pytest.mark.parametrize(
+    ("counts", "verdict"),
+    [
+        ((999_500, 1_000_000, 0), "yes"),
+        ((11, 12, 0), "within 100 tokens"),
+        ((700_000, 720_000, 100_000), "within the estimates"),
+        ((700_000, 730_000, 100_000), "no"),
+        ((700_000, 720_000, 0), "no"),
+    ],
+)
+def test_the_comparison_says_why_both_sides_agree(counts, verdict, capsys):
+    row = Compared("m", "completion", *counts)
+    assert (row.verdict, row.agrees) == (verdict, verdict != "no")
+    print_comparison([row])
+    assert capsys.readouterr().out.rstrip().endswith(verdict)
+
+
+def test_tokens_of_requests_without_reported_usage_are_shown_apart():
+    lines = [
+        record("llama-3.1-8b", 10, prompt_tokens=100, completion_tokens=5),
+        record("sql", 5, prompt_tokens=10, completion_tokens=40) | {"estimated": True},
+    ]
+    found = estimated(lines, base_models(PLAN), WINDOW)
+    assert found == {("llama-3.1-8b", "prompt"): 10, ("llama-3.1-8b", "completion"): 40}

@@ -78,15 +78,14 @@ const (
 )
 
 type options struct {
-	config           string
-	address          string
-	grpcPort         int
-	healthPort       int
-	metricsPort      int
-	maxBodyBytes     int
-	defaultMaxTokens int64
-	forwardedHops    int
-	drain            time.Duration
+	config        string
+	address       string
+	grpcPort      int
+	healthPort    int
+	metricsPort   int
+	maxBodyBytes  int
+	forwardedHops int
+	drain         time.Duration
 }
 
 func main() {
@@ -116,7 +115,6 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.healthPort, "health-port", 9011, "port of the gRPC health protocol (plain text)")
 	flags.IntVar(&o.metricsPort, "metrics-port", 9012, "port of /metrics")
 	flags.IntVar(&o.maxBodyBytes, "max-body-bytes", 8<<20, "maximum size of a request body")
-	flags.Int64Var(&o.defaultMaxTokens, "default-max-tokens", 512, "estimated tokens of a response if the client sets no limit")
 	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
 	flags.DurationVar(&limits.StoreTimeout, "store-timeout", limits.StoreTimeout, "maximum time that a request waits for the store")
@@ -139,8 +137,6 @@ func parse(args []string) (options, error) {
 		return o, errors.New("--config: is required")
 	case o.maxBodyBytes < 1:
 		return o, fmt.Errorf("--max-body-bytes: must be at least 1, got %d", o.maxBodyBytes)
-	case o.defaultMaxTokens < 0:
-		return o, fmt.Errorf("--default-max-tokens: must not be negative, got %d", o.defaultMaxTokens)
 	case o.forwardedHops < 1:
 		return o, fmt.Errorf("--forwarded-hops: must be at least 1, got %d", o.forwardedHops)
 	case o.drain < 0:
@@ -190,7 +186,7 @@ func run(o options) error {
 	processor := &extproc.Server{
 		Config: file.Current, Verifier: verifier, Limiter: limiter, Cache: answers, Metrics: metrics,
 		Records: usage.NewWriter(os.Stdout), Guards: guard.NewClient(),
-		MaxBodyBytes: o.maxBodyBytes, DefaultMaxTokens: o.defaultMaxTokens, ForwardedHops: o.forwardedHops,
+		MaxBodyBytes: o.maxBodyBytes, ForwardedHops: o.forwardedHops,
 	}
 	return serve(ctx, o, ports, processor, func() bool {
 		return file.Current().Keys.Secret == "" || secret.Keys() != nil

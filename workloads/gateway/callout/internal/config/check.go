@@ -27,6 +27,9 @@ func (c *Config) check() error {
 	if c.Replicas < 1 {
 		return fmt.Errorf("replicas: must be at least 1, got %d", c.Replicas)
 	}
+	if c.DefaultContext < 1 || c.DefaultContext > maxContext {
+		return fmt.Errorf("default_context: must be 1 to %d, got %d", int64(maxContext), c.DefaultContext)
+	}
 	if c.Keys.Secret == "" && len(c.JWT) == 0 && c.Certificates == nil && !c.Anonymous {
 		return fmt.Errorf("keys, jwt, certificates, anonymous: one of them is required, otherwise no client is admitted")
 	}

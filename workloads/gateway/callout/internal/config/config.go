@@ -3,6 +3,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,10 +28,12 @@ type Config struct {
 	Pools   map[string]string
 	Guards  map[string]Guard
 	Models  map[string]Model
-	Keys    Keys
-	JWT     []JWT
-	Store   *Store
-	Cache   *Cache
+	// DefaultContext is the assumed context of models that the file does not describe.
+	DefaultContext int64
+	Keys           Keys
+	JWT            []JWT
+	Store          *Store
+	Cache          *Cache
 	// Certificates is nil if clients have none.
 	Certificates *Certificates
 }
@@ -82,6 +85,7 @@ type document struct {
 	Pools     map[string]string          `json:"pools"`
 	Guards    map[string]json.RawMessage `json:"guards"`
 	Models    map[string]json.RawMessage `json:"models"`
+	Context   int64                      `json:"default_context"`
 	Keys      json.RawMessage            `json:"keys"`
 	JWT       []json.RawMessage          `json:"jwt"`
 	Store     json.RawMessage            `json:"store"`
@@ -104,6 +108,7 @@ func Parse(content []byte) (*Config, error) {
 		Region: found.Region, Replicas: found.Replicas, Anonymous: found.Anonymous, Batches: found.Batches, Pools: found.Pools,
 		Teams: map[string]*Team{}, Prices: map[string]Price{},
 		Guards: map[string]Guard{}, Models: map[string]Model{},
+		DefaultContext: cmp.Or(found.Context, defaultContext),
 	}
 	if err := made.decodeParts(&found); err != nil {
 		return nil, err

@@ -36,7 +36,9 @@ type NamedGuard struct {
 
 // Model has the settings of a model except its price.
 type Model struct {
-	Guards []string `json:"guards"`
+	// Context is the maximum length of a prompt with its answer, in tokens; 0 if it is not known.
+	Context int64    `json:"context"`
+	Guards  []string `json:"guards"`
 }
 
 // FailsClosed reports whether a text without a verdict is refused.
@@ -68,6 +70,9 @@ func (c *Config) checkGuards() error {
 		}
 	}
 	for _, name := range sorted(c.Models) {
+		if context := c.Models[name].Context; context < 0 || context > maxContext {
+			return fmt.Errorf("models.%s.context: must be 0 to %d, got %d", name, int64(maxContext), context)
+		}
 		if err := c.checkGuardNames("models."+name, c.Models[name].Guards); err != nil {
 			return err
 		}

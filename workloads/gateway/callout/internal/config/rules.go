@@ -3,7 +3,23 @@ package config
 import (
 	"math"
 	"slices"
+
+	"gke-inference/gateway/internal/tokens"
 )
+
+const (
+	// defaultContext is the assumed context of models that the file does not describe.
+	defaultContext = 1 << 17
+	maxContext     = 1 << 30
+)
+
+// Size returns what is known about the tokens of a model.
+func (c *Config) Size(model string) tokens.Model {
+	if context := c.Models[model].Context; context > 0 {
+		return tokens.Model{Context: context}
+	}
+	return tokens.Model{Context: c.DefaultContext, IsAssumed: true}
+}
 
 // NanoPerUSD is the internal unit of money: whole numbers add up across replicas without rounding.
 const NanoPerUSD = 1_000_000_000

@@ -43,7 +43,7 @@ func BenchmarkARequest(b *testing.B) {
 	server := &Server{
 		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(identity.NewSecret("")),
 		Limiter: limits.New(func() {}), Metrics: usage.NewMetrics(func() (time.Duration, bool) { return 0, false }),
-		Records: usage.NewWriter(io.Discard), MaxBodyBytes: 1 << 20, DefaultMaxTokens: 10, ForwardedHops: 2,
+		Records: usage.NewWriter(io.Discard), MaxBodyBytes: 1 << 20, ForwardedHops: 2,
 	}
 	prompt := `{"model": "m", "max_tokens": 1, "prompt": "` + strings.Repeat("Measure what the callout adds. ", 40) + `"}`
 	calls := []*extproc.ProcessingRequest{

@@ -9,6 +9,7 @@ import (
 	"gke-inference/gateway/callout/internal/config"
 	"gke-inference/gateway/callout/internal/guard"
 	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/callout/internal/texts"
 	"gke-inference/gateway/internal/calls"
 )
 
@@ -46,16 +47,21 @@ func (e *exchange) observeGuard(name, phase, outcome string, took time.Duration)
 
 // guardPrompt checks the body of an admitted request. The guards can change the body.
 func (e *exchange) guardPrompt() *openai.Error {
-	if !e.checks(config.OutputPhase).IsNone() {
-		if fault := openai.CheckedAnswer(e.path, e.request.Stream, e.body); fault != nil {
-			return fault
-		}
+	answers, checks := e.checks(config.OutputPhase), e.checks(config.InputPhase)
+	if answers.IsNone() && checks.IsNone() {
+		return nil
 	}
-	checks := e.checks(config.InputPhase)
+	found, refused := texts.Request(e.path, e.body, !answers.IsNone())
+	if refused != nil {
+		return openai.NotChecked(refused.Field, refused.Reason)
+	}
+	if !answers.IsNone() && e.request.Stream && !openai.CanCheckStream(e.path) {
+		return openai.NotChecked("stream", "must be false on this path: a guardrail of this model reads responses.")
+	}
 	if checks.IsNone() {
 		return nil
 	}
-	body, fault := checks.Prompt(e.stream.Context(), e.body)
+	body, fault := checks.Prompt(e.stream.Context(), e.body, found)
 	if fault != nil {
 		return fault
 	}
@@ -110,7 +116,7 @@ func (e *exchange) checked(piece []byte, isEnd bool) ([]byte, *openai.Error) {
 	if !isEnd {
 		return nil, nil
 	}
-	body, fault := g.answer.Answer(e.stream.Context(), g.whole)
+	body, fault := g.answer.Answer(e.stream.Context(), e.path, g.whole)
 	if fault != nil {
 		return nil, fault
 	}

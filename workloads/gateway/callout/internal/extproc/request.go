@@ -34,6 +34,8 @@ type exchange struct {
 	body    []byte
 	decided bool
 	request openai.Request
+	// sent is when the request was forwarded.
+	sent time.Time
 
 	decision    limits.Decision
 	reservation *limits.Reservation
@@ -233,6 +235,7 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	if err := e.stream.Send(calls.RequestHeaders(mutation)); err != nil {
 		return err
 	}
+	e.sent = time.Now()
 	body := e.body
 	e.body = nil
 	return calls.EachPart(body, isBodyEnd, func(part *extproc.BodyResponse) error {
@@ -243,7 +246,7 @@ func (e *exchange) decide(isBodyEnd bool) error {
 }
 
 func (e *exchange) admit(now time.Time) *openai.Error {
-	request, fault := openai.ParseRequest(e.body, e.DefaultMaxTokens)
+	request, fault := openai.ParseRequest(e.path, e.body, e.config.Size)
 	if fault != nil {
 		return fault
 	}
@@ -258,11 +261,11 @@ func (e *exchange) admit(now time.Time) *openai.Error {
 	e.request = request
 	budget := limits.BudgetOf(e.team)
 	cost := limits.Cost{
-		Tokens:  request.PromptTokens + request.MaxTokens,
-		NanoUSD: e.config.NanoUSD(request.Model, request.PromptTokens, request.MaxTokens),
+		Tokens:  request.Size.Most,
+		NanoUSD: e.config.NanoUSD(request.Model, request.Size.MostPrompt, request.Size.MostAnswer),
 	}
 	if budget.TokensPerMinute > 0 && cost.Tokens > budget.TokensPerMinute {
-		return openai.TokensTooLarge(cost.Tokens, budget.TokensPerMinute)
+		return openai.TokensTooLarge(request.Size, budget.TokensPerMinute)
 	}
 	e.decision, e.reservation = e.Limiter.Admit(e.stream.Context(), e.caller.Team, budget, cost, now)
 	if e.decision.Allowed {

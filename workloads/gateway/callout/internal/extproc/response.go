@@ -212,19 +212,36 @@ func (e *exchange) finish(isComplete bool) {
 	})
 }
 
-// used returns the usage that the engine reported, or an estimate. If a client disconnects before the
-// response, its prompt still counts: the engine may have read it.
+// used returns the usage that the engine reported, or an estimate. If a client disconnects, its prompt
+// counts, because the engine may have read it, and of the answer either what a stream has delivered, or
+// what the engine has probably generated of an answer that nobody reads.
 func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
+	size := e.request.Size
 	if e.answer == nil {
-		if e.decided && !isComplete && e.status == 0 {
-			return openai.Usage{Prompt: e.request.PromptTokens}, true
+		if e.kind != prompt || !e.decided || isComplete || e.status != 0 {
+			return openai.Usage{}, false
 		}
-		return openai.Usage{}, false
+		return openai.Usage{Prompt: size.Prompt, Completion: e.held()}, true
 	}
 	if used, has := e.answer.Usage(); has {
+		if isComplete {
+			e.Rates.Observe(e.request.Model, used.Completion, size.Sequences, time.Since(e.sent))
+		}
 		return used, false
 	}
-	return openai.Usage{Prompt: e.request.PromptTokens, Completion: e.answer.Tokens()}, true
+	made := min(e.answer.Tokens(), size.MostAnswer)
+	if !isComplete && !e.request.Stream {
+		made = e.held()
+	}
+	return openai.Usage{Prompt: size.Prompt, Completion: made}, true
+}
+
+// held returns the tokens of a whole answer that ended early, by the time that it held its engine.
+func (e *exchange) held() int64 {
+	if e.request.Stream {
+		return 0
+	}
+	return e.Rates.Elapsed(e.request.Model, e.request.Size, time.Since(e.sent))
 }
 
 func (e *exchange) outcome(isComplete bool) string {

@@ -24,6 +24,7 @@ import (
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/tokens"
 )
 
 // Server handles the calls of the gateway.
@@ -40,8 +41,8 @@ type Server struct {
 	Guards *guard.Client
 	// MaxBodyBytes is the maximum size of a request body.
 	MaxBodyBytes int
-	// DefaultMaxTokens is the estimated length of a response if the client sets no limit.
-	DefaultMaxTokens int64
+	// Rates are the measured speeds of the models.
+	Rates tokens.Rates
 	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
 	ForwardedHops int
 

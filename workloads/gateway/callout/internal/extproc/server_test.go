@@ -69,6 +69,12 @@ func (l *lines) record(t *testing.T) usage.Record {
 	return usage.Record{}
 }
 
+func (l *lines) clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Reset()
+}
+
 func gateway(t *testing.T) (extproc.ExternalProcessorClient, *lines) { return gatewayOf(t, file) }
 
 func gatewayOf(t *testing.T, text string) (extproc.ExternalProcessorClient, *lines) {
@@ -82,7 +88,7 @@ func gatewayOf(t *testing.T, text string) (extproc.ExternalProcessorClient, *lin
 	extproc.RegisterExternalProcessorServer(server, &Server{
 		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(identity.NewSecret("")),
 		Limiter: limits.New(func() {}), Metrics: metrics, Records: usage.NewWriter(written),
-		MaxBodyBytes: 1 << 20, DefaultMaxTokens: 10, ForwardedHops: 2,
+		MaxBodyBytes: 1 << 20, ForwardedHops: 2,
 	})
 	listener := bufconn.Listen(1 << 20)
 	go func() { _ = server.Serve(listener) }()
@@ -315,22 +321,74 @@ guards: {output: {url: "http://output:1", phases: [output], failure: closed, tim
 	}
 }
 
-func TestAClientThatHangsUpIsRecordedWithAnEstimate(t *testing.T) {
-	client, written := gateway(t)
+// hangUp sends a request, and disconnects after the first events of its response.
+func hangUp(t *testing.T, client extproc.ExternalProcessorClient, sent string, events ...string) {
 	c := begin(t, client)
-	sent := `{"model":"m","stream":true,"prompt":"abcdefgh"}`
 	c.send(asked(false), requestBody(sent, true))
 	c.receive()
 	c.requestParts(len(sent))
-	c.send(answered(":status", "200", "content-type", "text/event-stream; charset=utf-8"))
-	c.receive()
-	for range 3 {
-		c.send(responseBody("data: {\"choices\":[{}]}\n\n", false))
+	for at, event := range events {
+		if at == 0 {
+			c.send(answered(":status", "200", "content-type", "text/event-stream; charset=utf-8"))
+			c.receive()
+		}
+		c.send(responseBody(event, false))
 		c.receive()
 	}
 	c.end()
+}
+
+func TestAClientThatLeavesAStreamPaysForWhatItGot(t *testing.T) {
+	client, written := gateway(t)
+	sent := `{"model":"m","stream":true,"max_tokens":4000,"prompt":"abcdefgh"}`
+	event := `data: {"id":"cmpl-1","object":"text_completion","created":1,"model":"` + strings.Repeat("m", 60) +
+		`","choices":[{"index":0,"text":" word","logprobs":null,"finish_reason":null,"stop_reason":null}]}` + "\n\n"
+	hangUp(t, client, sent, strings.Repeat(event, 50), strings.Repeat(event, 50))
 	found := written.record(t)
-	if !found.Estimated || found.CompletionTokens != 3 || found.PromptTokens != int64(len(sent)/4) || !found.Stream {
+	if !found.Estimated || found.CompletionTokens < 100 || found.CompletionTokens > 120 || found.PromptTokens != 2 || !found.Stream {
+		t.Errorf("got %+v", found)
+	}
+}
+
+func TestAClientThatLeavesAStreamBeforeItBeginsPaysForItsPrompt(t *testing.T) {
+	client, written := gateway(t)
+	hangUp(t, client, `{"model":"m","stream":true,"prompt":"abcdefgh"}`)
+	if found := written.record(t); found.CompletionTokens != 0 || found.PromptTokens != 2 || found.Status != 499 {
+		t.Errorf("got %+v", found)
+	}
+}
+
+func TestAWholeAnswerThatNobodyWaitsForCostsItsReservationUntilTheSpeedIsMeasured(t *testing.T) {
+	client, written := gateway(t)
+	hangUp(t, client, `{"model":"m","max_tokens":4000,"prompt":[1,2,3]}`)
+	if found := written.record(t); !found.Estimated || found.CompletionTokens != 4000 || found.PromptTokens != 3 {
+		t.Errorf("got %+v", found)
+	}
+}
+
+func TestAWholeAnswerThatNobodyWaitsForCostsTheTimeThatItHeldItsEngine(t *testing.T) {
+	client, written := gateway(t)
+	c := begin(t, client)
+	sent := `{"model":"m","max_tokens":4000,"prompt":[1,2,3]}`
+	c.send(asked(false), requestBody(sent, true))
+	c.receive()
+	c.requestParts(len(sent))
+	time.Sleep(200 * time.Millisecond)
+	c.send(answered(":status", "200", "content-type", "application/json"))
+	c.receive()
+	c.send(responseBody(`{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":100}}`, true))
+	c.receive()
+	c.end()
+	written.record(t)
+	written.clear()
+	c = begin(t, client)
+	c.send(asked(false), requestBody(sent, true))
+	c.receive()
+	c.requestParts(len(sent))
+	time.Sleep(400 * time.Millisecond)
+	c.end()
+	// 100 tokens took 0.2 s: 200 in 0.4 s
+	if found := written.record(t); !found.Estimated || found.CompletionTokens < 120 || found.CompletionTokens > 1000 {
 		t.Errorf("got %+v", found)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"gke-inference/gateway/callout/internal/config"
 	"gke-inference/gateway/callout/internal/openai"
+	"gke-inference/gateway/callout/internal/texts"
 )
 
 // Outcomes of a check, as counted in the metric.
@@ -58,13 +59,13 @@ func (c *Checks) IsNone() bool { return c == nil || len(c.Guards) == 0 }
 
 // Check sends the texts to each guard, and returns them with masked parts if a guard masks. The error
 // can be Away.
-func (c *Checks) Check(ctx context.Context, texts []Text) ([]Text, *Block, error) {
-	if len(texts) == 0 {
-		return texts, nil, nil
+func (c *Checks) Check(ctx context.Context, asked []Text) ([]Text, *Block, error) {
+	if len(asked) == 0 {
+		return asked, nil, nil
 	}
 	for _, guard := range c.Guards {
 		began := time.Now()
-		verdict, err := c.Client.check(ctx, guard.Guard, question{c.Phase, c.Model, c.Team, texts})
+		verdict, err := c.Client.check(ctx, guard.Guard, question{c.Phase, c.Model, c.Team, asked})
 		if ctx.Err() != nil { // the client disconnected; not a failure of the guard
 			return nil, nil, &Away{guard.Name}
 		}
@@ -82,10 +83,10 @@ func (c *Checks) Check(ctx context.Context, texts []Text) ([]Text, *Block, error
 		case blocked:
 			return nil, &Block{guard.Name, verdict.Message}, nil
 		case replaced:
-			texts = verdict.Messages
+			asked = verdict.Messages
 		}
 	}
-	return texts, nil, nil
+	return asked, nil, nil
 }
 
 // Unchecked counts a text that could not be sent to any guard, and reports whether it may pass: only if
@@ -101,13 +102,8 @@ func (c *Checks) Unchecked() error {
 	return nil
 }
 
-// Prompt checks the body of a request and returns the body to forward. It refuses a prompt of token
-// IDs, because no guard can read it.
-func (c *Checks) Prompt(ctx context.Context, body []byte) ([]byte, *openai.Error) {
-	found, err := openai.PromptTexts(body)
-	if err != nil {
-		return nil, err
-	}
+// Prompt checks the texts of a request, and returns the body to forward.
+func (c *Checks) Prompt(ctx context.Context, body []byte, found []texts.Text) ([]byte, *openai.Error) {
 	masked, block, away := c.Check(ctx, textsOf(found))
 	switch {
 	case away != nil:
@@ -115,12 +111,16 @@ func (c *Checks) Prompt(ctx context.Context, body []byte) ([]byte, *openai.Error
 	case block != nil:
 		return nil, openai.ContentFiltered(block.Message)
 	}
-	return openai.Splice(body, found, contentsOf(masked)), nil
+	spliced, canReplace := texts.Splice(body, found, contentsOf(masked))
+	if !canReplace {
+		return nil, openai.ContentFiltered("The name of a field has a text that must be masked.")
+	}
+	return spliced, nil
 }
 
 // Answer checks the whole body of a response and returns the body for the client.
-func (c *Checks) Answer(ctx context.Context, body []byte) ([]byte, *openai.Error) {
-	found, isReadable := openai.AnswerTexts(body)
+func (c *Checks) Answer(ctx context.Context, path string, body []byte) ([]byte, *openai.Error) {
+	found, isReadable := texts.Answer(path, body)
 	if !isReadable {
 		if c.Unchecked() != nil {
 			return nil, openai.Unavailable("A guardrail of this model could not read the response.")
@@ -128,26 +128,28 @@ func (c *Checks) Answer(ctx context.Context, body []byte) ([]byte, *openai.Error
 		return body, nil
 	}
 	masked, block, away := c.Check(ctx, textsOf(found))
-	switch {
-	case away != nil:
+	if away != nil {
 		return nil, openai.Unavailable("A guardrail of this model cannot be reached at the moment.")
-	case block != nil:
-		return openai.FilteredAnswer(openai.Splice(body, found, make([]string, len(found)))), nil
 	}
-	return openai.Splice(body, found, contentsOf(masked)), nil
+	if block == nil {
+		if spliced, canReplace := texts.Splice(body, found, contentsOf(masked)); canReplace {
+			return spliced, nil
+		}
+	}
+	return texts.Filtered(path, c.Model, body, time.Now()), nil
 }
 
-func textsOf(found []openai.Text) []Text {
-	texts := make([]Text, len(found))
+func textsOf(found []texts.Text) []Text {
+	all := make([]Text, len(found))
 	for at, one := range found {
-		texts[at] = Text{one.Role, one.Content}
+		all[at] = Text{one.Role, one.Content}
 	}
-	return texts
+	return all
 }
 
-func contentsOf(texts []Text) []string {
-	contents := make([]string, len(texts))
-	for at, one := range texts {
+func contentsOf(found []Text) []string {
+	contents := make([]string, len(found))
+	for at, one := range found {
 		contents[at] = one.Content
 	}
 	return contents

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gke-inference/gateway/callout/internal/config"
+	"gke-inference/gateway/callout/internal/texts"
 )
 
 // service is a guard that masks card numbers, and blocks a word.
@@ -51,6 +52,15 @@ func start(t *testing.T) *service {
 	t.Cleanup(server.Close)
 	made.url = server.URL
 	return made
+}
+
+func textsIn(t *testing.T, body []byte) []texts.Text {
+	t.Helper()
+	found, refused := texts.Request("/v1/chat/completions", body, false)
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	return found
 }
 
 type counts map[string]int
@@ -265,10 +275,10 @@ func TestWithoutAVerdictTheSettingDecides(t *testing.T) {
 			guard, counted := start(t), counts{}
 			guard.answers = answers
 			body := []byte(`{"messages":[{"role":"user","content":"hello"}]}`)
-			if got, fault := guard.checks("open", counted).Prompt(context.Background(), body); fault != nil || string(got) != string(body) {
+			if got, fault := guard.checks("open", counted).Prompt(context.Background(), body, textsIn(t, body)); fault != nil || string(got) != string(body) {
 				t.Errorf("got %s, %v", got, fault)
 			}
-			if _, fault := guard.checks("closed", counted).Prompt(context.Background(), body); fault == nil || fault.Status != 503 {
+			if _, fault := guard.checks("closed", counted).Prompt(context.Background(), body, textsIn(t, body)); fault == nil || fault.Status != 503 {
 				t.Errorf("got %v", fault)
 			}
 			stream := NewStream(context.Background(), guard.checks("closed", counted))
@@ -303,7 +313,8 @@ func TestAClientThatHangsUpIsNoFailureOfAGuard(t *testing.T) {
 	guard, counted := start(t), counts{}
 	ctx, cancel := context.WithCancel(context.Background())
 	guard.answers = func(http.ResponseWriter) { cancel(); time.Sleep(50 * time.Millisecond) }
-	if _, fault := guard.checks("open", counted).Prompt(ctx, []byte(`{"prompt":"hello"}`)); fault == nil || len(counted) != 0 {
+	hello := []byte(`{"messages":[{"content":"hello"}]}`)
+	if _, fault := guard.checks("open", counted).Prompt(ctx, hello, textsIn(t, hello)); fault == nil || len(counted) != 0 {
 		t.Errorf("got %v, %v", fault, counted)
 	}
 }
@@ -311,7 +322,7 @@ func TestAClientThatHangsUpIsNoFailureOfAGuard(t *testing.T) {
 func TestAGuardIsToldTheModelTheTeamAndTheRoles(t *testing.T) {
 	guard, counted := start(t), counts{}
 	body := []byte(`{"messages":[{"role":"system","content":"be kind"},{"role":"user","content":"my card is 4111 1111 1111 1111"}]}`)
-	got, fault := guard.checks("closed", counted).Prompt(context.Background(), body)
+	got, fault := guard.checks("closed", counted).Prompt(context.Background(), body, textsIn(t, body))
 	if fault != nil || !strings.Contains(string(got), `"my card is <CARD>"`) {
 		t.Errorf("got %s, %v", got, fault)
 	}
@@ -319,7 +330,8 @@ func TestAGuardIsToldTheModelTheTeamAndTheRoles(t *testing.T) {
 	if asked.Model != "m" || asked.Team != "t" || asked.Messages[0] != (Text{"system", "be kind"}) || asked.Messages[1].Role != "user" {
 		t.Errorf("got %+v", asked)
 	}
-	if _, fault := guard.checks("closed", counted).Prompt(context.Background(), []byte(`{"prompt":"forbidden"}`)); fault == nil ||
+	forbidden := []byte(`{"messages":[{"content":"forbidden"}]}`)
+	if _, fault := guard.checks("closed", counted).Prompt(context.Background(), forbidden, textsIn(t, forbidden)); fault == nil ||
 		fault.Status != 400 || fault.Code != "content_filter" || !strings.HasSuffix(fault.Message, "forbidden word") {
 		t.Errorf("got %v", fault)
 	}

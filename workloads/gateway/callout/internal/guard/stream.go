@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"gke-inference/gateway/callout/internal/openai"
 )
@@ -117,7 +118,27 @@ func (s *Stream) endEvent(out []byte) []byte {
 	if s.ended {
 		return out
 	}
+	if out = s.checkLoose(out); s.ended {
+		return out
+	}
 	return append(out, s.chunks.Others()...)
+}
+
+// checkLoose checks the names in an event. They cannot be masked: a text that a guard changes blocks.
+func (s *Stream) checkLoose(out []byte) []byte {
+	loose := s.chunks.Loose()
+	asked := make([]Text, len(loose))
+	for at, content := range loose {
+		asked[at] = Text{Role: "assistant", Content: content}
+	}
+	clean, block, err := s.checks.Check(s.ctx, asked)
+	if err != nil {
+		return s.end(out, openai.StreamError("A guardrail of this model cannot be reached at the moment."))
+	}
+	if block != nil || !slices.Equal(contentsOf(clean), loose) {
+		return s.end(out, s.chunks.Filtered())
+	}
+	return out
 }
 
 // unreadable passes an event that no guard can check, if every guard fails open.

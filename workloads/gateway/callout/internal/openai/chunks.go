@@ -59,7 +59,9 @@ type Chunks struct {
 	ending  map[string]bool
 	others  []any
 	other   map[string]any
-	isLast  bool
+	// loose are short texts that pass with the last event, once they are checked.
+	loose  []string
+	isLast bool
 }
 
 // place is a field of a choice with a growing text.
@@ -83,23 +85,23 @@ func (c *Chunks) Take(data []byte) ChunkKind {
 	if decoder.Decode(&event) != nil {
 		return ChunkUnreadable
 	}
-	c.ending, c.others, c.other, c.isLast = map[string]bool{}, nil, event, false
+	c.ending, c.others, c.isLast, c.loose = map[string]bool{}, nil, false, nil
 	choices, isList := event["choices"].([]any)
 	if !isList {
-		_, isError := event["error"]
-		if !isError {
+		if _, isError := event["error"]; !isError {
 			return ChunkUnreadable
 		}
-	}
-	if len(choices) == 0 {
-		c.isLast = true
+		c.other, c.isLast = engineError(), true
 		return ChunkOther
 	}
-	c.base = map[string]any{}
-	for name, value := range event {
-		if name != "choices" && name != "usage" {
-			c.base[name] = value
-		}
+	c.base = headOf(event)
+	c.other = headOf(event)
+	if used := numbersOf(event["usage"]); used != nil {
+		c.other["usage"] = used
+	}
+	if len(choices) == 0 {
+		c.other["choices"], c.isLast = []any{}, true
+		return ChunkOther
 	}
 	for _, one := range choices {
 		choice, isObject := one.(map[string]any)
@@ -122,12 +124,13 @@ func (c *Chunks) takeChoice(choice map[string]any) bool {
 	if choice["index"] == nil {
 		choice["index"] = json.Number("0")
 	}
+	if _, isNumber := choice["index"].(json.Number); !isNumber || !keepKnown(choice) {
+		return false
+	}
 	key := fmt.Sprint(choice["index"])
 	if !c.isKnown(key) {
 		c.choices = append(c.choices, key)
 	}
-	delete(choice, "logprobs")
-	delete(choice, "token_ids")
 	hasMore := choice["finish_reason"] != nil
 	if hasMore {
 		c.ending[key], c.ended[key] = true, true
@@ -187,6 +190,9 @@ func (c *Chunks) takeDelta(key string, index any, delta map[string]any) (hasMore
 		}
 		text, isString := value.(string)
 		isNothing := value == nil || (isString && text == "")
+		if name == "role" && value != nil && value != "assistant" {
+			return false, false
+		}
 		if !isNothing && name != "role" && !slices.Contains(deltaTexts, name) {
 			return false, false // a text that is not held, such as a transcript, would pass without a check
 		}
@@ -209,6 +215,9 @@ func (c *Chunks) takeCall(key string, index, found any) bool {
 		}
 	}
 	function, hasFunction := call["function"].(map[string]any)
+	if !c.takeNames(call, function) {
+		return false
+	}
 	if !hasFunction {
 		return true
 	}
@@ -224,17 +233,6 @@ func (c *Chunks) takeCall(key string, index, found any) bool {
 	})
 	function["arguments"] = ""
 	return true
-}
-
-func hasNames(calls []any) bool {
-	for _, one := range calls {
-		call, _ := one.(map[string]any)
-		function, _ := call["function"].(map[string]any)
-		if call["id"] != nil || function["name"] != nil {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *Chunks) isKnown(choice string) bool {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gke-inference/gateway/internal/apierror"
+	"gke-inference/gateway/internal/tokens"
 )
 
 // Error is a response in OpenAI's error format.
@@ -73,11 +74,22 @@ func ContentFiltered(reason string) *Error {
 	return apierror.Invalid(400, contentFilter, "", "%s", message).Final()
 }
 
-// TokensTooLarge refuses a request that is larger than the limit of tokens per minute.
-func TokensTooLarge(tokens, limit int64) *Error {
-	e := limited("tokens", fmt.Sprintf(
-		"Request too large: about %d tokens, and the limit is %d tokens per minute.", tokens, limit), time.Minute)
-	return e.Final()
+// NotChecked refuses a field that a guardrail cannot check.
+func NotChecked(field, reason string) *Error {
+	if field == "" {
+		return apierror.Invalid(400, "invalid_json", "", "%s", reason)
+	}
+	name := apierror.Clipped(field)
+	return apierror.Invalid(400, "unsupported_parameter", name, "`%s` %s", name, reason)
+}
+
+// TokensTooLarge refuses a request that can use more tokens than the limit per minute.
+func TokensTooLarge(size tokens.Size, limit int64) *Error {
+	message := fmt.Sprintf("Request too large: it can use %d tokens, and the limit is %d tokens per minute.", size.Most, limit)
+	if !size.IsLimited && size.MostAnswer > 0 {
+		message += " Its answer has no limit: set `max_tokens`, or `max_output_tokens` on /v1/responses."
+	}
+	return limited("tokens", message, time.Minute).Final()
 }
 
 // longestRetry is the longest `retry-after` that the official clients respect. With a longer one, they

@@ -6,11 +6,13 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"mime"
 	"strings"
 
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/members"
+	"gke-inference/gateway/internal/tokens"
 )
 
 // Request has the fields of a request body that determine its cost and response.
@@ -20,17 +22,9 @@ type Request struct {
 	Stream bool
 	// IncludeUsage is whether the client requested the usage in a stream.
 	IncludeUsage bool
-	// PromptTokens is an estimate: a quarter of the body's bytes.
-	PromptTokens int64
-	// MaxTokens is the maximum length of the response, over all choices.
-	MaxTokens int64
+	// Size is the number of tokens that the request can use.
+	Size tokens.Size
 }
-
-const (
-	bytesPerToken = 4
-	maxTokensSane = 1 << 24
-	maxChoices    = 1 << 10
-)
 
 // JSONContentType refuses bodies that are not plain JSON in UTF-8.
 func JSONContentType(contentType, encoding string) *Error {
@@ -50,8 +44,8 @@ func JSONContentType(contentType, encoding string) *Error {
 // ParseRequest reads a body. Parsers disagree about which of two equal keys counts, so duplicate keys
 // are refused: no request can show one model here and a different one to the engine.
 //
-// defaultMaxTokens is the estimated length of a response if the client sets no limit.
-func ParseRequest(body []byte, defaultMaxTokens int64) (Request, *Error) {
+// modelOf returns what is known about a model.
+func ParseRequest(path string, body []byte, modelOf func(name string) tokens.Model) (Request, *Error) {
 	trimmed := bytes.TrimLeft(body, " \t\r\n")
 	if len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(body) {
 		return Request{}, apierror.Invalid(400, "invalid_json", "", "The body must be one JSON object.")
@@ -61,7 +55,7 @@ func ParseRequest(body []byte, defaultMaxTokens int64) (Request, *Error) {
 		return Request{}, apierror.Invalid(400, "duplicate_key", apierror.Clipped(duplicate),
 			"`%s` must appear only once in the body.", apierror.Clipped(duplicate))
 	}
-	request := Request{PromptTokens: int64(len(body)) / bytesPerToken}
+	var request Request
 	model, isString := text(members["model"])
 	if !isString || model == "" {
 		return Request{}, apierror.Invalid(400, "invalid_model", "model", "`model` must be a string with the name of a model.")
@@ -70,13 +64,17 @@ func ParseRequest(body []byte, defaultMaxTokens int64) (Request, *Error) {
 	if fault := request.readStream(members); fault != nil {
 		return Request{}, fault
 	}
-	fault := request.readSize(members, defaultMaxTokens)
-	return request, fault
+	size, err := tokens.Of(path, body, modelOf(model))
+	var wrong *tokens.Invalid
+	if errors.As(err, &wrong) {
+		return Request{}, apierror.Invalid(400, "invalid_type", wrong.Field, "%s", wrong.Error())
+	}
+	request.Size = size
+	return request, nil
 }
 
 var wanted = map[string]bool{
-	"model": true, "stream": true, "stream_options": true, "max_tokens": true, "n": true,
-	"max_completion_tokens": true, "max_output_tokens": true, "best_of": true,
+	"model": true, "stream": true, "stream_options": true,
 }
 
 func topLevel(body []byte) (found map[string][]byte, duplicate string) {
@@ -107,43 +105,6 @@ func (r *Request) readStream(members map[string][]byte) *Error {
 		r.IncludeUsage = string(options["include_usage"]) == "true"
 	}
 	return nil
-}
-
-func (r *Request) readSize(members map[string][]byte, defaultMaxTokens int64) *Error {
-	tokens := defaultMaxTokens
-	for _, key := range []string{"max_output_tokens", "max_tokens", "max_completion_tokens"} {
-		found, has, fault := count(members, key, 0, maxTokensSane)
-		if fault != nil {
-			return fault
-		}
-		if has {
-			tokens = found
-		}
-	}
-	choices := int64(1)
-	for _, key := range []string{"n", "best_of"} {
-		found, has, fault := count(members, key, 1, maxChoices)
-		if fault != nil {
-			return fault
-		}
-		if has {
-			choices = max(choices, found)
-		}
-	}
-	r.MaxTokens = tokens * choices
-	return nil
-}
-
-// count reads a whole number. A client must not be able to break the estimate of a request's cost.
-func count(members map[string][]byte, key string, low, high int64) (value int64, has bool, fault *Error) {
-	raw, has := members[key]
-	if !has || string(bytes.TrimSpace(raw)) == "null" {
-		return 0, false, nil
-	}
-	if err := json.Unmarshal(raw, &value); err != nil || value < low || value > high {
-		return 0, false, apierror.Invalid(400, "invalid_type", key, "`%s` must be a whole number from %d to %d.", key, low, high)
-	}
-	return value, true, nil
 }
 
 func text(raw []byte) (string, bool) {

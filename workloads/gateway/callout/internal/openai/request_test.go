@@ -5,38 +5,23 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"gke-inference/gateway/internal/tokens"
 )
+
+func known(string) tokens.Model { return tokens.Model{Context: 512} }
 
 func TestARequestIsReadWithoutItsPrompt(t *testing.T) {
 	body := `{"messages":[{"role":"user","content":"a \"model\": \"x\" }{"}],"stream":true,
 		"stream_options":{"include_usage":true},"max_tokens":7,"n":2,"model":"org\/m"}`
-	found, fault := ParseRequest([]byte(body), 512)
+	found, fault := ParseRequest("/v1/chat/completions", []byte(body), known)
 	if fault != nil {
 		t.Fatal(fault)
 	}
-	want := Request{Model: "org/m", Stream: true, IncludeUsage: true, PromptTokens: int64(len(body)) / 4, MaxTokens: 14}
-	if found != want {
-		t.Errorf("got %+v, want %+v", found, want)
-	}
-}
-
-func TestAnAnswerWithoutABoundHasTheDefault(t *testing.T) {
-	for body, want := range map[string]int64{
-		`{"model":"m"}`:                   512,
-		`{"model":"m","max_tokens":null}`: 512,
-		`{"model":"m","max_tokens":9,"max_completion_tokens":3}`:   3,
-		`{"model":"m","max_output_tokens":4}`:                      4,
-		`{"model":"m","max_tokens":10,"n":null,"best_of":5}`:       50,
-		`{"model":"m","max_tokens":0,"stream":null}`:               0,
-		`{"model":"m","nested":{"max_tokens":9,"model":"other"}}`:  512,
-		"\n {\"model\" : \"m\" , \"max_tokens\" : 6 }":             6,
-		`{"input":["model","stream",{"model":1}],"model":"m"}`:     512,
-		`{"model":"m","prompt":"\\","max_tokens":5,"x":[[["]"]]]}`: 5,
-	} {
-		found, fault := ParseRequest([]byte(body), 512)
-		if fault != nil || found.MaxTokens != want {
-			t.Errorf("%s: got %d and %v, want %d", body, found.MaxTokens, fault, want)
-		}
+	size := found.Size
+	found.Size = tokens.Size{}
+	if want := (Request{Model: "org/m", Stream: true, IncludeUsage: true}); found != want || size.MostAnswer != 14 {
+		t.Errorf("got %+v, %+v", found, size)
 	}
 }
 
@@ -66,7 +51,7 @@ func TestHostileBodiesAreRefused(t *testing.T) {
 		`{"model":"m","n":0}`:                            "invalid_type",
 		`{"model":"m","n":9999999}`:                      "invalid_type",
 	} {
-		_, fault := ParseRequest([]byte(body), 512)
+		_, fault := ParseRequest("/v1/chat/completions", []byte(body), known)
 		if fault == nil || fault.Code != code || fault.Status != 400 {
 			t.Errorf("%.60s: got %v, want %s", body, fault, code)
 		}

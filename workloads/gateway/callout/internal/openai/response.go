@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"gke-inference/gateway/internal/members"
+	"gke-inference/gateway/internal/tokens"
 )
 
 // Usage is the usage of a request, as counted by the engine.
@@ -18,8 +19,7 @@ type Usage struct {
 type Response struct {
 	usage    Usage
 	hasUsage bool
-	events   int64
-	bytes    int64
+	texts    tokens.Stream
 	members  *members.Reader
 	stream   *events
 }
@@ -71,14 +71,8 @@ func (r *Response) Rest() []byte {
 // Usage returns the engine's count, and whether there is one.
 func (r *Response) Usage() (Usage, bool) { return r.usage, r.hasUsage }
 
-// Tokens returns the approximate number of tokens of a stream so far. Engines send one token per event;
-// other providers send several, which are estimated from the text.
-func (r *Response) Tokens() int64 {
-	return max(r.events, (r.bytes-bytesBeside*r.events)/bytesPerToken)
-}
-
-// bytesBeside is the approximate size of an event besides its text: ID, time, model and field names.
-const bytesBeside = 200
+// Tokens returns the estimated number of tokens of a stream so far.
+func (r *Response) Tokens() int64 { return r.texts.Tokens() }
 
 func (r *Response) take(raw []byte) {
 	var counts *struct {
@@ -119,7 +113,7 @@ func (r *Response) event(data []byte) bool {
 		return false
 	}
 	if !bytes.Contains(data, []byte(`"usage"`)) {
-		r.part(data)
+		r.texts.Add(data)
 		return false
 	}
 	var body struct {
@@ -133,7 +127,7 @@ func (r *Response) event(data []byte) bool {
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(data, &body); err != nil {
-		r.part(data)
+		r.texts.Add(data)
 		return false
 	}
 	for _, usage := range []json.RawMessage{body.Usage, body.Response.Usage, body.Message.Usage} {
@@ -143,12 +137,7 @@ func (r *Response) event(data []byte) bool {
 	}
 	isUsageOnly := body.Choices != nil && len(*body.Choices) == 0 && len(body.Usage) > 0
 	if !isUsageOnly {
-		r.part(data)
+		r.texts.Add(data)
 	}
 	return isUsageOnly
-}
-
-func (r *Response) part(data []byte) {
-	r.events++
-	r.bytes += int64(len(data))
 }

@@ -30,6 +30,8 @@ func (b *Backend) check(where string) error {
 		return fmt.Errorf("%s: must be an object, got nothing", where)
 	case b.TimeoutSeconds <= 0:
 		return fmt.Errorf("%s.timeout_seconds: must be more than 0, got %v", where, b.TimeoutSeconds)
+	case b.Context < 0 || b.Context > 1<<30:
+		return fmt.Errorf("%s.context: must be 0 to %d, got %d", where, int64(1<<30), b.Context)
 	case len(b.Targets) == 0:
 		return fmt.Errorf("%s.targets: must have one or more, got none", where)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"gke-inference/gateway/internal/tokens"
 )
 
 // Kinds of credentials for targets.
@@ -31,7 +33,9 @@ type Config struct {
 type Backend struct {
 	// ForceUsage keeps the usage in every stream, also if the client did not request it, because a
 	// component in front of this program counts tokens by it.
-	ForceUsage     bool      `json:"force_usage"`
+	ForceUsage bool `json:"force_usage"`
+	// Context is the assumed maximum length of a prompt with its answer, in tokens.
+	Context        int64     `json:"context"`
 	TimeoutSeconds float64   `json:"timeout_seconds"`
 	Targets        []*Target `json:"targets"`
 }
@@ -83,6 +87,18 @@ type MetricNames struct {
 	Running   string `json:"running"`
 	KVCache   string `json:"kv_cache"`
 	CacheInfo string `json:"cache_info"`
+}
+
+// defaultContext is the assumed context of a backend without one.
+const defaultContext = 1 << 17
+
+// Size returns what is known about the tokens of a backend's model.
+func (c *Config) Size(model string) tokens.Model {
+	found := tokens.Model{Context: defaultContext, IsAssumed: true}
+	if backend, has := c.Backends[model]; has && backend.Context > 0 {
+		found.Context = backend.Context
+	}
+	return found
 }
 
 // Parse reads and validates the content of a file. An error is one line: field, rule and value.

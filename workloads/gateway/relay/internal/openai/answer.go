@@ -7,14 +7,13 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"gke-inference/gateway/internal/tokens"
 )
 
 const (
 	largestEvent = 4 << 20
 	largestRead  = 8 << 20
-	// bytesBeside is the approximate size of an event besides its text: ID, time, model and field
-	// names.
-	bytesBeside = 200
 )
 
 // Usage is the tokens of a request and its response.
@@ -50,13 +49,12 @@ type Stream struct {
 	body    io.ReadCloser
 	reader  *bufio.Reader
 	strips  bool
-	input   int64
+	size    tokens.Size
 	end     func(Usage)
 	ended   sync.Once
 	pending []byte
 	event   []byte
-	events  int64
-	bytes   int64
+	texts   tokens.Stream
 	found   *Usage
 	err     error
 }
@@ -65,7 +63,7 @@ type Stream struct {
 func NewStream(body io.ReadCloser, request *Request, strips bool, end func(Usage)) *Stream {
 	return &Stream{
 		body: body, reader: bufio.NewReaderSize(body, 64<<10), strips: strips, end: end,
-		input: request.Guess().Input,
+		size: request.Size,
 	}
 }
 
@@ -124,15 +122,12 @@ func (s *Stream) isOnlyUsage() bool {
 	if json.Unmarshal(data, &found) != nil {
 		return false
 	}
+	s.texts.Add(data)
 	used := found.usage()
 	if used != nil {
 		s.found = used
 	}
 	hasChoices := found.Choices != nil && len(*found.Choices) > 0
-	if hasChoices {
-		s.events++
-		s.bytes += int64(len(data))
-	}
 	return used != nil && !hasChoices && found.Choices != nil
 }
 
@@ -152,9 +147,7 @@ func (s *Stream) Close() error {
 			s.end(*s.found)
 			return
 		}
-		// an event has one or more tokens: estimated from the text, without the rest of each event
-		tokens := max(s.events, (s.bytes-bytesBeside*s.events)/bytesPerToken)
-		s.end(Usage{Input: s.input, Output: tokens, IsGuess: true})
+		s.end(Usage{Input: s.size.Prompt, Output: min(s.texts.Tokens(), s.size.MostAnswer), IsGuess: true})
 	})
 	return s.body.Close()
 }
@@ -166,7 +159,6 @@ type Whole struct {
 	end     func(Usage)
 	ended   sync.Once
 	read    []byte
-	size    int64
 }
 
 // NewWhole returns the response of a request.
@@ -177,7 +169,6 @@ func NewWhole(body io.ReadCloser, request *Request, end func(Usage)) *Whole {
 // Read passes bytes.
 func (w *Whole) Read(into []byte) (int, error) {
 	n, err := w.body.Read(into)
-	w.size += int64(n)
 	if len(w.read)+n <= largestRead {
 		w.read = append(w.read, into[:n]...)
 	}
@@ -192,7 +183,12 @@ func (w *Whole) Close() error {
 			w.end(*found.usage())
 			return
 		}
-		w.end(Usage{Input: w.request.Guess().Input, Output: w.size / bytesPerToken, IsGuess: true})
+		// the backend has generated, and may charge for, all of an answer that was not read to its end
+		output, isWhole := tokens.OfAnswer(w.read)
+		if !isWhole {
+			output = w.request.Size.MostAnswer
+		}
+		w.end(Usage{Input: w.request.Size.Prompt, Output: output, IsGuess: true})
 	})
 	return w.body.Close()
 }

@@ -5,11 +5,15 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"gke-inference/gateway/internal/tokens"
 )
+
+func known(string) tokens.Model { return tokens.Model{Context: 1000, IsAssumed: true} }
 
 func parsed(t *testing.T, body string) *Request {
 	t.Helper()
-	request, refused := ParseRequest([]byte(body))
+	request, refused := ParseRequest("completions", []byte(body), known)
 	if refused != nil {
 		t.Fatal(refused)
 	}
@@ -46,7 +50,7 @@ func TestABodyThatIsWrongIsRefused(t *testing.T) {
 		`{"model":"m","stream_options":[]}`:                                "invalid_type",
 		`{"model":"m","stream":true,"stream_options":{"include_usage":1}}`: "invalid_type",
 	} {
-		if _, refused := ParseRequest([]byte(body)); refused == nil || refused.Code != code || refused.Status != 400 {
+		if _, refused := ParseRequest("completions", []byte(body), known); refused == nil || refused.Code != code || refused.Status != 400 {
 			t.Errorf("%s: got %v", body, refused)
 		}
 	}
@@ -99,7 +103,7 @@ func TestAnEventWithUsageAndChoicesAlwaysStays(t *testing.T) {
 
 func TestAStreamThatIsCutIsCountedByItsEvents(t *testing.T) {
 	passed, used := streamed(t, true, first+first+"data: {\"cho")
-	if passed != first+first+"data: {\"cho" || !used.IsGuess || used.Output != 2 || used.Input != 12 {
+	if passed != first+first+"data: {\"cho" || !used.IsGuess || used.Output != 2 || used.Input != 3 {
 		t.Fatal(passed, used)
 	}
 }
@@ -124,7 +128,7 @@ func TestTheUsageOfAWholeAnswerIsReadAndTheAnswerUnchanged(t *testing.T) {
 
 func TestWhatARequestMayUseIsNotForTheClientToBend(t *testing.T) {
 	for body, want := range map[string]int64{
-		`{"model":"m"}`:                 512,
+		`{"model":"m"}`:                 1000,
 		`{"model":"m","max_tokens":10}`: 10,
 		`{"model":"m","max_tokens":10,"max_completion_tokens":20}`:          20,
 		`{"model":"m","max_tokens":10,"n":3}`:                               30,
@@ -132,7 +136,7 @@ func TestWhatARequestMayUseIsNotForTheClientToBend(t *testing.T) {
 		`{"model":"m","max_tokens":10,"n":null,"prompt":["a","b"]}`:         20,
 		`{"model":"m","max_tokens":10,"prompt":[1,2,3]}`:                    10,
 		`{"model":"m","max_tokens":10,"prompt":[[1,2],[3],[4]]}`:            30,
-		`{"model":"m","max_tokens":0,"prompt":"only the prompt is scored"}`: 0,
+		`{"model":"m","max_tokens":0,"prompt":"only the prompt is scored"}`: 1,
 	} {
 		if got := parsed(t, body).Guess().Output; got != want {
 			t.Errorf("%s: got %d, want %d", body, got, want)
@@ -142,9 +146,32 @@ func TestWhatARequestMayUseIsNotForTheClientToBend(t *testing.T) {
 		`"max_tokens":-1`, `"max_completion_tokens":-1000000`, `"max_tokens":9000000000000000000`, `"max_tokens":1e300`,
 		`"max_tokens":1.5`, `"max_tokens":"1"`, `"n":0`, `"n":100000`, `"best_of":-3`,
 	} {
-		if _, refused := ParseRequest([]byte(`{"model":"m",` + field + `}`)); refused == nil || refused.Status != 400 {
+		if _, refused := ParseRequest("completions", []byte(`{"model":"m",`+field+`}`), known); refused == nil || refused.Status != 400 {
 			t.Errorf("%s: must be refused, got %v", field, refused)
 		}
+	}
+}
+
+func TestAStreamThatIsCutCountsItsTokensWhateverTheNameOfItsModel(t *testing.T) {
+	for _, name := range []string{"llama", strings.Repeat("m", 60)} {
+		event := `data: {"id":"chatcmpl-4bf92f3577b34da6a3ce929d0e0e4736","object":"chat.completion.chunk","created":1764309600,"model":"` + name +
+			`","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null,"token_ids":null}]}` + "\n\n"
+		if _, used := streamed(t, true, strings.Repeat(event, 500)); used.Output < 400 || used.Output > 600 {
+			t.Errorf("%.8s: got %+v", name, used)
+		}
+	}
+}
+
+func TestHalfAnAnswerCostsAllThatItsBackendMayHaveGenerated(t *testing.T) {
+	var used Usage
+	request := parsed(t, `{"model":"m","max_tokens":300,"prompt":"abcd"}`)
+	whole := NewWhole(io.NopCloser(strings.NewReader(`{"choices":[{"text":"ab`)), request, func(u Usage) { used = u })
+	if _, err := io.ReadAll(whole); err != nil {
+		t.Fatal(err)
+	}
+	whole.Close()
+	if used != (Usage{Input: 1, Output: 300, IsGuess: true}) {
+		t.Fatal(used)
 	}
 }
 

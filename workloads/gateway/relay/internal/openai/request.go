@@ -3,15 +3,10 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"net/http"
-)
 
-const (
-	bytesPerToken  = 4
-	unboundedGuess = 512
-	mostTokens     = 1 << 24
-	mostAnswers    = 1 << 10
+	"gke-inference/gateway/internal/tokens"
 )
 
 // Request is the body of a request for tokens.
@@ -20,18 +15,15 @@ type Request struct {
 	Stream bool
 	// AsksUsage is whether the client requested the usage in a stream.
 	AsksUsage bool
-	// Bytes is the size of the original body.
-	Bytes int
-	// limit is the maximum number of tokens of one response, if the client sets it.
-	limit *int64
-	// answers is the number of requested responses.
-	answers int64
-	fields  map[string]json.RawMessage
+	// Size is the number of tokens that the request can use.
+	Size   tokens.Size
+	fields map[string]json.RawMessage
 }
 
-// ParseRequest reads a body.
-func ParseRequest(body []byte) (*Request, *Error) {
-	r := &Request{Bytes: len(body)}
+// ParseRequest reads a body of a path such as chat/completions. modelOf returns what is known about a
+// model.
+func ParseRequest(path string, body []byte, modelOf func(name string) tokens.Model) (*Request, *Error) {
+	r := &Request{}
 	if err := json.Unmarshal(body, &r.fields); err != nil || r.fields == nil {
 		return nil, Invalid(http.StatusBadRequest, "invalid_json", "", "The body of the request must be a JSON object.")
 	}
@@ -50,55 +42,14 @@ func ParseRequest(body []byte) (*Request, *Error) {
 		return nil, Invalid(http.StatusBadRequest, "invalid_type", "stream_options.include_usage",
 			"The field include_usage must be true or false.")
 	}
-	if refused := r.readSize(); refused != nil {
-		return nil, refused
+	// a client must not control what a budget reserves
+	size, err := tokens.Of("/v1/"+path, body, modelOf(r.Model))
+	var wrong *tokens.Invalid
+	if errors.As(err, &wrong) {
+		return nil, Invalid(http.StatusBadRequest, "invalid_type", wrong.Field, wrong.Error())
 	}
+	r.Size = size
 	return r, nil
-}
-
-// readSize reads how much a request asks for. It is strict, because the client must not control what a
-// budget reserves.
-func (r *Request) readSize() *Error {
-	for _, name := range []string{"max_tokens", "max_completion_tokens"} { // the newer name takes precedence
-		found, refused := r.number(name, 0, mostTokens)
-		if refused != nil {
-			return refused
-		}
-		if found != nil {
-			r.limit = found
-		}
-	}
-	r.answers = 1
-	for _, name := range []string{"n", "best_of"} {
-		found, refused := r.number(name, 1, mostAnswers)
-		if refused != nil {
-			return refused
-		}
-		if found != nil {
-			r.answers = max(r.answers, *found)
-		}
-	}
-	var prompts []json.RawMessage
-	if json.Unmarshal(r.fields["prompt"], &prompts) == nil && len(prompts) > 0 {
-		if first := prompts[0][0]; first == '"' || first == '[' { // otherwise they are the tokens of one prompt
-			r.answers *= int64(len(prompts))
-		}
-	}
-	return nil
-}
-
-// number returns a whole number, or nil if the body has none.
-func (r *Request) number(name string, low, high int64) (*int64, *Error) {
-	raw, has := r.fields[name]
-	if !has || string(raw) == "null" {
-		return nil, nil
-	}
-	var found int64
-	if json.Unmarshal(raw, &found) != nil || found < low || found > high {
-		return nil, Invalid(http.StatusBadRequest, "invalid_type", name,
-			fmt.Sprintf("The field %s must be a whole number from %d to %d.", name, low, high))
-	}
-	return &found, nil
 }
 
 // For returns the body for a target: with the target's name of the model, and with the usage in a
@@ -133,11 +84,7 @@ func encoded(value any) json.RawMessage {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n"))
 }
 
-// Guess returns the maximum tokens that a request can use: those of its body and of its response.
+// Guess returns the maximum tokens that a request can use: those of its prompts and of its answers.
 func (r *Request) Guess() Usage {
-	most := int64(unboundedGuess)
-	if r.limit != nil {
-		most = *r.limit
-	}
-	return Usage{Input: int64(r.Bytes) / bytesPerToken, Output: most * r.answers, IsGuess: true}
+	return Usage{Input: r.Size.MostPrompt, Output: r.Size.MostAnswer, IsGuess: true}
 }

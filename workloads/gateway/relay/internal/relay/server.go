@@ -136,7 +136,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Er
 	case err != nil:
 		return nil, openai.Invalid(http.StatusBadRequest, "invalid_body", "", "The body of the request is incomplete.")
 	}
-	request, refused := openai.ParseRequest(body)
+	request, refused := openai.ParseRequest(path, body, s.Config().Size)
 	if refused != nil {
 		return nil, refused
 	}
