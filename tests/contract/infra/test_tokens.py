@@ -19,10 +19,10 @@ NEEDS_IT = {
     "personal-worker": "it creates jobs",
     "pool-fallback": "it keeps its budget in a ConfigMap and reads the pool's engines",
     "queue-operator": "it is a controller",
-    "ray-scaler": "it deletes workers",
-    "weights-gate": "it changes the readiness of a model's Deployment",
+    "ray-scaler": "it sets the replicas of Ray clusters",
+    "weights-gate": "it raises the replicas of model servers",
 }
-STATES = [
+STACKS_WITH_PROGRAMS = [
     ("prod", STACKS),
     *(
         (name, EXAMPLES / name)
@@ -65,7 +65,9 @@ def mounting(objects: list[dict[str, Any]]) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize(("name", "folder"), STATES, ids=lambda value: str(value)[-20:])
+@pytest.mark.parametrize(
+    ("name", "folder"), STACKS_WITH_PROGRAMS, ids=lambda value: str(value)[-20:]
+)
 def test_only_programs_with_a_reason_mount_the_token_of_their_account(
     name: str, folder: Any, deployed: Deployed
 ) -> None:

@@ -25,7 +25,7 @@ func UnknownTeam() *Error {
 
 // NotActing refuses a request that names another team without the permission to act for it.
 func NotActing() *Error {
-	return invalid(403, "team_not_permitted", "", "This credential may not act for another team.")
+	return apierror.Invalid(403, "team_not_permitted", "", "This credential may not act for another team.")
 }
 
 // TooManyGuesses refuses an address that sent too many invalid credentials.
