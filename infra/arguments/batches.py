@@ -81,6 +81,7 @@ def service_args(
         exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
         gateway_name=Names(platform).gateway(),
         log_percent=gateway.log_percent,
+        max_gib_per_team=settings.max_gib_per_team,
         max_workers=settings.workers.max,
         min_workers=settings.workers.min,
         models={model.name: _model(batches, model) for model in batches.models},

@@ -287,6 +287,8 @@ def _contexts(platform: Platform, clients: Clients, region: RegionPlan) -> dict[
 def _team(platform: Platform, team: ClientTeam, region: str) -> ClientTeamArgs:
     limits = limits_in(platform, team, region)
     args = ClientTeamArgs(priority=team.priority.value)
+    if team.acts_for_teams:
+        args["acts_for_teams"] = True
     if team.cached_answers:
         args["cached_answers"] = True
     if team.guardrails:

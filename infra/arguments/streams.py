@@ -104,6 +104,8 @@ def worker_args(
         args["picker"] = f"{stream.pool}-picker.{namespace}.svc:{PICKER_METRICS_PORT}"
     if settings.key_secret is not None:
         args["key_secret"] = settings.key_secret
+    if settings.team is not None:
+        args["team"] = settings.team
     if topics is not None:
         args["dead_letters"] = topics.dead_letters
         args["results_topic"] = topics.results

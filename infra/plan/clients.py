@@ -29,6 +29,11 @@ def gated(platform: Platform) -> Clients | None:
     return clients if clients is not None and clients.teams else None
 
 
+def acting(clients: Clients) -> list[str]:
+    """Return the teams whose keys may act for other teams."""
+    return [name for name, team in clients.teams.items() if team.acts_for_teams]
+
+
 def has_apigee(platform: Platform) -> bool:
     """Return whether Apigee checks the clients of a platform."""
     return platform.clients is not None and platform.clients.apigee is not None

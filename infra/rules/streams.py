@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
-from infra.plan.clients import gated
-from infra.stack import Layer, Platform, ResultsKind, SourceKind, Stream
+from infra.plan.clients import acting, gated
+from infra.stack import Clients, Layer, Platform, ResultsKind, SourceKind, Stream
 from infra.stack.problems import join, one_of
 
 _TOPIC = re.compile(r"projects/[^/]+/topics/[^/]+")
@@ -52,6 +52,19 @@ def _check_model(platform: Platform, where: str, stream: Stream) -> Iterator[Inp
     if clients is not None and clients.anonymous is None and stream.key_secret is None:
         rule = "is required when clients have teams: requests without a key get 401"
         yield InputError(join(where, "key_secret"), rule)
+    if stream.team is not None:
+        yield from _check_team(clients, where, stream, stream.team)
+
+
+def _check_team(
+    clients: Clients | None, where: str, stream: Stream, team: str
+) -> Iterator[InputError]:
+    if clients is None or team not in clients.teams:
+        known = [] if clients is None else sorted(clients.teams)
+        yield one_of(join(where, "team"), team, known)
+    elif stream.key_secret is None or not acting(clients):
+        rule = "needs key_secret, with a key of a team with acts_for_teams: true"
+        yield InputError(join(where, "team"), rule, team)
 
 
 def _check_source(where: str, stream: Stream) -> Iterator[InputError]:

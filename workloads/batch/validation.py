@@ -114,6 +114,7 @@ def _wrong(raw: bytes, bounds: Bounds, seen: _Seen) -> tuple[str, str, str | Non
     return (
         _wrong_target(line, bounds)
         or _wrong_body(body, bounds)
+        or _wrong_prompt(body, bounds)
         or _wrong_engine(body, bounds, seen)
         or _wrong_inputs(body, bounds, seen)
     )
@@ -190,6 +191,21 @@ def _wrong_body(body: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | N
     if bounds.endpoint == "/v1/responses":
         return _wrong_response(body)
     return None
+
+
+def _wrong_prompt(body: dict[str, Any], bounds: Bounds) -> tuple[str, str, str | None] | None:
+    """Reject what engines take and the endpoint picker refuses: token IDs, or an empty prompt.
+
+    github.com/kubernetes-sigs/gateway-api-inference-extension/issues/2835
+    """
+    if bounds.endpoint != "/v1/completions" or bounds.models[body["model"]].engine:
+        return None
+    prompt = body.get("prompt")
+    texts = cast("list[Any]", prompt) if isinstance(prompt, list) else [prompt or None]
+    if prompt is None or (texts and all(isinstance(each, str) for each in texts)):
+        return None
+    message = "The prompt of this request must be text: the gateway reads no token IDs."
+    return "invalid_request", message, "prompt"
 
 
 def _wrong_engine(

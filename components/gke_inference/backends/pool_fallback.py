@@ -188,6 +188,7 @@ def _fallback(args: PoolFallbackArgs, count: str) -> dict[str, Any]:
         "metrics": {name: metric for name, metric in metrics.items() if metric},
         "model": args["model_name"],
         "monthly_usd": args["monthly_usd"],
+        "replicas": whole(args, "replicas", 2, least=1, most=20),
         "namespace": args["namespace"],
         "output_usd_per_million": args["output_usd_per_million"],
         "port": PORT,

@@ -69,9 +69,12 @@ class BatchServiceArgs(TypedDict):
     hostname: NotRequired[str]
     """Hostname that clients use. Default: every hostname of the Gateway."""
     key_secret: NotRequired[str]
-    """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one."""
+    """Kubernetes Secret with the key of a client team in `key`, if the gateway requires one. With
+    `teams`, that team must have `acts_for_teams`."""
     log_percent: NotRequired[float]
     """Percentage of requests in the load balancer's access log, 0 to 100. Default: 100."""
+    max_gib_per_team: NotRequired[int]
+    """Maximum size of a team's files and answers in GiB, 1 to 100000. Default: 100."""
     max_workers: NotRequired[int]
     """Maximum number of workers. Default: 4."""
     min_workers: NotRequired[int]
@@ -107,6 +110,11 @@ def check(args: BatchServiceArgs) -> None:
     whole(args, "deadline_seconds", 600, least=10, most=3600)
     whole(args, "requests_per_worker", 16, least=1, most=200)
     whole(args, "retention_days", 30, least=2, most=365)
+    _most_stored(args)
+
+
+def _most_stored(args: BatchServiceArgs) -> int:
+    return whole(args, "max_gib_per_team", 100, least=1, most=100_000)
 
 
 def document(
@@ -126,6 +134,7 @@ def document(
         "metrics_of_pickers": [f"http://{picker}/metrics" for picker in args.get("pickers", [])],
         "metrics_port": METRICS_PORT,
         "models": {name: dict(model) for name, model in args["models"].items()},
+        "most_stored_bytes": _most_stored(args) * 2**30,
         "most_in_flight": whole(args, "requests_per_worker", 16, least=1, most=200),
         "port": PORT,
         "replicas": REPLICAS,

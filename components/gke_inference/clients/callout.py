@@ -124,6 +124,7 @@ def traffic_extension(
 def _pod(name: str, account: str, hops: int) -> Manifest:
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
+        "automountServiceAccountToken": False,
         "containers": [
             {
                 "args": [

@@ -44,6 +44,8 @@ class AnswerCacheArgs(TypedDict):
 class ClientTeamArgs(TypedDict):
     """One team of clients. An omitted limit means unlimited."""
 
+    acts_for_teams: NotRequired[bool]
+    """Whether its keys may name another team in `x-gki-on-behalf-of`. Default: false."""
     cached_answers: NotRequired[bool]
     """Whether members get each other's answers from the `cache`. Default: false."""
     guards: NotRequired[list[str]]

@@ -104,6 +104,9 @@ class StreamWorkerArgs(TypedDict):
     """Kafka topic, with `brokers`."""
     subscription: NotRequired[pulumi.Input[str]]
     """Subscription to read, `projects/P/subscriptions/S`."""
+    team: NotRequired[str]
+    """Client team that the messages act for; the key's team must have `acts_for_teams`. Default:
+    the team of the key."""
 
 
 class StreamWorker(pulumi.ComponentResource):
@@ -176,6 +179,8 @@ def document(args: StreamWorkerArgs, given: Mapping[str, str]) -> str:
     }
     if args.get("key_secret"):
         found["key_file"] = f"{_KEY_FOLDER}/key"
+    if args.get("team"):
+        found["team"] = args.get("team")
     if picker := args.get("picker"):
         found["metrics_of_picker"] = f"http://{picker}/metrics"
     return json.dumps(found, indent=1, sort_keys=True)

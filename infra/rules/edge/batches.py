@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.input_error import Bare, InputError
 from infra.plan.batches import answering, region_of
-from infra.plan.clients import gated
-from infra.stack import Batches, Layer, Platform
+from infra.plan.clients import acting, gated
+from infra.stack import Batches, Clients, Layer, Platform
 from infra.stack.problems import join, one_of
 
 
@@ -23,12 +23,24 @@ def check_batches(platform: Platform) -> Iterator[InputError]:
     if not problems:
         yield from _check_models(platform, batches)
     clients = gated(platform)
-    if clients is not None and clients.anonymous is None and batches.key_secret is None:
-        rule = "is required when clients have teams: requests without a key get 401"
-        yield InputError("batches.key_secret", rule)
+    if clients is not None:
+        yield from _check_teams(clients, batches)
     if clients is not None and not platform.network_policies:
         rule = "must be true when clients have batches: otherwise, any pod can pose as any team"
         yield InputError("network_policies", rule, "false")
+
+
+def _check_teams(clients: Clients, batches: Batches) -> Iterator[InputError]:
+    """Yield what lets a request of a batch act for another team than that of its file."""
+    if batches.key_secret is None:
+        rule = "is required when clients have teams: without a key, requests act for no team"
+        yield InputError("batches.key_secret", rule)
+    if not acting(clients):
+        rule = (
+            "must have a team with acts_for_teams: true, whose key batches.key_secret has: "
+            "the requests of a batch act for the team of its file"
+        )
+        yield InputError("clients.teams", rule, Bare("none"))
 
 
 def _check_region(platform: Platform, batches: Batches) -> Iterator[InputError]:

@@ -9,6 +9,7 @@ from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.batches import answering, region_of
+from infra.plan.clients import gated
 from infra.plan.names import object_name
 from infra.plan.queue_places import queue_region
 from infra.stack import BatchEngine, Batches, Engine, Layer, Model, Platform, Queue, Task
@@ -39,6 +40,7 @@ def check_batch_engines(platform: Platform, by_region: CapacityByRegion) -> Iter
             continue
         found = list(_check_model(where, name, model))
         found += _check_place(platform, batches, where, own)
+        found += _check_teams(platform, where, name, model)
         yield from found
         queue = platform.queues.get(own.queue)
         known = platform.capacity.keys()
@@ -69,6 +71,18 @@ def _check_model(where: str, name: str, model: Model) -> Iterator[InputError]:
         yield InputError(where, rule, Bare(", ".join(model.guardrails)))
     if len(object_name(name)) > _LONGEST_MODEL:
         yield InputError(where, f"must be a name of at most {_LONGEST_MODEL} characters", name)
+
+
+def _check_teams(platform: Platform, where: str, name: str, model: Model) -> Iterator[InputError]:
+    clients = gated(platform)
+    names = {name, *model.adapter_names(name)}
+    for team, settings in ({} if clients is None else clients.teams).items():
+        if settings.guardrails and (settings.models is None or names & set(settings.models)):
+            rule = (
+                f"must be a model that team {team!r} may not use: requests to its own engine skip "
+                "the guardrails of the team"
+            )
+            yield InputError(where, rule, Bare(", ".join(settings.guardrails)))
 
 
 def _check_place(

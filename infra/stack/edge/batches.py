@@ -54,7 +54,10 @@ class Batches(StackModel):
     """Models whose batches an engine of their own answers, instead of the replicas for interactive
     traffic. A file has requests for one of them, or for other models."""
     key_secret: ObjectName | None = None
-    """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`."""
+    """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`. The
+    team must have `acts_for_teams`: each request acts for the team of its file."""
+    max_gib_per_team: int = Field(default=100, ge=1, le=100_000)
+    """Maximum size of a team's files and answers, in GiB. Above it, the team uploads no more."""
     priority: Priority = Priority.BATCH
     """Priority of the requests. `batch` requests are rejected first when a model is at capacity."""
     region: RegionName | None = None

@@ -54,6 +54,9 @@ class ClientTeam(TeamLimits):
     Limits per minute apply in each region, those of a month to all regions together.
     """
 
+    acts_for_teams: bool = False
+    """Whether its keys may name another team in `x-gki-on-behalf-of`, whose models, limits,
+    guardrails and cached answers then apply; for the workers of batches and streams."""
     cached_answers: bool = False
     """Whether members may receive cached answers to requests of any member, through
     `clients.cache`."""

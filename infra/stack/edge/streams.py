@@ -98,6 +98,9 @@ class Stream(StackModel):
     """Processing time after which a message is redelivered."""
     key_secret: ObjectName | None = None
     """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`."""
+    team: Name | None = None
+    """Team of `clients` that the messages act for, with its models, limits, guardrails and cached
+    answers. The key must be of a team with `acts_for_teams`. By default, the team of the key."""
     ordered: bool = False
     """Whether messages with the same ordering key, or Kafka key, are answered in order."""
     priority: Priority = Priority.BATCH

@@ -111,17 +111,26 @@ def test_the_paths_of_batches_pass_by_the_body_router(deployed: Any) -> None:
 
 
 def test_teams_bring_their_models_and_workers_a_key(deployed: Any) -> None:
-    teams = {"teams": {"red": {"models": ["llama-3.1-8b"]}, "blue": {}}}
-    clients = {"at": ["clients"], "value": {**teams, "counters": "local"}}
+    teams: Any = {"red": {"models": ["llama-3.1-8b"]}, "blue": {"acts_for_teams": True}}
+    clients = {"at": ["clients"], "value": {"teams": teams, "counters": "local"}}
     seen = deployed(platform_with({"key_secret": "batch-key"}, clients))
     found = settings_of(seen)
     assert found["teams"] == {"red": ["llama-3.1-8b"], "blue": None}
     assert found["key_file"] == "/etc/batch-key/key"
-    gate = named(seen, "kubernetes:core/v1:ConfigMap", "client-gate")
-    assert json.loads(gate["data"]["callout.yaml"])["batches"] is True
+    gate = json.loads(
+        named(seen, "kubernetes:core/v1:ConfigMap", "client-gate")["data"]["callout.yaml"]
+    )
+    assert gate["batches"] is True
+    acting = [name for name, team in gate["teams"].items() if team.get("acts_for_teams")]
+    assert acting == ["blue"]
     (extension,) = seen.all("kubernetes:networking.gke.io/v1:GCPTrafficExtension")
     chains = extension.inputs["spec"]["extensionChains"]
     assert [chain["name"] for chain in chains] == ["files", "clients"]
+
+
+def test_the_files_of_a_team_have_a_limit(deployed: Any) -> None:
+    found = settings_of(deployed(platform_with({"max_gib_per_team": 7})))
+    assert found["most_stored_bytes"] == 7 * 2**30
 
 
 def test_workers_that_scale_to_none_need_the_gke_that_does() -> None:

@@ -71,6 +71,23 @@ def test_a_response_that_needs_a_store_is_an_error(
     assert (error["code"], error["param"], error["line"]) == (code, param, 2)
 
 
+@pytest.mark.parametrize("prompt", [[1, 2], [[1, 2], [3]], [], ["a", 1], ""])
+def test_a_prompt_that_the_picker_cannot_read_is_an_error_before_the_batch_runs(
+    prompt: Any,
+) -> None:
+    path = "/v1/completions"
+    texts = {"model": "llama", "prompt": ["a", "b"]}
+    lines = [
+        line(at, url=path, body={**texts, **more})
+        for at, more in enumerate(({}, {"prompt": prompt}))
+    ]
+    gateway = bounds(endpoint=path, models={"llama": Model((path,))})
+    (error,) = check(lines, gateway).errors
+    assert (error["code"], error["param"], error["line"]) == ("invalid_request", "prompt", 2)
+    own = bounds(endpoint=path, models={"llama": Model((path,), engine="own")})
+    assert check(lines, own).errors == []
+
+
 DEEP = b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}\n"
 
 

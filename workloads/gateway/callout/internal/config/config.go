@@ -47,6 +47,8 @@ type Team struct {
 	TokensPerMinute   int64    `json:"tokens_per_minute"`
 	TokensPerMonth    int64    `json:"tokens_per_month"`
 	MonthlyUSD        float64  `json:"monthly_usd"`
+	// ActsForTeams is whether the team's keys may name another team for their requests.
+	ActsForTeams bool `json:"acts_for_teams"`
 	// Cache is whether the team's questions may be answered from its cached responses.
 	Cache bool `json:"cache"`
 }

@@ -29,6 +29,8 @@ type exchange struct {
 	headers map[string][]string
 	caller  identity.Caller
 	team    *config.Team
+	// sender is the team of the credential: its priority counts, whichever team the request acts for.
+	sender  *config.Team
 	kind    requestKind
 	path    string
 	body    []byte
@@ -137,6 +139,9 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 		}
 	}
 	if e.kind == stored {
+		if fault := e.admitStored(began); fault != nil {
+			return fault
+		}
 		return e.passOn()
 	}
 	if message.GetEndOfStream() {
@@ -161,7 +166,12 @@ func (e *exchange) identify(now time.Time) *openai.Error {
 	case identity.Missing, identity.Unpublished:
 		return openai.Unauthorized()
 	}
-	if e.team = e.config.Teams[caller.Team]; e.team == nil {
+	acting, isPermitted := identity.ActsFor(e.config, caller, e.headers)
+	if !isPermitted {
+		return openai.NotActing()
+	}
+	e.sender, e.caller.Team = e.config.Teams[caller.Team], acting
+	if e.team = e.config.Teams[acting]; e.team == nil {
 		e.caller = identity.Caller{}
 		return openai.UnknownTeam()
 	}
@@ -227,7 +237,7 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	if err := e.lookUp(); err != nil {
 		return err
 	}
-	objective := e.config.ObjectiveOf(e.team, e.request.Model)
+	objective := e.config.ObjectiveOf(e.sender, e.request.Model)
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
 	if e.guarded.isMasked {
 		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)

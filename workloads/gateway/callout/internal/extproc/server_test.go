@@ -78,6 +78,10 @@ func (l *lines) clear() {
 func gateway(t *testing.T) (extproc.ExternalProcessorClient, *lines) { return gatewayOf(t, file) }
 
 func gatewayOf(t *testing.T, text string) (extproc.ExternalProcessorClient, *lines) {
+	return gatewayWith(t, text, identity.NewSecret(""))
+}
+
+func gatewayWith(t *testing.T, text string, keys *identity.Secret) (extproc.ExternalProcessorClient, *lines) {
 	c, err := config.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +90,7 @@ func gatewayOf(t *testing.T, text string) (extproc.ExternalProcessorClient, *lin
 	metrics := usage.NewMetrics(func() (time.Duration, bool) { return 0, false })
 	server := grpc.NewServer()
 	extproc.RegisterExternalProcessorServer(server, &Server{
-		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(identity.NewSecret("")),
+		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(keys),
 		Limiter: limits.New(func() {}), Metrics: metrics, Records: usage.NewWriter(written),
 		MaxBodyBytes: 1 << 20, ForwardedHops: 2,
 	})

@@ -3,9 +3,11 @@ package extproc
 import (
 	"net/http"
 	"regexp"
+	"time"
 
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
+	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/internal/calls"
 )
@@ -25,6 +27,18 @@ func storedKind(method string) (requestKind, *openai.Error) {
 	default:
 		return stored, openai.MethodNotAllowed(method)
 	}
+}
+
+// admitStored counts a call of the Files or Batches API as a request of the team. It uses no tokens, so
+// a team whose month is spent still gets its answers.
+func (e *exchange) admitStored(now time.Time) *openai.Error {
+	budget := limits.Budget{RequestsPerMinute: e.team.RequestsPerMinute}
+	// nothing to settle: what it costs is known
+	e.decision, _ = e.Limiter.Admit(e.stream.Context(), e.caller.Team, budget, limits.Cost{}, now)
+	if e.decision.Allowed {
+		return nil
+	}
+	return openai.RateLimited("requests", budget.RequestsPerMinute, e.decision.Retry)
 }
 
 // passOn forwards a probe, or a call of the Files or Batches API, unchanged. The latter names no model, its

@@ -52,7 +52,7 @@ func verifyCertificate(c *config.Certificates, headers map[string][]string) (Cal
 		slog.Warn("client certificate refused", "problem", problem, "load_balancer", found[:min(len(found), maxErrorBytes)])
 		return Caller{}, Invalid
 	}
-	return Caller{Team: team, KeyID: "certificate"}, Valid
+	return Caller{Team: team, KeyID: certificateID}, Valid
 }
 
 // teamOf returns the team of a certificate, or the problem with it.

@@ -93,7 +93,7 @@ func (i *issuer) verify(token string, now time.Time) (Caller, Verdict) {
 	}
 	for _, value := range values(claims[i.Claim]) {
 		if team, has := i.Teams[value]; has {
-			return Caller{Team: team, KeyID: "jwt", Subject: subject(claims)}, Valid
+			return Caller{Team: team, KeyID: tokenID, Subject: subject(claims)}, Valid
 		}
 	}
 	return Caller{}, Invalid

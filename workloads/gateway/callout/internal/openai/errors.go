@@ -24,6 +24,11 @@ func UnknownTeam() *Error {
 	return apierror.Invalid(403, "unknown_team", "", "The team of this credential is not set up on this platform.")
 }
 
+// NotActing refuses a request that names another team without the permission to act for it.
+func NotActing() *Error {
+	return apierror.Invalid(403, "team_not_permitted", "", "This credential may not act for another team.")
+}
+
 // TooManyGuesses refuses an address that sent too many invalid credentials.
 func TooManyGuesses(retry time.Duration) *Error {
 	return limited("requests", "Too many invalid credentials from this address.", retry)

@@ -102,6 +102,8 @@ func (f *Fallback) check(backends map[string]*Backend) error {
 	switch {
 	case f.AfterQueue < 1:
 		return fmt.Errorf("fallback.after_queue: must be at least 1, got %d", f.AfterQueue)
+	case f.Replicas < 0:
+		return fmt.Errorf("fallback.replicas: must not be negative, got %d", f.Replicas)
 	case f.MonthlyUSD <= 0:
 		return fmt.Errorf("fallback.monthly_usd: must be more than 0, got %v", f.MonthlyUSD)
 	case f.InputUSD < 0 || f.OutputUSD < 0 || f.InputUSD+f.OutputUSD == 0:

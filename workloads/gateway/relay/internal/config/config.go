@@ -76,6 +76,8 @@ type Fallback struct {
 	Selector  map[string]string `json:"selector"`
 	Port      int               `json:"port"`
 	Count     string            `json:"count"`
+	// Replicas is the number of relays of the fallback, which share what is left of the budget. 0 is 1.
+	Replicas int64 `json:"replicas"`
 	// Refused are objectives whose requests must not cost money, such as POOL-batch.
 	Refused []string    `json:"refused_objectives"`
 	Metrics MetricNames `json:"metrics"`

@@ -76,12 +76,20 @@ func (b *Budget) spent() int64 {
 	return b.saved + b.pending
 }
 
-// Reserve admits a request that fits the budget. The returned function counts its actual usage.
+// unsaved is the part of spent that other replicas do not know.
+func (b *Budget) unsaved() int64 { return min(b.pending, b.spent()) }
+
+// Reserve admits a request that fits this replica's share of what is left of the budget: replicas do not
+// see each other's open requests, so each of them may have its part only, and together they spend no more
+// than the budget, but for what they spent since their last save. The returned function counts the actual
+// usage.
 func (b *Budget) Reserve(settings *config.Fallback, guess openai.Usage) (func(openai.Usage), bool) {
 	wanted := Cost(settings, guess)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.isRead || b.spent()+b.reserved+wanted > limit(settings) {
+	replicas := max(1, settings.Replicas)
+	left := limit(settings) - (b.spent() - b.unsaved())
+	if !b.isRead || (b.unsaved()+b.reserved+wanted)*replicas > left {
 		return nil, false
 	}
 	b.reserved += wanted

@@ -130,6 +130,34 @@ func TestRequestsAtTheSameTimeDoNotSpendMoreThanTheBudget(t *testing.T) {
 	}
 }
 
+func TestReplicasTogetherReserveNoMoreThanTheBudget(t *testing.T) {
+	shared := *settings
+	shared.Replicas = 2
+	count := &memory{}
+	one, two := budgetOf(count), budgetOf(count)
+	reserve := func(b *Budget, tokens int64) (func(openai.Usage), bool) {
+		return b.Reserve(&shared, openai.Usage{Input: tokens})
+	}
+	spent, has := reserve(one, 5)
+	if _, hasOther := reserve(two, 5); !has || !hasOther {
+		t.Fatal("each has half a dollar")
+	}
+	for number, b := range []*Budget{one, two} {
+		if _, has := reserve(b, 1); has {
+			t.Errorf("replica %d reserves more than its half", number)
+		}
+	}
+	spent(openai.Usage{Input: 1})
+	one.save(context.Background(), &shared)
+	two.save(context.Background(), &shared)
+	if _, has := reserve(one, 5); has {
+		t.Error("half of the 90 cents that are left is less than 50")
+	}
+	if _, has := reserve(one, 4); !has {
+		t.Error("40 cents fit in half of 90")
+	}
+}
+
 func gateOf(queues *Queues, budget *Budget) *Gate {
 	engines := &Engines{}
 	engines.queues.Store(queues)
