@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 _SHELLS = frozenset(["ash", "bash", "dash", "sh"])
 _VARIABLE = re.compile(
-    r"\$\((?P<a>\w+)\)|\$\{(?P<b>\w+)(?::?-(?P<d>[^}]*))?\}|\$(?P<c>[A-Za-z_]\w*)"
+    r"\$\$|\$\((?P<a>\w+)\)|\$\{(?P<b>\w+)(?::?-(?P<d>[^}]*))?\}|\$(?P<c>[A-Za-z_]\w*)"
 )
 _BREAKS = frozenset([";", "&&", "||", "|", "&"])
 
@@ -105,6 +105,8 @@ def _script(text: str) -> list[str]:
 
 def _resolve(word: str, environment: Mapping[str, str | None], missing: set[str]) -> str:
     def value(match: re.Match[str]) -> str:
+        if match[0] == "$$":
+            return "$"
         name = match["a"] or match["b"] or match["c"]
         known = environment.get(name)
         if known is not None:

@@ -1,6 +1,7 @@
 """The command line of an engine, built from its serving configuration; the only place for flags."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
 from . import diffusion, sglang, tgi, triton, vllm
 from .spec import Serving, SpecError
@@ -15,14 +16,22 @@ _ENGINES: dict[str, tuple[tuple[str, ...], Callable[[Serving], list[str]]]] = {
 ENGINES = tuple(sorted(_ENGINES))
 """Engine names, as used in the stack."""
 
+_REFERENCE = re.compile(r"(--[a-z-]+=)\$\((LWS_[A-Z_]+)\)")
 
-def command(serving: Serving) -> list[str]:
+
+def command(serving: Serving, variables: "Mapping[str, str]") -> list[str]:
     """Return the command of an engine with its arguments.
+
+    Args:
+        serving: Serving configuration.
+        variables: Variables in the places that the platform's own arguments name. Arguments of
+            users are as written.
 
     Raises:
         SpecError: There is no such engine.
     """
-    return [*program(serving.engine), *arguments(serving)]
+    own = [_resolved(word, variables) for word in own_arguments(serving)]
+    return [*program(serving.engine), *own, *serving.extra_arguments]
 
 
 def program(engine: str) -> tuple[str, ...]:
@@ -40,7 +49,26 @@ def arguments(serving: Serving) -> list[str]:
     Raises:
         SpecError: There is no such engine.
     """
-    return [*_entry(serving.engine)[1](serving), *serving.extra_arguments]
+    return [*own_arguments(serving), *serving.extra_arguments]
+
+
+def own_arguments(serving: Serving) -> list[str]:
+    """Return the arguments that the platform sets.
+
+    Raises:
+        SpecError: There is no such engine.
+    """
+    return _entry(serving.engine)[1](serving)
+
+
+def is_reference(word: str) -> bool:
+    """Return whether an argument of the platform is a flag with a variable of the pod."""
+    return _REFERENCE.fullmatch(word) is not None
+
+
+def _resolved(word: str, variables: "Mapping[str, str]") -> str:
+    found = _REFERENCE.fullmatch(word)
+    return word if found is None else f"{found[1]}{variables.get(found[2], f'$({found[2]})')}"
 
 
 def environment(serving: Serving) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from . import caches, commands, hardware, health, node, vllm, weights
 from .drain import Group, open_requests, wait_idle
 from .log import say
-from .process import Engine, expand, reap
+from .process import Engine, reap
 from .spec import Serving, Spec, SpecError, read
 
 _SPOT_SPARE_SECONDS = 3.0
@@ -140,7 +140,7 @@ class Launcher:
         found = None if serving is None else weights.wait(serving, self.state, self._stop)
         if found is None:
             return
-        command = [expand(word, os.environ) for word in found.words(self._command)]
+        command = found.words(self._command)
         command += vllm.rank(found.serving, os.environ)
         os.execvpe(command[0], command, _environment(found.serving))  # noqa: S606 - the pod's
 
@@ -213,7 +213,7 @@ class Launcher:
 
     def _agreed(self, found: weights.Weights) -> "list[str]":
         """Return the command of the pod, or of the spec; log a difference."""
-        made = [expand(word, os.environ) for word in commands.command(found.serving)]
+        made = commands.command(found.serving, os.environ)
         given = found.words(self._command)
         if given and given != made:
             other = [word for word in given if word not in made]
@@ -395,5 +395,5 @@ def _show(spec: Spec, kind: "str | None") -> int:
     serving = spec.serving.get(kind or hardware.find().kind)
     if serving is None:
         raise SpecError(f"spec.serving: must have {kind}, got {', '.join(sorted(spec.serving))}")
-    print("\n".join(commands.command(serving)))  # noqa: T201 - that is what is asked for
+    print("\n".join(commands.command(serving, {})))  # noqa: T201 - that is what is asked for
     return 0

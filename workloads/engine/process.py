@@ -2,7 +2,6 @@
 
 import collections
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -12,14 +11,13 @@ from typing import IO
 from .log import pass_on
 
 _LAST_LINES = 40
-_REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_]\w*)\)")
 
 
 class Engine:
     """A running engine and all processes that it started.
 
     Args:
-        command: Program and arguments; `$(NAME)` is a variable, as in a pod.
+        command: Program and arguments, as the process gets them.
         environment: Environment of the process.
         heard: Called with every line of output.
         ended: Called once when the process has ended.
@@ -39,7 +37,7 @@ class Engine:
         self._heard = heard
         # Its own process group: its child processes end with it, and a signal reaches it once.
         self._process = subprocess.Popen(
-            [expand(word, environment) for word in command],
+            list(command),
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -93,17 +91,6 @@ class Engine:
     def _watch(self, ended: "Callable[[], None]") -> None:
         self._process.wait()
         ended()
-
-
-def expand(text: str, variables: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` with variables that are set; `$$` is a literal dollar sign."""
-
-    def one(match: "re.Match[str]") -> str:
-        if match[0] == "$$":
-            return "$"
-        return variables.get(match[1], match[0])
-
-    return _REFERENCE.sub(one, text)
 
 
 def reap(pid: "int | None") -> None:

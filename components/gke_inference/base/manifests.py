@@ -107,6 +107,14 @@ def manifest(
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
 
 
+def literal(text: str) -> str:
+    """Return free text for a container's command, arguments or variables.
+
+    The kubelet makes `$` of `$$` there, and replaces `$(NAME)`. This is the one place that escapes.
+    """
+    return text.replace("$", "$$")
+
+
 def _without_service_links(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_service_links(each) for each in cast(list[Any], value)]

@@ -8,9 +8,15 @@ line is in the pod spec, where people and checks look for it.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gke_inference.base.manifests import Manifest, fingerprint, labels_for, manifest
+from gke_inference.base.manifests import (
+    Manifest,
+    fingerprint,
+    labels_for,
+    literal,
+    manifest,
+)
 from gke_inference.catalogue.engines import engine
-from gke_inference.serving.launcher.commands import arguments, program
+from gke_inference.serving.launcher.commands import is_reference, own_arguments, program
 from gke_inference.serving.launcher.node import ACCESS, NAME_VARIABLE
 from gke_inference.serving.launcher.spec import CHAT_TEMPLATE, Serving, Spec
 
@@ -106,7 +112,7 @@ def volumes(config: str) -> list[Manifest]:
 
 
 def command(serving: Serving, options: Sequence[str] = ()) -> list[str]:
-    """Return the command of a container. `engine_arguments` follow as its arguments.
+    """Return the command of a container. The engine's arguments follow as its own.
 
     Args:
         serving: Served configuration.
@@ -119,7 +125,10 @@ def command(serving: Serving, options: Sequence[str] = ()) -> list[str]:
 def started(container: Manifest, serving: Serving, options: Sequence[str] = ()) -> None:
     """Add the launcher to a container: command, arguments, files and environment."""
     container["command"] = command(serving, options)
-    container["args"] = arguments(serving)
+    container["args"] = [
+        *(word if is_reference(word) else literal(word) for word in own_arguments(serving)),
+        *(literal(word) for word in serving.extra_arguments),
+    ]
     container["env"] += [
         {"name": NAME_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from gke_inference.base.manifests import Manifest
+from gke_inference.base.manifests import Manifest, literal
 from gke_inference.catalogue.fuse import fuse_volume
 from gke_inference.serving.weights import BucketPath, ClaimPath, Storage
 
@@ -100,9 +100,9 @@ def loader_container(
     environment = {
         "ADAPTERS_FOLDER": "" if live is None else live.folder,
         "ADAPTERS_PORT": str(LOADER_PORT),
-        "BASE_NAMES": json.dumps(sorted(base_names)),
+        "BASE_NAMES": literal(json.dumps(sorted(base_names))),
         "ENGINE_URL": f"http://$(POD_IP):{port}",
-        "GIVEN_ADAPTERS": json.dumps(given),
+        "GIVEN_ADAPTERS": literal(json.dumps(given)),
         "POLL_SECONDS": str(_POLL_SECONDS),
     }
     address = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}

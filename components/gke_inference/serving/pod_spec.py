@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gke_inference.base.manifests import LONGEST_GRACE_SECONDS, Manifest
+from gke_inference.base.manifests import LONGEST_GRACE_SECONDS, Manifest, literal
 from gke_inference.catalogue.accelerators import catalogue_taints
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.tracing import sampling_environment
@@ -155,7 +155,7 @@ def engine_container(
     environment = {**files.environment, **_environment(kind), **pod.environment}
     container: Manifest = {
         "env": [
-            *({"name": key, "value": value} for key, value in sorted(environment.items())),
+            *({"name": key, "value": literal(environment[key])} for key in sorted(environment)),
             *(transfer_environment() if pod.role else ()),
         ],
         "image": image(engine(serving.engine).hardware[kind].image).reference,
@@ -176,7 +176,7 @@ def engine_container(
     }
     started(container, serving, options)
     for name, value in sorted(pod.intent.engine_env.items()):
-        container["env"].append({"name": name, "value": value})
+        container["env"].append({"name": name, "value": literal(value)})
     return container
 
 

@@ -156,7 +156,9 @@ def test_pods_start_the_launcher_with_the_files_and_the_spec_of_the_platform(rec
         assert mounts["launcher"] == "/opt/gke-inference/engine"
         at = container["command"].index("--")
         assert container["command"][:3] == ["python3", "-m", "engine"]
-        assert [*container["command"][at + 1 :], *container["args"]] == command(spec.serving[kind])
+        assert [*container["command"][at + 1 :], *container["args"]] == command(
+            spec.serving[kind], {}
+        )
 
 
 def test_pods_start_again_when_what_their_launcher_is_told_changes(recorder, args):

@@ -9,7 +9,7 @@ from twin.wire.kube import JsonObject, Kube, KubeError
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Folder in which a container finds its service account's token and the API server's CA."""
 
-_REFERENCE = re.compile(r"\$\$|\$\(([-._A-Za-z0-9]+)\)")
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
