@@ -87,7 +87,7 @@ def test_a_busy_pool_costs_no_attempt_and_its_retry_after_is_waited_for(world: P
         return (429, {"retry-after": "1"}, b"{}") if number <= 2 else (200, {}, b"{}")
 
     world.model.answer = answer
-    world.work(attempts=1)
+    world.work(attempts=1, longest_wait_seconds=60)
     world.put({"prompt": "a"})
     world.take(READ_OUT, 1)
     waits = [later - before for before, later in itertools.pairwise(times)]
