@@ -10,7 +10,7 @@ import pytest
 
 from infra.plan import resolve
 from infra.reading.load import STACKS, parse, platform_of
-from scripts.observe.series import names_in, series_read
+from scripts.check.series import names_in, series_read
 from tests.contract.components_gcp import observed
 from tests.contract.infra.cloud import Deployed
 from tests.contract.recorder import Registration
