@@ -51,13 +51,23 @@ def identity_args(
         access = weights_access(platform, served, buckets["models"])
     if platform.layer is Layer.ALL:
         access["caches"] = {"access": "write", "bucket": buckets["caches"]}
-    return WorkloadIdentityArgs(
+    made = WorkloadIdentityArgs(
         bucket_roles=access,
         namespace=served.namespace,
         project=platform.project,
         project_number=str(platform.project_number),
         service_account_name=served.object_name,
     )
+    if secrets := granted_secrets(platform, served):
+        made["secrets"] = secrets
+    return made
+
+
+def granted_secrets(platform: Platform, served: ServedModel) -> list[str]:
+    """Return the secrets that an identity of a model may read, in the model's first region."""
+    if platform.layer is Layer.SERVING or not served.is_first:
+        return []
+    return sorted(set(served.settings.settings.engine_secrets.values()))
 
 
 def weights_access(
@@ -187,6 +197,9 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
         args["max_replicas"] = served.maximum
     if served.buffer:
         args["buffer_replicas"] = served.buffer
+    if secrets := model.settings.engine_secrets:
+        at = f"projects/{platform.project}/secrets"
+        args["engine_secrets"] = {name: f"{at}/{secret}" for name, secret in secrets.items()}
     if served.form is Form.PAIRED:
         args["standby_replicas"] = served.standby
     if platform.monitoring.traces is not None:

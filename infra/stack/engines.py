@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import Hostname, StackModel, Weights
+from infra.stack.base.fields import Hostname, SecretId, StackModel, Weights
 
 
 class Engine(StrEnum):
@@ -134,6 +134,9 @@ class EngineSettings(StackModel):
     engine_env: dict[str, bool | int | float | str] | None = None
     """Additional environment variables of the engine. Variables that the platform sets are
     rejected."""
+    engine_secrets: dict[str, SecretId] = Field(default_factory=dict[str, str])
+    """Environment variables of the engine with the value of a secret, by the secret's ID in Secret
+    Manager, in the project of the stack. An engine reads the latest version when it starts."""
     prefix_caching: bool = True
     """Whether to reuse the KV cache of a prompt prefix for later prompts with the same prefix."""
     speculative: Speculative | None = None

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -33,6 +33,9 @@ _TYPE_WORDS: Final = {
 }
 _SCALAR_BRANCHES: Final = ("bool", "int", "float", "str")
 _SCALAR_TYPES: Final = ("boolean", "integer", "number", "string")
+_ENCRYPTED_RULE: Final = (
+    "must not be an encrypted value: a stack names secrets, such as those of engine_secrets"
+)
 _SCALAR_RULE: Final = "must be true, false, a number or text"
 _Reader = Callable[[ErrorDetails, Sequence[str | int]], InputError]
 """Converts one validator error at a location in the stack."""
@@ -106,6 +109,9 @@ def _is_consequence(details: ErrorDetails) -> bool:
 
 def _problem(details: ErrorDetails) -> InputError:
     location = [part for part in details["loc"] if part != _KEY]
+    if _is_encrypted(details["input"]):
+        where = location[:-1] if _is_branch(location) else location
+        return InputError(join(*where), _ENCRYPTED_RULE)
     if _is_branch(location):
         return InputError(join(*location[:-1]), _SCALAR_RULE, _shown(details["input"]))
     return _MESSAGES.get(details["type"], _other)(details, location)
@@ -116,6 +122,11 @@ def _is_branch(location: Sequence[str | int]) -> bool:
     if not location or location[-1] not in _SCALAR_BRANCHES:
         return False
     return _schema_at(location[:-1]).get("type") in _SCALAR_TYPES
+
+
+def _is_encrypted(value: Any) -> bool:
+    """Return whether a value is what `pulumi config set --path --secret` writes."""
+    return isinstance(value, Mapping) and set(cast(Mapping[str, Any], value)) == {"secure"}
 
 
 def _shown(value: Any) -> Bare:

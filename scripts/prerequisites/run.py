@@ -18,7 +18,7 @@ from scripts.prerequisites.org_policies import org_policies
 from scripts.prerequisites.reservations import reservations
 from scripts.prerequisites.shared_vpc import shared_vpc
 from scripts.prerequisites.tables import tables
-from scripts.prerequisites.upstreams import upstream_credentials
+from scripts.prerequisites.upstreams import engine_secrets, upstream_credentials
 from scripts.prerequisites.weights import adapters, weights
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
@@ -30,7 +30,7 @@ GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "availability of unreserved machines": (obtainability, calendar_mode),
     "certificates and DNS": (certificates, records),
     "snapshots and disk images": (disks,),
-    "container images": (connection, upstream_credentials, container_images),
+    "container images": (connection, upstream_credentials, engine_secrets, container_images),
     "weights": (weights, adapters),
 }
 """Checks by subject, in the order of the table."""

@@ -49,6 +49,19 @@ def secret_versions(plan: Plan) -> dict[str, str]:
     return found
 
 
+def engine_secrets(plan: Plan) -> dict[str, str]:
+    """Return the secrets of engines, as `projects/P/secrets/S/versions/latest`.
+
+    Each has the field that names it first.
+    """
+    found: dict[str, str] = {}
+    for name, model in plan.platform.models.items():
+        for variable, secret in model.settings.engine_secrets.items():
+            version = f"projects/{plan.platform.project}/secrets/{secret}/versions/latest"
+            found.setdefault(version, f"models.{name}.settings.engine_secrets.{variable}")
+    return found
+
+
 def service_accounts(plan: Plan) -> dict[str, str]:
     """Return the email addresses of service accounts, each with the field that names it first."""
     personal = plan.platform.personal_images

@@ -134,7 +134,7 @@ class Bucket:
         """Return the response, or None if the object does not exist."""
         emulator = os.environ.get("STORAGE_EMULATOR_HOST", "")
         host = emulator if "://" in emulator or not emulator else f"http://{emulator}"
-        signed = {} if emulator else {"Authorization": f"Bearer {_token()}"}
+        signed = {} if emulator else {"Authorization": f"Bearer {token()}"}
         request = urllib.request.Request(  # noqa: S310 - one of two hosts
             f"{host or _HOST}{path}", body, {**signed, **(more or {})}, method=method
         )
@@ -156,7 +156,7 @@ class _Signed:
     until = 0.0
 
 
-def _token() -> str:
+def token() -> str:
     """Return an access token.
 
     Raises:

@@ -95,6 +95,8 @@ class Serving:
     engine: str = "vllm"
     extra_arguments: tuple[str, ...] = ()
     """Engine arguments from the stack, after those that follow from the other fields."""
+    secrets: dict[str, str] = field(default_factory=dict[str, str])
+    """Secrets of Secret Manager, as `projects/P/secrets/S`, by variable of the engine."""
     pipeline_parallel: int = 1
     """Number of pipeline stages, one for each host of a GPU group."""
     data_parallel: int = 1

@@ -18,6 +18,7 @@ from gke_inference.catalogue.input_error import InputError
 
 _FOLDER = Path(__file__).parent / "data" / "engine_flags"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = re.compile(r"(^|_)(TOKEN|(API)?KEY|SECRET|CREDENTIALS)$|PASSWORD|PASSWD")
 _NUMBERS = {
     "integer": (re.compile(r"-?\d+"), "a whole number"),
     "number": (re.compile(r"-?\d+(\.\d+)?([eE]-?\d+)?"), "a number"),
@@ -118,6 +119,11 @@ def variable_problem(name: str, value: str) -> InputError | None:
         if is_prefix or name == pattern:
             return InputError(name, f"must not be set: the platform owns it ({owner})", value)
     return None
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a variable of this name usually has a secret."""
+    return _SECRET.search(name.upper()) is not None
 
 
 def _near(name: str, known: Mapping[str, Flag]) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.engine_flags import flag_problem, variable_problem
+from gke_inference.catalogue.engine_flags import flag_problem, is_secret, variable_problem
 from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
@@ -27,9 +27,7 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
         if (problem := flag_problem(facts.name, facts.title, name, value)) is not None:
             yield problem.at(f"engine_args.{name}")
     yield from _together(intent)
-    for name, value in intent.engine_env.items():
-        if (problem := variable_problem(name, value)) is not None:
-            yield problem.at(f"engine_env.{name}")
+    yield from _variables(intent)
     for rung in intent.rungs.values():
         able = facts.abilities(rung.kind, rung.accelerator)
         if able is None:
@@ -41,6 +39,23 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
         yield from found
         if found:
             return
+
+
+def _variables(intent: ServingIntent) -> Iterator[InputError]:
+    """Variables that users may not set, or not in plain text; no message has a secret's value."""
+    for name, value in intent.engine_env.items():
+        problem = variable_problem(name, value)
+        if is_secret(name):
+            rule = "must not be in plain text: name a secret of Secret Manager in engine_secrets"
+            yield InputError(f"engine_env.{name}", rule if problem is None else problem.rule)
+        elif problem is not None:
+            yield problem.at(f"engine_env.{name}")
+    for name, secret in intent.engine_secrets.items():
+        where = f"engine_secrets.{name}"
+        if (problem := variable_problem(name, secret)) is not None:
+            yield problem.at(where)
+        elif name in intent.engine_env:
+            yield InputError(where, "must not also be in engine_env")
 
 
 def _together(intent: ServingIntent) -> Iterator[InputError]:

@@ -118,6 +118,10 @@ class ModelServerArgs(TypedDict):
     engine_env: NotRequired[dict[str, str]]
     """Additional environment variables of the engine. Variables that the platform sets are
     rejected."""
+    engine_secrets: NotRequired[dict[str, str]]
+    """Environment variables of the engine with a secret of Secret Manager, as
+    `projects/PROJECT/secrets/SECRET`. The service account must be able to read the latest version,
+    which only the engine's process gets."""
     experts: NotRequired[ExpertsArgs]
     """Expert parallelism over all devices of a replica; `tensor_parallel` is then 1 by default.
     Default: none, experts are sharded like all other weights."""
@@ -246,6 +250,7 @@ class ServingIntent:
     engine: str = "vllm"
     engine_args: Mapping[str, str] = field(default_factory=dict[str, str])
     engine_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    engine_secrets: Mapping[str, str] = field(default_factory=dict[str, str])
     experts: ExpertParallel | None = None
     form: str = "single"
     image_models: Mapping[str, ImageModel] = field(default_factory=dict[str, ImageModel])
@@ -315,6 +320,7 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         engine=str(given(args, "engine", "vllm")),
         engine_args=texts(args, "engine_args"),
         engine_env=texts(args, "engine_env"),
+        engine_secrets=texts(args, "engine_secrets"),
         experts=_experts(args.get("experts")),
         form=one_of(args, "form", FORMS) or ("paired" if len(kinds) > 1 else "single"),
         image_models=image_models_of(args.get("image_models")),

@@ -73,6 +73,7 @@ def serving_of(
         quantization=intent.quantization,
         read_ahead=files.is_cached,
         redundant_experts=0 if parallel is None else parallel.redundant,
+        secrets=dict(intent.engine_secrets),
         served_name=intent.served_name,
         source=files.source,
         spanning=spanning,

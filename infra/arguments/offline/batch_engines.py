@@ -11,7 +11,7 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs
 from infra.arguments.ingress import collectors_namespace
-from infra.arguments.models import server_args, weights_access
+from infra.arguments.models import granted_secrets, server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
 from infra.plan.image_names import replacements
@@ -67,7 +67,7 @@ def identity_args(
         if "models" in access:
             access["draft"] = access.pop("models")
         access["models"] = access.pop("weights")
-    return WorkloadIdentityArgs(
+    made = WorkloadIdentityArgs(
         bucket_roles={
             "batches": BucketAccessArgs(access="write", bucket=batches),
             "caches": BucketAccessArgs(access="write", bucket=buckets["caches"]),
@@ -78,6 +78,9 @@ def identity_args(
         project_number=str(platform.project_number),
         service_account_name=account(served),
     )
+    if secrets := granted_secrets(platform, replace(served, is_first=True)):
+        made["secrets"] = secrets
+    return made
 
 
 def account(served: ServedModel) -> str:

@@ -28,6 +28,7 @@ _WEB_URL: Final = r"^https?://[^\s?#@]+$"
 _LOCATION: Final = r"^[a-z]+(-[a-z]+[0-9]+)?$"
 _SERVICE: Final = r"^projects/[^/]+/locations/[^/]+/services/[^/]+$"
 _CREDENTIAL: Final = r"^projects/[^/]+/secrets/[^/]+/versions/([1-9][0-9]*|latest)$"
+_SECRET_ID: Final = r"^[A-Za-z0-9_-]{1,255}$"  # noqa: S105 - a pattern
 _DIGEST: Final = r"^sha256:[0-9a-f]{64}$"
 _BRANCH: Final = r"^[A-Za-z0-9][-._/A-Za-z0-9]*$"
 _BILLING_ACCOUNT: Final = r"^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$"
@@ -65,6 +66,7 @@ PATTERN_WORDS: Final = {
     _SERVICE: "projects/PROJECT/locations/LOCATION/services/SERVICE",
     _FOLDER: "a folder such as live-adapters: letters, digits, hyphens, underscores and slashes",
     _CREDENTIAL: "projects/PROJECT/secrets/SECRET/versions/VERSION",
+    _SECRET_ID: "the ID of a secret: letters, digits, hyphens and underscores",
     _DIGEST: "a digest: sha256: and 64 hexadecimal digits",
     _BRANCH: "a branch such as main",
     _BILLING_ACCOUNT: "a billing account such as 012345-6789AB-CDEF01",
@@ -112,6 +114,7 @@ Namespace = Annotated[str, Field(pattern=_NAMESPACE, max_length=63)]
 ObjectName = Annotated[str, Field(pattern=_OBJECT_NAME, max_length=253)]
 TableName = Annotated[str, Field(pattern=_TABLE)]
 SecretVersion = Annotated[str, Field(pattern=_CREDENTIAL)]
+SecretId = Annotated[str, Field(pattern=_SECRET_ID)]
 Digest = Annotated[str, Field(pattern=_DIGEST)]
 Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]
 SourceRepository = Annotated[str, Field(pattern=_SOURCE)]

@@ -1,21 +1,19 @@
 """Manifests contain no tokens or keys."""
 
-import re
 from collections.abc import Iterator
 
+from gke_inference.catalogue.engine_flags import is_secret
 from policies.framework.finding import Finding, broken
 from policies.framework.reading import environment, is_workload, pods
 from policies.framework.resources import Resource
 from policies.framework.rule import Config, OnObjects, ResourceRule
-
-_SECRET = re.compile(r"(^|_)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|CREDENTIALS)$")
 
 
 def _check(resource: Resource, _: Config) -> Iterator[Finding]:
     for pod in pods(resource):
         for path, container in pod.containers():
             for name, value in environment(container).items():
-                if _SECRET.search(name.upper()) and isinstance(value, str) and value:
+                if is_secret(name) and isinstance(value, str) and value:
                     yield broken(
                         resource,
                         f"{path}.env",

@@ -17,7 +17,7 @@ from twin.cluster.agent.launching.hardware import NodeHardware
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount, moves
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.effects import gcs
+from twin.providers.gcp.effects import gcs, secret_manager
 from twin.providers.gcp.iam import door
 from twin.wire.kube import JsonObject
 
@@ -175,11 +175,25 @@ def environment(base: Mapping[str, str], root: Path, place: Place) -> dict[str, 
     storage = _NOBODY
     if place.root is not None and gcs.runs(paths := TwinPaths(place.root)):
         storage = door.url(paths, place.caller)
+    secrets: dict[str, str] = {}
+    if place.root is not None and _has_secrets(root):
+        url = secret_manager.url(TwinPaths(place.root)) + place.caller.path
+        secrets["SECRET_MANAGER_ENDPOINT"] = url
     return {
         **base,
+        **secrets,
         "GCE_METADATA_HOST": "127.0.0.1:1",  # nobody: no pod asks it for more than an identity
         "GKE_INFERENCE_ROOT": str(root),
         "PATH": f"{root / 'usr/local/bin'}{os.pathsep}{base['PATH']}",
         "PYTHONPATH": f"{root}/opt/gke-inference",
         "STORAGE_EMULATOR_HOST": storage,
     }
+
+
+def _has_secrets(root: Path) -> bool:
+    """Return whether the spec in a root folder names secrets; false if it cannot be read."""
+    try:
+        spec = json.loads((root / "opt/gke-inference/engine/spec.json").read_text())
+        return any(each["secrets"] for each in spec["serving"].values())
+    except (OSError, ValueError, LookupError):
+        return False

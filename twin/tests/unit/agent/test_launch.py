@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from twin.cluster.agent.launch import plan, split_flags
+from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.engines import arguments
 from twin.cluster.agent.launching.environment import ConfigError, expand, field
 from twin.cluster.agent.launching.hardware import NodeHardware, made_for, of_node
@@ -203,3 +204,19 @@ def test_an_unknown_field_is_refused():
 )
 def test_only_whole_mount_paths_are_rewritten(text: str, value: str):
     assert rewrite(text, [Mount("/config", Path("/host"), False)]) == value
+
+
+@pytest.mark.parametrize(
+    ("secrets", "has_endpoint"), [({"A": "projects/p/secrets/s"}, True), ({}, False)]
+)
+def test_only_a_launcher_of_an_engine_with_secrets_gets_the_twins_secret_manager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, secrets: dict[str, str], has_endpoint: bool
+):
+    monkeypatch.setattr(secret_manager, "url", lambda _: "http://twin")
+    file = tmp_path / "opt/gke-inference/engine/spec.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"serving": {"gpu": {"secrets": secrets}}}))
+    where = replace(place(L4), root=tmp_path / "twin", project="acme")
+    made = launcher.environment({"PATH": "/bin"}, tmp_path, where)
+    expected = "http://twin/as/ksa/acme/n/default" if has_endpoint else None
+    assert made.get("SECRET_MANAGER_ENDPOINT") == expected
