@@ -30,6 +30,7 @@ from infra.stack.receivers import SECRET_KINDS, secret_key
 
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"
+_DECIMAL: Final = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 WITH_DELIVERED: Final = "with-delivered"
 """Setting that makes a preview or verdict include the objects of models delivered from git. No
 stack file contains it."""
@@ -264,7 +265,22 @@ class EngineLoader(yaml.SafeLoader):
             seen[key.value] = line
         return node
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """Return a whole number, whose text can be written again.
 
+        Raises:
+            yaml.constructor.ConstructorError: It is in another notation, such as 010 or 1:30.
+        """
+        text = str(node.value)
+        if not _DECIMAL.fullmatch(text):
+            raise yaml.constructor.ConstructorError(
+                problem=f"line {node.start_mark.line + 1}: must be a decimal number or text, "
+                f"got {text} (put it in quotes)"
+            )
+        return int(text)
+
+
+EngineLoader.add_constructor("tag:yaml.org,2002:int", EngineLoader.construct_yaml_int)
 EngineLoader.yaml_implicit_resolvers = {
     first: [
         (tag, pattern)

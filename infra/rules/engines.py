@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from gke_inference.catalogue.engine_flags import flags
 from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
@@ -10,9 +11,12 @@ from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
 from infra.plan import CapacityByRegion, canary_model, prefill_capacity
-from infra.stack import EngineSettings, Model, Platform, Task
+from infra.stack import Engine, EngineSettings, Model, Platform, Task
 from infra.stack.problems import join
 
+_OF_TEXT = ("append", "flag-or-string", "list", "string")
+"""Types of flags whose values are text."""
+_QUOTES = " (put it in quotes)"
 _SETTINGS = frozenset(EngineSettings.model_fields)
 _PATHS = {
     "buffer_replicas": "replicas.buffer",
@@ -42,6 +46,10 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
         by_region: Resolved capacity, by region.
     """
     for name, model in platform.models.items():
+        yield from _numbers(("models", name), model.settings, model.engine)
+        if model.canary is not None and model.canary.settings is not None:
+            where = ("models", name, "canary")
+            yield from _numbers(where, model.canary.settings, model.canary.engine or model.engine)
         seen: set[InputError] = set()
         for intent, paths in _intents(platform, by_region, name, model):
             for problem in problems(intent):
@@ -49,6 +57,22 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
                     seen.add(problem)
                     yield problem.at(_path(("models", name), problem.path, paths))
         yield from _canary(platform, by_region, name, model, seen)
+
+
+def _numbers(
+    where: tuple[str, ...], settings: EngineSettings, kind: Engine
+) -> Iterator[InputError]:
+    """Yield numbers with a fraction where text belongs: YAML's 1.10 has become 1.1."""
+    known = flags(kind.value)
+    for name, value in (settings.engine_args or {}).items():
+        flag = known.get(name)
+        if isinstance(value, float) and flag is not None and flag.type in _OF_TEXT:
+            at = join(*where, "settings", "engine_args", name)
+            yield InputError(at, "must be text", value, _QUOTES)
+    for name, value in (settings.engine_env or {}).items():
+        if isinstance(value, float):
+            at = join(*where, "settings", "engine_env", name)
+            yield InputError(at, "must be text", value, _QUOTES)
 
 
 def _canary(

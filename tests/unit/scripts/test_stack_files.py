@@ -132,3 +132,18 @@ def test_env_says_that_it_starts_a_twin_and_says_it_where_no_shell_reads(
     assert "The twin is not running: starting it" in answer.stderr
     monkeypatch.setattr(env.daemon, "ports", lambda _: {"gcp": 1})
     assert CliRunner().invoke(build_app(("env",)), ["env"]).stderr == ""
+
+
+@pytest.mark.parametrize("number", ["010", "0x1F", "1_000", "1:30", "0b11"])
+def test_a_number_that_is_not_decimal_is_refused_with_its_line(tmp_path: Path, number: str):
+    file = tmp_path / "Pulumi.odd.yaml"
+    file.write_text(f"config:\n  gke-inference:platform:\n    build: {number}\n")
+    words = rf"line 3: must be a decimal number or text, got {number} \(put it in quotes\)"
+    with pytest.raises(StackError, match=words):
+        platform_of(file)
+
+
+def test_dates_stay_text_and_decimal_numbers_numbers():
+    text = "{date: 2026-01-02, time: '12:30', zero: 0, less: -5, many: 4096}"
+    read_as = yaml.load(text, Loader=EngineLoader)  # noqa: S506 - it derives from SafeLoader
+    assert read_as == {"date": "2026-01-02", "time": "12:30", "zero": 0, "less": -5, "many": 4096}
