@@ -21,7 +21,7 @@ from infra.rules.existing import check_existing
 from infra.rules.front import check_front
 from infra.rules.gateway import check_gateway
 from infra.rules.guardrails import check_guardrails
-from infra.rules.images import check_attested, check_images, check_pinned
+from infra.rules.images import check_attested, check_images, check_pinned, check_ray
 from infra.rules.jobs.batch_engines import check_batch_engines
 from infra.rules.jobs.queues import check_queues
 from infra.rules.layers import check_layer, check_share
@@ -87,5 +87,6 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         yield from check_placement(plan)
         if with_digests:
             yield from check_pinned(plan)
+            yield from check_ray(plan)
             yield from check_attested(platform)
         yield from check_amount(platform)

@@ -7,7 +7,7 @@ from gke_inference.catalogue.versions import image as lock_image
 from gke_inference.catalogue.versions import remote_repository, third_party_registries
 from infra.plan import Plan, resolve
 from infra.plan.image_names import decided, engines, repository_names
-from infra.stack import Attestation, Images, Layer, Platform
+from infra.stack import Attestation, Images, Layer, Platform, Spanning
 from infra.stack.images import PullThrough
 from infra.stack.problems import join, one_of
 
@@ -17,6 +17,10 @@ _FIRST = (
     "; `gke-inference images bootstrap` creates their repository, and `gke-inference images pin`"
     " adds the digests"
 )
+
+_RAY = (Spanning.RAY, Spanning.KUBERAY)
+_RAY_IMAGE = "vllm_gpu"
+"""Entry of the lock whose upstream image has no Ray (kubernetes-sigs/lws#835), and ours has it."""
 
 
 def check_images(platform: Platform) -> Iterator[InputError]:
@@ -76,6 +80,29 @@ def check_pinned(plan: Plan) -> Iterator[InputError]:
             None,
             f"{_FIRST}; to run images by tag until then, give a reason in 'unpinned_images'",
         )
+
+
+def check_ray(plan: Plan) -> Iterator[InputError]:
+    """Yield models that span GPU nodes with Ray in an image that has none.
+
+    Args:
+        plan: A resolved stack without other problems.
+    """
+    images = plan.platform.images
+    own = repository_names()[_RAY_IMAGE]
+    if images is not None and own in images.digests:
+        return
+    for name, every in plan.models.items():
+        settings = every[0].settings
+        rungs = [rung for role in every[0].roles for rung in role.capacity.settings.rungs]
+        if settings.spanning in _RAY and not all(rung.accelerator.is_tpu for rung in rungs):
+            yield InputError(
+                join("models", name, "spanning"),
+                f"must be engine on GPU unless images.digests has {own}",
+                settings.spanning.value,
+                f": {lock_image(_RAY_IMAGE).repository} has had no Ray since v0.19, and only the"
+                " image that this repository builds has it",
+            )
 
 
 def _ours(plan: Plan) -> set[str]:
