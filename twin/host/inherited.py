@@ -21,6 +21,8 @@ def ends_with(number: signal.Signals) -> Callable[[], None]:
     parent = os.getpid()
 
     def begin() -> None:
+        if number == signal.SIGINT:  # a shell that starts this in the background ignores it
+            signal.signal(number, signal.SIG_DFL)
         _libc.prctl(_PARENT_DEATH_SIGNAL, number)
         if os.getppid() != parent:  # it ended before it could be watched
             os.kill(os.getpid(), number)

@@ -34,4 +34,9 @@ def test_a_program_outside_the_repository_serves_a_model_behind_a_gateway(record
 def test_the_example_is_a_project_of_its_own():
     project = yaml.safe_load((FOLDER / "Pulumi.yaml").read_text())
     assert project["runtime"]["name"] == "python"
-    assert "gke-inference-components" in (FOLDER / "requirements.txt").read_text()
+    *_, members = (FOLDER / "requirements.txt").read_text().splitlines()
+    assert (
+        (FOLDER / members / "pyproject.toml")
+        .read_text()
+        .startswith('[project]\nname = "gke-inference-components"\n')
+    )

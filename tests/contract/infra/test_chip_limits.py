@@ -116,7 +116,12 @@ def test_node_pools_that_can_have_more_raise_the_limit() -> None:
     document = edited("local", [])
     (name,) = document["capacity"]
     pools = {"at": ["capacity", name, "node_pools"], "value": {"max_nodes": 100}}
-    assert limited([pools])["tpu"] >= 100 * 4
+    model = ["models", "llama-3.1-8b"]
+    one_form = [
+        {"at": [*model, "form"], "value": "dual-container"},
+        {"at": [*model, "replicas", "standby"], "remove": True},
+    ]
+    assert limited([pools, *one_form])["tpu"] >= 100 * 4
 
 
 def test_a_stack_sets_its_own_limit_or_turns_limits_off(deployed: Deployed) -> None:

@@ -46,7 +46,8 @@ def test_the_gate_asks_the_guards_of_the_example_and_then_model_armor(deployed) 
     seen = deployed(example())
     (settings,) = settings_of(seen)
     assert settings["models"] == {
-        name: {"guards": ["personal-data"]} for name in ("llama-3.1-8b", "sql", "support")
+        name: {"context": 8192, "guards": ["personal-data"]}
+        for name in ("llama-3.1-8b", "sql", "support")
     }
     assert settings["teams"]["evaluation"]["guards"] == ["house"]
     assert settings["guards"]["house"] == {

@@ -211,8 +211,11 @@ def test_routes_of_a_team_lead_from_the_gateway_of_the_platform(served: Any):
         [parent] = route["spec"]["parentRefs"]
         assert (parent["namespace"], parent["name"]) == ("inference-gateway", "acme-shared-gateway")
         assert "hostnames" not in route["spec"]
-    [match] = routes["search/acme-shared-gateway-catalogue"]["spec"]["rules"][0]["matches"]
-    assert match["path"] == {"type": "Exact", "value": "/search/v1/models"}
+    matches = routes["search/acme-shared-gateway-catalogue"]["spec"]["rules"][0]["matches"]
+    assert [match["path"] for match in matches] == [
+        {"type": "Exact", "value": "/search/v1/models"},
+        {"type": "Exact", "value": "/search/healthz"},
+    ]
 
 
 def test_a_team_with_a_host_of_its_own_lists_its_models_where_clients_look(served: Any):

@@ -102,8 +102,10 @@ def test_calendar_mode_takes_no_quota_of_chips() -> None:
 @pytest.mark.parametrize("surge", [0, 3])
 def test_an_upgrade_of_a_pool_of_the_stack_adds_the_nodes_of_its_setting(surge: int) -> None:
     pools = {"max_nodes": 4, "max_surge": surge, "max_unavailable": 1}
-    replicas = (REPLICAS, {"min": 2, "max": 8, "standby": 0})
-    found = by_label(changed("local", replicas, (["capacity", "interactive", "node_pools"], pools)))
+    replicas = (REPLICAS, {"min": 2, "max": 8})
+    form = (["models", MODEL, "form"], "dual-container")
+    node_pools = (["capacity", "interactive", "node_pools"], pools)
+    found = by_label(changed("local", replicas, form, node_pools))
     assert found["PREEMPTIBLE_NVIDIA_L4_GPUS"].amount == 4 + surge
 
 

@@ -28,6 +28,9 @@ class Engine:
     def ensure_stack(self, stack: str) -> None:
         assert stack in self.up
 
+    def wait_for_others(self, stack: str) -> None:
+        assert stack in self.up
+
     def run(self, *arguments: str) -> Any:
         assert arguments[0] == "destroy"
         self.destroyed.append(arguments[-1])
@@ -41,6 +44,9 @@ def twin(tmp_path, monkeypatch):
     (paths.root / "pulumi-state").mkdir(parents=True)
     monkeypatch.setattr(TwinPaths, "default", lambda: paths)
     monkeypatch.setattr(daemon, "repair", lambda _: [])
+    monkeypatch.setattr(
+        command, "run_update", lambda engine, *arguments: engine.run(*arguments).returncode
+    )
     teams = {"local": ["dev", "staging", "made-and-empty"]}
     monkeypatch.setattr(platform_state, "teams_of", lambda stack: teams.get(stack, []))
 
