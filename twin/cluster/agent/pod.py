@@ -180,12 +180,13 @@ class PodRunner:
 
     def _make_containers(self) -> list[Container]:
         kube, spec = self._context.kube, self._pod["spec"]
+        node = hardware.of_node(self._node)
         volumes = Volumes(
             kube,
             self._pod,
             self.folder,
             self._context.paths.volumes,
-            partial(share_folder, self._context.paths, self._context.spec.name),
+            partial(share_folder, self._context.paths, self._context.spec.name, kind=node.kind),
             partial(check_profile, self._context.paths, self._context.spec.name),
             partial(check_access, self._context.paths, self._context.spec.project, self._pod),
         )
@@ -193,7 +194,6 @@ class PodRunner:
         self._volumes = volumes if is_refreshed(self._pod) else None
         self._refresh_at = time.monotonic() + self._refresh_seconds()
         kubeconfig = self.folder / "kubeconfig"
-        node = hardware.of_node(self._node)
         claimed = prepared(kube, self._pod, self._node)
         if claimed.chips is not None:  # it sees only the devices of its claim
             node = hardware.NodeHardware(claimed.chips[0], node.accelerator, claimed.chips[1])
