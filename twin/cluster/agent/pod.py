@@ -24,6 +24,7 @@ from twin.cluster.agent.launching.interfaces import InitializingError, network_o
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.agent.launching.volumes import Mount, MountError, Volumes, is_refreshed
+from twin.cluster.agent.limits import Limits
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import pod_event
@@ -85,6 +86,7 @@ class PodRunner:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._gone = False
+        self._limits = Limits(pod, self.folder)
         self._volumes: Volumes | None = None
         self._refresh_at = 0.0
         self._refreshed: tuple[str, ...] | None = None
@@ -306,6 +308,7 @@ class PodRunner:
         self._refresh()
         grace = float(self._pod["spec"].get("terminationGracePeriodSeconds") or _GRACE_SECONDS)
         tick_all(self._containers, grace / self._context.rules.speed)
+        self._limits.look(self._containers, grace / self._context.rules.speed)
         self._report()
         self._announce()
 
