@@ -123,6 +123,7 @@ def store_args(
         existing_policy=not clients.store.make_connection_policy,
         instance_id=Names(platform).counters(),
         node_type=_type_name(store_nodes(platform, clients)),
+        protection=platform.protection,  # budgets would start again from zero
         replica_count=clients.store.replicas,
         **_placed(platform, region, network, subnetwork),
     )

@@ -187,6 +187,7 @@ def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
     if platform.regions[served.region].mode is ClusterMode.AUTOPILOT:
         longest = min(model.timeout_seconds, LONGEST_ON_AUTOPILOT_SECONDS)
         args["longest_request_seconds"] = longest
+        args["autopilot"] = True
     args["cache_bucket"] = Names(platform).bucket("caches", served.region)
     # a disk is a claim: pods without its files cannot start
     args["has_gate"] = model.disk is None

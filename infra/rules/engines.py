@@ -11,6 +11,8 @@ from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
 from infra.plan import CapacityByRegion, canary_model, prefill_capacity
+from infra.plan.folders import BUCKET_CLAIM
+from infra.plan.names import bucket_in
 from infra.stack import Engine, EngineSettings, Model, Platform, Task
 from infra.stack.problems import join
 
@@ -103,6 +105,8 @@ def _intents(
     if prefill is not None and prefill not in platform.capacity:
         return  # check_disaggregation reports it
     words = intent_words(name, model, weights=str)
+    if platform.storage.fuse_profile is not None and bucket_in(model.weights) is None:
+        words["weights_bucket_claim"] = BUCKET_CLAIM
     if model.form is not None:
         words["form"] = model.form.value
     rungs = _rungs(platform, by_region, model, model.capacity)

@@ -95,11 +95,16 @@ def check_ray(plan: Plan) -> Iterator[InputError]:
     for name, every in plan.models.items():
         settings = every[0].settings
         rungs = [rung for role in every[0].roles for rung in role.capacity.settings.rungs]
-        if settings.spanning in _RAY and not all(rung.accelerator.is_tpu for rung in rungs):
+        spanning = settings.spanning
+        if (
+            spanning is not None
+            and spanning in _RAY
+            and not all(rung.accelerator.is_tpu for rung in rungs)
+        ):
             yield InputError(
                 join("models", name, "spanning"),
                 f"must be engine on GPU unless images.digests has {own}",
-                settings.spanning.value,
+                spanning.value,
                 f": {lock_image(_RAY_IMAGE).repository} has had no Ray since v0.19, and only the"
                 " image that this repository builds has it",
             )

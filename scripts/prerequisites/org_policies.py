@@ -119,8 +119,10 @@ def _shielded(platform: Platform, policy: Effective) -> Verdict:
     classes = [name for name, each in platform.capacity.items() if each.node_pools is None]
     if not policy.is_enforced or not classes:
         return _FINE
-    says = f"node pools that GKE makes for {', '.join(classes)} have no secure boot"
-    return State.MISSING, says
+    return State.UNSEEN, (
+        f"node pools that GKE makes for {', '.join(classes)} have secure boot if GKE applies the"
+        " cluster's auto-provisioning defaults to them, which was not tried"
+    )
 
 
 def _members(platform: Platform, policy: Effective) -> Verdict:

@@ -26,6 +26,8 @@ def profile_class(profile: str) -> str:
     return f"gcsfusecsi-{profile}"
 
 
+_AUTOPILOT_CPU = "2"
+_AUTOPILOT_DISK = "5Gi"  # the sidecar's default: no cache is on disk
 _UNBOUNDED = "file-cache:max-size-mb:-1"
 _CACHE_FILL = (
     0.95  # size of the volume: a folder may contain more than the weights that a server reads
@@ -56,14 +58,33 @@ LIVE_OPTIONS: tuple[str, ...] = (
 """For files uploaded while pods run: a new folder is listed at once, a changed file is seen within
 two seconds. With the options for weights, changes would never be seen."""
 
-POD_ANNOTATIONS = {
-    "gke-gcsfuse/cpu-limit": "0",
-    "gke-gcsfuse/ephemeral-storage-limit": "0",
-    "gke-gcsfuse/memory-limit": "0",
-    "gke-gcsfuse/volumes": "true",
-}
-"""Annotations for the pod: GKE adds its sidecar. "0" means no limit, since a file cache the size of
-the model would exceed the default limits and kill the sidecar."""
+SIDECAR_GIB = 1
+"""Memory of GKE's sidecar beside the file cache. Assumed; its default is 256 MiB."""
+
+
+def pod_annotations(cache_gib: int = 0, *, is_autopilot: bool = False) -> dict[str, str]:
+    """Return the annotations for a pod with buckets, to which GKE adds its sidecar.
+
+    "0" means no limit, since a file cache the size of the model would exceed the default limits
+    and kill the sidecar. Autopilot replaces "0" by a minimum
+    (GoogleCloudPlatform/gcs-fuse-csi-driver issues 35, 61 and 170), so the limits are numbers
+    there. Without a limit, the request is a number as well: the cache is memory of the sidecar
+    (pkg/webhook/config.go @01870a9).
+
+    Args:
+        cache_gib: Size of the file cache in memory, 0 without one.
+        is_autopilot: Whether the cluster is in Autopilot mode.
+    """
+    found = {"gke-gcsfuse/volumes": "true"}
+    memory = f"{cache_gib + SIDECAR_GIB}Gi"
+    if is_autopilot:
+        limits = {"cpu": _AUTOPILOT_CPU, "ephemeral-storage": _AUTOPILOT_DISK, "memory": memory}
+    else:
+        limits = dict.fromkeys(("cpu", "ephemeral-storage", "memory"), "0")
+        if cache_gib:
+            found["gke-gcsfuse/memory-request"] = memory
+    return {**{f"gke-gcsfuse/{name}-limit": value for name, value in limits.items()}, **found}
+
 
 CACHE_VOLUME = "gke-gcsfuse-cache"
 """Name of the pod volume in which the sidecar keeps its file cache."""

@@ -97,6 +97,8 @@ class ModelServerArgs(TypedDict):
     """Maximum rank of the adapters. Default: 16."""
     adapters: NotRequired[dict[str, str]]
     """LoRA adapters: name to `gs://BUCKET/PATH`."""
+    autopilot: NotRequired[bool]
+    """Whether the cluster is in Autopilot mode, which limits GKE's sidecar. Default: false."""
     block_size: NotRequired[int]
     """Tokens per KV cache block, which the picker reads from the engine. Default: the engine's."""
     buffer_replicas: NotRequired[int]
@@ -276,6 +278,7 @@ class ServingIntent:
     trace_percent: float | None = None
     video_frames: tuple[int, ...] = ()
     weight_bits: float = 16
+    weights_bucket_claim: str | None = None
     weights_claim: str | None = None
 
     @property
@@ -350,6 +353,7 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
         video_frames=wholes(args, "video_frames"),
         weight_bits=positive(args, "weight_bits", 16),
         weights=str(args["weights"]),
+        weights_bucket_claim=args.get("weights_bucket_claim"),
         weights_claim=args.get("weights_claim"),
     )
 

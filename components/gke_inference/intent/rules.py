@@ -14,6 +14,7 @@ from gke_inference.intent.buffer_rules import buffer_problems
 from gke_inference.intent.engine_rules import engine_problems
 from gke_inference.intent.expert_rules import expert_problems
 from gke_inference.intent.fitting import fit_problems
+from gke_inference.intent.host_memory import memory_problems
 from gke_inference.intent.image_models import model_problems
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_rules import stale_problems
@@ -50,6 +51,7 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
     yield from experts
     if not engine and not role and not experts:
         yield from fit_problems(intent)
+        yield from memory_problems(intent)
     yield from _groups(intent)
     yield from _live_adapters(intent)
     yield from stale_problems(intent)

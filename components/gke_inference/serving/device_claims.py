@@ -46,7 +46,7 @@ def claiming_pod(
         InputError: A rung has no `node_pools`.
     """
     check_pools(nodes, "in form dra")
-    containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
+    containers = [_container(pod, nodes, files, serving[kind]) for kind in sorted(nodes)]
     template = two_engine_pod(pod, nodes, files, containers, two_scratch("gpu", nodes))
     spec = template["spec"]
     spec["resourceClaims"] = [{"name": CLAIM, "resourceClaimTemplateName": template_name(pod)}]
@@ -102,7 +102,9 @@ def _alternative(rung: Rung) -> Manifest:
     }
 
 
-def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving) -> Manifest:
+def _container(
+    pod: Pod, nodes: dict[str, Hardware], files: dict[str, Storage], serving: Serving
+) -> Manifest:
     kind = serving.kind
     container = sleeping_container(pod, nodes, files, serving)
     container["resources"]["claims"] = [{"name": CLAIM}]

@@ -57,7 +57,7 @@ def dual_container_pod(
         InputError: A rung has no `node_pools`, or the TPU generation is not supported.
     """
     check_pools(nodes, "in the dual-container form")
-    containers = [_container(pod, nodes, files[kind], serving[kind]) for kind in sorted(nodes)]
+    containers = [_container(pod, nodes, files, serving[kind]) for kind in sorted(nodes)]
     template = two_engine_pod(pod, nodes, files, containers, [_DRIVER, *two_scratch("tpu", nodes)])
     template["metadata"]["annotations"]["gke-inference/privileged-because"] = _WHY_PRIVILEGED
     template["metadata"]["labels"][WHOLE_NODE_LABEL] = "true"
@@ -153,7 +153,7 @@ def tpu_environment(node: Hardware) -> list[Manifest]:
 
 
 def sleeping_container(
-    pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving
+    pod: Pod, nodes: dict[str, Hardware], files: dict[str, Storage], serving: Serving
 ) -> Manifest:
     """Return one of a pod's two engine containers; it sleeps if the node lacks its hardware."""
     kind = serving.kind
@@ -163,17 +163,19 @@ def sleeping_container(
     port = ports.pop(kind)
     peers = [f"--peer-port={other}" for other in ports.values()]
     options = ("--or-sleep", f"--health-port={port}", *peers)
-    container = engine_container(pod, files, serving, options)
+    container = engine_container(pod, files[kind], serving, options)
     container.update(probes(port))
     container["name"] += f"-{kind}"
     if kind == "tpu":  # the pod exposes one port, whichever container listens on it
         del container["ports"][0]
     container["ports"][-1] = health_port(port)
-    container["resources"] = {"requests": _half_of_the_smaller(nodes)}
+    container["resources"] = {"requests": _half_of_the_smaller(nodes, files)}
     return container
 
 
-def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Serving) -> Manifest:
+def _container(
+    pod: Pod, nodes: dict[str, Hardware], files: dict[str, Storage], serving: Serving
+) -> Manifest:
     kind = serving.kind
     container = sleeping_container(pod, nodes, files, serving)
     container["securityContext"] = {"privileged": True}
@@ -190,9 +192,11 @@ def _container(pod: Pod, nodes: dict[str, Hardware], files: Storage, serving: Se
     return container
 
 
-def _half_of_the_smaller(nodes: dict[str, Hardware]) -> dict[str, str]:
-    cpu = min(int(node.requests["cpu"]) for node in nodes.values())
-    memory = min(int(node.requests["memory"].removesuffix("Gi")) for node in nodes.values())
+def _half_of_the_smaller(nodes: dict[str, Hardware], files: dict[str, Storage]) -> dict[str, str]:
+    cache_gib = max(each.cache_gib for each in files.values())  # the volume is in both
+    requests = [node.requests(cache_gib) for node in nodes.values()]
+    cpu = min(int(each["cpu"]) for each in requests)
+    memory = min(int(each["memory"].removesuffix("Gi")) for each in requests)
     return {"cpu": str(max(1, cpu // 2)), "memory": f"{memory // 2}Gi"}
 
 

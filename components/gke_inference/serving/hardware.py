@@ -11,7 +11,7 @@ from gke_inference.catalogue.accelerators import accelerator, machine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
 from gke_inference.catalogue.rungs import Rung
-from gke_inference.intent.kv_offload import MEMORY_SHARE
+from gke_inference.intent.host_memory import request_gib
 
 # Assumed minimum for machines whose vCPUs and memory are not published.
 _UNKNOWN_VCPUS = 8
@@ -67,11 +67,14 @@ class Hardware:
         """The extended resource: `google.com/tpu` or `nvidia.com/gpu`."""
         return accelerator(self.rungs[0].accelerator).resource
 
-    @property
-    def requests(self) -> dict[str, str]:
-        """CPU and memory that the pod requests, which determine node size and placement."""
+    def requests(self, cache_gib: int = 0) -> dict[str, str]:
+        """Return the CPU and memory that an engine requests, which determine node and placement.
+
+        Args:
+            cache_gib: File cache in memory, which is requested for the sidecar.
+        """
         cpu = max(1, int(self.vcpus * _CPU_SHARE))
-        return {"cpu": str(cpu), "memory": f"{int(self.ram_gib * MEMORY_SHARE)}Gi"}
+        return {"cpu": str(cpu), "memory": f"{request_gib(self.ram_gib, cache_gib)}Gi"}
 
 
 def hardware(kind: str, compute_class: str, rungs: list[Rung]) -> Hardware:

@@ -169,6 +169,7 @@ def _files(
             draft=draft_of(intent),
             engine=intent.engine,
             further=further_of(intent),
+            is_autopilot=bool(args.get("autopilot", False)),
             is_streamed=engine(intent.engine).hardware[kind].streamed,
             weights_gib=size_gib,
         )

@@ -116,7 +116,11 @@ def engine_pod(pod: Pod, node: Hardware, files: Storage, serving: Serving) -> Ma
     scratch = with_room(scratch_volumes(node.kind, node.devices_per_node), offload)
     container["resources"] = {
         "limits": {node.resource: amount},
-        "requests": {**node.requests, **disk_request(offload), node.resource: amount},
+        "requests": {
+            **node.requests(files.cache_gib),
+            **disk_request(offload),
+            node.resource: amount,
+        },
     }
     container["volumeMounts"] += scratch_mounts(node.kind)
     return {

@@ -11,12 +11,12 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil
 
 from gke_inference.base.manifests import Manifest, fingerprint
-from gke_inference.catalogue.fuse import POD_ANNOTATIONS, cache_volume, fuse_volume
+from gke_inference.catalogue.fuse import cache_volume, fuse_volume, pod_annotations
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.versions import engine_version
+from gke_inference.intent.host_memory import OTHER_CACHE_GIB, weights_cache_gib
 from gke_inference.serving.launcher.weights_manifest import version_problem
 
 BUCKETS = "/mnt/buckets"
@@ -25,9 +25,6 @@ XLA_CACHE = "/mnt/xla-cache"
 GPU_CACHE = "/home/engine/compiled"
 """Path in the volume that is the home directory of an engine's user."""
 
-# Room in the file cache for tokenizer, configuration and some reserve.
-_CACHE_SHARE = 1.2
-_OTHER_CACHE_GIB = 2  # adapters of another bucket
 # Variables with the folder of compiled programs, by engine on TPU.
 _CACHE_VARIABLES = {"diffusion": "JAX_COMPILATION_CACHE_DIR", "vllm": "VLLM_XLA_CACHE_PATH"}
 _ARCHIVED = ("sglang", "vllm")  # engines whose GPU caches are worth keeping
@@ -84,6 +81,9 @@ class Storage:
     """Folder with compiled programs."""
     cache_archive: str | None = None
     """`gs://` folder that persists them, or None if `cache_folder` does."""
+    cache_gib: int = 0
+    """Size of the file cache in memory, or 0 without one."""
+    is_autopilot: bool = False
     is_cached: bool = False
     """Whether the weights are read through a mount with a file cache."""
     draft: str | None = None
@@ -97,10 +97,10 @@ class Storage:
 
     def extended(self, volume: Manifest, mount: Manifest, environment: dict[str, str]) -> "Storage":
         """Return a copy with one more volume, of a bucket or a claim."""
-        own = POD_ANNOTATIONS if "csi" in volume else {}
+        own = pod_annotations(is_autopilot=self.is_autopilot) if "csi" in volume else {}
         return replace(
             self,
-            annotations={**self.annotations, **own},
+            annotations={**own, **self.annotations},
             environment={**self.environment, **environment},
             mounts=[*self.mounts, mount],
             volumes=[*self.volumes, volume],
@@ -137,6 +137,7 @@ def storage(
     draft: BucketPath | None = None,
     further: Mapping[str, BucketPath] | None = None,
     engine: str = "vllm",
+    is_autopilot: bool = False,
 ) -> Storage:
     """Return the volumes, mounts and environment of one engine.
 
@@ -160,9 +161,9 @@ def storage(
         read.add(draft.bucket)
     read |= {entry.bucket for entry in (further or {}).values()}
     # Mounts share one cache volume, each limited to its part: older files are evicted.
-    caches = dict.fromkeys(read, _OTHER_CACHE_GIB) if is_mounted else {}
+    caches = dict.fromkeys(read, OTHER_CACHE_GIB) if is_mounted else {}
     if is_mounted and bucket_claim is None:
-        caches[weights.bucket] = ceil(weights_gib * _CACHE_SHARE) + 1
+        caches[weights.bucket] = weights_cache_gib(weights_gib)
     for bucket in sorted(read):
         name = f"bucket-{fingerprint(bucket)[:8]}"
         if bucket == weights.bucket and bucket_claim is not None:
@@ -196,7 +197,11 @@ def storage(
         volumes.append(cache_volume(sum(caches.values())))
     return Storage(
         adapters={name: entry.mounted for name, entry in adapters.items()},
-        annotations=dict(POD_ANNOTATIONS) if read or _has_bucket(volumes) else {},
+        annotations=pod_annotations(sum(caches.values()), is_autopilot=is_autopilot)
+        if read or _has_bucket(volumes)
+        else {},
+        cache_gib=sum(caches.values()),
+        is_autopilot=is_autopilot,
         draft=None if draft is None else draft.uri if is_streamed else draft.mounted,
         cache_archive=cache_archive,
         cache_folder=cache_folder,

@@ -47,7 +47,7 @@ class FuseVolumeArgs(TypedDict):
 class FuseVolume(pulumi.ComponentResource):
     """A volume and claim for a bucket, with mount options tuned for weights.
 
-    Pods that mount it need the annotations `fuse.POD_ANNOTATIONS` and a service account that may
+    Pods that mount it need the annotations of `fuse.pod_annotations` and a service account that may
     read the bucket (`WorkloadIdentity`). Pass the cluster's Kubernetes provider in `opts`.
     """
 

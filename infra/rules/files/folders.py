@@ -13,6 +13,7 @@ from infra.plan.folders import (
     filestore_of,
     has_filestore,
     has_folder,
+    has_tier_on,
     is_on,
     lustre_regions,
     shared_tier,
@@ -115,6 +116,7 @@ def _check_lustre(platform: Platform, lustre: Lustre) -> Iterator[InputError]:
         yield InputError(_CAPACITY, f"must be {sizes.words} for {tier}", lustre.capacity_gib)
     if not lustre_regions(platform):
         yield _unused(AdapterPlace.LUSTRE)
+    yield from _check_lustre_nodes(platform)
     yield from _check_network(platform, AdapterPlace.LUSTRE)
     if platform.existing.network is not None:
         if lustre.services_range is not None:
@@ -125,6 +127,31 @@ def _check_lustre(platform: Platform, lustre: Lustre) -> Iterator[InputError]:
         yield InputError(_RANGE, "is required: the range that instances take addresses from")
     else:
         yield from _check_range(platform, lustre.services_range)
+
+
+def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
+    """Yield models that mount Lustre on machines without GPUs.
+
+    All nodes of the platform have secure boot, with which only those of GPU machine types are
+    supported (Limitations in
+    cloud.google.com/managed-lustre/docs/connect-from-kubernetes-engine-existing-instance).
+    """
+    for name, model in platform.models.items():
+        if is_on(model, AdapterPlace.LUSTRE):
+            field = join("live_adapters", "place")
+        elif has_tier_on(model, SharedPlace.LUSTRE):
+            field = join("settings", "kv_offload", "shared", "place")
+        else:
+            continue
+        capacity = platform.capacity.get(model.capacity)
+        rungs = () if capacity is None else capacity.rungs
+        others = [each.accelerator for each in rungs if each.accelerator.startswith("tpu")]
+        if others:
+            message = (
+                "must be filestore where a rung is a TPU: its nodes have secure boot, with which"
+            )
+            message = f"{message} Lustre is supported on GPU machines only"
+            yield InputError(join("models", name, field), message, "lustre")
 
 
 def _check_range(platform: Platform, cidr: str) -> Iterator[InputError]:

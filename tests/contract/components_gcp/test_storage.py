@@ -5,7 +5,7 @@ import pulumi_kubernetes
 import pytest
 
 from gke_inference import FuseVolume, ModelBucket, ModelDisk, NodeImageCache
-from gke_inference.catalogue.fuse import POD_ANNOTATIONS, cache_volume, fuse_volume, mount_options
+from gke_inference.catalogue.fuse import cache_volume, fuse_volume, mount_options, pod_annotations
 
 BUCKET = "gcp:storage/bucket:Bucket"
 DISK = "gcp:compute/disk:Disk"
@@ -157,7 +157,7 @@ def test_a_pod_can_mount_a_bucket_without_a_claim():
     assert volume["csi"]["driver"] == "gcsfuse.csi.storage.gke.io"
     assert volume["csi"]["readOnly"] is True
     assert volume["csi"]["volumeAttributes"]["bucketName"] == "acme-weights"
-    assert POD_ANNOTATIONS["gke-gcsfuse/volumes"] == "true"
+    assert pod_annotations()["gke-gcsfuse/volumes"] == "true"
 
 
 def test_the_file_cache_is_memory_or_the_disk_of_the_node():

@@ -17,6 +17,7 @@ from tests.contract.infra.cloud import CloudRecorder
 
 MODEL = "llama-3.1-8b"
 INSTANCE = "gcp:lustre/instance:Instance"
+L4 = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
 LUSTRE = {"capacity_gib": 9000, "services_range": "10.64.0.0/20"}
 
 
@@ -27,6 +28,9 @@ def stack(**changes: Any) -> Platform:
         {"at": ["models", MODEL, "adapters"], "value": []},
         {"at": ["models", MODEL, "live_adapters"], "value": {"place": "lustre", "max_rank": 32}},
         {"at": ["storage"], "value": {"lustre": lustre}},
+        {"at": ["capacity", "interactive", "rungs"], "value": [L4]},
+        {"at": ["models", MODEL, "form"], "remove": True},
+        {"at": ["models", MODEL, "replicas"], "value": {"min": 1, "max": 4}},
     ]
     return parse(json.dumps(edited("local", edits)))
 
@@ -49,7 +53,7 @@ def test_engines_read_adapters_from_the_folder_of_their_model(cloud: CloudRecord
         for volume in pod.get("volumes", [])
         if volume["name"] == "live-adapters"
     ]
-    assert claims == [{"claimName": "shared-folder", "readOnly": True}] * 2  # on TPU and on GPU
+    assert claims == [{"claimName": "shared-folder", "readOnly": True}]
 
 
 def stack_with_kv_cache() -> Platform:

@@ -33,3 +33,9 @@ def test_what_may_be_lost_is_not_protected_by_its_name_in_the_cloud_or_the_progr
 
 def test_a_stack_that_comes_and_goes_protects_nothing(deployed):
     assert not [each for each in stateful(deployed, stack_named("staging")) if each.protected]
+
+
+def test_the_counters_of_client_teams_are_not_deleted_from_a_protected_stack(deployed):
+    seen = deployed(stack_named("prod")).all("gcp:memorystore/instance:Instance")
+    counters = [each.inputs for each in seen if each.inputs["instanceId"].endswith("counters")]
+    assert [each["deletionProtectionEnabled"] for each in counters] == [True] * 3

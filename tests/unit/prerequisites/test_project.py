@@ -228,7 +228,12 @@ def test_policies_that_refuse_nothing_are_one_row(project):
             State.MISSING,
             "does not allow projects/acme-images",
         ),
-        ("compute.requireShieldedVm", {"enforce": True}, State.MISSING, "no secure boot"),
+        (
+            "compute.requireShieldedVm",
+            {"enforce": True},
+            State.UNSEEN,
+            "have secure boot if GKE applies the cluster's auto-provisioning defaults",
+        ),
         (
             "iam.disableServiceAccountCreation",
             {"enforce": True},

@@ -55,6 +55,9 @@ class Container:
     running_since: float | None = None
     state: JsonObject = field(default_factory=dict[str, Any])
     last_state: JsonObject = field(default_factory=dict[str, Any])
+    evicted: str = ""
+    """Why its pod was evicted; empty if it was not."""
+    _killed_for: str = ""
     _record: records.Record | None = None
     _start_at: float = 0.0
     _backoff: float = 0.0
@@ -160,11 +163,12 @@ class Container:
         code = _LOST_EXIT_CODE if found is None else found if found >= 0 else 128 - found
         ended: JsonObject = {
             "exitCode": code,
-            "reason": "Completed" if code == 0 else "Error",
+            "reason": self._killed_for or ("Completed" if code == 0 else "Error"),
             "startedAt": timestamp(self.running_since or time.time()),
             "finishedAt": timestamp(time.time()),
             "message": "" if code == 0 else last_line(self.log),
         }
+        self._killed_for = ""
         ran = time.time() - (self.running_since or time.time())
         self.running_since = None
         self.started = self.ready = False
@@ -240,6 +244,18 @@ class Container:
         if self._record is not None:
             records.end([self._record], grace)
         self.end()
+
+    def kill_for_memory(self) -> None:
+        """Kill all its processes at once, as the kernel does for a memory cgroup of a container."""
+        if self._record is not None:
+            self._killed_for = "OOMKilled"
+            records.signal_all([self._record], signal.SIGKILL)
+
+    def evict(self, why: str, grace: float) -> None:
+        """End with the pod, which the kubelet evicts."""
+        self.evicted = why
+        if not self.finished:
+            self.end_beside(grace)
 
     def terminate(self) -> None:
         """Send SIGTERM."""

@@ -24,6 +24,7 @@ from twin.cluster.agent.launching.interfaces import InitializingError, network_o
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.agent.launching.volumes import Mount, MountError, Volumes, is_refreshed
+from twin.cluster.agent.limits import Limits
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.reports import pod_event
@@ -85,6 +86,7 @@ class PodRunner:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._gone = False
+        self._limits = Limits(pod, self.folder)
         self._volumes: Volumes | None = None
         self._refresh_at = 0.0
         self._refreshed: tuple[str, ...] | None = None
@@ -180,12 +182,13 @@ class PodRunner:
 
     def _make_containers(self) -> list[Container]:
         kube, spec = self._context.kube, self._pod["spec"]
+        node = hardware.of_node(self._node)
         volumes = Volumes(
             kube,
             self._pod,
             self.folder,
             self._context.paths.volumes,
-            partial(share_folder, self._context.paths, self._context.spec.name),
+            partial(share_folder, self._context.paths, self._context.spec.name, kind=node.kind),
             partial(check_profile, self._context.paths, self._context.spec.name),
             partial(check_access, self._context.paths, self._context.spec.project, self._pod),
         )
@@ -193,7 +196,6 @@ class PodRunner:
         self._volumes = volumes if is_refreshed(self._pod) else None
         self._refresh_at = time.monotonic() + self._refresh_seconds()
         kubeconfig = self.folder / "kubeconfig"
-        node = hardware.of_node(self._node)
         claimed = prepared(kube, self._pod, self._node)
         if claimed.chips is not None:  # it sees only the devices of its claim
             node = hardware.NodeHardware(claimed.chips[0], node.accelerator, claimed.chips[1])
@@ -306,6 +308,7 @@ class PodRunner:
         self._refresh()
         grace = float(self._pod["spec"].get("terminationGracePeriodSeconds") or _GRACE_SECONDS)
         tick_all(self._containers, grace / self._context.rules.speed)
+        self._limits.look(self._containers, grace / self._context.rules.speed)
         self._report()
         self._announce()
 

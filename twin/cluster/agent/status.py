@@ -7,6 +7,8 @@ from twin.wire.kube import JsonObject
 
 def phase(containers: list[Container]) -> str:
     """Return the pod's phase."""
+    if any(container.evicted for container in containers):
+        return "Failed"
     if containers and all(container.finished for container in containers):
         main = [container for container in containers if not container.is_sidecar]
         codes = [container.state["terminated"]["exitCode"] for container in main]
@@ -89,7 +91,8 @@ def pod_status(pod: JsonObject, containers: list[Container], started: float) -> 
     }
     if initial:
         out["initContainerStatuses"] = initial
-    return out
+    evicted = next((each.evicted for each in containers if each.evicted), "")
+    return {**out, "reason": "Evicted", "message": evicted} if evicted else out
 
 
 def waiting(pod: JsonObject, reason: str, message: str, image: str) -> JsonObject:

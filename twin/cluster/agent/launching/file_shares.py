@@ -23,7 +23,13 @@ _LEGACY = "addonsConfig.lustreCsiDriverConfig.enableLegacyLustrePort"
 
 
 def share_folder(
-    paths: TwinPaths, cluster: str, driver: str, handle: str, attributes: JsonObject
+    paths: TwinPaths,
+    cluster: str,
+    driver: str,
+    handle: str,
+    attributes: JsonObject,
+    *,
+    kind: str,
 ) -> Path:
     """Return the folder that a cluster mounts (rules cloud.filestore and cloud.lustre).
 
@@ -34,6 +40,7 @@ def share_folder(
         handle: Handle of the volume: modeInstance/LOCATION/INSTANCE/SHARE for Filestore,
             PROJECT/ZONE/INSTANCE for Lustre.
         attributes: Attributes of the volume: `ip` with `volume` or `filesystem`.
+        kind: Hardware of the node: `tpu`, `gpu` or `cpu`.
 
     Raises:
         ConfigError: The cluster has no driver, or there is no such share or instance.
@@ -42,6 +49,11 @@ def share_folder(
     if not any(_has_driver(each, cluster, driver) for each in resources):
         raise ConfigError(f"driver name {driver} not found in the list of registered CSI drivers")
     if driver == lustre.DRIVER:
+        if kind != "gpu":
+            raise ConfigError(
+                "rpc error: code = Internal desc = failed to load Lustre's kernel modules: the node"
+                " has secure boot and no GPU"
+            )
         return _lustre_folder(paths, resources, cluster, handle, attributes)
     mode, location, name, share = (*handle.split("/"), "", "", "", "")[:4]
     if mode == "modeInstance" and attributes.get("volume") == share:

@@ -38,7 +38,7 @@ def paths(tmp_path: Path) -> TwinPaths:
 @pytest.mark.parametrize("cluster", [DRIVER, {"enableAutopilot": True}])
 def test_a_share_is_a_folder_that_outlives_pods(paths: TwinPaths, cluster: dict[str, Any]) -> None:
     add(paths, "gcp:container/cluster:Cluster", "acme", cluster)
-    folder = share_folder(paths, "acme", FILESTORE, HANDLE, ATTRIBUTES)
+    folder = share_folder(paths, "acme", FILESTORE, HANDLE, ATTRIBUTES, kind="cpu")
     assert folder == paths.root / "filestore" / "shared-us" / "adapters"
 
 
@@ -46,7 +46,7 @@ def test_a_cluster_without_the_driver_mounts_nothing(paths: TwinPaths) -> None:
     add(paths, "gcp:container/cluster:Cluster", "acme", {"addonsConfig": {}})
     add(paths, "gcp:container/cluster:Cluster", "other", DRIVER)
     with pytest.raises(ConfigError, match="not found in the list of registered CSI drivers"):
-        share_folder(paths, "acme", FILESTORE, HANDLE, ATTRIBUTES)
+        share_folder(paths, "acme", FILESTORE, HANDLE, ATTRIBUTES, kind="cpu")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_volume_that_names_another_share_is_not_mounted(
 ) -> None:
     add(paths, "gcp:container/cluster:Cluster", "acme", DRIVER)
     with pytest.raises(ConfigError, match="no such share of Filestore"):
-        share_folder(paths, "acme", FILESTORE, handle, attributes)
+        share_folder(paths, "acme", FILESTORE, handle, attributes, kind="cpu")
 
 
 LUSTRE_HANDLE = "acme/us-central1-b/lustre-us"
@@ -90,7 +90,7 @@ def instance(paths: TwinPaths, **more: Any) -> None:
 def test_an_instance_of_lustre_is_a_folder(paths: TwinPaths) -> None:
     cluster(paths)
     instance(paths)
-    found = share_folder(paths, "acme", LUSTRE, LUSTRE_HANDLE, LUSTRE_ATTRIBUTES)
+    found = share_folder(paths, "acme", LUSTRE, LUSTRE_HANDLE, LUSTRE_ATTRIBUTES, kind="gpu")
     assert found == paths.root / "lustre" / "lustre-us"
 
 
@@ -98,7 +98,7 @@ def test_autopilot_has_no_driver_for_lustre_by_default(paths: TwinPaths) -> None
     cluster(paths, addon={}, enableAutopilot=True)
     instance(paths)
     with pytest.raises(ConfigError, match="not found in the list of registered CSI drivers"):
-        share_folder(paths, "acme", LUSTRE, LUSTRE_HANDLE, LUSTRE_ATTRIBUTES)
+        share_folder(paths, "acme", LUSTRE, LUSTRE_HANDLE, LUSTRE_ATTRIBUTES, kind="gpu")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_volume_that_names_another_instance_is_not_mounted(
     cluster(paths)
     instance(paths)
     with pytest.raises(ConfigError, match="no such Managed Lustre instance"):
-        share_folder(paths, "acme", LUSTRE, handle, attributes)
+        share_folder(paths, "acme", LUSTRE, handle, attributes, kind="gpu")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,17 @@ def test_instance_and_driver_must_use_the_same_port(
     instance(paths, gkeSupportEnabled=has_support)
     arguments = (paths, "acme", LUSTRE, LUSTRE_HANDLE, LUSTRE_ATTRIBUTES)
     if is_mounted:
-        share_folder(*arguments)
+        share_folder(*arguments, kind="gpu")
         return
     with pytest.raises(ConfigError, match="listens on another port"):
-        share_folder(*arguments)
+        share_folder(*arguments, kind="gpu")
+
+
+@pytest.mark.parametrize("kind", ["cpu", "tpu"])
+def test_a_node_with_secure_boot_and_without_a_gpu_does_not_mount_lustre(
+    paths: TwinPaths, kind: str
+) -> None:
+    cluster(paths)
+    instance(paths)
+    with pytest.raises(ConfigError, match="the node has secure boot and no GPU"):
+        share_folder(paths, "acme", LUSTRE, LUSTRE_HANDLE, LUSTRE_ATTRIBUTES, kind=kind)

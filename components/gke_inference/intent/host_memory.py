@@ -1,0 +1,87 @@
+"""Main memory of a node: what a model server needs of it beside its accelerators.
+
+A volume in memory counts against the container that writes to it: the file cache against GKE's
+sidecar, shared memory against the engine. A pod that needs more than its node has is killed while
+it reads weights, and one that requests more is never scheduled.
+"""
+
+from collections.abc import Iterator
+from math import ceil, floor
+
+from gke_inference.catalogue.accelerators import machine
+from gke_inference.catalogue.engines import engine
+from gke_inference.catalogue.fuse import SIDECAR_GIB
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.intent.intent import ServingIntent
+from gke_inference.intent.kv_offload import ENGINE_GIB, MEMORY_SHARE, SHARED_MEMORY_GIB_PER_DEVICE
+from gke_inference.sizing.memory import weights_gib
+
+OTHER_CACHE_GIB = 2
+"""File cache of adapters in another bucket."""
+_CACHE_SHARE = 1.2
+"""Room in the file cache for tokenizer, configuration and some reserve."""
+_TIERS_GIB = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (float("inf"), 0.02))
+_EVICTION_GIB = 0.1
+_KERNEL_SHARE = 0.03
+"""Memory of a machine that its firmware and kernel keep. Assumed: an e2-standard-4 with 16 GiB
+reports 15.6."""
+_AGENTS_GIB = 1.0
+"""Requests of GKE's own pods on a node. Assumed."""
+
+
+def room_gib(ram_gib: float) -> int:
+    """Return the memory that the pod of a server can have on a machine, its sidecars included.
+
+    GKE reserves a share that falls with the size of the machine, and 100 MiB for eviction
+    (docs.cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes).
+    """
+    left = capacity = ram_gib * (1 - _KERNEL_SHARE)
+    reserved = _EVICTION_GIB
+    for size, share in _TIERS_GIB:
+        part = min(left, size)
+        reserved += part * share
+        left -= part
+    return max(0, floor(capacity - reserved - _AGENTS_GIB))
+
+
+def request_gib(ram_gib: float, cache_gib: int) -> int:
+    """Return the memory that an engine requests on a machine, beside a file cache in memory."""
+    usual = int(ram_gib * MEMORY_SHARE)
+    return min(usual, room_gib(ram_gib) - cache_gib - SIDECAR_GIB) if cache_gib else usual
+
+
+def weights_cache_gib(size_gib: float) -> int:
+    """Return the size of the file cache for weights of a size."""
+    return ceil(size_gib * _CACHE_SHARE) + 1
+
+
+def memory_problems(intent: ServingIntent) -> Iterator[InputError]:
+    """Yield the first rung whose machine has too little memory for a server's pod."""
+    for place, rung in intent.rungs.items():
+        host = machine(rung.accelerator, rung.machine_type)
+        if host.ram_gib is None:
+            continue
+        tier = 0 if intent.kv_offload is None else intent.kv_offload.cpu_gib
+        shared = SHARED_MEMORY_GIB_PER_DEVICE * rung.chips_per_node + tier
+        cache = _cache_gib(intent, rung.kind)
+        needed = ENGINE_GIB + shared + (cache + SIDECAR_GIB if cache else 0)
+        room = room_gib(host.ram_gib)
+        if needed > room:
+            parts = f"{ENGINE_GIB} for the engine, {shared} of shared memory"
+            parts += f", {cache + SIDECAR_GIB} for the file cache" if cache else ""
+            rule = f"must have {needed} GiB of memory for the pod on every rung ({parts})"
+            yield InputError("rungs", f"{rule}; {place}: {host.name} has {room} for pods")
+            return
+
+
+def _cache_gib(intent: ServingIntent, kind: str) -> int:
+    """Return the least file cache in memory: that of the weights, where they are mounted."""
+    is_mounted = not engine(intent.engine).hardware[kind].streamed
+    if (
+        not is_mounted
+        or intent.weights_claim is not None
+        or intent.weights_bucket_claim is not None
+    ):
+        return 0
+    size = weights_gib(intent.parameters_billion, intent.weight_bits)
+    return weights_cache_gib(size + sum(each.gib for each in intent.image_models.values()))

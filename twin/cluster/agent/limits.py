@@ -1,0 +1,112 @@
+"""Limits that end containers and pods: memory, and the size of emptyDir volumes.
+
+Only what really is in memory or on disk on this machine counts (rule agent.limits). A simulated
+engine uses as little as its process does, whatever its model would need.
+"""
+
+import os
+import time
+from decimal import Decimal
+from pathlib import Path
+
+from twin.cluster.agent.container import Container
+from twin.providers.kubernetes.manifests.quantities import amount
+from twin.wire.kube import JsonObject
+
+_PERIOD_SECONDS = 2.0
+
+
+class Limits:
+    """The limits of one pod.
+
+    Args:
+        pod: The pod.
+        folder: Its folder, which has its emptyDir volumes.
+    """
+
+    def __init__(self, pod: JsonObject, folder: Path) -> None:
+        self._empty: dict[str, JsonObject] = {
+            volume["name"]: volume["emptyDir"] or {}
+            for volume in pod["spec"].get("volumes", [])
+            if "emptyDir" in volume
+        }
+        self._volumes = folder / "volumes"
+        self._due = 0.0
+
+    def look(self, containers: list[Container], grace: float) -> None:
+        """Kill containers over their memory limit, and evict a pod over the size of a volume.
+
+        Args:
+            containers: Containers of the pod.
+            grace: Time in seconds between SIGTERM and SIGKILL of an evicted container.
+        """
+        if time.monotonic() < self._due:
+            return
+        self._due = time.monotonic() + _PERIOD_SECONDS
+        charged: set[str] = set()
+        for container in containers:
+            own = self._in_memory(container.spec) - charged
+            charged |= own
+            limit = memory_limit(container.spec)
+            if limit is not None and container.record is not None and container.record.alive:
+                used = sum(folder_bytes(self._volumes / name) for name in own)
+                if used + resident_bytes(container.record.pid) > limit:
+                    container.kill_for_memory()
+        message = self._too_large()
+        if message and not any(container.evicted for container in containers):
+            containers[0].event("Warning", "Evicted", message)
+            for container in containers:
+                container.evict(message, grace)
+
+    def _in_memory(self, spec: JsonObject) -> set[str]:
+        """Return the volumes in memory to which a container writes."""
+        return {
+            mount["name"]
+            for mount in spec.get("volumeMounts", [])
+            if self._empty.get(mount["name"], {}).get("medium") == "Memory"
+            and not mount.get("readOnly")
+        }
+
+    def _too_large(self) -> str:
+        for name, volume in self._empty.items():
+            limit = _bytes(volume.get("sizeLimit"))
+            if limit is not None and folder_bytes(self._volumes / name) > limit:
+                size = volume["sizeLimit"]
+                return f'Usage of EmptyDir volume "{name}" exceeds the limit "{size}". '
+        return ""
+
+
+def memory_limit(spec: JsonObject) -> int | None:
+    """Return the memory limit of a container in bytes, or None without one."""
+    return _bytes(spec.get("resources", {}).get("limits", {}).get("memory"))
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the memory of a process and its descendants that no file backs.
+
+    It is what a memory cgroup cannot reclaim.
+    """
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:  # it has ended
+        return 0
+    own = sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+    return own * 1024 + sum(resident_bytes(int(child)) for child in children)
+
+
+def folder_bytes(folder: Path) -> int:
+    """Return the size of the files below a folder, in bytes."""
+    total = 0
+    for at, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(at, name)).st_size
+            except OSError:  # removed meanwhile
+                continue
+    return total
+
+
+def _bytes(quantity: object) -> int | None:
+    found: Decimal | None = None if quantity is None else amount(quantity)
+    return None if found is None else int(found)
