@@ -129,11 +129,9 @@ def test_the_tier_of_a_canary_counts(canary: dict[str, Any], problem: str) -> No
 
 def test_a_canary_of_another_engine_has_no_tier() -> None:
     canary = {**CANARY, "engine": "sglang"}
-    larger = {
-        "at": ["capacity", "interactive", "rungs", 0, "machine_type"],
-        "value": "g2-standard-16",
-    }
-    edits = [{"at": ["models", MODEL, "canary"], "value": canary}, larger]
+    rungs = ["capacity", "interactive", "rungs"]
+    larger = [{"at": [*rungs, rung, "machine_type"], "value": "g2-standard-16"} for rung in (0, 1)]
+    edits = [{"at": ["models", MODEL, "canary"], "value": canary}, *larger]
     platform = parse(json.dumps(edited(TIERED, edits)))
     assert list(tiers_of(platform.models[MODEL])) == ["settings"]
 
