@@ -4,12 +4,14 @@ import ipaddress
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
+from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from infra.stack import ExistingSubnet
 from scripts.prerequisites.finding import Finding, Project, State, judged
 from scripts.shared.google_cloud import Json, NotFound, last
 
 _COMPUTE: Final = "compute.googleapis.com/compute/v1"
+_ALL_PORTS = "0-65535"
+"""What a rule without ports opens."""
 _STORAGE: Final = "storage.googleapis.com/storage/v1/b"
 _REPOSITORIES: Final = "artifactregistry.googleapis.com/v1"
 _KEYS: Final = "cloudkms.googleapis.com/v1"
@@ -141,13 +143,14 @@ def _firewall(project: Project, network: str) -> Finding:
         if not shut:
             return Finding(subject, name, State.MET, "a firewall rule of the network allows them")
         says = (
-            f"no rule of the network lets {', '.join(map(str, shut))} in by TCP; whether a firewall"
-            " policy does is not looked at"
+            f"no rule of the network lets {', '.join(map(str, shut))} in by TCP on"
+            f" {', '.join(BACKEND_PORTS)}; whether a firewall policy does is not looked at"
         )
         sources = ",".join(map(str, wanted))
+        ports = ",".join(f"tcp:{each}" for each in BACKEND_PORTS)
         command = (
             f"gcloud compute firewall-rules create load-balancing --project={owner}"
-            f" --network={last(network)} --allow=tcp:8000,tcp:8080,tcp:9002-9005"
+            f" --network={last(network)} --allow={ports}"
             f" --source-ranges={sources}"
         )
         return Finding(subject, name, State.UNSEEN, says, command)
@@ -156,9 +159,26 @@ def _firewall(project: Project, network: str) -> Finding:
 
 
 def _lets_in(rule: Json) -> bool:
+    """Return whether a firewall rule opens all ports that load balancers reach."""
+    if rule.get("direction", "INGRESS") != "INGRESS" or rule.get("disabled") is True:
+        return False
     allowed: list[dict[str, Any]] = rule.get("allowed", [])
-    is_on = rule.get("direction", "INGRESS") == "INGRESS" and rule.get("disabled") is not True
-    return is_on and any(each.get("IPProtocol") in {"all", "tcp", "6"} for each in allowed)
+    opened = [
+        span
+        for each in allowed
+        if each.get("IPProtocol") in {"all", "tcp", "6"}
+        for span in map(_span, each.get("ports") or [_ALL_PORTS])
+    ]
+    return all(
+        any(first <= low and high <= last for first, last in opened)
+        for low, high in map(_span, BACKEND_PORTS)
+    )
+
+
+def _span(ports: str) -> tuple[int, int]:
+    """Return the first and the last of `8000` or `9002-9005`."""
+    first, _, end = ports.partition("-")
+    return int(first), int(end or first)
 
 
 def _in_region(region: str) -> Judge:

@@ -8,12 +8,9 @@ import pulumi
 from pulumi_gcp import compute
 
 from gke_inference.base.inputs import name_of, one_of, under
-from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
+from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from gke_inference.catalogue.names import check_name
 from gke_inference.catalogue.quotas import NAT_PORTS_PER_NODE
-
-BACKEND_PORTS = ("8000", "8080", "9002-9005")
-"""Ports of engines, the catalog, pickers and the body-based router, including health checks."""
 
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
@@ -54,7 +51,7 @@ class NetworkArgs(TypedDict):
     Registry and all weights from Cloud Storage. Default: true."""
     ports: NotRequired[list[str]]
     """Pod ports that health checks and proxies reach, such as `8000` or `9002-9005`. Default: those
-    of engines, catalog, pickers and router."""
+    of engines, catalog, pickers, router and client gate."""
     project: NotRequired[pulumi.Input[str]]
     """Project of the network. Default: the provider's."""
     proxies: NotRequired[str]

@@ -84,7 +84,9 @@ def test_only_health_checks_and_proxies_are_let_in(recorder):
     recorder.run(lambda: outputs(made({**ARGS, "regions": regions})))
     rule = recorder.one("gcp:compute/firewall:Firewall").inputs
     assert rule["direction"] == "INGRESS"
-    assert rule["allows"] == [{"ports": ["8000", "8080", "9002-9005"], "protocol": "tcp"}]
+    assert rule["allows"] == [
+        {"ports": ["8000", "8080", "9002-9005", "9010-9011"], "protocol": "tcp"}
+    ]
     assert rule["sourceRanges"] == [
         "35.191.0.0/16",
         "130.211.0.0/22",

@@ -3,11 +3,13 @@
 `tests/preview` runs the policy pack in the engine on the stacks of `stacks/`, for its own sake.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gke_inference.catalogue.load_balancing import BACKEND_PORTS
 from infra.plan import resolve
 from infra.platform_reference import planned, shared
 from infra.reading.layers import platform_name
@@ -68,6 +70,25 @@ def clusters_of(made: list[Registration], resources: tuple[dict[str, Any], ...])
     ]
 
 
+def span(ports: str) -> range:
+    """Return the ports of `8000` or `9002-9005`."""
+    first, _, last = ports.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def balanced_ports(source: Source) -> Iterator[int]:
+    """Yield the pod ports that proxies and health checks of load balancers reach."""
+    for document in source.documents:
+        body: dict[str, Any] = document.body
+        spec = body.get("spec") or {}
+        if body["kind"] == "InferencePool":
+            yield from (each["number"] for each in spec["targetPorts"])
+        if body["kind"] == "HealthCheckPolicy":
+            config = spec["default"]["config"]
+            checks = (value for key, value in config.items() if key.endswith("HealthCheck"))
+            yield from (check["port"] for check in checks if "port" in check)
+
+
 @pytest.mark.parametrize("file", FILES, ids=title)
 def test_a_shipped_stack_breaks_no_mandatory_policy_and_no_invariant(
     cloud: CloudRecorder, deployed: Deployed, file: Path
@@ -75,6 +96,9 @@ def test_a_shipped_stack_breaks_no_mandatory_policy_and_no_invariant(
     made = registered(file, cloud, deployed)
     states = tuple(state(file.name.split(".")[1], seen) for seen in made)
     assert [each.message for each in findings(states) if each.rule not in ADVISORY] == []
-    report = check_objects(clusters_of(made, states), INVARIANTS)
+    sources = clusters_of(made, states)
+    opened = {port for ports in BACKEND_PORTS for port in span(ports)}
+    assert {each for source in sources for each in balanced_ports(source)} <= opened
+    report = check_objects(sources, INVARIANTS)
     assert report.of(Verdict.BROKEN) == []
     assert report.objects >= 5

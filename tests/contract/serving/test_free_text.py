@@ -4,6 +4,7 @@ import json
 import sys
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,8 @@ from workloads.engine import commands, spec
 from workloads.engine.main import main
 from workloads.engine.process import Engine
 
+own_command: Any = commands.command
+"""Of the copy inside images, whose types are others to a type checker."""
 TEXTS = ("$$", "$(HOME)", "$$(HOME)", "a$b", "100$", "$$$$", "$(LWS_WORKER_INDEX)", "é\n☃ $('x')")
 HOME = {"HOME": "/home/engine", "LWS_WORKER_INDEX": "1", "LWS_LEADER_ADDRESS": "leader"}
 SERVING = Serving(context_tokens=1024, kind="gpu", served_name="m", source="/m", tensor_parallel=1)
@@ -49,7 +52,7 @@ def test_text_passes_the_kubelet_and_the_launcher_unchanged(texts):
     serving = replace(SERVING, extra_arguments=arguments)
     made = argv(container_of(serving))
     assert tuple(made[len(made) - len(arguments) :]) == arguments
-    assert made == commands.command(serving, HOME), "the launcher's own is the same"
+    assert made == own_command(serving, HOME), "the launcher's own is the same"
 
 
 @given(WRITTEN | DOLLARS)
@@ -66,7 +69,7 @@ def test_the_platforms_own_references_to_variables_are_replaced_and_those_of_use
         spanning="engine",
     )
     made = argv(container_of(serving))
-    assert made == commands.command(serving, HOME)
+    assert made == own_command(serving, HOME)
     assert [word for word in made if word.startswith(("--node-rank", "--master-addr"))] == [
         "--node-rank=1",
         "--master-addr=leader",

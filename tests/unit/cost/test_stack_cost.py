@@ -99,10 +99,14 @@ def test_usage_that_is_no_amount_is_refused_by_its_name(field: str, value: Any) 
 
 def test_a_shared_folder_costs_what_its_whole_capacity_costs() -> None:
     live = {"place": "lustre", "max_rank": 32}
+    gpu = {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"}
     lustre = {"capacity_gib": 18_000, "services_range": "10.64.0.0/20"}
     edits: list[dict[str, Any]] = [
         {"at": ["models", "llama-3.1-8b", "adapters"], "value": []},
         {"at": ["models", "llama-3.1-8b", "live_adapters"], "value": live},
+        {"at": ["capacity", "interactive", "rungs"], "value": [gpu]},
+        {"at": ["models", "llama-3.1-8b", "form"], "value": "single"},
+        {"at": ["models", "llama-3.1-8b", "replicas"], "value": {"min": 1, "max": 4}},
         {"at": ["storage"], "value": {"lustre": {**lustre, "mb_per_second_per_tib": 500}}},
     ]
     parts = {part.what: monthly(part) for part in cost_of({"base": "local", "edits": edits}).parts}

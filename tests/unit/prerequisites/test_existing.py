@@ -155,6 +155,23 @@ def test_what_exists_and_fits_is_met(google: FakeGoogle, change: Change) -> None
     assert problems(project_of(google, change)) == []
 
 
+@pytest.mark.parametrize(
+    ("ports", "is_met"),
+    [
+        (["443"], False),
+        (["8000", "8080", "9002-9005"], False),
+        (["8000", "8080", "9002-9005", "9010-9011"], True),
+        (["8000-9100"], True),
+    ],
+)
+def test_a_rule_of_the_network_has_to_open_every_port_of_the_platform(
+    google: FakeGoogle, ports: list[str], is_met: bool
+) -> None:
+    google.resources[RULES]["items"][0]["allowed"] = [{"IPProtocol": "tcp", "ports": ports}]
+    found = [each for each in existing(project_of(google)) if "firewall" in each.says]
+    assert [each.state for each in found] == [State.MET if is_met else State.UNSEEN]
+
+
 def test_what_does_not_exist_is_missing(google: FakeGoogle) -> None:
     for each in (NETWORK, SUBNET, BUCKET, CLUSTER):
         del google.resources[each]
@@ -188,7 +205,8 @@ def test_a_network_of_the_own_project_needs_no_grants(google: FakeGoogle) -> Non
             RULES,
             {"items": []},
             "firewall rule",
-            "no rule of the network lets 35.191.0.0/16, 130.211.0.0/22, 10.2.0.0/23 in by TCP;"
+            "no rule of the network lets 35.191.0.0/16, 130.211.0.0/22, 10.2.0.0/23 in by TCP on"
+            " 8000, 8080, 9002-9005, 9010-9011;"
             " whether a firewall policy does is not looked at",
         ),
         (XPN, {"name": "other"}, "Shared VPC", "is a service project of other; must be of "),
@@ -266,6 +284,7 @@ def test_ray_clusters_need_the_add_on_in_a_cluster_that_exists(google: FakeGoogl
         ]
         model = next(iter(platform["models"].values()))
         model |= {"spanning": "kuberay", "replicas": {"min": 1, "max": 1}}
+        platform["images"] |= {"digests": {"vllm-gpu": f"sha256:{'0' * 64}"}}
 
     (found,) = problems(project_of(google, with_ray))
     assert (found.subject, found.says) == (
