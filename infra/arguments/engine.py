@@ -37,6 +37,8 @@ def intent_words(
         **_pictures(model, weights),
         **_videos(model),
     }
+    if model.adapter_rank is not None:
+        words["adapter_rank"] = model.adapter_rank
     if model.live_adapters is not None:
         words["live_adapters"] = {
             "max_rank": model.live_adapters.max_rank,

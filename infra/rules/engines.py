@@ -1,6 +1,5 @@
 """Rules about model servers: those of `ModelServer`, with the field paths of a stack."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from gke_inference.catalogue.engine_flags import flags
@@ -10,6 +9,7 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
+from infra.arguments.fields import PATHS, VIDEO_PATHS, in_stack
 from infra.plan import CapacityByRegion, canary_model, prefill_capacity
 from infra.plan.folders import BUCKET_CLAIM
 from infra.plan.names import bucket_in
@@ -19,25 +19,6 @@ from infra.stack.problems import join
 _OF_TEXT = ("append", "flag-or-string", "list", "string")
 """Types of flags whose values are text."""
 _QUOTES = " (put it in quotes)"
-_SETTINGS = frozenset(EngineSettings.model_fields)
-_PATHS = {
-    "buffer_replicas": "replicas.buffer",
-    "image_models": "pictures.models",
-    "image_sigmas": "pictures.sigmas",
-    "image_sizes": "pictures.sizes",
-    "image_step_cache": "pictures.step_cache",
-    "image_steps": "pictures.steps",
-    "role": "disaggregated",
-    "rungs": "capacity",
-    "weight_bits": "size.bits",
-}
-"""Stack fields whose names differ from those of an intent."""
-_VIDEO_PATHS = {
-    **_PATHS,
-    "image_sizes": "videos.sizes",
-    "image_steps": "videos.steps",
-    "video_frames": "videos.frames",
-}
 
 
 def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[InputError]:
@@ -57,7 +38,7 @@ def check_engines(platform: Platform, by_region: CapacityByRegion) -> Iterator[I
             for problem in problems(intent):
                 if problem not in seen:
                     seen.add(problem)
-                    yield problem.at(_path(("models", name), problem.path, paths))
+                    yield in_stack(problem, ("models", name), paths)
         yield from _canary(platform, by_region, name, model, seen)
 
 
@@ -94,7 +75,7 @@ def _canary(
     for intent, paths in _intents(platform, by_region, name, canary_model(model, canary)):
         for problem in problems(intent):
             if problem not in seen:
-                yield problem.at(_path(where, problem.path, paths))
+                yield in_stack(problem, where, paths)
 
 
 def _intents(
@@ -112,23 +93,14 @@ def _intents(
     rungs = _rungs(platform, by_region, model, model.capacity)
     if rungs:
         own = {**words, "buffer_replicas": model.replicas.buffer}
-        yield intent_of(own, rungs), _VIDEO_PATHS if model.task is Task.VIDEO else _PATHS
+        yield intent_of(own, rungs), VIDEO_PATHS if model.task is Task.VIDEO else PATHS
     if prefill is not None and prefill != model.capacity:
         rungs = _rungs(platform, by_region, model, prefill)
         if rungs:
             yield (
                 intent_of({**words, "role": "prefill"}, rungs),
-                {**_PATHS, "rungs": "disaggregated"},
+                {**PATHS, "rungs": "disaggregated"},
             )
-
-
-def _path(where: tuple[str, ...], path: str, paths: Mapping[str, str]) -> str:
-    head = re.match(r"\w+", path)
-    word = head[0] if head else path
-    rest = path[len(word) :]
-    own = f"settings.{word}" if word in _SETTINGS else paths.get(word, word)
-    rest = ".shared.gib" if path == "kv_offload.shared_gib" else rest
-    return join(*where, own) + rest
 
 
 def _rungs(

@@ -34,12 +34,16 @@ def check_models(platform: Platform, by_region: CapacityByRegion) -> Iterator[In
         if model.canary is not None and model.canary.replicas is not None:
             where = join("models", name, "canary", "replicas")
             yield from _check_replicas(platform, where, model, model.canary.replicas)
-        yield from _check_live_adapters(name, model)
+        yield from _check_adapters(name, model)
         yield from _check_kuberay(platform, name, model)
     yield from _check_served_names(platform)
 
 
-def _check_live_adapters(name: str, model: Model) -> Iterator[InputError]:
+def _check_adapters(name: str, model: Model) -> Iterator[InputError]:
+    if model.adapter_rank is not None and not model.adapters:
+        where = join("models", name, "adapter_rank")
+        rule = "must not be set without adapters: live_adapters.max_rank is that of live adapters"
+        yield InputError(where, rule, model.adapter_rank)
     if model.live_adapters is None:
         return
     where = join("models", name, "live_adapters")

@@ -140,6 +140,10 @@ class AdapterPlace(StrEnum):
     LUSTRE = "lustre"
 
 
+AdapterRank = Literal[1, 8, 16, 32, 64, 128, 256, 320, 512]
+"""Ranks that vLLM has kernels for."""
+
+
 class LiveAdapters(StackModel):
     """LoRA adapters that you can add and remove while the model serves."""
 
@@ -149,7 +153,7 @@ class LiveAdapters(StackModel):
     folder: AdapterFolder = "live-adapters"
     """Folder beside the weights, or under the model's name on Filestore or Lustre. Each folder in
     it is an adapter of that name."""
-    max_rank: Literal[1, 8, 16, 32, 64, 128, 256, 320, 512] = 16
+    max_rank: AdapterRank = 16
     """Maximum rank of an adapter; accelerator memory is reserved for it."""
     slots: int = Field(default=8, ge=1, le=64)
     """Maximum number of different adapters in one batch; four times as many stay in main memory.
@@ -197,6 +201,8 @@ class Model(StackModel):
     adapters: tuple[ModelName, ...] = ()
     """LoRA adapters. Each is read from adapters/NAME beside the weights and served under its own
     name."""
+    adapter_rank: AdapterRank | None = None
+    """Maximum rank of `adapters`, 16 by default; accelerator memory is reserved for it."""
     regions: tuple[RegionName, ...] | None = Field(default=None, min_length=1)
     """Regions that the model runs in; by default every region."""
     priority: int = Field(default=10, ge=0, le=1_000_000)

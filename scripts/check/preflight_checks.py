@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.intent.intent import DEFAULT_RANK
 from gke_inference.sizing.architectures import Architecture, find_model, is_sdxl
 from gke_inference.sizing.image_memory import (
     adapters_gib,
@@ -100,10 +101,11 @@ def _copies(name: str, model: Model, rung: Rung) -> Check:
     """Return whether each chip holds a whole copy of a model of images or videos."""
     weights = sum(weights_gib(each.parameters_billion, each.bits) for each in model.sizes)
     live, given = model.live_adapters, len(model.adapters)
+    rank = model.adapter_rank or DEFAULT_RANK
     kept = (
-        adapters_gib(given)
+        adapters_gib(given, rank=rank)
         if live is None
-        else adapters_gib(given, live_slots=live.slots, live_rank=live.max_rank)
+        else adapters_gib(given, rank=rank, live_slots=live.slots, live_rank=live.max_rank)
     )
     if model.task is Task.VIDEO:
         videos = model.videos or Videos()

@@ -28,6 +28,8 @@ from gke_inference.intent.speculation import Guessing, SpeculativeArgs, speculat
 FORMS = ("dra", "dual-container", "paired", "single")
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks that vLLM has kernels for: `--max-lora-rank` is a choice, not any number."""
+DEFAULT_RANK = 16
+"""vLLM's default of `--max-lora-rank`."""
 ROLES = ("decode", "prefill")
 ALL2ALL = {
     "decode": "deepep_low_latency",
@@ -94,7 +96,7 @@ class ModelServerArgs(TypedDict):
     weights: str
     """`gs://BUCKET/PATH` of the model, with a folder per version, or `gs://BUCKET/PATH@VERSION`."""
     adapter_rank: NotRequired[int]
-    """Maximum rank of the adapters. Default: 16."""
+    """Maximum rank of `adapters`: 1, 8, 16, 32, 64, 128, 256, 320 or 512. Default: 16."""
     adapters: NotRequired[dict[str, str]]
     """LoRA adapters: name to `gs://BUCKET/PATH`."""
     autopilot: NotRequired[bool]
@@ -209,7 +211,7 @@ class AdapterFolder:
 
     source: str
     """`gs://BUCKET/PATH`, or with a claim the path in it."""
-    max_rank: int = 16
+    max_rank: int = DEFAULT_RANK
     slots: int = 8
     claim: str | None = None
     """Volume claim with the folder, or None for a bucket."""
@@ -244,7 +246,7 @@ class ServingIntent:
     weights: str
     rungs: Mapping[str, Rung]
     """Rungs by their input path, such as `rungs[0]`."""
-    adapter_rank: int = 16
+    adapter_rank: int = DEFAULT_RANK
     adapters: Mapping[str, str] = field(default_factory=dict[str, str])
     block_size: int | None = None
     buffer_replicas: int = 0
@@ -314,7 +316,7 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
     """
     kinds = {rung.kind for rung in rungs.values()}
     return ServingIntent(
-        adapter_rank=whole(args, "adapter_rank", 1, 512, default=16),
+        adapter_rank=_rank(args, "adapter_rank"),
         adapters=dict(args.get("adapters") or {}),
         block_size=optional(args, "block_size", 1, 4096),
         buffer_replicas=whole(args, "buffer_replicas", 0, 1000, default=0),
@@ -358,15 +360,20 @@ def intent_of(args: Mapping[str, Any], rungs: Mapping[str, Rung]) -> ServingInte
     )
 
 
+def _rank(args: Mapping[str, Any], name: str, where: str = "") -> int:
+    rank = given(args, name, DEFAULT_RANK)
+    if rank not in RANKS:
+        raise InputError(f"{where}{name}", f"must be one of {', '.join(map(str, RANKS))}", rank)
+    return int(rank)
+
+
 def _live_adapters(folder: Mapping[str, Any] | None) -> AdapterFolder | None:
     if folder is None:
         return None
     where = "live_adapters."
-    rank = given(folder, "max_rank", 16)
-    if rank not in RANKS:
-        raise InputError(f"{where}max_rank", f"must be one of {', '.join(map(str, RANKS))}", rank)
+    rank = _rank(folder, "max_rank", where)
     slots = whole(folder, "slots", 1, 64, default=8, where=where)
-    return AdapterFolder(str(folder["source"]), int(rank), slots, folder.get("claim"))
+    return AdapterFolder(str(folder["source"]), rank, slots, folder.get("claim"))
 
 
 def _experts(parallel: Mapping[str, Any] | None) -> ExpertParallel | None:

@@ -53,6 +53,7 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
         yield from fit_problems(intent)
         yield from memory_problems(intent)
     yield from _groups(intent)
+    yield from _ranks(intent)
     yield from _live_adapters(intent)
     yield from stale_problems(intent)
     yield from buffer_problems(intent)
@@ -210,13 +211,21 @@ def _unfit_for_kuberay(intent: ServingIntent) -> str | None:
     return None
 
 
+def _ranks(intent: ServingIntent) -> Iterator[InputError]:
+    live = intent.live_adapters
+    ranks = {
+        "adapter_rank": intent.adapter_rank if intent.adapters else 1,
+        "live_adapters.max_rank": 1 if live is None else live.max_rank,
+    }
+    for path, rank in ranks.items():
+        if intent.task == "image" and rank > LARGEST_IMAGE_RANK:
+            rule = f"must be at most {LARGEST_IMAGE_RANK} when task is image"
+            yield InputError(path, rule, rank)
+
+
 def _live_adapters(intent: ServingIntent) -> Iterator[InputError]:
     if intent.live_adapters is None:
         return
-    rank = intent.live_adapters.max_rank
-    if intent.task == "image" and rank > LARGEST_IMAGE_RANK:
-        rule = f"must be at most {LARGEST_IMAGE_RANK} when task is image"
-        yield InputError("live_adapters.max_rank", rule, rank)
     if intent.role is not None:
         rule = "must not be set with disaggregated prefill and decode"
         yield InputError("live_adapters", rule)

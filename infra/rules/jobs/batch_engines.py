@@ -7,6 +7,7 @@ from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import intent_of
 from gke_inference.intent.rules import problems
 from infra.arguments.engine import intent_words
+from infra.arguments.fields import in_stack
 from infra.plan import CapacityByRegion, RegionCapacity
 from infra.plan.batches import answering, region_of
 from infra.plan.clients import gated
@@ -119,7 +120,8 @@ def _check_hardware(
         return
     words = intent_words(name, model, weights=str)
     words["engine_args"] = {**words.get("engine_args", {}), **own.engine_args}
-    for problem in problems(intent_of(words, rungs)):
+    for found in problems(intent_of(words, rungs)):
+        problem = in_stack(found, ("models", name))
         yield InputError(join(where, "queue"), f"must fit {name}: {problem.message}", own.queue)
 
 

@@ -181,6 +181,10 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
             "live_adapters.max_rank must be at most 128 when task is image, got 256",
         ),
         (
+            {"adapters": ["noir"], "adapter_rank": 256},
+            "adapter_rank must be at most 128 when task is image, got 256",
+        ),
+        (
             {"size": {"parameters_billion": 17, "bits": 16}},
             "needs 33.8 GiB on each chip (31.7 GiB of weights, 0.2 of adapters, 2 free)",
         ),

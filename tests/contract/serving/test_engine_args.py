@@ -178,7 +178,8 @@ def test_a_stack_refuses_the_same_on_its_own_path(field, name, value, message):
     with pytest.raises(StackError) as refused:
         parse(json.dumps(platform))
     assert str(refused.value).startswith(f"models.{MODEL}.settings.{field}.{name} must ")
-    assert message in str(refused.value)
+    named = message.replace("(tensor_parallel)", "(settings.tensor_parallel)")
+    assert named in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
