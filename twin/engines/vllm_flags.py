@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gke_inference.catalogue import engine_flags
+from twin.engines import vllm_values
 
 DATA = Path(__file__).with_name("data")
 RAY_PORT = 6379
@@ -159,7 +160,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         argv: `serve MODEL [flags]`, `MODEL [flags]` or `--model MODEL [flags]`.
 
     Raises:
-        SystemExit: status 2 with vLLM's message on standard error, as for an unknown flag.
+        SystemExit: status 2 with vLLM's message on standard error, as for an unknown flag; status 1
+            for a value that vLLM refuses after its parser.
     """
     arguments = list(argv)
     if arguments[:1] == ["serve"]:
@@ -173,4 +175,5 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         namespace.model = namespace.model_tag
     if namespace.enable_auto_tool_choice and not namespace.tool_call_parser:
         raise SystemExit("TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser")
+    vllm_values.check(namespace, version())
     return namespace

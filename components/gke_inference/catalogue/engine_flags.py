@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.data_file import read_table
+from gke_inference.catalogue.engine_registries import hint
 from gke_inference.catalogue.input_error import InputError
 
 _FOLDER = Path(__file__).parent / "data" / "engine_flags"
@@ -47,7 +48,7 @@ class Flag:
             words = _SWITCHES[self.type]
             return None if value in words else InputError(self.name, _one_of(words), value)
         if self.choices and value not in self.choices:
-            return InputError(self.name, _one_of(self.choices), value)
+            return InputError(self.name, _one_of(self.choices), value, hint(value, self.choices))
         pattern, words = _NUMBERS.get(self.type, (None, ""))
         if pattern is not None and not pattern.fullmatch(value):
             return InputError(self.name, f"must be {words}", value)

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.engine_flags import flag_problem, is_secret, variable_problem
+from gke_inference.catalogue.engine_registries import PLUGINS, unregistered
 from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.catalogue.versions import engine_version
 from gke_inference.intent.intent import ServingIntent
 from gke_inference.intent.kv_offload import FIELD, offload_problems
 from gke_inference.intent.prompts import prompt_problems
@@ -35,10 +37,19 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
             able_on = f"{facts.title} supports only {kinds}, not {rung.label}"
             yield InputError("engine", f"must run on every rung: {able_on}", intent.engine)
             return
-        found = list(_problems(intent, facts, able, rung))
+        found = [*_registered(intent, facts, rung), *_problems(intent, facts, able, rung)]
         yield from found
         if found:
             return
+
+
+def _registered(intent: ServingIntent, facts: EngineFacts, rung: Rung) -> Iterator[InputError]:
+    """Yield flags whose value the engine's release for a rung does not have."""
+    if PLUGINS in intent.engine_env:
+        return
+    release = engine_version(f"{facts.name}_{rung.kind}")
+    for problem in unregistered(facts.name, facts.title, release, intent.engine_args):
+        yield problem.at(f"engine_args.{problem.path}")
 
 
 def _variables(intent: ServingIntent) -> Iterator[InputError]:

@@ -2,6 +2,7 @@
 
 `read_parser.py table` prints every flag with aliases and choices; `read_parser.py check` reads a
 JSON list of command lines and prints the error of each, empty if it is accepted.
+`read_parser.py registries` prints the values of flags that it looks up when it starts.
 """
 
 import contextlib
@@ -41,8 +42,31 @@ def check(parser: Any, argv: list[str]) -> str:
     return ""
 
 
+def registries() -> dict[str, list[str]]:
+    """Return the values that the installed release knows, by flag without the leading dashes."""
+    attention: Any = importlib.import_module("vllm.v1.attention.backends.registry")
+    mamba: Any = importlib.import_module("vllm.config.mamba")
+    formats: Any = importlib.import_module("vllm.transformers_utils.config")
+    tokenizers: Any = importlib.import_module("vllm.tokenizers.registry")
+    reasoning: Any = importlib.import_module("vllm.reasoning")
+    tools: Any = importlib.import_module("vllm.tool_parsers")
+    backends = [one.name for one in attention.AttentionBackendEnum]
+    return {
+        "attention-backend": ["AUTO", *backends],
+        "config-format": ["auto", *formats._CONFIG_FORMAT_TO_CONFIG_PARSER],
+        "mamba-backend": [one.name for one in mamba.MambaBackendEnum],
+        "mm-encoder-attn-backend": backends,
+        "reasoning-parser": reasoning.ReasoningParserManager.list_registered(),
+        "tokenizer-mode": ["auto", *tokenizers.TokenizerRegistry.tokenizers],
+        "tool-call-parser": tools.ToolParserManager.list_registered(),
+    }
+
+
 def main() -> None:
     """Print the result as JSON."""
+    if sys.argv[1] == "registries":
+        print(json.dumps(registries()))  # noqa: T201
+        return
     parser = _parser()
     if sys.argv[1] == "table":
         print(json.dumps(table(parser)))  # noqa: T201

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gke_inference.catalogue import engine_metrics
+from gke_inference.catalogue import engine_metrics, engine_registries
 from simulator.tests.running.engines.requests_table import CASES, MODEL, POOLING, Case
 from simulator.tests.running.engines.servers import BLOCK, Server, start_real, start_simulated
 from tests.stack_plans import plans_of_stacks
@@ -86,6 +86,15 @@ def test_the_table_of_flags_is_that_of_the_real_parser():
         if "choices" in entry:
             found = {choice for choice in real[name]["choices"] if choice != "None"}
             assert set(map(str, entry["choices"])) == found, name
+
+
+def test_the_recorded_registries_are_those_of_the_real_release():
+    real = ask_parser("registries")
+    assert set(real) == set(engine_registries.registries("vllm"))
+    recorded = {name: engine_registries.names("vllm", name, install.VERSION) for name in real}
+    assert {name: set(found) for name, found in real.items()} == {
+        name: set(found) for name, found in recorded.items()
+    }
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

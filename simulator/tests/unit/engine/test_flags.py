@@ -105,3 +105,43 @@ def test_the_table_is_one_version_of_vllm_and_holds_the_flags_the_docs_name():
     assert flags.version() == "0.32.0"
     assert len(table["flags"]) > 300
     assert {"--max-num-seqs", "--shutdown-timeout", "--max-num-queued-reqs"} <= set(table["flags"])
+
+
+REFUSED = [
+    (
+        ["--enable-auto-tool-choice", "--tool-call-parser=llama3-json"],
+        "KeyError: 'invalid tool call parser: llama3-json (chose from { apertus,cohere_command3,",
+    ),
+    (
+        ["--reasoning-parser=deepseek"],
+        "KeyError: \"Reasoning parser 'deepseek' not found. Available parsers: cohere_command3, ",
+    ),
+    (
+        ["--attention-backend=flashattn"],
+        "ValueError: Unknown attention backend: 'FLASHATTN'. Valid options are: FLASH_ATTN, ",
+    ),
+    (["--tokenizer-mode=fast"], "ValueError: No tokenizer registered for tokenizer_mode='fast'."),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), REFUSED, ids=lambda value: str(value)[:30])
+def test_a_name_that_vllm_does_not_have_ends_the_server_with_its_text(
+    arguments: list[str], text: str
+):
+    with pytest.raises(SystemExit) as ended:
+        parse(["m", *arguments])
+    assert str(ended.value.code).startswith(text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--enable-auto-tool-choice", "--tool-call-parser=own", "--tool-parser-plugin=/mnt/own.py"],
+        ["--tool-call-parser=own"],
+        ["--reasoning-parser=own", "--reasoning-parser-plugin=/mnt/own.py"],
+        ["--attention-backend=flash_attn"],
+        ["--attention-backend=auto"],
+    ],
+)
+def test_names_of_plugins_and_names_in_lower_case_are_taken(arguments: list[str]):
+    assert parse(["m", *arguments]).model == "m"
