@@ -10,6 +10,7 @@ from infra.stack.problems import join
 _SETTINGS = frozenset(EngineSettings.model_fields)
 PATHS = {
     "buffer_replicas": "replicas.buffer",
+    "context_tokens": "context",
     "image_models": "pictures.models",
     "image_queue": "pictures.queue",
     "image_sigmas": "pictures.sigmas",

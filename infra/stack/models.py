@@ -176,7 +176,8 @@ class Model(StackModel):
     """Size of the weights, which determines the accelerators that can hold the model."""
     context: int = Field(ge=77, le=10_000_000)
     """Maximum length of prompt and answer together, in tokens. For Stable Diffusion XL, 77.
-    For Wan 2.1, at most 512."""
+    For Wan 2.1, at most 512. For a known language model on vLLM or SGLang, at most that of its
+    published configuration, unless `engine_args` scale its positions."""
     engine: Engine = Engine.VLLM
     """Inference server that runs the model."""
     settings: EngineSettings = EngineSettings()

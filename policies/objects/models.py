@@ -1,6 +1,7 @@
 """Model properties that the planner derives from the name: size, layers and context length."""
 
 from gke_inference.sizing.architectures import find
+from gke_inference.sizing.architectures import longest_context as published_context
 from gke_inference.sizing.memory import Loaded
 from gke_inference.sizing.shapes import shape_of
 from policies.objects.engines import Engine
@@ -34,8 +35,8 @@ def loaded_of(server: Engine) -> Loaded | None:
 
 def longest_context(server: Engine) -> int | None:
     """Return the maximum context of a model in tokens, or None if the planner lacks it."""
-    found = (find(name) for name in _names(server))
-    return next((known.context for known in found if known is not None and known.context), None)
+    found = (published_context(name, name) for name in _names(server))
+    return next((known[1] for known in found if known is not None), None)
 
 
 def _names(server: Engine) -> list[str]:

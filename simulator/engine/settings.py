@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from gke_inference.sizing.architectures import find
+from gke_inference.sizing.architectures import find, longest_context
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
 from planner.fit.chips import HOST_NETWORKS, Accelerator, HostNetwork, accelerator
@@ -147,6 +147,9 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
         raise EngineError("the following arguments are required: model_tag")
     _check_port(environment.get("VLLM_PORT"))
     shape = _shape(flags, surroundings)
+    folder = surroundings.host_path(flags.model)
+    if folder is None or shape_in(folder, flags.model) is None:
+        _check_positions(flags, environment)
     experts = _experts(flags, shape)
     devices = _devices(flags, surroundings, experts)
     kv_bits = 8 if str(flags.kv_cache_dtype or "auto").startswith(_KV_BITS_8) else 16
@@ -195,6 +198,27 @@ def _check_port(port: str | None) -> None:
                 "https://docs.vllm.ai/en/stable/serving/env_vars.html"
             ) from None
         raise EngineError(f"ValueError: VLLM_PORT '{port}' must be a valid integer") from None
+
+
+def _check_positions(flags: argparse.Namespace, environment: Mapping[str, str]) -> None:
+    """Refuse a context beyond the model's, as _get_and_verify_max_len of config/model.py does."""
+    name = (flags.served_model_name or [flags.model])[0]
+    known, given = longest_context(flags.model, name), flags.max_model_len or 0
+    is_allowed = environment.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "").lower() in ("1", "true")
+    if known is None or given <= known[1] or is_allowed:
+        return
+    if not flags.hf_overrides and not flags.hf_config_path:
+        raise EngineError(
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+            f"  Value error, User-specified max_model_len ({given}) is greater than the derived "
+            f"max_model_len (max_position_embeddings={float(known[1])} or model_max_length=None in "
+            "model's config.json). To allow overriding this maximum, set the env var "
+            "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1. VLLM_ALLOW_LONG_MAX_MODEL_LEN must be used with "
+            "extreme caution. If the model uses relative position encoding (RoPE), positions "
+            "exceeding derived_max_model_len lead to nan. If the model uses absolute position "
+            "encoding, positions exceeding derived_max_model_len will cause a CUDA array "
+            "out-of-bounds error."
+        )
 
 
 def _shape(flags: argparse.Namespace, surroundings: Surroundings) -> ModelShape:

@@ -11,6 +11,7 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.names import ONE_POD_FORMS
 from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING
 from gke_inference.intent.buffer_rules import buffer_problems
+from gke_inference.intent.context_rules import context_problems
 from gke_inference.intent.engine_rules import engine_problems
 from gke_inference.intent.expert_rules import expert_problems
 from gke_inference.intent.fitting import fit_problems
@@ -40,6 +41,7 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
     yield from _interfaces(intent)
     engine = list(engine_problems(intent))
     yield from engine
+    yield from context_problems(intent)
     yield from _bits(intent)
     yield from _sizes(intent)
     yield from _videos(intent)

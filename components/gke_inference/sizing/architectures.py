@@ -13,6 +13,7 @@ from gke_inference.sizing.parameters import counted, head_size, number
 
 _FILE = Path(__file__).parent / "data" / "models.yaml"
 KINDS = ("dense", "moe", "embedding", "diffusion")
+_NAMES_CONTEXT = re.compile(r"(?<![\d.])\d+[km](?![a-z\d])")
 _BYTES_OF_TYPE = {"float32": 32, "bfloat16": 16, "float16": 16, "float8_e4m3fn": 8}
 
 
@@ -120,6 +121,28 @@ def find_model(weights: str, name: str) -> Architecture | None:
     return find(path) or find(name)
 
 
+def longest_context(weights: str, name: str) -> tuple[str, int] | None:
+    """Return the model and the longest context, in tokens, that its published config allows.
+
+    None if the table does not know it exactly: its figures are estimated, or the name itself gives
+    a context, such as `qwen2.5-7b-instruct-1m`.
+
+    Args:
+        weights: Path or `gs://` URI of its files. The bucket is ignored.
+        name: Name of the model in the stack.
+    """
+    path = weights.removeprefix("gs://").partition("/")[2] if "://" in weights else weights
+    word = (path if find(path) else name).rstrip("/").lower()
+    found = find(word)
+    if found is None or not found.context or not found.source.startswith("config "):
+        return None
+    if _NAMES_CONTEXT.search(word):
+        return None
+    variants = (length for pattern, length in _variants() if pattern.search(word))
+    longest = next(variants, found.context)
+    return None if longest is None else (found.name, longest)
+
+
 def is_sdxl(weights: str, name: str) -> bool:
     """Return whether a stack's model is known to be of Stable Diffusion XL.
 
@@ -146,6 +169,12 @@ def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
                 fields[pair] = tuple(fields[pair])
         found.append((pattern, Architecture(name=name, **fields)))
     return tuple(found)
+
+
+@cache
+def _variants() -> tuple[tuple[re.Pattern[str], int | None], ...]:
+    entries = _document()["contexts"]
+    return tuple((re.compile(entry["match"]), entry["context"]) for entry in entries)
 
 
 def of_config(file: Path, parameters_billion: float | None = None) -> Architecture:

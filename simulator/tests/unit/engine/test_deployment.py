@@ -193,3 +193,28 @@ def test_mtp_drafts_as_many_tokens_as_the_model_has_layers_for():
     found = deploy(parse([*words, '--speculative-config={"method": "mtp"}']), hardware).speculation
     assert found is not None
     assert found.tokens == 1
+
+
+BEYOND = (
+    "Value error, User-specified max_model_len (40961) is greater than the derived max_model_len "
+    "(max_position_embeddings=40960.0 or model_max_length=None in model's config.json)."
+)
+
+
+def of_qwen(*flags: str, **environment: str) -> Deployment:
+    arguments = ["/mnt/models/qwen3-32b", "--served-model-name=qwen3-32b", *flags]
+    chip = {f"{PREFIX}ACCELERATOR": "nvidia-b200", f"{PREFIX}CHIPS": "1"}
+    return deploy(parse(arguments), {**chip, **environment})
+
+
+def test_a_context_beyond_the_models_ends_the_server_with_vllms_text():
+    assert of_qwen("--max-model-len=40960").max_model_len == 40_960
+    with pytest.raises(EngineError) as ended:
+        of_qwen("--max-model-len=40961")
+    assert BEYOND in str(ended.value)
+
+
+def test_scaled_positions_and_vllms_variable_allow_a_longer_context():
+    overridden = of_qwen("--max-model-len=40961", '--hf-overrides={"a": 1}')
+    allowed = of_qwen("--max-model-len=40961", VLLM_ALLOW_LONG_MAX_MODEL_LEN="1")
+    assert overridden.max_model_len == allowed.max_model_len == 40_961
