@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from gke_inference.intent.batch_rules import default_batch
 from gke_inference.sizing.architectures import find, longest_context
 from gke_inference.sizing.memory import RUNTIME_MEMORY_GB, kv_token_bytes
 from gke_inference.sizing.shapes import ModelShape, shape_in, shape_of
@@ -160,7 +161,7 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
     if max_model_len < 0:
         max_model_len = min(shape.context, kv_bytes // per_token)
     _check_length(max_model_len, per_token, kv_bytes)
-    tokens, sequences = _batch(surroundings.accelerator)
+    tokens, sequences = _batch(flags, surroundings.accelerator, max_model_len)
     try:
         chat_template = read_template(flags.chat_template, surroundings.host_path)
     except NoTemplateError as error:
@@ -172,8 +173,8 @@ def deploy(flags: argparse.Namespace, environment: Mapping[str, str]) -> Deploym
         shape=shape,
         served_names=tuple(flags.served_model_name or [flags.model]),
         max_model_len=max_model_len,
-        max_sequences=flags.max_num_seqs or sequences,
-        max_batched_tokens=flags.max_num_batched_tokens or tokens,
+        max_sequences=sequences,
+        max_batched_tokens=tokens,
         block_size=block_size,
         kv_bits=kv_bits,
         kv_blocks=flags.num_gpu_blocks_override or kv_bytes // (per_token * block_size),
@@ -375,18 +376,39 @@ def _check_length(max_model_len: int, per_token: int, kv_bytes: int) -> None:
         )
 
 
-def _batch(chip: Accelerator) -> tuple[int, int]:
-    """Return vLLM's defaults for an API server: (tokens, sequences) of a step."""
-    if chip.name == "tpu-v6e-slice":
-        return 1024, 256
-    if chip.name == "tpu-v5-lite-podslice":
-        return 512, 256
-    memory = chip.memory_gb * 1e9 / chip.devices_per_chip
-    if memory >= 160 * _GIB:
-        return 16_384, 1024
-    if memory >= 70 * _GIB and "a100" not in chip.name:
-        return 8_192, 1024
-    return 2_048, 256
+def _batch(flags: argparse.Namespace, chip: Accelerator, longest: int) -> tuple[int, int]:
+    """Return (tokens, sequences) of a step, given or by vLLM's defaults for an API server."""
+    gib = chip.memory_gb * 1e9 / chip.devices_per_chip / _GIB
+    tokens, sequences = default_batch(chip.name, gib)
+    if flags.max_num_batched_tokens is not None:
+        tokens = int(flags.max_num_batched_tokens)
+    elif flags.enable_chunked_prefill is False:
+        tokens = max(tokens, longest)
+    most = int(flags.max_num_seqs or min(sequences, tokens))
+    _check_batch(flags, tokens, most, longest)
+    return tokens, most
+
+
+def _check_batch(flags: argparse.Namespace, tokens: int, sequences: int, longest: int) -> None:
+    """Refuse sizes of a step, as verify_max_model_len of config/scheduler.py does."""
+    problem = ""
+    if tokens < longest and flags.enable_chunked_prefill is False:
+        problem = (
+            f"max_num_batched_tokens ({tokens}) is smaller than max_model_len ({longest}). This "
+            "effectively limits the maximum sequence length to max_num_batched_tokens and makes "
+            "vLLM reject longer sequences. Please increase max_num_batched_tokens or decrease "
+            "max_model_len."
+        )
+    elif tokens < sequences:
+        problem = (
+            f"max_num_batched_tokens ({tokens}) must be greater than or equal to max_num_seqs "
+            f"({sequences})."
+        )
+    if problem:
+        raise EngineError(
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for SchedulerConfig\n"
+            f"  Value error, {problem}"
+        )
 
 
 def _adapters(flags: argparse.Namespace) -> dict[str, str]:

@@ -31,6 +31,14 @@ def _config_format(value: str, _known: tuple[str, ...]) -> str:
     )
 
 
+def _level(value: str, known: tuple[str, ...]) -> str:
+    return (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig\n"
+        f"optimization_level\n  Input should be {', '.join(known[:-1])} or {known[-1]} "
+        f"[type=enum, input_value={value!r}, input_type=str]"
+    )
+
+
 def _enumerated(what: str) -> Callable[[str, tuple[str, ...]], str]:
     def text(value: str, known: tuple[str, ...]) -> str:
         options = ", ".join(word for word in known if word != "AUTO")
@@ -43,6 +51,7 @@ _TEXTS: dict[str, Callable[[str, tuple[str, ...]], str]] = {
     "attention-backend": _enumerated("attention backend"),
     "config-format": _config_format,
     "mamba-backend": _enumerated("Mamba SSU backend"),
+    "optimization-level": _level,
     "reasoning-parser": _reasoning_parser,
     "tokenizer-mode": _tokenizer,
     "tool-call-parser": _tool_parser,

@@ -15,6 +15,7 @@ from gke_inference.sizing.architectures import find_model
 from gke_inference.sizing.shapes import sees
 
 _TOOLS, _TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
+_BALANCED, _EXPERTS = "enable-eplb", "enable-expert-parallel"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization")
 
 
@@ -70,10 +71,13 @@ def _variables(intent: ServingIntent) -> Iterator[InputError]:
 
 
 def _together(intent: ServingIntent) -> Iterator[InputError]:
-    """Tool calls of vLLM: a parser alone is ignored, and calls without one fail at startup."""
+    """Yield flags of vLLM that are ignored, or fail at startup, without another."""
     given = intent.engine_args
     if intent.engine != "vllm":
         return
+    if given.get(_BALANCED) == "true" and intent.experts is None and given.get(_EXPERTS) != "true":
+        rule = f"needs '{_EXPERTS}: true' beside it"
+        yield InputError(f"engine_args.{_BALANCED}", rule, True)
     is_on = given.get(_TOOLS, "false") == "true"
     if _TOOL_PARSER in given and not is_on:
         rule = f"needs '{_TOOLS}: true' beside it: tool calls are off without"

@@ -10,6 +10,7 @@ from gke_inference.catalogue.accelerators import TPU_GENERATIONS
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.names import ONE_POD_FORMS
 from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING
+from gke_inference.intent.batch_rules import batch_problems
 from gke_inference.intent.buffer_rules import buffer_problems
 from gke_inference.intent.context_rules import context_problems
 from gke_inference.intent.engine_rules import engine_problems
@@ -42,6 +43,8 @@ def problems(intent: ServingIntent) -> Iterator[InputError]:
     engine = list(engine_problems(intent))
     yield from engine
     yield from context_problems(intent)
+    if not engine:
+        yield from batch_problems(intent)
     yield from _bits(intent)
     yield from _sizes(intent)
     yield from _videos(intent)

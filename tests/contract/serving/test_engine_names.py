@@ -46,6 +46,11 @@ def refusal(engine_args: dict[str, Any]) -> str:
             "CUSTOM with vLLM 0.29.0, got 'flashattention'; did you mean 'FLEX_ATTENTION'?",
         ),
         (
+            {"optimization-level": 9},
+            "optimization-level",
+            "must be one of 0, 1, 2, 3 with vLLM 0.29.0, got '9'",
+        ),
+        (
             {"config-format": "gguf"},
             "config-format",
             "must be one of auto, hf, mistral with vLLM 0.29.0, got 'gguf'",
@@ -101,3 +106,15 @@ def test_a_choice_of_any_engine_is_suggested():
     assert problem is not None
     assert problem.note == engine_registries.hint("llama3_json", known["tool-call-parser"].choices)
     assert problem.note == "; did you mean 'llama3'?"
+
+
+@pytest.mark.parametrize(
+    ("engine_args", "message"),
+    [
+        ({"log-level": "debug"}, "CRITICAL, ERROR, WARNING, INFO, DEBUG, NOTSET, got 'debug'"),
+        ({"enable-log-outputs": True}, "the platform owns it (logs must not contain answers)"),
+        ({"enable-eplb": True}, "enable-eplb needs 'enable-expert-parallel: true' beside it"),
+    ],
+)
+def test_what_else_vllm_refuses_at_its_start_is_refused(engine_args: Any, message: str):
+    assert message in refusal(engine_args)

@@ -46,6 +46,7 @@ def registries() -> dict[str, list[str]]:
     """Return the values that the installed release knows, by flag without the leading dashes."""
     attention: Any = importlib.import_module("vllm.v1.attention.backends.registry")
     mamba: Any = importlib.import_module("vllm.config.mamba")
+    levels: Any = importlib.import_module("vllm.config.vllm")
     formats: Any = importlib.import_module("vllm.transformers_utils.config")
     tokenizers: Any = importlib.import_module("vllm.tokenizers.registry")
     reasoning: Any = importlib.import_module("vllm.reasoning")
@@ -56,6 +57,7 @@ def registries() -> dict[str, list[str]]:
         "config-format": ["auto", *formats._CONFIG_FORMAT_TO_CONFIG_PARSER],
         "mamba-backend": [one.name for one in mamba.MambaBackendEnum],
         "mm-encoder-attn-backend": backends,
+        "optimization-level": [str(one.value) for one in levels.OptimizationLevel],
         "reasoning-parser": reasoning.ReasoningParserManager.list_registered(),
         "tokenizer-mode": ["auto", *tokenizers.TokenizerRegistry.tokenizers],
         "tool-call-parser": tools.ToolParserManager.list_registered(),

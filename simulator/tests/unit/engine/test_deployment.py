@@ -218,3 +218,28 @@ def test_scaled_positions_and_vllms_variable_allow_a_longer_context():
     overridden = of_qwen("--max-model-len=40961", '--hf-overrides={"a": 1}')
     allowed = of_qwen("--max-model-len=40961", VLLM_ALLOW_LONG_MAX_MODEL_LEN="1")
     assert overridden.max_model_len == allowed.max_model_len == 40_961
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (
+            ["--max-num-batched-tokens=2048", "--max-num-seqs=4096"],
+            "max_num_batched_tokens (2048) must be greater than or equal to max_num_seqs (4096).",
+        ),
+        (
+            ["--max-num-batched-tokens=300", "--no-enable-chunked-prefill", "--max-model-len=1024"],
+            "max_num_batched_tokens (300) is smaller than max_model_len (1024). This effectively ",
+        ),
+    ],
+)
+def test_sizes_of_a_step_that_vllm_refuses_end_the_server_with_its_text(
+    arguments: list[str], text: str
+):
+    with pytest.raises(EngineError) as ended:
+        deployment(*arguments)
+    assert f"1 validation error for SchedulerConfig\n  Value error, {text}" in str(ended.value)
+
+
+def test_a_small_step_without_a_given_batch_limits_the_batch():
+    assert deployment("--max-num-batched-tokens=64").max_sequences == 64

@@ -120,6 +120,11 @@ REFUSED = [
         ["--attention-backend=flashattn"],
         "ValueError: Unknown attention backend: 'FLASHATTN'. Valid options are: FLASH_ATTN, ",
     ),
+    (
+        ["--optimization-level=9"],
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig\n"
+        "optimization_level\n  Input should be 0, 1, 2 or 3 [type=enum, input_value='9', ",
+    ),
     (["--tokenizer-mode=fast"], "ValueError: No tokenizer registered for tokenizer_mode='fast'."),
 ]
 
