@@ -6,9 +6,10 @@ import sys
 
 import uvloop
 
+from gke_inference.catalogue.versions import engine_version
 from simulator.engine import logs
 from simulator.engine.engine import Engine
-from simulator.engine.settings import Deployment, EngineError, deploy
+from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
 from simulator.server.running import serve
 from simulator.server.server import PORT, ApiServer
 from twin.engines import vllm_flags as flags
@@ -24,7 +25,9 @@ def _make(deployment: Deployment) -> tuple[Engine, ApiServer]:
 def main() -> None:
     """Run the server; exit with status 2 for invalid flags, and 1 if vLLM would not start."""
     logs.set_up()
-    namespace = flags.parse(sys.argv[1:])
+    on_tpu = Surroundings.of(os.environ).accelerator.kind == "tpu"
+    release = engine_version("vllm_tpu" if on_tpu else "vllm_gpu")
+    namespace = flags.parse(sys.argv[1:], release)
     try:
         deployment = deploy(namespace, os.environ)
         uvloop.run(serve(deployment, deployment.flags.port or PORT, lambda: _make(deployment)))

@@ -153,11 +153,12 @@ def _set_nested(target: dict[str, Any], path: list[str], text: str) -> None:
         target[path[-1]] = text
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
+def parse(argv: Sequence[str], release: str | None = None) -> argparse.Namespace:
     """Read the arguments of `vllm serve` or of vLLM's API server module.
 
     Args:
         argv: `serve MODEL [flags]`, `MODEL [flags]` or `--model MODEL [flags]`.
+        release: Release of vLLM. Default: that of the table.
 
     Raises:
         SystemExit: status 2 with vLLM's message on standard error, as for an unknown flag; status 1
@@ -167,7 +168,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     if arguments[:1] == ["serve"]:
         arguments = arguments[1:]
     parser = _parser()
-    namespace = parser.parse_args(normalise(arguments))
+    words = normalise(arguments)
+    lacks = flag_table()["other_releases"].get(release, {}).get("lacks", ())
+    if unknown := [word for word in words if word.partition("=")[0] in lacks]:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    namespace = parser.parse_args(words)
     if namespace.help:
         sys.stdout.write("usage: vllm serve [model_tag] [options]\n")
         parser.exit(0)
@@ -175,5 +180,5 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         namespace.model = namespace.model_tag
     if namespace.enable_auto_tool_choice and not namespace.tool_call_parser:
         raise SystemExit("TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser")
-    vllm_values.check(namespace, version())
+    vllm_values.check(namespace, release or version())
     return namespace

@@ -111,6 +111,29 @@ def flag_problem(engine: str, title: str, name: str, value: str) -> InputError |
     return flag.problem(value)
 
 
+def release_problem(
+    engine: str, title: str, release: str, name: str, value: str
+) -> InputError | None:
+    """Return why another release than that of the list refuses a flag, with its name as path.
+
+    Args:
+        engine: Engine name, such as `vllm`.
+        title: The engine's own name.
+        release: Release of the engine, such as `0.29.0`.
+        name: A flag of the list, without the leading dashes.
+        value: Given value.
+    """
+    other: Mapping[str, Any] = document(engine).get("other_releases", {}).get(release, {})
+    dashed = f"--{name}"
+    if dashed in other.get("lacks", ()):
+        return InputError(name, f"must be a flag of {title} {release}", name)
+    choices = tuple(other.get("choices", {}).get(dashed, ()))
+    if choices and value not in choices:
+        rule = f"{_one_of(choices)} with {title} {release}"
+        return InputError(name, rule, value, hint(value, choices))
+    return None
+
+
 def variable_problem(name: str, value: str) -> InputError | None:
     """Return why a user must not set an engine variable, with its name as path."""
     if not _NAME.fullmatch(name):

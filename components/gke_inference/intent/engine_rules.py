@@ -2,7 +2,12 @@
 
 from collections.abc import Iterator
 
-from gke_inference.catalogue.engine_flags import flag_problem, is_secret, variable_problem
+from gke_inference.catalogue.engine_flags import (
+    flag_problem,
+    is_secret,
+    release_problem,
+    variable_problem,
+)
 from gke_inference.catalogue.engine_registries import PLUGINS, unregistered
 from gke_inference.catalogue.engines import Abilities, EngineFacts, engine
 from gke_inference.catalogue.input_error import Bare, InputError
@@ -45,10 +50,15 @@ def engine_problems(intent: ServingIntent) -> Iterator[InputError]:
 
 
 def _registered(intent: ServingIntent, facts: EngineFacts, rung: Rung) -> Iterator[InputError]:
-    """Yield flags whose value the engine's release for a rung does not have."""
+    """Yield flags and values that the engine's release for a rung does not have."""
+    release = engine_version(f"{facts.name}_{rung.kind}")
+    for name, value in intent.engine_args.items():
+        problem = release_problem(facts.name, facts.title, release, name, value)
+        if problem is not None:
+            note = f", the release on {rung.accelerator}{problem.note}"
+            yield InputError(f"engine_args.{name}", problem.rule, problem.value, note)
     if PLUGINS in intent.engine_env:
         return
-    release = engine_version(f"{facts.name}_{rung.kind}")
     for problem in unregistered(facts.name, facts.title, release, intent.engine_args):
         yield problem.at(f"engine_args.{problem.path}")
 

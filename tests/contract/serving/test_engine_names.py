@@ -118,3 +118,24 @@ def test_a_choice_of_any_engine_is_suggested():
 )
 def test_what_else_vllm_refuses_at_its_start_is_refused(engine_args: Any, message: str):
     assert message in refusal(engine_args)
+
+
+@pytest.mark.parametrize(
+    ("engine_args", "message"),
+    [
+        (
+            {"tool-strict-level": "auto"},
+            "tool-strict-level must be a flag of vLLM 0.29.0, got 'tool-strict-level', the release "
+            "on tpu-v6e",
+        ),
+        (
+            {"kda-prefill-backend": "fused"},
+            "kda-prefill-backend must be one of auto, flashkda, triton with vLLM 0.29.0, got "
+            "'fused', the release on tpu-v6e",
+        ),
+    ],
+)
+def test_a_flag_that_only_the_release_for_gpus_has_is_refused_on_a_tpu(
+    engine_args: Any, message: str
+):
+    assert refusal(engine_args) == f"models.{MODEL}.settings.engine_args.{message}"

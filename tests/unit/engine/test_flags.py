@@ -148,9 +148,22 @@ def pairs(argv: list[str]) -> Iterator[tuple[str, str | None]]:
 
 
 def releases(name: str) -> set[str]:
-    """Return the release whose flags were read, and those that are assumed to have the same."""
+    """Return the release whose flags were read, and those whose differences were."""
     recorded = engine_flags.document(name)
-    return {recorded["version"], *recorded.get("assumed_for", ())}
+    return {recorded["version"], *recorded.get("other_releases", ())}
+
+
+def test_no_flag_that_the_platform_writes_on_a_tpu_is_one_that_its_release_lacks():
+    lacks = set(engine_flags.document("vllm")["other_releases"]["0.29.0"]["lacks"])
+    assert lacks <= set(engine_flags.document("vllm")["flags"])
+    written = {
+        word
+        for serving in every_serving("vllm")
+        if serving.kind == "tpu"
+        for word, _ in pairs(commands.arguments(serving))
+    }
+    assert "--max-model-len" in written
+    assert written & lacks == set()
 
 
 def test_flags_were_recorded_from_the_releases_that_the_lock_names():

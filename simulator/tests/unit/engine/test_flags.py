@@ -150,3 +150,15 @@ def test_a_name_that_vllm_does_not_have_ends_the_server_with_its_text(
 )
 def test_names_of_plugins_and_names_in_lower_case_are_taken(arguments: list[str]):
     assert parse(["m", *arguments]).model == "m"
+
+
+def test_the_release_for_tpus_lacks_flags_and_names_of_the_release_for_gpus(
+    capsys: pytest.CaptureFixture[str],
+):
+    with pytest.raises(SystemExit) as ended:
+        parse(["m", "--tool-strict-level=auto"], "0.29.0")
+    assert ended.value.code == 2
+    assert "error: unrecognized arguments: --tool-strict-level=auto" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="Reasoning parser 'plamo3' not found"):
+        parse(["m", "--reasoning-parser=plamo3"], "0.29.0")
+    assert parse(["m", "--reasoning-parser=plamo3", "--tool-strict-level=auto"]).model == "m"
