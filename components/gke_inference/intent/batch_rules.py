@@ -62,15 +62,18 @@ def _tokens(intent: ServingIntent) -> int | None:
 
 def _unchunked(intent: ServingIntent, given: int | None) -> Iterator[InputError]:
     """A prompt that is not divided must fit into a step."""
-    known = find_model(intent.weights, intent.served_name)
-    # an encoder reads a prompt in both directions, so vLLM never divides it
-    default = "false" if known is not None and known.kind == "embedding" else "true"
-    is_chunked = intent.engine_args.get(_CHUNKED, default) == "true"
-    if given is not None and not is_chunked and given < intent.context_tokens:
+    if given is not None and not _is_chunked(intent) and given < intent.context_tokens:
         rule = f"must be at least the context of {intent.context_tokens} tokens"
         yield InputError(
             f"engine_args.{TOKENS}", rule, given, ": prompts are not divided into chunks"
         )
+
+
+def _is_chunked(intent: ServingIntent) -> bool:
+    known = find_model(intent.weights, intent.served_name)
+    # an encoder reads a prompt in both directions, so vLLM does not divide it by default
+    default = "false" if known is not None and known.kind == "embedding" else "true"
+    return intent.engine_args.get(_CHUNKED, default) == "true"
 
 
 def _default_tokens(intent: ServingIntent, rung: Rung) -> int | None:
@@ -82,7 +85,8 @@ def _default_tokens(intent: ServingIntent, rung: Rung) -> int | None:
         tokens = _BATCHED_TOKENS
     else:
         tokens, _ = default_batch(rung.accelerator, device_gib(rung.accelerator))
-    return tokens * (2 if intent.engine_args.get("performance-mode") == "throughput" else 1)
+    tokens *= 2 if intent.engine_args.get("performance-mode") == "throughput" else 1
+    return tokens if _is_chunked(intent) else max(tokens, intent.context_tokens)
 
 
 def default_batch(name: str, gib: float) -> tuple[int, int]:

@@ -55,8 +55,8 @@ def _registered(intent: ServingIntent, facts: EngineFacts, rung: Rung) -> Iterat
     for name, value in intent.engine_args.items():
         problem = release_problem(facts.name, facts.title, release, name, value)
         if problem is not None:
-            note = f", the release on {rung.accelerator}{problem.note}"
-            yield InputError(f"engine_args.{name}", problem.rule, problem.value, note)
+            rule = f"{problem.rule} on {rung.accelerator}"
+            yield InputError(f"engine_args.{name}", rule, problem.value, problem.note)
     if PLUGINS in intent.engine_env:
         return
     for problem in unregistered(facts.name, facts.title, release, intent.engine_args):

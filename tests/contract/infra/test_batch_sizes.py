@@ -76,6 +76,7 @@ def test_sizes_that_vllm_refuses_together_are_refused(
         (L4, {"max-num-batched-tokens": "4K"}, {"max_batch": 4096}),
         (L4, {"performance-mode": "throughput"}, {"max_batch": 4096}),
         (H100, {}, {"max_batch": 4096}),
+        (L4, {"enable-chunked-prefill": False}, {"max_batch": 4096}),
         (H100, {"max-num-batched-tokens": "8K", "enable-chunked-prefill": False}, {}),
         (H100, {"max-num-batched-tokens": 512}, {}),
     ],

@@ -125,13 +125,12 @@ def test_what_else_vllm_refuses_at_its_start_is_refused(engine_args: Any, messag
     [
         (
             {"tool-strict-level": "auto"},
-            "tool-strict-level must be a flag of vLLM 0.29.0, got 'tool-strict-level', the release "
-            "on tpu-v6e",
+            "tool-strict-level must be a flag of vLLM 0.29.0 on tpu-v6e, got 'tool-strict-level'",
         ),
         (
             {"kda-prefill-backend": "fused"},
-            "kda-prefill-backend must be one of auto, flashkda, triton with vLLM 0.29.0, got "
-            "'fused', the release on tpu-v6e",
+            "kda-prefill-backend must be one of auto, flashkda, triton with vLLM 0.29.0 on "
+            "tpu-v6e, got 'fused'",
         ),
     ],
 )
