@@ -7,6 +7,7 @@ from twin.providers.gcp import settings
 from twin.providers.gcp.acknowledgements import Witness
 from twin.providers.gcp.checks import diff
 from twin.providers.gcp.checks.defaults import autonamed, fill_in, with_lists, without_lists
+from twin.providers.gcp.checks.planned_values import unknown_until_applied
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.providers.gcp.checks.validate import add_when_needed, validate_inputs
 from twin.providers.gcp.effects import World, effect_of
@@ -99,11 +100,11 @@ class Provider(rpc.BaseProvider):
             failure = provider_pb2.CheckFailure(property="", reason=reason)
             return provider_pb2.CheckResponse(inputs=request.news, failures=[failure])
         named = self._name(known, request, inputs)
-        failures = validate_inputs(token, inputs)
+        old = rpc.strip_secrets(rpc.plain(request.olds))
+        failures = validate_inputs(token, inputs, old)
         if failures:
             found = [_check_failure(failure) for failure in failures]
             return provider_pb2.CheckResponse(inputs=request.news, failures=found)
-        old = rpc.strip_secrets(rpc.plain(request.olds))
         filled = fill_in(known, inputs, old, named)
         return provider_pb2.CheckResponse(inputs=rpc.to_struct(filled))
 
@@ -207,6 +208,7 @@ class Provider(rpc.BaseProvider):
         configured = self._settings(context)
         if request.preview:
             outputs = planned(known, new, old, configured)
+            outputs |= dict.fromkeys(unknown_until_applied(known, old, new), rpc.UNKNOWN)
             return provider_pb2.UpdateResponse(properties=self._struct(known, outputs))
         try:
             record = self._world.store.get(known.token, request.id)

@@ -1,0 +1,34 @@
+"""The twin's provider on every resource that a shipped stack creates on Google Cloud."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.infra.cloud import CloudRecorder, Deployed
+from tests.contract.infra.test_shipped_stacks import FILES, registered, title
+from twin.providers.gcp.checks.defaults import fill_in, without_lists
+from twin.providers.gcp.checks.diff import changes
+from twin.providers.gcp.resources.computed_outputs import created
+from twin.providers.gcp.schema import resource
+
+SETTINGS = {"project": "acme", "region": "us-central1", "zone": "us-central1-a"}
+
+
+def differences(token: str, inputs: dict[str, Any]) -> list[str]:
+    """Return what a second `up` of an applied resource would change."""
+    known = resource(token)
+    assert known is not None, token
+    given = {**inputs, "name": inputs.get("name", "named")} if known.autoname else inputs
+    filled = without_lists(fill_in(known, given))
+    placed = {"location": "us-central1", **filled} if "location" in known.fields else filled
+    outputs = created(known, placed, f"projects/acme/{token}", "urn", SETTINGS)
+    return [f"{token}: {each.path}" for each in changes(known, outputs, filled)]
+
+
+@pytest.mark.parametrize("file", FILES, ids=title)
+def test_an_applied_stack_differs_in_nothing(
+    cloud: CloudRecorder, deployed: Deployed, file: Path
+) -> None:
+    made = [each for each in registered(file, cloud, deployed) if each.type.startswith("gcp:")]
+    assert [path for each in made for path in differences(each.type, each.inputs)] == []
