@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from twin.providers.gcp.checks.custom_diff import extra_replacements, made_anew
 from twin.providers.gcp.checks.planned_values import as_planned
-from twin.providers.gcp.checks.suppress import is_of_the_server, is_same
+from twin.providers.gcp.checks.suppress import is_kept, is_of_the_server, is_same
 from twin.providers.gcp.schema import Field, Resource
 from twin.wire.property_values import Json, as_list, as_object, is_unknown
 
@@ -90,6 +90,8 @@ def _object(where: str, field: Field, old: Json, new: Json) -> Iterator[Change]:
 def _value(where: str, field: Field, old: Any, new: Any) -> Iterator[Change]:
     if is_unknown(new):
         yield Change(where, "add" if _is_zero(old) else "update", field.force_new)
+    elif is_kept(field, old, new):
+        return
     elif new is None:
         yield from _left_out(where, field, old)
     elif field.kind == "object":

@@ -37,7 +37,12 @@ def test_what_was_filled_in_is_listed_in_each_block(cloud: Cloud) -> None:
     check = cloud.checked(
         "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig",
         "up",
-        {"displayName": "up", "timeout": "10s", "httpCheck": {"useSsl": True}},
+        {
+            "displayName": "up",
+            "timeout": "10s",
+            "httpCheck": {"useSsl": True},
+            "resourceGroup": {"resourceType": "INSTANCE"},
+        },
     )
     assert check["__defaults"] == ["period"]
     filled = {"path": "/", "requestMethod": "GET", "__defaults": ["path", "requestMethod"]}

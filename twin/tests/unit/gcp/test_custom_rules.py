@@ -30,6 +30,7 @@ POLICY = "gcp:compute/securityPolicy:SecurityPolicy"
 POOL = "gcp:container/nodePool:NodePool"
 REGION_BACKEND = "gcp:compute/regionBackendService:RegionBackendService"
 REGION_CHECK = "gcp:compute/regionHealthCheck:RegionHealthCheck"
+REGION_SSL = "gcp:compute/regionSslPolicy:RegionSslPolicy"
 ROUTER = "gcp:compute/router:Router"
 RULE = "gcp:compute/forwardingRule:ForwardingRule"
 SECRET = "gcp:secretmanager/secret:Secret"
@@ -567,8 +568,11 @@ CASES: list[tuple[str, str, str, Case]] = [
             ("60s", "1S", "build.steps[0].timeout"),
         )
     ),
-    (SSL, "plan_error", "", refuse(SSL, {"profile": "CUSTOM"}, "customFeatures")),
-    (SSL, "plan_error", "", refuse(SSL, {"customFeatures": ["a"]}, "customFeatures")),
+    *(
+        (token, "plan_error", "", refuse(token, inputs, "customFeatures"))
+        for token in (SSL, REGION_SSL)
+        for inputs in ({"profile": "CUSTOM"}, {"customFeatures": ["a"]})
+    ),
     (
         CLUSTER,
         "create_error",
