@@ -106,7 +106,7 @@ class Provider(rpc.BaseProvider):
             found = [_check_failure(failure) for failure in failures]
             return provider_pb2.CheckResponse(inputs=request.news, failures=found)
         filled = fill_in(known, inputs, old, named)
-        return provider_pb2.CheckResponse(inputs=rpc.to_struct(filled))
+        return provider_pb2.CheckResponse(inputs=self._struct(known, filled))
 
     def _name(self, known: Resource, request: Any, inputs: Json) -> str | None:
         """Name a resource if it needs a name, and return the property with the name."""
