@@ -15,12 +15,14 @@ from typing import Any
 from twin.cluster.gateway.cloud_objects import RULES_ANNOTATION
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.checks.defaults import without_lists
+from twin.providers.gcp.effects import World
 from twin.providers.gcp.effects.cluster import ClusterEffect
 from twin.providers.gcp.provider import Provider
 from twin.providers.gcp.resources import memorystore
 from twin.providers.gcp.resources.computed_outputs import created
 from twin.providers.gcp.resources.identity import resource_id
 from twin.providers.gcp.resources.key_versions import CRYPTO_KEY
+from twin.providers.gcp.resources.references import CLUSTER
 from twin.providers.gcp.server import world_of
 from twin.providers.kubernetes.manifests import objects
 from twin.providers.kubernetes.manifests.managers import CREATOR
@@ -58,6 +60,13 @@ def _reached(kind: str, identifier: str, values: Json, urn: str) -> Json:
 class RecordingCloud(Provider):
     """The twin's gcp provider, which checks and compares as usual but creates nothing."""
 
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._created_clusters: dict[str, Json] = {}
+
+    def _clusters(self) -> list[Json]:
+        return list(self._created_clusters.values())
+
     def Create(self, request: Any, context: Any) -> Any:
         """Return the expected resource, with an ID."""
         if request.preview:
@@ -80,6 +89,8 @@ class RecordingCloud(Provider):
             )
             self.lifecycle.world.store.add(record, [])
         outputs.update(_reached(known.kind, identifier, outputs, request.urn))
+        if known.token == CLUSTER:
+            self._created_clusters[request.urn] = outputs
         return rpc.provider_pb2.CreateResponse(
             id=identifier, properties=self._struct(known, outputs)
         )

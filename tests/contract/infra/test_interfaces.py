@@ -13,8 +13,11 @@ from infra.quota.needs import needs
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
+from twin.providers.gcp.checks.diff import changes
+from twin.providers.gcp.schema import resource
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+POOL = "gcp:container/nodePool:NodePool"
 REGION = "us-central1"
 RANGE = f"regions.{REGION}.ranges.accelerators"
 FIELD = "capacity.nodes.rungs[0].network"
@@ -34,6 +37,10 @@ def refusals(found: dict[str, Any]) -> list[str]:
         platform(found)
     problems: tuple[InputError, ...] = caught.value.problems
     return [str(problem) for problem in problems]
+
+
+def pools(seen: Any) -> dict[str, Any]:
+    return {each.name: each.inputs for each in seen.all(POOL)}
 
 
 @pytest.fixture
@@ -297,3 +304,24 @@ def test_a_platform_stack_cannot_promise_a_privileged_namespace():
         "must be 'tcp' when layer is platform, got 'tcpxo': its pods need" in problem
         for problem in refusals(found)
     )
+
+
+def test_pools_that_give_up_their_additional_networks_are_replaced(deployed: Any):
+    """Google takes no network from a node pool; the provider makes a new pool instead."""
+    known = resource(POOL)
+    assert known is not None
+    found = stack("tcpx")
+    before = pools(deployed(platform(found)))
+    del found["regions"][REGION]["ranges"]["accelerators"]
+    for rung in found["capacity"]["nodes"]["rungs"]:
+        rung["network"] = "tcp"
+    after = pools(deployed(platform(found)))
+    replaced = {
+        name: [each.path for each in changes(known, old, after[name]) if each.replaces]
+        for name, old in before.items()
+    }
+    networks = "networkConfig.additionalNodeNetworkConfigs"
+    assert {name for name, paths in replaced.items() if networks in paths} == {
+        f"{REGION}-nodes-0",
+        f"{REGION}-nodes-1",
+    }

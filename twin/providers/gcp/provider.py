@@ -7,6 +7,8 @@ from twin.providers.gcp import settings
 from twin.providers.gcp.acknowledgements import Witness
 from twin.providers.gcp.checks import diff
 from twin.providers.gcp.checks.defaults import autonamed, fill_in, with_lists, without_lists
+from twin.providers.gcp.checks.fixed import check_fixed, check_used_ranges
+from twin.providers.gcp.checks.planned_values import unknown_until_applied
 from twin.providers.gcp.checks.suppress import relative_path
 from twin.providers.gcp.checks.validate import add_when_needed, validate_inputs
 from twin.providers.gcp.effects import World, effect_of
@@ -14,6 +16,7 @@ from twin.providers.gcp.lifecycle import Lifecycle
 from twin.providers.gcp.operations import EngineGoneError, Operation
 from twin.providers.gcp.resources import functions
 from twin.providers.gcp.resources.computed_outputs import planned, with_secrets
+from twin.providers.gcp.resources.references import CLUSTER, SUBNETWORK
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire import rpc
 from twin.wire.property_values import CloudError, Failure, Json, is_unknown, last_segment
@@ -99,13 +102,13 @@ class Provider(rpc.BaseProvider):
             failure = provider_pb2.CheckFailure(property="", reason=reason)
             return provider_pb2.CheckResponse(inputs=request.news, failures=[failure])
         named = self._name(known, request, inputs)
-        failures = validate_inputs(token, inputs)
+        old = rpc.strip_secrets(rpc.plain(request.olds))
+        failures = validate_inputs(token, inputs, old)
         if failures:
             found = [_check_failure(failure) for failure in failures]
             return provider_pb2.CheckResponse(inputs=request.news, failures=found)
-        old = rpc.strip_secrets(rpc.plain(request.olds))
         filled = fill_in(known, inputs, old, named)
-        return provider_pb2.CheckResponse(inputs=rpc.to_struct(filled))
+        return provider_pb2.CheckResponse(inputs=self._struct(known, filled))
 
     def _name(self, known: Resource, request: Any, inputs: Json) -> str | None:
         """Name a resource if it needs a name, and return the property with the name."""
@@ -205,8 +208,15 @@ class Provider(rpc.BaseProvider):
         known = self._known(request, context)
         old, new = _values(request.olds), _values(request.news)
         configured = self._settings(context)
+        outputs = planned(known, new, old, configured)
+        try:
+            check_fixed(known, old, new)
+            if known.token == SUBNETWORK:
+                check_used_ranges(old, outputs, self._clusters())
+        except CloudError as error:
+            self._abort(context, f"updating {request.id}", error)
         if request.preview:
-            outputs = planned(known, new, old, configured)
+            outputs |= dict.fromkeys(unknown_until_applied(known, old, new), rpc.UNKNOWN)
             return provider_pb2.UpdateResponse(properties=self._struct(known, outputs))
         try:
             record = self._world.store.get(known.token, request.id)
@@ -221,6 +231,10 @@ class Provider(rpc.BaseProvider):
             self._fail(context, f"updating {request.id}", error)
         else:
             return provider_pb2.UpdateResponse(properties=self._struct(known, done["outputs"]))
+
+    def _clusters(self) -> list[Json]:
+        """Return the outputs of all clusters."""
+        return [record.outputs for record in self._world.store.find(CLUSTER)]
 
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete a resource; ignore a missing one."""

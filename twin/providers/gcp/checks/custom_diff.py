@@ -14,6 +14,15 @@ def extra_replacements(known: Resource, old: Json, new: Json) -> list[str]:
     return [] if check is None else list(check(old, new))
 
 
+def made_anew(known: Resource, old: Json, new: Json) -> list[str]:
+    """Return the outputs for whose sake an otherwise unchanged resource is replaced."""
+    if known.kind != "compute/forwardingRule" or new.get("recreateClosedPsc") is not True:
+        return []
+    is_closed = old.get("pscConnectionStatus") == "CLOSED"
+    attached = "/serviceAttachments/" in str(new.get("target", ""))
+    return ["pscConnectionStatus"] if is_closed and attached else []
+
+
 def _goes_off(old: Json, new: Json, path: str) -> bool:
     return get_path(old, path) is True and get_path(new, path) in (False, None)
 

@@ -6,9 +6,18 @@ Each function checks one resource type like a plan or a create, with inputs in P
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from twin.providers.gcp.checks.validators import duration_seconds
+from twin.providers.gcp.checks.validators import duration_seconds, is_go_duration
 from twin.providers.gcp.schema import Resource
-from twin.wire.property_values import Failure, Json, as_list, as_object, get_path, is_unknown
+from twin.wire.property_values import (
+    Failure,
+    Json,
+    as_list,
+    as_object,
+    get_path,
+    is_unknown,
+    last_segment,
+    show,
+)
 
 _MANAGED_ONLY = (
     "capacityScaler",
@@ -22,14 +31,25 @@ _MANAGED_ONLY = (
 )
 _SCRATCH_GB = (375, 3000, 3500, 7000, 14000)
 _NVME_ONLY_GB = 3000
+_BUILD_TIMEOUT = "600s"
 _HEALTH_PROTOCOLS = ("http", "https", "http2", "tcp", "ssl", "grpc")
 
 
-def problems(known: Resource, inputs: Json) -> Iterator[Failure]:
-    """Yield a failure for each broken rule of the resource's type."""
+def problems(known: Resource, inputs: Json, old: Json | None) -> Iterator[Failure]:
+    """Yield a failure for each broken rule of the resource's type.
+
+    Args:
+        known: the resource type.
+        inputs: new inputs.
+        old: previous inputs; empty for a new resource, None if they are not known.
+    """
     check = _CHECKS.get(known.kind)
     if check is not None:
         yield from check(inputs)
+    if known.kind == "container/cluster" and not old:
+        yield from _new_cluster(inputs)
+    if known.kind == "compute/routerNat" and old is not None:
+        yield from _drained(inputs, old)
 
 
 def _objects(inputs: Json, key: str) -> list[tuple[str, Json]]:
@@ -41,6 +61,17 @@ def _cluster(inputs: Json) -> Iterator[Failure]:
     locations = as_list(inputs.get("nodeLocations")) or []
     if inputs.get("location") in locations and not is_unknown(inputs.get("location")):
         yield Failure("nodeLocations", "must not contain the cluster's own location")
+    where = "clusterAutoscaling.autoProvisioningDefaults.upgradeSettings"
+    yield from _surge(where, get_path(inputs, where))
+    if inputs.get("skipNodePoolRefresh") is True and inputs.get("nodePools"):
+        yield Failure("skipNodePoolRefresh", "cannot be true together with inline nodePools")
+    if inputs.get("enableAutopilot") is not True and not inputs.get("nodePools"):
+        has_count = inputs.get("initialNodeCount") is not None
+        if not has_count:
+            yield Failure("initialNodeCount", "is required when nodePools are not given")
+
+
+def _new_cluster(inputs: Json) -> Iterator[Failure]:
     node_version, master = inputs.get("nodeVersion"), inputs.get("minMasterVersion")
     if node_version and inputs.get("removeDefaultNodePool") is True:
         yield Failure("nodeVersion", "cannot be given while removeDefaultNodePool is true")
@@ -51,14 +82,6 @@ def _cluster(inputs: Json) -> Iterator[Failure]:
         and node_version.partition("-")[0] != master.partition("-")[0]
     ):
         yield Failure("nodeVersion", f"must be the version of minMasterVersion ({master})")
-    where = "clusterAutoscaling.autoProvisioningDefaults.upgradeSettings"
-    yield from _surge(where, get_path(inputs, where))
-    if inputs.get("skipNodePoolRefresh") is True and inputs.get("nodePools"):
-        yield Failure("skipNodePoolRefresh", "cannot be true together with inline nodePools")
-    if inputs.get("enableAutopilot") is not True and not inputs.get("nodePools"):
-        has_count = inputs.get("initialNodeCount") is not None
-        if not has_count:
-            yield Failure("initialNodeCount", "is required when nodePools are not given")
 
 
 def _surge(where: str, value: Any) -> Iterator[Failure]:
@@ -82,7 +105,8 @@ def _node_pool(inputs: Json) -> Iterator[Failure]:
         where = "upgradeSettings.blueGreenSettings"
         if settings.get("strategy") != "BLUE_GREEN" and not is_unknown(settings.get("strategy")):
             yield Failure(where, "needs strategy BLUE_GREEN")
-        if blue_green.get("standardRolloutPolicy") and blue_green.get("autoscaledRolloutPolicy"):
+        policies = ("standardRolloutPolicy", "autoscaledRolloutPolicy")
+        if all(blue_green.get(key) is not None for key in policies):
             yield Failure(
                 where, "takes only one of standardRolloutPolicy and autoscaledRolloutPolicy"
             )
@@ -157,10 +181,28 @@ def _router(inputs: Json) -> Iterator[Failure]:
 
 
 def _router_nat(inputs: Json) -> Iterator[Failure]:
-    kept = as_list(inputs.get("natIps")) or []
+    kept = {_named(item) for item in as_list(inputs.get("natIps")) or []}
     for item in as_list(inputs.get("drainNatIps")) or []:
-        if item in kept:
+        if not is_unknown(item) and _named(item) in kept:
             yield Failure("drainNatIps", f"{item} is still in natIps")
+
+
+def _drained(inputs: Json, old: Json) -> Iterator[Failure]:
+    before = {_named(item) for item in as_list(old.get("drainNatIps")) or []}
+    added = [
+        item for item in as_list(inputs.get("drainNatIps")) or [] if _named(item) not in before
+    ]
+    if not old and added:
+        yield Failure("drainNatIps", "cannot be given for a new RouterNat")
+        return
+    kept = {_named(item) for item in as_list(old.get("natIps")) or []}
+    for item in added:
+        if not is_unknown(item) and _named(item) not in kept:
+            yield Failure("drainNatIps", f"{item} must have been in natIps before")
+
+
+def _named(reference: Any) -> str:
+    return last_segment(str(reference))
 
 
 def _security_policy(inputs: Json) -> Iterator[Failure]:
@@ -189,9 +231,23 @@ def _ssl_policy(inputs: Json) -> Iterator[Failure]:
 def _trigger(inputs: Json) -> Iterator[Failure]:
     build = as_object(inputs.get("build")) or {}
     steps = [as_object(step) or {} for step in as_list(build.get("steps")) or []]
-    total = sum(duration_seconds(step.get("timeout", "")) for step in steps)
-    limit = build.get("timeout")
-    if limit and not is_unknown(limit) and total > duration_seconds(limit):
+    limit = build.get("timeout", _BUILD_TIMEOUT)
+    given = [("build.timeout", limit)]
+    given += [
+        (f"build.steps[{at}].timeout", step["timeout"])
+        for at, step in enumerate(steps)
+        if step.get("timeout")
+    ]
+    wrong = [
+        Failure(where, f"must be a Go duration such as 600s or 1h30m, got {show(value)}")
+        for where, value in given
+        if value is not None and not is_unknown(value) and not is_go_duration(value)
+    ]
+    if wrong:
+        yield from wrong
+        return
+    total = sum(duration_seconds(step.get("timeout") or "") for step in steps)
+    if limit is not None and not is_unknown(limit) and total > duration_seconds(limit):
         yield Failure("build.timeout", f"must be the {total:g}s of its steps or more, got {limit}")
 
 
@@ -227,7 +283,9 @@ _CHECKS: dict[str, Callable[[Json], Iterator[Failure]]] = {
     "compute/regionBackendService": _region_backend_service,
     "compute/router": _router,
     "compute/routerNat": _router_nat,
+    "compute/regionSecurityPolicy": _security_policy,
     "compute/securityPolicy": _security_policy,
+    "compute/regionSslPolicy": _ssl_policy,
     "compute/sSLPolicy": _ssl_policy,
     "cloudbuild/trigger": _trigger,
     "logging/projectSink": _sink,

@@ -21,7 +21,7 @@ def fill_in(
     As in the official provider (pulumi-terraform-bridge, pkg/tfbridge/schema.go, `applyDefaults`,
     read 2026-11-22), there is no default for a deprecated property, none next to a conflicting
     property, and none that is false, zero or empty. Each block lists its default values, and an
-    earlier default value is kept.
+    earlier default value is kept. A property whose value is null is left out.
 
     Args:
         known: the resource type.
@@ -85,7 +85,8 @@ def _fill(field: Field, value: Json, top: Json, old: Json) -> Json:
     filled: Json = {}
     for key, item in value.items():
         child = field.children.get(key)
-        filled[key] = item if child is None else _fill_value(child, item, top, old.get(key))
+        if item is not None:
+            filled[key] = item if child is None else _fill_value(child, item, top, old.get(key))
     listed: list[str] = []
     for key, child in field.children.items():
         if value.get(key) is not None or not _has_default(child):

@@ -1,8 +1,9 @@
 """Comparison of desired and current state, including what replaces the resource.
 
 The rules (`common_rules` of the data): an omitted property is no difference if the provider
-computes it. `force_new` on a block applies when the block is added or removed; within the block,
-the inner fields decide. On a list of plain values, it applies to the elements.
+computes it. A key that a given map no longer has is a difference, even in a computed map.
+`force_new` on a block applies when the block is added or removed; within the block, the inner
+fields decide. On a list of plain values, it applies to the elements.
 """
 
 import json
@@ -10,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from twin.providers.gcp.checks.custom_diff import extra_replacements
-from twin.providers.gcp.checks.suppress import is_same
+from twin.providers.gcp.checks.custom_diff import extra_replacements, made_anew
+from twin.providers.gcp.checks.planned_values import as_planned
+from twin.providers.gcp.checks.suppress import is_kept, is_of_the_server, is_same
 from twin.providers.gcp.schema import Field, Resource
 from twin.wire.property_values import Json, as_list, as_object, is_unknown
 
@@ -38,7 +40,9 @@ def changes(known: Resource, old: Json, new: Json, ignored: tuple[str, ...] = ()
         new: checked inputs; values can be unknown.
         ignored: paths under `ignore_changes`.
     """
+    new = as_planned(known, old, new)
     found = list(_object("", known.root, old, new))
+    found += [Change(path, "update", replaces=True) for path in made_anew(known, old, new)]
     found = [item for item in found if not _is_ignored(item.path, ignored)]
     if known.no_update:
         return [Change(item.path, item.kind, replaces=True) for item in found]
@@ -86,6 +90,8 @@ def _object(where: str, field: Field, old: Json, new: Json) -> Iterator[Change]:
 def _value(where: str, field: Field, old: Any, new: Any) -> Iterator[Change]:
     if is_unknown(new):
         yield Change(where, "add" if _is_zero(old) else "update", field.force_new)
+    elif is_kept(field, old, new):
+        return
     elif new is None:
         yield from _left_out(where, field, old)
     elif field.kind == "object":
@@ -102,11 +108,9 @@ def _value(where: str, field: Field, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _left_out(where: str, field: Field, old: Any) -> Iterator[Change]:
-    if field.computed or _is_zero(old):
+    if field.computed or old is None or (field.kind != "object" and _is_zero(old)):
         return
     if field.default is not None and is_same(field, old, field.default):
-        return
-    if field.kind == "object" and _is_only_computed(field, as_object(old) or {}):
         return
     if field.kind == "string" and is_same(field, old, ""):
         return
@@ -127,13 +131,6 @@ def _has_forced_value(field: Field, value: Any) -> bool:
     )
 
 
-def _is_only_computed(field: Field, value: Json) -> bool:
-    return bool(value) and all(
-        _is_zero(item) or (key in field.children and field.children[key].computed)
-        for key, item in value.items()
-    )
-
-
 def _block(where: str, field: Field, old: Json | None, new: Json) -> Iterator[Change]:
     if old is None:
         inner = list(_object(where, field, {}, new))
@@ -146,6 +143,10 @@ def _block(where: str, field: Field, old: Json | None, new: Json) -> Iterator[Ch
 
 def _list(where: str, field: Field, old: list[Any], new: list[Any]) -> Iterator[Change]:
     element = field.items or field
+    if old and not new:
+        is_forced = field.force_new or any(_has_forced_value(element, item) for item in old)
+        yield Change(where, "delete", is_forced)
+        return
     if field.kind == "set":
         old, new = _paired(element, old, new)
     for number in range(max(len(old), len(new))):
@@ -182,7 +183,7 @@ def _map(where: str, field: Field, old: Json, new: Json) -> Iterator[Change]:
     for key in sorted({*old, *new}):
         path = f"{where}.{key}" if key.isidentifier() else f'{where}["{key}"]'
         if key not in new:
-            if not field.computed:
+            if not is_of_the_server(field, key):
                 yield Change(path, "delete", field.force_new)
         elif key not in old:
             yield Change(path, "add", field.force_new)

@@ -40,12 +40,13 @@ _TYPE_WORDS = {
 }
 
 
-def validate_inputs(token: str, inputs: Json) -> list[Failure]:
+def validate_inputs(token: str, inputs: Json, old: Json | None = None) -> list[Failure]:
     """Return all errors in the inputs of a resource; empty if they are valid.
 
     Args:
         token: type token, such as `gcp:container/cluster:Cluster`.
         inputs: inputs in camelCase, as in a Pulumi program; values can be unknown or secret.
+        old: previous inputs; empty for a new resource, None if they are not known.
     """
     known = resource(token)
     if known is None:
@@ -54,7 +55,7 @@ def validate_inputs(token: str, inputs: Json) -> list[Failure]:
     add_when_needed(known, plain)
     failures = list(_object("", known.root, plain, known))
     failures += relations.problems(known, plain)
-    failures += custom_rules.problems(known, plain)
+    failures += custom_rules.problems(known, plain, old)
     return list(dict.fromkeys(failures))
 
 

@@ -17,6 +17,7 @@ _CALL = re.compile(r"^(?P<name>[\w.]+)\((?P<args>[^)]*)\)$")
 _PRIVATE = [ipaddress.ip_network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")]
 _ASN_RANGES = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
 _MIN_ROTATION_SECONDS = 86_400
+_GO_DURATION = re.compile(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001, "us": 1e-6, "ns": 1e-9}
 
 
@@ -156,6 +157,11 @@ def _duration(value: Any, _rules: Json, _args: list[int]) -> str | None:
     if (value != "0" and _DURATION.sub("", value) != "") or not value:
         return "must be a duration such as 4h or 90m"
     return None
+
+
+def is_go_duration(value: Any) -> bool:
+    """Return whether a value is text that Go's `time.ParseDuration` reads, such as `1h30m`."""
+    return isinstance(value, str) and _GO_DURATION.fullmatch(value) is not None
 
 
 def duration_seconds(text: Any) -> float:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from twin.providers.gcp.checks.defaults import planned_labels, with_every_default
+from twin.providers.gcp.checks.planned_values import as_planned
 from twin.providers.gcp.resources.identity import COMPUTE_API, digest, digits, project_number
 from twin.providers.gcp.resources.special_outputs import special
 from twin.providers.gcp.schema import Field, Resource
@@ -31,7 +32,7 @@ def planned(known: Resource, inputs: Json, old: Json, settings: Json) -> Json:
         old: previous outputs; empty for a new resource.
         settings: settings of the provider: project, region, zone, labels.
     """
-    inputs = with_every_default(known.root, inputs)
+    inputs = as_planned(known, old, with_every_default(known.root, inputs))
     result = _merge(known.root, old, inputs) if old else dict(inputs)
     for key, field in known.fields.items():
         if result.get(key) is None and field.plan_default is not None:

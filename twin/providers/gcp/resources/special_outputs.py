@@ -65,7 +65,8 @@ def _cluster(values: Json, resource_id: str, _seed: str, project: str) -> Json:
         "operation": f"operation-{digest(resource_id)[:13]}",
         "selfLink": GKE_API + resource_id,
         "servicesIpv4Cidr": "34.118.224.0/20",
-        "networkingMode": values.get("networkingMode") or "VPC_NATIVE",
+        "networkingMode": values.get("networkingMode")
+        or ("ROUTES" if values.get("clusterIpv4Cidr") else "VPC_NATIVE"),
         "defaultMaxPodsPerNode": values.get("defaultMaxPodsPerNode") or 110,
         "loggingService": values.get("loggingService") or "logging.googleapis.com/kubernetes",
         "monitoringService": values.get("monitoringService")

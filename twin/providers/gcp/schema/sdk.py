@@ -14,17 +14,6 @@ from twin.providers.gcp.schema.fields import Autoname, Field, Resource
 
 _types: Any = importlib.import_module("pulumi._types")
 _SCALARS: dict[Any, str] = {str: "string", int: "int", float: "float", bool: "bool"}
-_DEFAULTS: dict[str, dict[str, Any]] = {
-    # hashicorp/terraform-provider-google-beta, google_monitoring_uptime_check_config, 2026-11-22
-    "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig": {
-        "contentMatchers.jsonPathMatcher.jsonMatcher": "EXACT_MATCH",
-        "contentMatchers.matcher": "CONTAINS_STRING",
-        "httpCheck.path": "/",
-        "httpCheck.requestMethod": "GET",
-        "period": "300s",
-    }
-}
-"""Defaults of types that stacks use, which the SDK does not have."""
 _CLASSES = re.compile(r'resource_modules="""(.*?)"""', re.DOTALL)
 
 
@@ -47,12 +36,24 @@ def resource_class(token: str) -> Any | None:
     return None if entry is None else getattr(importlib.import_module(entry[0]), entry[1])
 
 
+def token_of(module: str, name: str) -> str | None:
+    """Return the token of a class such as `Network` in `pulumi_gcp.compute`, or None."""
+    wanted = (module, name)
+    return next((token for token, entry in _registry().items() if entry == wanted), None)
+
+
 def argument_types(token: str) -> dict[str, Any] | None:
     """Return the types of a resource's inputs by camelCase name, or None if it is unknown."""
     cls = resource_class(token)
     if cls is None:
         return None
     return _types.input_type_types(_arguments(cls))
+
+
+def required_arguments(token: str) -> set[str]:
+    """Return the camelCase names of a resource's required inputs."""
+    cls = resource_class(token)
+    return set() if cls is None else _required(_arguments(cls))
 
 
 def _arguments(cls: Any) -> Any:
@@ -86,9 +87,6 @@ def resource(token: str) -> Resource | None:
         child = _field(name, name, kind, required=name in needed)
         child.computed = not child.required
         root.children[name] = child
-    defaults = _DEFAULTS.get(token, {})
-    for field in root.walk() if defaults else ():
-        field.default = defaults.get(field.path)
     named = "name" in arguments and "name" not in needed
     return Resource(
         token=token,
@@ -130,6 +128,14 @@ def nested_types(kind: Any) -> dict[str, Any]:
         if _types.is_input_type(candidate):
             return _types.input_type_types(candidate)
     return {}
+
+
+def nested_required(kind: Any) -> set[str]:
+    """Return the camelCase names of a block's required properties; empty for a plain value."""
+    for candidate in _flatten(kind):
+        if _types.is_input_type(candidate):
+            return _required(candidate)
+    return set()
 
 
 def _flatten(kind: Any) -> list[Any]:

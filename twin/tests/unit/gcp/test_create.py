@@ -37,11 +37,37 @@ def test_what_was_filled_in_is_listed_in_each_block(cloud: Cloud) -> None:
     check = cloud.checked(
         "gcp:monitoring/uptimeCheckConfig:UptimeCheckConfig",
         "up",
-        {"displayName": "up", "timeout": "10s", "httpCheck": {"useSsl": True}},
+        {
+            "displayName": "up",
+            "timeout": "10s",
+            "httpCheck": {"useSsl": True},
+            "resourceGroup": {"resourceType": "INSTANCE"},
+        },
     )
     assert check["__defaults"] == ["period"]
     filled = {"path": "/", "requestMethod": "GET", "__defaults": ["path", "requestMethod"]}
     assert check["httpCheck"] == {"useSsl": True, **filled}
+
+
+def test_a_disk_says_that_its_windows_signature_stays(cloud: Cloud) -> None:
+    made = cloud.checked("gcp:compute/disk:Disk", "d", {"zone": "us-east5-a"})
+    assert made["eraseWindowsVssSignature"] is False
+
+
+def test_a_property_that_is_null_is_left_out(cloud: Cloud) -> None:
+    inputs = {"cluster": "c", "nodeConfig": {"bootDiskKmsKey": None, "spot": True}}
+    made = cloud.checked("gcp:container/nodePool:NodePool", "p", inputs)
+    assert "bootDiskKmsKey" not in made["nodeConfig"]
+
+
+def test_checked_inputs_mark_sensitive_properties_of_blocks_as_secret(cloud: Cloud) -> None:
+    stores = [{"trustAnchors": [{"pemCertificate": "text"}]}]
+    inputs = {"location": "global", "trustStores": stores}
+    made = cloud.checked("gcp:certificatemanager/trustConfig:TrustConfig", "t", inputs)
+    assert made["trustStores"][0]["trustAnchors"][0]["pemCertificate"] == {
+        SIGNATURE_KEY: SECRET_SIGNATURE,
+        "value": "text",
+    }
 
 
 @pytest.mark.parametrize(

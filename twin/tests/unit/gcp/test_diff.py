@@ -10,7 +10,8 @@ from twin.wire.rpc import UNKNOWN
 
 CLUSTER = "gcp:container/cluster:Cluster"
 POOL = "gcp:container/nodePool:NodePool"
-SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
+SERVICE = "gcp:cloudrunv2/service:Service"
+SUBSCRIPTION = "gcp:pubsub/subscription:Subscription"
 BUCKET = "gcp:storage/bucket:Bucket"
 
 
@@ -32,12 +33,6 @@ def compare(token: str, old: dict[str, Any], new: dict[str, Any], *ignored: str)
             {"releaseChannel.channel": False},
         ),
         (CLUSTER, {"enableAutopilot": True}, {}, {"enableAutopilot": True}),
-        (
-            CLUSTER,
-            {"enableL4IlbSubsetting": True},
-            {"enableL4IlbSubsetting": False},
-            {"enableL4IlbSubsetting": True},
-        ),
         (
             CLUSTER,
             {"enableL4IlbSubsetting": False},
@@ -79,26 +74,12 @@ def compare(token: str, old: dict[str, Any], new: dict[str, Any], *ignored: str)
         ),
         (POOL, {"nodeCount": 1}, {"nodeCount": 2}, {"nodeCount": False}),
         (
-            SUBNETWORK,
-            {"ipCidrRange": "10.0.0.0/20"},
-            {"ipCidrRange": "10.0.0.0/19"},
-            {"ipCidrRange": False},
-        ),
-        (
-            SUBNETWORK,
-            {"ipCidrRange": "10.0.0.0/20"},
-            {"ipCidrRange": "10.0.0.0/21"},
-            {"ipCidrRange": True},
-        ),
-        (
             BUCKET,
             {"versioning": {"enabled": True}},
             {"versioning": {"enabled": False}},
             {"versioning.enabled": False},
         ),
         (BUCKET, {"name": "b"}, {"name": UNKNOWN}, {"name": True}),
-        ("gcp:compute/disk:Disk", {"size": 20}, {"size": 10}, {"size": True}),
-        ("gcp:compute/disk:Disk", {"size": 10}, {"size": 20}, {"size": False}),
         (
             "gcp:projects/iAMMember:IAMMember",
             {"role": "roles/viewer"},
@@ -139,6 +120,58 @@ def test_what_means_the_same_to_google_is_no_change(
     token: str, old: dict[str, Any], new: dict[str, Any]
 ) -> None:
     assert compare(token, old, new) == {}
+
+
+LABEL = "cloud.google.com/compute-class"
+RETRY = {"minimumBackoff": "10s", "maximumBackoff": "600s"}
+
+
+def limits(**given: str) -> dict[str, Any]:
+    return {"template": {"containers": [{"image": "i", "resources": {"limits": given}}]}}
+
+
+@pytest.mark.parametrize(
+    ("token", "old", "new", "expected"),
+    [
+        (
+            POOL,
+            {"nodeConfig": {"labels": {LABEL: "a", "b": "c"}}},
+            {"nodeConfig": {"labels": {"b": "c"}}},
+            {f'nodeConfig.labels["{LABEL}"]': False},
+        ),
+        (
+            POOL,
+            {"nodeConfig": {"metadata": {"a": "b", "c": "d"}}},
+            {"nodeConfig": {"metadata": {"a": "b"}}},
+            {"nodeConfig.metadata.c": True},
+        ),
+        (
+            SERVICE,
+            limits(cpu="1", memory="1Gi"),
+            limits(cpu="1"),
+            {"template.containers[0].resources.limits.memory": False},
+        ),
+        (SERVICE, limits(cpu="1", memory="1Gi"), limits(memory="1Gi"), {}),
+        (
+            POOL,
+            {"nodeConfig": {"resourceLabels": {"goog-gke-node": "", "a": "b"}}},
+            {"nodeConfig": {"resourceLabels": {"a": "b"}}},
+            {},
+        ),
+        (POOL, {"nodeConfig": {"labels": {"a": "b"}}}, {"nodeConfig": {}}, {}),
+    ],
+)
+def test_a_key_gone_from_a_map_is_a_difference_unless_google_adds_it(
+    token: str, old: dict[str, Any], new: dict[str, Any], expected: dict[str, bool]
+) -> None:
+    assert compare(token, old, new) == expected
+
+
+def test_a_block_of_computed_properties_can_be_removed() -> None:
+    assert compare(SUBSCRIPTION, {"retryPolicy": RETRY}, {}) == {"retryPolicy": False}
+    defaults = {"nodeConfigDefaults": {"loggingVariant": "DEFAULT"}}
+    removed = compare(CLUSTER, {"nodePoolDefaults": defaults}, {"nodePoolDefaults": {}})
+    assert removed == {"nodePoolDefaults.nodeConfigDefaults": False}
 
 
 def test_ignored_properties_do_not_differ() -> None:
