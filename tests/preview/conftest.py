@@ -9,7 +9,7 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def engine(tmp_path_factory):
     paths = TwinPaths(tmp_path_factory.mktemp("preview") / "twin")
     engine = WarmEngine(paths)
@@ -19,7 +19,7 @@ def engine(tmp_path_factory):
     assert processes.running(paths) == {}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def states(engine):
     """What a first `up` of a stack would make, previewed once, with the policies; read only."""
     return cache(lambda stack: preview_states(engine, stack, "--policy-pack", "policies"))

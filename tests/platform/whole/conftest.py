@@ -78,7 +78,7 @@ class Platform:
         return False
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def platform(tmp_path_factory):
     """One twin for the files of this folder, which follow each other: up, dashboards, destroy."""
     paths = TwinPaths(tmp_path_factory.mktemp("platform") / "twin")
@@ -88,7 +88,7 @@ def platform(tmp_path_factory):
     assert processes.running(paths) == {}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def deployed(platform):
     """The platform after an `up`."""
     answer = platform.cli("up", "--stack", "local")
