@@ -8,6 +8,7 @@ from pulumi_gcp import compute
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
+from gke_inference.catalogue.names import router_name
 
 from .backends import Backends, role_of
 from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
@@ -267,7 +268,7 @@ class InferenceGateway(pulumi.ComponentResource):
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
     ) -> None:
         gateway, namespace = args["gateway_name"], args["namespace"]
-        router, replicas = f"{gateway}-body-router", int(args.get("router_replicas", 2))
+        router, replicas = router_name(gateway), int(args.get("router_replicas", 2))
         hops = int(args.get("forwarded_hops", CLIENT_OF_A_GATEWAY))
         for obj in router_objects(router, namespace, replicas, hops):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)

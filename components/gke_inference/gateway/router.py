@@ -16,6 +16,7 @@ from gke_inference.base.manifests import (
     hardened_pod,
     labels_for,
     manifest,
+    scraping,
     service,
 )
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
@@ -24,6 +25,7 @@ from gke_inference.catalogue.versions import api, image
 MODEL_HEADER = "X-Gateway-Model-Name"
 PORT = 9004
 HEALTH_PORT = 9005
+METRICS_PORT = 9090
 PROBE_SECONDS = 2
 """Interval and timeout of the load balancer's probes, as those of the models' replicas."""
 COMPONENT = "body-router"
@@ -53,7 +55,7 @@ ARGUMENTS = (
 
 
 def router_objects(name: str, namespace: str, replicas: int, hops: int) -> list[Manifest]:
-    """Return ServiceAccount, Deployment, its budget, Service and HealthCheckPolicy, in order.
+    """Return the account, Deployment, budget, Service, HealthCheckPolicy and PodMonitoring.
 
     The account has no role, since the router does not call the API server. Without a router no
     request is routed, so its replicas never share a node. `hops` is the position of a client's
@@ -79,6 +81,7 @@ def router_objects(name: str, namespace: str, replicas: int, hops: int) -> list[
         disruption_budget(name, namespace, COMPONENT),
         service(name, namespace, COMPONENT, [port]),
         extension_health_check(name, namespace, COMPONENT, HEALTH_PORT),
+        scraping(name, namespace, COMPONENT),
     ]
 
 
@@ -156,6 +159,7 @@ def routing_extension(
 def _pod(name: str, hops: int) -> Manifest:
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
+        "automountServiceAccountToken": False,
         "containers": [
             {
                 "args": [*ARGUMENTS, f"--forwarded-hops={hops}"],
@@ -166,6 +170,7 @@ def _pod(name: str, hops: int) -> Manifest:
                 "ports": [
                     {"containerPort": PORT, "name": "grpc"},
                     {"containerPort": HEALTH_PORT, "name": "grpc-health"},
+                    {"containerPort": METRICS_PORT, "name": "metrics"},
                 ],
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
