@@ -31,7 +31,7 @@ from infra.plan.backends import has_backends
 from infra.plan.batches import batches_in
 from infra.plan.clients import gated
 from infra.plan.folders import BUCKET_CLAIM, is_tuned
-from infra.plan.front import has_global_access, has_internal_gateways, is_published
+from infra.plan.front import forwarded_hops, has_global_access, has_internal_gateways, is_published
 from infra.plan.names import Names, bucket_in, claim_name
 from infra.stack import ClusterMode, Engine, Exposure, Form, Layer, Platform, Task
 
@@ -319,6 +319,7 @@ def gateway_args(
     gateway, is_internal = platform.gateway, has_internal_gateways(platform.gateway)
     args = InferenceGatewayArgs(
         address_name=Names(platform).address(),
+        forwarded_hops=forwarded_hops(gateway),
         exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
         gateway_name=Names(platform).gateway(),
         log_percent=gateway.log_percent,

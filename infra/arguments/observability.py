@@ -90,6 +90,8 @@ def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
         args["clients"] = True
         if has_guards(platform):
             args["guards"] = True
+    if platform.layer is Layer.ALL:
+        args["body_router"] = Names(platform).body_router()
     if has_backends(platform):
         args["backends"] = True
     if platform.batches is not None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gke_inference.catalogue.names import physical_name
+from gke_inference.catalogue.names import physical_name, router_name
 from infra.stack import Layer, Platform
 from workloads.engine.weights_manifest import split
 
@@ -71,6 +71,10 @@ class Names:
     def gateway(self) -> str:
         """Return the name of the Gateway, the same in every cluster."""
         return self._name("compute", "gateway")
+
+    def body_router(self) -> str:
+        """Return the name of the Gateway's body router, the same in every cluster."""
+        return router_name(self.gateway())
 
     def bucket(self, role: str, region: str, team: str | None = None) -> str:
         """Return the global name of a region's bucket: role `models` or `caches`.

@@ -10,6 +10,11 @@ BACKEND_PORTS = ("8000", "8080", "9002-9005", "9010-9011")
 """Pod ports that proxies and health checks of load balancers reach: engines, the catalog, pickers
 and the body-based router, and the client gate with its health check. In a Shared VPC nothing else
 opens them: GKE may write no firewall rules into a host project."""
+MAX_BODY_BYTES = 8 << 20
+"""Most bytes of a request body that names a model: the router and the gate refuse larger ones."""
+CLIENT_OF_A_GATEWAY = 2
+"""Position of the client's address in X-Forwarded-For behind one load balancer, counted from the
+end (docs.cloud.google.com/load-balancing/docs/https#x-forwarded-for_header)."""
 CATALOGUE_PATH = "/v1/models"
 """Path of a Gateway's model list."""
 HEALTH_PATH = "/healthz"

@@ -35,6 +35,11 @@ KINDS = {
 ROLE_SEPARATOR = "-"
 
 
+def router_name(gateway: str) -> str:
+    """Return the name of a Gateway's body router, which is also the label `job` of its series."""
+    return f"{gateway}-body-router"
+
+
 def physical_name(kind: str, prefix: str, environment: str, role: str) -> str:
     """Return `<prefix>-<environment>-<role>`.
 

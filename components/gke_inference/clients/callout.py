@@ -20,6 +20,7 @@ from gke_inference.base.manifests import (
     scraping,
     service,
 )
+from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.versions import api, image
 from gke_inference.gateway.router import BATCH_CONDITION, extension_health_check
 from gke_inference.guardrails.armor_calls import EVENTS, ArmorCallArgs, armor_extension
@@ -132,6 +133,7 @@ def _pod(name: str, account: str, hops: int) -> Manifest:
                     f"--forwarded-hops={hops}",
                     f"--grpc-port={PORT}",
                     f"--health-port={HEALTH_PORT}",
+                    f"--max-body-bytes={MAX_BODY_BYTES}",
                     f"--metrics-port={METRICS_PORT}",
                 ],
                 "env": [{"name": "GOMEMLIMIT", "value": f"{_HEAP_MIB}MiB"}],

@@ -6,6 +6,7 @@ from typing import NotRequired, TypedDict, cast
 import pulumi
 
 from gke_inference.base.inputs import camel, one_of, whole
+from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
 
 from .certificates import ClientCertificatesArgs, check_certificates
@@ -178,7 +179,6 @@ DEFAULT_CONTEXT = 131_072
 """Assumed context of a model that nobody describes, in tokens: that of many current models."""
 LARGEST_CONTEXT = 2**30
 _MOST_ARMOR = 2
-_CLIENT_OF_A_GATEWAY = 2
 ANONYMOUS = "anonymous"
 """Team of requests without a credential."""
 
@@ -215,7 +215,7 @@ def checked(args: ClientGateArgs) -> None:
 
 def hops_of(args: ClientGateArgs) -> int:
     """Return the position of the client's address in X-Forwarded-For, counted from the end."""
-    return whole(args, "forwarded_hops", _CLIENT_OF_A_GATEWAY, least=1, most=10)
+    return whole(args, "forwarded_hops", CLIENT_OF_A_GATEWAY, least=1, most=10)
 
 
 def _check_team(where: str, team: ClientTeamArgs, args: ClientGateArgs) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 
 from gke_inference.catalogue.engines import engine_names
+from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 
 from .canary import STABLE
 from .routes import PATHS_BY_TASK, RoutedCanary, RoutedModel
@@ -84,6 +85,7 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     _one_of("pickerFailure", args.get("picker_failure", "open"), FAILURE_MODES)
     _named("gatewayName", args["gateway_name"])
     _within("pickerReplicas", int(args.get("picker_replicas", 1)), 1, 5)
+    _within("forwardedHops", int(args.get("forwarded_hops", CLIENT_OF_A_GATEWAY)), 1, 10)
     _within("routerReplicas", int(args.get("router_replicas", 2)), 1, 20)
     percent = args.get("log_percent", 100)
     if not 0 <= percent <= 100:

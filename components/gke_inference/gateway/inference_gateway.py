@@ -7,6 +7,8 @@ import pulumi
 from pulumi_gcp import compute
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
+from gke_inference.catalogue.names import router_name
 
 from .backends import Backends, role_of
 from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
@@ -89,6 +91,9 @@ class InferenceGatewayArgs(TypedDict):
     """Name of the static regional IP address to reserve."""
     exposure: str
     """`external` (regional external load balancer) or `internal` (VPC only)."""
+    forwarded_hops: NotRequired[int]
+    """Position of the client's address in X-Forwarded-For, counted from the end, 1 to 10: 4 behind
+    a further load balancer. Default: 2."""
     gateway_name: str
     """Kubernetes name of the Gateway, at most 51 characters."""
     models: list[RoutedModelArgs]
@@ -263,8 +268,9 @@ class InferenceGateway(pulumi.ComponentResource):
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
     ) -> None:
         gateway, namespace = args["gateway_name"], args["namespace"]
-        router, replicas = f"{gateway}-body-router", int(args.get("router_replicas", 2))
-        for obj in router_objects(router, namespace, replicas):
+        router, replicas = router_name(gateway), int(args.get("router_replicas", 2))
+        hops = int(args.get("forwarded_hops", CLIENT_OF_A_GATEWAY))
+        for obj in router_objects(router, namespace, replicas, hops):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
         extension = routing_extension(
             router, namespace, gateway, router, has_batches=args.get("has_batches", False)

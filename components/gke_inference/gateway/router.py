@@ -1,12 +1,10 @@
-"""The body-based router: copies `model` from a request body into a header.
+"""The body router: copies `model` from a request body into a header.
 
-A load balancer routes on headers, but the OpenAI API puts the model into the body. The router is an
-external processor that the load balancer calls first. It sets `X-Gateway-Model-Name`, which the
-HTTPRoutes match. It must run in the namespace of the Gateway. Flags and ports:
-gateway-api-inference-extension v1.5.0, cmd/bbr and its body-based-routing chart.
+A load balancer routes on headers, but the OpenAI API puts the model into the body. The router
+(workloads/gateway/router) is an external processor that the load balancer calls first, before a
+client is identified. It sets `X-Gateway-Model-Name`, which the HTTPRoutes match. It must run in the
+namespace of the Gateway.
 """
-
-import json
 
 from gke_inference.base.manifests import (
     HARDENED_CONTAINER,
@@ -18,13 +16,16 @@ from gke_inference.base.manifests import (
     hardened_pod,
     labels_for,
     manifest,
+    scraping,
     service,
 )
+from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.versions import api, image
 
 MODEL_HEADER = "X-Gateway-Model-Name"
 PORT = 9004
 HEALTH_PORT = 9005
+METRICS_PORT = 9090
 PROBE_SECONDS = 2
 """Interval and timeout of the load balancer's probes, as those of the models' replicas."""
 COMPONENT = "body-router"
@@ -36,21 +37,29 @@ BATCH_CONDITION = " || ".join(
 )
 """CEL condition for these paths (docs.cloud.google.com/service-extensions, CEL matcher reference).
 GKE rejects `^` and `|` in a condition, which limits `matches`."""
-_DISTROLESS_NONROOT_USER = 65532
-# Type, name and parameters. By default, the router also maps adapters to models from ConfigMaps,
-# which it would need permission to read.
-_PLUGIN = "body-field-to-header:model:" + json.dumps(
-    {"fieldName": "model", "headerName": MODEL_HEADER}
+_NONROOT_USER = 65532
+_MEMORY_MIB = 512
+_HEAP_MIB = 400
+_BODIES, _BODIES_OF_ONE = 1024, 256
+_HELD_MIB, _HELD_MIB_OF_ONE = 160, 64
+"""Bodies that have not ended: how many, and their memory beyond the first 64 KiB of each, in all
+and of one address. With the first 64 KiB and as much in the transport, these are 288 MiB."""
+ARGUMENTS = (
+    f"--max-body-bytes={MAX_BODY_BYTES}",
+    f"--max-bodies={_BODIES}",
+    f"--max-bodies-per-client={_BODIES_OF_ONE}",
+    f"--max-held-bytes={_HELD_MIB << 20}",
+    f"--max-held-bytes-per-client={_HELD_MIB_OF_ONE << 20}",
 )
-ARGUMENTS = ("--streaming", "-v", "1", "--tracing=false", "--plugin", _PLUGIN)
-"""Arguments of the router, without ports."""
+"""Arguments of the router that do not depend on its Gateway."""
 
 
-def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
-    """Return ServiceAccount, Deployment, its budget, Service and HealthCheckPolicy, in order.
+def router_objects(name: str, namespace: str, replicas: int, hops: int) -> list[Manifest]:
+    """Return the account, Deployment, budget, Service, HealthCheckPolicy and PodMonitoring.
 
     The account has no role, since the router does not call the API server. Without a router no
-    request is routed, so its replicas never share a node.
+    request is routed, so its replicas never share a node. `hops` is the position of a client's
+    address in X-Forwarded-For, counted from the end.
     """
     labels = labels_for(name, COMPONENT)
     # HTTP2 here means TLS: the router serves with a self-signed certificate.
@@ -63,11 +72,16 @@ def router_objects(name: str, namespace: str, replicas: int) -> list[Manifest]:
     return [
         manifest("service_account", name, namespace, labels=labels),
         deployment(
-            name, namespace, COMPONENT, available(name, _pod(name), LONGEST_GRACE_SECONDS), replicas
+            name,
+            namespace,
+            COMPONENT,
+            available(name, _pod(name, hops), LONGEST_GRACE_SECONDS),
+            replicas,
         ),
         disruption_budget(name, namespace, COMPONENT),
         service(name, namespace, COMPONENT, [port]),
         extension_health_check(name, namespace, COMPONENT, HEALTH_PORT),
+        scraping(name, namespace, COMPONENT),
     ]
 
 
@@ -106,8 +120,8 @@ def routing_extension(
     """Return the GCPRoutingExtension through which a Gateway calls the router before routing.
 
     It fails closed: without the header no route would match, and clients would get a misleading
-    404. The router rejects bodies that are not JSON (v1.5.0, pkg/bbr/handlers/request.go), so it
-    must not see batch files.
+    404. Batch files name no model and are larger than what the router holds, so that it does not
+    see them.
     """
     condition = {"celExpressions": [{"celMatcher": f"!({BATCH_CONDITION})"}]}
     return manifest(
@@ -142,27 +156,30 @@ def routing_extension(
     )
 
 
-def _pod(name: str) -> Manifest:
+def _pod(name: str, hops: int) -> Manifest:
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
+        "automountServiceAccountToken": False,
         "containers": [
             {
-                "args": [*ARGUMENTS],
+                "args": [*ARGUMENTS, f"--forwarded-hops={hops}"],
+                "env": [{"name": "GOMEMLIMIT", "value": f"{_HEAP_MIB}MiB"}],
                 "image": image("body_router").reference,
                 "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},
                 "name": "body-router",
                 "ports": [
                     {"containerPort": PORT, "name": "grpc"},
                     {"containerPort": HEALTH_PORT, "name": "grpc-health"},
+                    {"containerPort": METRICS_PORT, "name": "metrics"},
                 ],
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
-                    "limits": {"memory": "512Mi"},
+                    "limits": {"memory": f"{_MEMORY_MIB}Mi"},
                     "requests": {"cpu": "200m", "memory": "128Mi"},
                 },
                 "securityContext": HARDENED_CONTAINER,
             }
         ],
-        "securityContext": hardened_pod(_DISTROLESS_NONROOT_USER),
+        "securityContext": hardened_pod(_NONROOT_USER),
         "serviceAccountName": name,
     }

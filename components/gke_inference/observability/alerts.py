@@ -58,6 +58,8 @@ class AlertsArgs(TypedDict):
     """Prefix of each policy's name, such as the environment's name."""
     backends: NotRequired[bool]
     """Whether `ModelBackends` named `relay` are in the namespace. Default: false."""
+    body_router: NotRequired[str]
+    """Name of the body router of an `InferenceGateway` in the namespace. Default: none."""
     batches: NotRequired[bool]
     """Whether a `BatchService` is in the namespace. Default: false."""
     clients: NotRequired[bool]

@@ -35,6 +35,7 @@ class Unit:
 
 
 UNITS = {
+    "bytes": Unit("By", "bytes", suffix="B"),
     "bytes/s": Unit("By/s", "Bps", suffix="B/s"),
     "count": Unit("1", "short"),
     "milliseconds": Unit("ms", "ms", "duration", 0.001),

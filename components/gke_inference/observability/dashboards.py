@@ -58,6 +58,8 @@ class DashboardsArgs(TypedDict):
     """Prefix of each dashboard's name, such as the environment's name."""
     backends: NotRequired[bool]
     """Whether `ModelBackends` named `relay` are in the namespace. Default: false."""
+    body_router: NotRequired[str]
+    """Name of the body router of an `InferenceGateway` in the namespace. Default: none."""
     batches: NotRequired[bool]
     """Whether a `BatchService` is in the namespace. Default: false."""
     clients: NotRequired[bool]
@@ -121,6 +123,7 @@ def scope_of(
     given = cast("Mapping[str, Any]", settings)
     return Scope(
         cost_limit_usd_per_hour=given.get("cost_limit_usd_per_hour"),
+        body_router=given.get("body_router"),
         exposure=one_of(settings, "exposure", ("external", "internal"), "external"),
         models=tuple(_facts(model, f"{where}[{at}]") for at, model in enumerate(models)),
         has_batches=bool(given.get("batches", False)),

@@ -93,6 +93,8 @@ class Scope:
     """Maximum cost of all replicas combined, or None for no limit."""
     exposure: str = "external"
     """`external` or `internal`: from where clients connect."""
+    body_router: str | None = None
+    """Name of the gateway's body router, the label `job` of its series, or None."""
     has_front: bool = False
     """Whether clients reach the gateways through a global load balancer."""
     has_backends: bool = False
@@ -130,6 +132,7 @@ class Scope:
         """Facts of the stack that an alert or page may need."""
         said = {
             "backends": self.has_backends,
+            "body_router": self.body_router is not None,
             "batches": self.has_batches,
             "clients": self.has_clients,
             "guards": self.has_guards,
@@ -208,9 +211,9 @@ def _of_all(scope: Scope, field_name: str) -> str:
     return made[0] if len(made) == 1 else f"({' or '.join(made) or _NOTHING})"
 
 
-def _absent_gates(scope: Scope) -> str:
-    """Return an expression with a result for each cluster whose gate is not scraped."""
-    series_of = f'callout_key_document_age_seconds{{namespace="{scope.namespace}",job="{GATE}"'
+def _absent_program(scope: Scope, metric: str, job: str) -> str:
+    """Return an expression with a result for each cluster whose program is not scraped."""
+    series_of = f'{metric}{{namespace="{scope.namespace}",job="{job}"'
     clusters = sorted({name for model in scope.models for name in model.clusters})
     each = [f'absent({series_of},cluster="{name}"}})' for name in clusters]
     return " or ".join(each) or f"absent({series_of}}})"
@@ -258,7 +261,8 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
     return {
         **rates,
         **of_all,
-        "absent_gates": _absent_gates(scope),
+        "absent_gates": _absent_program(scope, "callout_key_document_age_seconds", GATE),
+        "absent_routers": _absent_program(scope, "body_router_bodies", scope.body_router or ""),
         "absent_queues": _absent_queues(scope),
         "absent_streams": _absent_streams(scope),
         "absent_models": _absent(scope, None, ""),
@@ -288,6 +292,7 @@ def _words(scope: Scope, window: str) -> dict[str, str]:
         "personal_sets": f'{_SUBSCRIPTION},subscription_id="{scope.personal}"',
         "pickers": f'{inside},job=~"({_any(m.job for m in scope.models if m.is_picked)})-picker"',
         "pods": f'{inside},pod=~"({_any(deployments)})-.*"',
+        "router": f'{inside},job="{scope.body_router}"',
         "relays": f'{inside},job=~"{RELAYS}"',
         "queue_limit": str(scope.queue_limit),
         "letters": f'{_SUBSCRIPTION},subscription_id=~"({_any(scope.subscriptions)})-dead-letters"',

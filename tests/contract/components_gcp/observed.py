@@ -20,6 +20,11 @@ CALLOUT_METRICS = set(
     re.findall(r'"(callout_\w+)"', (CALLOUT / "internal/usage/metrics.go").read_text())
 )
 """What the gate of clients exports: its own source says it."""
+ROUTER = Path(__file__).parents[3] / "workloads" / "gateway" / "router" / "internal"
+ROUTER_METRICS = set(
+    re.findall(r'"(body_router_\w+)"', (ROUTER / "routing" / "metrics.go").read_text())
+)
+"""What the body router exports, as its source says it."""
 RELAY = Path(__file__).parents[3] / "workloads" / "gateway" / "relay" / "internal"
 RELAY_METRICS = {
     name
@@ -47,6 +52,7 @@ SCOPE = Scope(
     ),
     namespace="models",
     cost_limit_usd_per_hour=50,
+    body_router="acme-prod-body-router",
     has_backends=True,
     has_batches=True,
     has_clients=True,

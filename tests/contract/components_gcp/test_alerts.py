@@ -14,6 +14,7 @@ from tests.contract.components_gcp.observed import (
     BATCH_METRICS,
     CALLOUT_METRICS,
     RELAY_METRICS,
+    ROUTER_METRICS,
     SCOPE,
     args,
 )
@@ -57,7 +58,7 @@ def test_every_alert_has_a_severity_a_duration_and_a_summary():
 def test_every_alert_looks_at_metrics_that_somebody_exports():
     scraped = {name.removesuffix("_(bucket|count|sum)") for name in SCRAPED}
     known = scraped | PICKER_METRICS | GKE_METRICS | CALLOUT_METRICS | RELAY_METRICS
-    known |= BATCH_METRICS | STREAM_METRICS | set(KUEUE_METRICS)
+    known |= ROUTER_METRICS | BATCH_METRICS | STREAM_METRICS | set(KUEUE_METRICS)
     for alert in alerts(SCOPE, Dialect.MANAGED):
         used = metrics_of(alert.expr)
         assert used, alert.name
@@ -100,6 +101,8 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         "BackendFails",
         "BatchBehind",
         "BatchRequestsFail",
+        "BodyRouterAway",
+        "BodyRouterFull",
         "CertificateExpires",
         "ClientGateAway",
         "ClientKeysNotRead",

@@ -19,6 +19,7 @@ from tests.contract.components_gcp.observed import (
     CALLOUT_METRICS,
     MIXED,
     RELAY_METRICS,
+    ROUTER_METRICS,
     SCOPE,
     args,
     model,
@@ -74,7 +75,7 @@ def test_every_metric_is_one_that_somebody_exports_and_that_is_scraped():
     engines = {name for name in used if name.startswith("vllm:")}
     assert [name for name in engines if not any(re.fullmatch(p, name) for p in SCRAPED)] == []
     others = {name.removesuffix("_sum").removesuffix("_count") for name in used - engines}
-    ours = CALLOUT_METRICS | RELAY_METRICS | BATCH_METRICS
+    ours = CALLOUT_METRICS | RELAY_METRICS | ROUTER_METRICS | BATCH_METRICS
     assert (
         others
         - PICKER_METRICS

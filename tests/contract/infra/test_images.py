@@ -148,7 +148,7 @@ def test_only_what_a_stack_uses_is_switched_on():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"attestation": "enforce"}, "images.digests must have bbr, callout, custom-metrics"),
+        ({"attestation": "enforce"}, "images.digests must have body-router, callout"),
         ({"digests": {"epq": "sha256:" + "0" * 64}}, "did you mean 'epp'"),
         ({"digests": {"epp": "v1.2.0"}}, "must be a digest: sha256: and 64 hexadecimal digits"),
         (

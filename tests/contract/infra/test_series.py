@@ -27,6 +27,7 @@ ALWAYS = {name for names in KUBE_STATE.values() for name in names} | {RESTART_CO
 """What GKE writes for every cluster: the twin's exporters declare it."""
 BY_JOB = (
     (r".+-picker", PICKER),
+    (r".+-body-router", observed.ROUTER_METRICS),
     (r"client-gate", observed.CALLOUT_METRICS),
     (r"relay(-.+)?", observed.RELAY_METRICS),
     (r"batch.*|.*-batches", observed.BATCH_METRICS),

@@ -12,8 +12,6 @@ from twin.providers.kubernetes.manifests.objects import to_object
 
 NEEDS_IT = {
     "batch-service": "it creates the jobs of own engines",
-    "body-router": "upstream's program reads the cluster's configuration and ends without one "
-    "(gateway-api-inference-extension v1.5.0, cmd/bbr/runner/runner.go)",
     "endpoint-picker": "it watches pools, objectives and pods",
     "metrics-adapter": "it answers the API server, which it asks who calls",
     "personal-worker": "it creates jobs",

@@ -20,6 +20,7 @@ _ENTRIES = {
     "guardrails": '["python3", "-m", "guardrails"]',
     "personal": '["python3", "-m", "workloads.personal"]',
     "relay": '["/relay"]',
+    "body-router": '["/router"]',
     "stream": '["python3", "-m", "stream"]',
 }
 """Of images without an engine, by folder."""

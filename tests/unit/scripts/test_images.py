@@ -75,7 +75,7 @@ def test_every_image_of_a_stack_is_listed_with_what_is_left_to_do():
     assert found["endpoint_picker"].is_pinned
     assert found["endpoint_picker"].note == "from the repository"
     assert found["model_catalogue"].note == "images mirror"
-    assert found["body_router"].note == "images pin, then mirror"
+    assert found["body_router"].note == "bases.go: images pin, then build"
     assert found["vllm_tpu"].note == "images build"
     assert found["vllm_gpu"].release == lock()["engines"]["vllm_gpu"]["version"]
 
@@ -131,11 +131,11 @@ def test_digests_go_into_a_stack_and_the_rest_stays_as_it_is(tmp_path):
         source = STACKS / f"Pulumi.{name}.yaml"
         (tmp_path / source.name).write_text(source.read_text())
         images_files.write_stack(name, {"vllm-tpu": TWO, "epp": ONE}, tmp_path)
-        images_files.write_stack(name, {"bbr": ONE}, tmp_path)
+        images_files.write_stack(name, {"body-router": ONE}, tmp_path)
         platform = read(name, tmp_path)
         assert platform.images is not None
         assert list(platform.images.digests.items()) == [
-            ("bbr", ONE),
+            ("body-router", ONE),
             ("epp", ONE),
             ("vllm-tpu", TWO),
         ]
@@ -304,7 +304,7 @@ def test_a_dry_run_shows_the_whole_build_or_the_command():
         (
             ["sglang_gpu"],
             False,
-            "--only: must be one of callout, vllm_gpu, vllm_tpu, got 'sglang_gpu'",
+            "--only: must be one of body_router, callout, vllm_gpu, vllm_tpu, got 'sglang_gpu'",
         ),
     ],
 )

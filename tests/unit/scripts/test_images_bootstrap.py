@@ -36,7 +36,7 @@ def pinned_base(monkeypatch):
     """Give the base of our Go programs a digest, as `images pin` does."""
     known = images_bootstrap.builds()
     base = replace(known["callout"].base, digest=ONE)
-    made = {**known, "callout": replace(known["callout"], base=base)}
+    made = known | {name: replace(known[name], base=base) for name in ("body_router", "callout")}
     monkeypatch.setattr(images_bootstrap, "builds", lambda: made)
 
 
@@ -74,7 +74,7 @@ def test_the_first_step_needs_a_repository():
 @pytest.mark.parametrize("outputs", [{}, {"endpoint": "x"}])
 def test_the_first_step_is_a_targeted_update_that_keeps_the_outputs(outputs, pinned_base):
     cli = Cli(outputs)
-    assert images_bootstrap.check(stack()) == ["callout"]
+    assert images_bootstrap.check(stack()) == ["body_router", "callout"]
     images_bootstrap.create(cli, stack(), "prod", yes=True)
     ((arguments, environment),) = cli.ran
     assert arguments[:4] == ("up", "-s", "prod", "--target")

@@ -26,7 +26,7 @@ def test_every_module_says_its_version_once_in_its_go_mod():
 def test_every_program_of_the_control_plane_belongs_to_one_module():
     programs = [name for module in toolchain.modules().values() for name in module.programs]
     assert len(programs) == len(set(programs))
-    assert {"kube-apiserver", "kubectl", "etcd", "kwok", "epp", "bbr"} <= set(programs)
+    assert {"kube-apiserver", "kubectl", "etcd", "kwok", "epp", "body-router"} <= set(programs)
 
 
 def test_a_tool_that_is_not_built_names_the_command_that_builds_it(empty_cache):

@@ -29,7 +29,7 @@ def test_a_deployment_waits_for_no_tool_of_monitoring_images_or_linting():
         "kwok",
         "crds",
         "epp",
-        "bbr",
+        "body-router",
         "fake-gcs-server",
     ]
 

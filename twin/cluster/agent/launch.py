@@ -202,6 +202,10 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         arguments.append(f"--{flag}={moved}")
     if kind is Kind.CALLOUT:
         return _callout([str(place.tool(kind.value)), *arguments], place, ports)
+    if kind is Kind.ROUTER:
+        arguments.append("--address=127.0.0.1")
+        argv = [str(place.tool(kind.value)), *arguments]
+        return Launch(kind, argv, {**_base(place), **place.variables}, ports)
     return Launch(
         kind,
         [str(place.tool(kind.value)), *arguments],

@@ -251,7 +251,8 @@ class Cluster:
         """Start the body-based router and make its pod and Service."""
         grpc = free_port()
         self._launch(
-            "bbr",
+            "body-router",
+            "--address=127.0.0.1",
             f"--grpc-port={grpc}",
             f"--grpc-health-port={free_port()}",
             f"--metrics-port={free_port()}",

@@ -18,7 +18,7 @@ from twin.toolchain import ToolError, tool
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start the cluster once, with a running controller; everything ends with the session."""
     try:
-        for program in ("etcd", "kube-apiserver", "epp", "bbr", "envoy"):
+        for program in ("etcd", "kube-apiserver", "epp", "body-router", "envoy"):
             tool(program)
     except ToolError as error:
         pytest.skip(str(error))

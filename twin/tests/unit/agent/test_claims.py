@@ -23,7 +23,7 @@ TRAIN = ["python3", "-m", "diffusion", "train", "--config", "/etc/train/train.js
         ("ghcr.io/huggingface/text-generation-inference:3.3.7", Kind.ENGINE),
         ("nvcr.io/nvidia/tritonserver:26.06-trtllm-python-py3", Kind.ENGINE),
         ("registry.k8s.io/gateway-api-inference-extension/epp:v1.2.0", Kind.PICKER),
-        ("registry.k8s.io/gateway-api-inference-extension/bbr@sha256:abc", Kind.ROUTER),
+        ("us-docker.pkg.dev/acme/inference/body-router@sha256:abc", Kind.ROUTER),
         ("us-docker.pkg.dev/p/platform/callout@sha256:abc", Kind.CALLOUT),
         ("us-docker.pkg.dev/p/platform/batch@sha256:abc", Kind.BATCH),
         ("us-docker.pkg.dev/p/platform/personal@sha256:abc", Kind.PERSONAL),

@@ -61,6 +61,8 @@ func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 	go receive(stream, received)
 	for {
 		select {
+		case <-stream.Context().Done(): // the receiver may have ended without a word
+			return nil
 		case one := <-received:
 			if errors.Is(one.err, io.EOF) || status.Code(one.err) == codes.Canceled {
 				return nil
@@ -141,6 +143,9 @@ func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	e.headers = calls.HeadersOf(message.GetHeaders())
 	e.found = findings{path: plainPath(calls.First(e.headers, ":path")), names: map[string]bool{}}
 	isPrompt := promptPaths[e.found.path] && calls.First(e.headers, ":method") == http.MethodPost
+	if message.GetEndOfStream() && isPrompt {
+		return e.found.check(&e.reader)
+	}
 	if message.GetEndOfStream() || !isPrompt && !e.isJSON() {
 		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
 	}

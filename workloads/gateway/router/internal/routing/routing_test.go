@@ -25,6 +25,7 @@ var limits = holding.Limits{Bodies: 1024, BodiesOfOne: 256, Bytes: 160 << 20, By
 type world struct {
 	t      *testing.T
 	server *Server
+	grpc   *grpc.Server
 	client extproc.ExternalProcessorClient
 }
 
@@ -43,7 +44,7 @@ func start(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { connection.Close() })
-	return &world{t: t, server: server, client: extproc.NewExternalProcessorClient(connection)}
+	return &world{t: t, server: server, grpc: made, client: extproc.NewExternalProcessorClient(connection)}
 }
 
 // answer is what the gateway would do with a request.
@@ -68,6 +69,11 @@ func (w *world) begin(r request) extproc.ExternalProcessor_ProcessClient {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.t.Cleanup(cancel)
+	return w.beginIn(ctx, r)
+}
+
+func (w *world) beginIn(ctx context.Context, r request) extproc.ExternalProcessor_ProcessClient {
+	w.t.Helper()
 	stream, err := w.client.Process(ctx)
 	if err != nil {
 		w.t.Fatal(err)
@@ -250,6 +256,34 @@ func TestABodyThatDoesNotArriveInTimeIsRefused(t *testing.T) {
 	got := w.ask(request{method: "POST", path: "/v1/chat/completions", pieces: []string{`{"model":`}, isUnfinished: true})
 	if got.status != 408 || got.code != "request_timeout" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestARequestForAnAnswerMustHaveABody(t *testing.T) {
+	got := start(t).ask(request{method: "POST", path: "/v1/chat/completions"})
+	if got.status != 400 || got.code != "invalid_json" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestTheServerEndsAfterClientsLeftInTheMiddleOfTheirRequests(t *testing.T) {
+	w := start(t)
+	for i := range 200 {
+		ctx, cancel := context.WithCancel(context.Background())
+		w.beginIn(ctx, request{
+			method: "POST", path: "/v1/chat/completions", pieces: []string{`{"model":`}, isUnfinished: i%2 == 0,
+		})
+		cancel()
+	}
+	ended := make(chan struct{})
+	go func() { w.grpc.GracefulStop(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("calls of clients that left have not ended")
+	}
+	if bodies, bytes := w.server.Hold.Held(); bodies != 0 || bytes != 0 {
+		t.Errorf("%d bodies and %d bytes are still held", bodies, bytes)
 	}
 }
 
