@@ -12,6 +12,8 @@ from .backends import Backends, role_of
 from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
 from .definitions import definitions
 from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
+from .extension_timeout import extension_timeout
+from .router import COMPONENT as ROUTER
 from .router import router_objects, routing_extension
 
 FORWARDING_RULES = "networking.gke.io/forwarding-rules"
@@ -266,10 +268,14 @@ class InferenceGateway(pulumi.ComponentResource):
         router, replicas = f"{gateway}-body-router", int(args.get("router_replicas", 2))
         for obj in router_objects(router, namespace, replicas):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
+        timeout = extension_timeout(router, namespace, ROUTER)
+        limited = register(f"{name}-router-{role_of(timeout)}", timeout, self._opts)
         extension = routing_extension(
             router, namespace, gateway, router, has_batches=args.get("has_batches", False)
         )
-        register(f"{name}-router-{role_of(extension)}", extension, behind)
+        after = pulumi.ResourceOptions(depends_on=[limited])
+        called = pulumi.ResourceOptions.merge(behind, after)
+        register(f"{name}-router-{role_of(extension)}", extension, called)
 
     def _build_definitions(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.Resource]:
         if args.get("has_definitions", False):

@@ -59,6 +59,8 @@ class Processor:
     """Whether it only observes: the gateway does not wait for it, and it cannot change anything."""
     health: HealthCheck | None = None
     """Check that the HealthCheckPolicy of its Service sets; None for the twin's own probe."""
+    stream_seconds: int | None = None
+    """Time after which its stream of a request ends; None if only the request ends it."""
 
 
 @dataclass(frozen=True)
