@@ -3,7 +3,11 @@ import json
 import pytest
 import yaml
 
-from gke_inference.gateway.inference_gateway import InferenceGatewayArgs, RoutedModelArgs
+from gke_inference.gateway.inference_gateway import (
+    InferenceGatewayArgs,
+    RoutedModelArgs,
+    attached,
+)
 from tests.contract.components_k8s import crds
 from tests.contract.components_k8s.gateway_args import (
     CONFIG_MAP,
@@ -317,6 +321,27 @@ def test_the_load_balancer_asks_the_router_before_it_routes(recorder):
     assert router["spec"]["ports"][0]["port"] == call["backendRef"]["port"]
     probe = named(recorder, CUSTOM["health"], "inference-body-router")["spec"]["default"]
     assert (probe["checkIntervalSec"], probe["timeoutSec"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (None, "no condition Attached"),
+        (
+            {"conditions": [{"type": "Attached", "status": "False", "reason": "TargetNotFound"}]},
+            "TargetNotFound",
+        ),
+    ],
+)
+def test_a_gateway_is_not_published_before_its_policy_is_attached(status, reason):
+    message = (
+        "GCPGatewayPolicy models/inference must be Attached before the Gateway is published, got: "
+        f"{reason}; run `up` again once it is"
+    )
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        attached("models/inference", status)
+    done = {"conditions": [{"type": "Attached", "status": "True", "reason": "Attached"}]}
+    assert attached("models/inference", done) == "models/inference"
 
 
 def test_the_router_may_follow_an_answer_for_as_long_as_any_model_may_take(recorder):

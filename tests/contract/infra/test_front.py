@@ -74,6 +74,15 @@ def test_an_internal_gateway_is_reached_from_other_regions_if_the_stack_says_so(
     assert [each["spec"]["default"].get("allowGlobalAccess") for each in policies] == access
 
 
+def test_the_access_of_a_gateway_is_settled_before_its_load_balancer_exists(deployed):
+    found = deployed(stack())
+    gateways = found.all("kubernetes:gateway.networking.k8s.io/v1:Gateway")
+    policies = found.all("kubernetes:networking.gke.io/v1:GCPGatewayPolicy")
+    for gateway, policy in zip(gateways, policies, strict=True):
+        assert any(each.endswith(f"::{policy.name}") for each in gateway.dependencies)
+        assert not any(each.endswith(f"::{gateway.name}") for each in policy.dependencies)
+
+
 def test_internal_gateways_behind_one_dns_record_are_reached_from_other_regions(made):
     document = platform_of(STACKS / "Pulumi.local.yaml")
     document["gateway"] = {"exposure": "internal", "port": 8080}
