@@ -19,6 +19,7 @@ class Place:
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
         self.create("compute/network:Network", "net", autoCreateSubnetworks=False)
+        self.create("compute/network:Network", "consumer", autoCreateSubnetworks=False)
 
     def create(self, kind: str, urn: str, **inputs: Any) -> Made:
         return self.cloud.create(f"gcp:{kind}", urn, {"name": urn, **inputs})
@@ -58,14 +59,14 @@ class Place:
         self.subnet("published", "10.3.0.0/24", "PRIVATE_SERVICE_CONNECT")
         return self.attachment(self.rule(**rule))
 
-    def group(self, target: str, urn: str = "group", region: str = REGION) -> Made:
+    def group(self, target: str, urn: str = "group", region: str = REGION, **place: Any) -> Made:
         return self.create(
             "compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup",
             urn,
-            network="net",
             networkEndpointType="PRIVATE_SERVICE_CONNECT",
             pscTargetService=target,
             region=region,
+            **(place or {"network": "consumer"}),
         )
 
     def service(self, *groups: str, **more: Any) -> Made:
@@ -140,6 +141,15 @@ def test_a_group_is_in_the_region_of_its_attachment(place: Place) -> None:
         place.group(attachment.id, region="us-west1")
     with pytest.raises(Refused, match="was not found"):
         place.group(attachment.id.replace("/published", "/gone"))
+
+
+@pytest.mark.parametrize("field", ["network", "subnetwork"])
+def test_a_group_is_in_another_network_than_its_attachment(place: Place, field: str) -> None:
+    attachment = place.published()
+    place.subnet("nodes", "10.4.0.0/24", "PRIVATE")
+    given = {"network": "net"} if field == "network" else {"subnetwork": "nodes"}
+    with pytest.raises(Refused, match="must be in another VPC network"):
+        place.group(attachment.id, **given)
 
 
 def test_a_global_balancer_reaches_a_region_through_its_attachment(place: Place) -> None:
