@@ -125,7 +125,8 @@ class GlobalFront(pulumi.ComponentResource):
             percent = args.get("log_percent", 100)
             return compute.BackendService(
                 f"{name}{suffix}",
-                # Neither a balancing mode nor a capacity scaler: these backends have none.
+                # These backends have no scaler and no target capacity. The provider adds its
+                # defaults, UTILIZATION and 1, which say the same as none.
                 backends=[{"group": groups[region].id} for region in regions],
                 custom_request_headers=headers,
                 # without a client ID, Google manages the OAuth client

@@ -134,6 +134,8 @@ def check_backends(inputs: Json, _project: str, store: Store, found: list[Link])
         for field in ("maxRate", "maxRatePerEndpoint", "maxConnections"):
             if backend.get(field):
                 raise _invalid(f"{where}.{field}", f"Not available for {_PSC} groups.")
+        if backend.get("balancingMode") not in (None, "UTILIZATION"):
+            raise _invalid(f"{where}.balancingMode", f"Not available for {_PSC} groups.")
         if inputs.get("healthChecks"):
             raise _invalid("resource.healthChecks", f"Must be empty with {_PSC} groups.")
         if inputs.get("loadBalancingScheme") != "EXTERNAL_MANAGED":

@@ -164,6 +164,7 @@ def test_a_global_balancer_reaches_a_region_through_its_attachment(place: Place)
         ({"healthChecks": "probes"}, "healthChecks': Must be empty"),
         ({"capacityScaler": 0}, "capacityScaler': Not available"),
         ({"maxRate": 5, "balancingMode": "RATE"}, "maxRate': Not available"),
+        ({"balancingMode": "CONNECTION"}, "balancingMode': Not available"),
     ],
 )
 def test_backends_of_private_service_connect_have_no_such_thing(
@@ -176,6 +177,12 @@ def test_backends_of_private_service_connect_have_no_such_thing(
     more = {key: value for key, value in change.items() if key in fields}
     with pytest.raises(Refused, match=expected):
         place.service(**more, backends=[{"group": group.id, **backend}])
+
+
+def test_the_defaults_of_the_provider_are_no_target_capacity(place: Place) -> None:
+    made = place.service(place.group(place.published().id).id)
+    (backend,) = made.inputs["backends"]
+    assert (backend["balancingMode"], backend["capacityScaler"]) == ("UTILIZATION", 1)
 
 
 def test_a_region_is_a_backend_once(place: Place) -> None:
