@@ -7,11 +7,12 @@ import pulumi
 from gke_inference.front.dns_front import DnsFront
 from gke_inference.front.fleet import Fleet
 from gke_inference.front.fleet_gateway import FleetGateway
+from gke_inference.front.front_network import FrontNetwork
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFront
 from gke_inference.gateway.certificate import GatewayCertificate
 from gke_inference.gateway.record import GatewayRecord
 from infra.arguments.fleet import fleet_args, fleet_gateway_args
-from infra.arguments.front import dns_front_args, global_front_args
+from infra.arguments.front import dns_front_args, front_network_args, global_front_args
 from infra.arguments.hostname import certificate_args, record_args
 from infra.arguments.provisioning import RegionNetwork
 from infra.plan.clients import people_of
@@ -40,7 +41,7 @@ def build_front(
             DnsFront("front", args, opts)
         return None
     if front is Front.GLOBAL:
-        address = _build_global(platform, networks, built, network, opts)
+        address = _build_global(platform, built, opts)
         _lead(platform, {} if address is None else {"front": address}, opts)
         return address
     if front is not Front.INTERNAL:
@@ -90,21 +91,25 @@ def _build_certificate(platform: Platform, opts: pulumi.ResourceOptions) -> list
 
 
 def _build_global(
-    platform: Platform,
-    networks: Mapping[str, RegionNetwork],
-    built: Mapping[str, BuiltRegion],
-    network: pulumi.Input[str],
-    opts: pulumi.ResourceOptions,
+    platform: Platform, built: Mapping[str, BuiltRegion], opts: pulumi.ResourceOptions
 ) -> pulumi.Output[str] | None:
-    """Build the global load balancer, and its certificate if the stack issues it."""
-    regions = {
-        name: FrontRegionArgs(
-            attachment=parts.published.attachment, subnetwork=networks[name].subnetwork
-        )
+    """Build the global load balancer, its network, and its certificate if the stack issues it."""
+    published = {
+        name: parts.published.attachment
         for name, parts in built.items()
         if parts.published is not None
     }
-    args = global_front_args(platform, regions, network)
+    if not published:
+        return None
+    network = FrontNetwork("front-network", front_network_args(platform, published), opts)
+    regions = {
+        name: FrontRegionArgs(
+            attachment=attachment,
+            subnetwork=network.subnetworks.apply(lambda links, region=name: links[region]),
+        )
+        for name, attachment in published.items()
+    }
+    args = global_front_args(platform, regions, network.network_id)
     if args is None:
         return None
     made = pulumi.ResourceOptions(depends_on=_build_certificate(platform, opts))

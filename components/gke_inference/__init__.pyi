@@ -192,6 +192,12 @@ from .front.fleet import (
 )
 from .front.fleet_gateway import FleetGateway as FleetGateway
 from .front.fleet_gateway import FleetGatewayArgs as FleetGatewayArgs
+from .front.front_network import (
+    FrontNetwork as FrontNetwork,
+)
+from .front.front_network import (
+    FrontNetworkArgs as FrontNetworkArgs,
+)
 from .front.global_front import (
     FrontRegionArgs as FrontRegionArgs,
 )

@@ -27,6 +27,7 @@ from .front.dns_front import DnsFront
 from .front.exported_pools import ExportedPools
 from .front.fleet import Fleet
 from .front.fleet_gateway import FleetGateway
+from .front.front_network import FrontNetwork
 from .front.global_front import GlobalFront
 from .front.published_gateway import PublishedGateway
 from .gateway.certificate import GatewayCertificate
@@ -108,6 +109,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ExportedPools,
     Fleet,
     FleetGateway,
+    FrontNetwork,
     FuseVolume,
     GatewayCertificate,
     GatewayRecord,

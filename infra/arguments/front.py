@@ -1,10 +1,11 @@
 """Arguments for the front: published gateways, and routing of clients to the regions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pulumi
 
 from gke_inference.front.dns_front import DnsFrontArgs
+from gke_inference.front.front_network import FrontNetworkArgs
 from gke_inference.front.global_front import FrontRegionArgs, GlobalFrontArgs
 from gke_inference.front.people import FrontPeopleArgs
 from gke_inference.front.published_gateway import PublishedGatewayArgs
@@ -49,6 +50,13 @@ def published_args(
     )
 
 
+def front_network_args(platform: Platform, regions: Collection[str]) -> FrontNetworkArgs:
+    """Return the arguments of the VPC from which the front connects to published gateways."""
+    return FrontNetworkArgs(
+        network_name=Names(platform).front(), project=platform.project, regions=sorted(regions)
+    )
+
+
 def global_front_args(
     platform: Platform,
     regions: Mapping[str, FrontRegionArgs],
@@ -59,7 +67,7 @@ def global_front_args(
     Args:
         platform: The stack.
         regions: What joins each region that has a gateway.
-        network: VPC of the platform.
+        network: VPC of the front.
     """
     gateway = platform.gateway
     if gateway.front is not Front.GLOBAL or gateway.certificate is None or not regions:

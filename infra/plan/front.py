@@ -21,6 +21,11 @@ def is_published(gateway: Gateway) -> bool:
     return gateway.front is Front.GLOBAL or gateway.publish is not None
 
 
+def has_networks(platform: Platform) -> bool:
+    """Return whether the stack creates a VPC: its own, or the one of a global front."""
+    return platform.existing.network is None or platform.gateway.front is Front.GLOBAL
+
+
 def forwarded_hops(gateway: Gateway) -> int:
     """Return the position of a client's address in X-Forwarded-For, counted from the end.
 

@@ -179,6 +179,8 @@ def _front(plan: Plan) -> Iterator[Ask]:
         yield Ask(metric("HEALTH_CHECKS"), None, "network", who, len(platform.models))
     if platform.gateway.front is not Front.GLOBAL:
         return
+    yield Ask(metric("NETWORKS"), None, "network", who, 1)
+    yield Ask(metric("SUBNETWORKS"), None, "network", who, len(with_gateway(platform)))
     redirects = 1 if port_of(platform.gateway) == 443 else 0
     yield Ask(metric("URL_MAPS"), None, "network", who, 1 + redirects)
     yield Ask(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)

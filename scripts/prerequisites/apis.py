@@ -6,7 +6,7 @@ from typing import Final
 
 from infra.plan.clients import certificates_of, gated, people_of
 from infra.plan.folders import has_filestore, lustre_regions, services_range
-from infra.plan.front import certificate_zone, record_zone
+from infra.plan.front import certificate_zone, has_networks, record_zone
 from infra.project import services_of
 from infra.stack import Front, Layer, Platform
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
@@ -130,7 +130,7 @@ def permissions_of(project: Project) -> dict[str, str]:
     is_repository = images is not None and images.repository is not None
     regions = platform.regions.values()
     exists = {
-        "compute.networks.create": platform.existing.network is not None,
+        "compute.networks.create": not has_networks(platform),
         "container.clusters.create": all(each.existing.cluster is not None for each in regions),
         **dict.fromkeys(_WATCHING, platform.layer is Layer.PLATFORM),
     }

@@ -59,7 +59,7 @@ def publish(cloud: Cloud, region: str, at: int, rule: str, port: int) -> Made:
         cloud,
         "compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup",
         f"group-{region}",
-        network="net",
+        network="front",
         networkEndpointType="PRIVATE_SERVICE_CONNECT",
         pscData={"producerPort": str(port)},
         pscTargetService=attachment.id,
@@ -102,7 +102,8 @@ def make_front(
             validation mode of each.
         authority: Trusted authority of client certificates, in PEM format.
     """
-    create(cloud, "compute/network:Network", "net", autoCreateSubnetworks=False)
+    for name in ("net", "front"):
+        create(cloud, "compute/network:Network", name, autoCreateSubnetworks=False)
     groups = [
         publish(cloud, region, at, gateway_rule(cloud, region, address), port)
         for at, (region, address) in enumerate(gateways.items())

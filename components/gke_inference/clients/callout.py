@@ -22,6 +22,7 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.versions import api, image
+from gke_inference.gateway.extension_timeout import extension_timeout
 from gke_inference.gateway.router import BATCH_CONDITION, extension_health_check
 from gke_inference.guardrails.armor_calls import EVENTS, ArmorCallArgs, armor_extension
 
@@ -72,6 +73,7 @@ def callout_objects(
         "budget": disruption_budget(name, namespace, COMPONENT),
         "service": service(name, namespace, COMPONENT, [port]),
         "health": extension_health_check(name, namespace, COMPONENT, HEALTH_PORT),
+        "timeout": extension_timeout(name, namespace, COMPONENT),
         "monitoring": scraping(name, namespace, COMPONENT),
     }
 

@@ -23,7 +23,8 @@ class FrontRegionArgs(TypedDict):
     attachment: pulumi.Input[str]
     """Service attachment of its gateway: `attachment` of `PublishedGateway`."""
     subnetwork: pulumi.Input[str]
-    """Subnetwork of the region from which the front connects, as a self link or path."""
+    """Subnetwork of the region from which the front connects, as a self link or path:
+    from `subnetworks` of `FrontNetwork`."""
 
 
 class GlobalFrontArgs(TypedDict):
@@ -38,7 +39,7 @@ class GlobalFrontArgs(TypedDict):
     gateway_port: int
     """Port of the gateways, which speak HTTPS."""
     network: pulumi.Input[str]
-    """VPC of the subnetworks."""
+    """VPC of the subnetworks, not that of a published gateway: `network_id` of `FrontNetwork`."""
     project: str
     """Project of the load balancer."""
     regions: dict[str, FrontRegionArgs]
@@ -124,7 +125,8 @@ class GlobalFront(pulumi.ComponentResource):
             percent = args.get("log_percent", 100)
             return compute.BackendService(
                 f"{name}{suffix}",
-                # Neither a balancing mode nor a capacity scaler: these backends have none.
+                # These backends have no scaler and no target capacity. The provider adds its
+                # defaults, UTILIZATION and 1, which say the same as none.
                 backends=[{"group": groups[region].id} for region in regions],
                 custom_request_headers=headers,
                 # without a client ID, Google manages the OAuth client
@@ -170,8 +172,10 @@ class GlobalFront(pulumi.ComponentResource):
     ) -> "compute.RegionNetworkEndpointGroup":
         joined = args["regions"][region]
         return compute.RegionNetworkEndpointGroup(
-            f"{name}-{region}",
-            name=f"{self._front}-{region}",
+            # Neither name may be that of a group in another network: its backend service blocks its
+            # deletion, so the new group must exist before the old one goes.
+            f"{name}-{region}-psc",
+            name=f"{self._front}-{region}-psc",
             network=args["network"],
             network_endpoint_type="PRIVATE_SERVICE_CONNECT",
             project=self._project,

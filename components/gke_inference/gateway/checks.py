@@ -23,7 +23,8 @@ balancer's callout is 10 seconds, and whether it applies to pickers is not docum
 (docs.cloud.google.com/service-extensions/docs/quotas)."""
 _TASKS = tuple(sorted(PATHS_BY_TASK))
 _ADAPTER_TASKS = ("generate", "image")
-_MAX_TIMEOUT_SECONDS = 3600
+MAX_TIMEOUT_SECONDS = 3600
+"""Longest that a request to a model may take, streams included."""
 _HTTPS_PORT = 443
 _HTTP_PORT = 80
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -117,7 +118,7 @@ def _model(where: str, args: Mapping[str, Any]) -> RoutedModel:
     _one_of(f"{where}.engine", args.get("engine", "vllm"), engine_names())
     _named(f"{where}.poolName", args["pool_name"])
     _within(f"{where}.targetPort", int(args["target_port"]), 1, 65_535)
-    _within(f"{where}.timeoutSeconds", int(args["timeout_seconds"]), 1, _MAX_TIMEOUT_SECONDS)
+    _within(f"{where}.timeoutSeconds", int(args["timeout_seconds"]), 1, MAX_TIMEOUT_SECONDS)
     _within(f"{where}.priority", int(args.get("priority", 10)), 0, 1_000_000)
     threshold = args.get("prefill_threshold_tokens")
     if threshold is not None:

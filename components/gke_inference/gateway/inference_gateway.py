@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import compute
 
-from gke_inference.base.manifests import Manifest, labels_for, manifest, register
+from gke_inference.base.manifests import Manifest, SeenObject, labels_for, manifest, register
 from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 from gke_inference.catalogue.names import router_name
 
@@ -14,6 +14,8 @@ from .backends import Backends, role_of
 from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
 from .definitions import definitions
 from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
+from .extension_timeout import extension_timeout
+from .router import COMPONENT as ROUTER
 from .router import router_objects, routing_extension
 
 FORWARDING_RULES = "networking.gke.io/forwarding-rules"
@@ -176,12 +178,12 @@ class InferenceGateway(pulumi.ComponentResource):
         models = checked_gateway(args)
         self._opts = pulumi.ResourceOptions(parent=self)
         address = self._build_address(name, args)
-        gateway = self._build_gateway(name, args, address)
+        policy = self._build_policy(name, args)
+        gateway = self._build_gateway(name, args, [address, *policy])
         behind = pulumi.ResourceOptions.merge(
             self._opts, pulumi.ResourceOptions(depends_on=[gateway])
         )
         guard = self._build_guard(name, args)
-        self._build_policy(name, args, behind)
         self._build_router(name, args, behind)
         definitions = tuple(self._build_definitions(name, args))
         backends = Backends(name, args, self._opts, behind, guard, definitions)
@@ -189,7 +191,7 @@ class InferenceGateway(pulumi.ComponentResource):
         for model in models:
             backends.add(model)
         self.address = address.address
-        self.gateway_id = gateway.id
+        self.gateway_id = self._programmed(name, args, gateway, policy)
         self.gateway_name = pulumi.Output.from_input(args["gateway_name"])
         self.pools = pulumi.Output.from_input([model.pool_name for model in models])
         self.register_outputs(
@@ -218,12 +220,28 @@ class InferenceGateway(pulumi.ComponentResource):
         )
 
     def _build_gateway(
-        self, name: str, args: InferenceGatewayArgs, address: "compute.Address"
+        self, name: str, args: InferenceGatewayArgs, needed: list[pulumi.Resource]
     ) -> pulumi.CustomResource:
-        opts = pulumi.ResourceOptions.merge(
-            self._opts, pulumi.ResourceOptions(depends_on=[address])
-        )
+        opts = pulumi.ResourceOptions.merge(self._opts, pulumi.ResourceOptions(depends_on=needed))
         return register(name, gateway_object(args), opts)
+
+    def _programmed(
+        self,
+        name: str,
+        args: InferenceGatewayArgs,
+        gateway: pulumi.CustomResource,
+        policies: list[pulumi.CustomResource],
+    ) -> pulumi.Output[str]:
+        """Return `NAMESPACE/NAME` of the Gateway; if published, once its policy is attached."""
+        if not args.get("is_published", False) or not policies:
+            return gateway.id
+        opts = pulumi.ResourceOptions.merge(
+            self._opts, pulumi.ResourceOptions(depends_on=[gateway])
+        )
+        seen = SeenObject(f"{name}-policy-status", "gateway_policy", policies[0].id, opts)
+        return pulumi.Output.all(gateway.id, seen.status).apply(
+            lambda known: attached(known[0], known[1])
+        )
 
     def _build_guard(
         self, name: str, args: InferenceGatewayArgs
@@ -239,14 +257,16 @@ class InferenceGateway(pulumi.ComponentResource):
             opts=self._opts,
         )
 
-    def _build_policy(
-        self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
-    ) -> None:
-        """Build the policy of the Gateway: TLS, and access from other regions."""
+    def _build_policy(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.CustomResource]:
+        """Build the policy of the Gateway: TLS, and access from other regions.
+
+        It comes before the Gateway, because the access of a forwarding rule cannot change after its
+        creation (Compute Engine API, forwardingRules.allowGlobalAccess).
+        """
         has_tls, reached = args.get("certificate") is not None, args.get("global_access", False)
         if not has_tls and not reached:
-            return
-        gateway, opts = args["gateway_name"], behind
+            return []
+        gateway, opts = args["gateway_name"], self._opts
         if has_tls:
             made = ssl_policy(
                 f"{name}-tls",
@@ -255,14 +275,14 @@ class InferenceGateway(pulumi.ComponentResource):
                 region=args["region"],
                 opts=self._opts,
             )
-            opts = pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[made]))
+            opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[made]))
         policy = gateway_policy(
             gateway,
             args["namespace"],
             global_access=reached,
             ssl_policy_name=gateway if has_tls else None,
         )
-        register(f"{name}-policy", policy, opts)
+        return [register(f"{name}-policy", policy, opts)]
 
     def _build_router(
         self, name: str, args: InferenceGatewayArgs, behind: pulumi.ResourceOptions
@@ -272,10 +292,14 @@ class InferenceGateway(pulumi.ComponentResource):
         hops = int(args.get("forwarded_hops", CLIENT_OF_A_GATEWAY))
         for obj in router_objects(router, namespace, replicas, hops):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
+        timeout = extension_timeout(router, namespace, ROUTER)
+        limited = register(f"{name}-router-{role_of(timeout)}", timeout, self._opts)
         extension = routing_extension(
             router, namespace, gateway, router, has_batches=args.get("has_batches", False)
         )
-        register(f"{name}-router-{role_of(extension)}", extension, behind)
+        after = pulumi.ResourceOptions(depends_on=[limited])
+        called = pulumi.ResourceOptions.merge(behind, after)
+        register(f"{name}-router-{role_of(extension)}", extension, called)
 
     def _build_definitions(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.Resource]:
         if args.get("has_definitions", False):
@@ -313,6 +337,30 @@ def gateway_object(args: InferenceGatewayArgs) -> Manifest:
             "listeners": listeners,
         },
     )
+
+
+def attached(gateway: str, status: Manifest | None) -> str:
+    """Return a Gateway once GKE has attached its policy.
+
+    A service attachment must not publish a forwarding rule that the policy is about to replace.
+
+    Args:
+        gateway: `NAMESPACE/NAME`.
+        status: Status of the GCPGatewayPolicy of the same name.
+
+    Raises:
+        ValueError: GKE has not attached the policy.
+    """
+    conditions: list[Manifest] = (status or {}).get("conditions") or []
+    found = next((each for each in conditions if each.get("type") == "Attached"), None)
+    if found is None or found.get("status") != "True":
+        said = None if found is None else found.get("message") or found.get("reason")
+        reason = said or "no condition Attached"
+        raise ValueError(
+            f"GCPGatewayPolicy {gateway} must be Attached before the Gateway is published, got: "
+            f"{reason}; run `up` again once it is"
+        )
+    return gateway
 
 
 def _awaited(args: InferenceGatewayArgs) -> str:

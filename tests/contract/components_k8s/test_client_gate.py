@@ -118,6 +118,16 @@ def test_a_gate_is_checked_and_scraped_like_every_backend(recorder):
     assert f"--metrics-port={int(ports['metrics'])}" in container["args"]
 
 
+def test_a_gate_may_follow_an_answer_for_as_long_as_any_model_may_take(recorder):
+    built(recorder)
+    policy = recorder.one("kubernetes:networking.gke.io/v1:GCPBackendPolicy").inputs
+    check(policy)
+    assert policy["spec"] == {
+        "default": {"timeoutSec": 3600},
+        "targetRef": {"group": "", "kind": "Service", "name": "client-gate"},
+    }
+
+
 def test_the_program_knows_where_the_client_is_among_the_addresses_of_load_balancers(recorder):
     built(recorder, forwarded_hops=4.0)
     pod = recorder.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]

@@ -3,7 +3,11 @@ import json
 import pytest
 import yaml
 
-from gke_inference.gateway.inference_gateway import InferenceGatewayArgs, RoutedModelArgs
+from gke_inference.gateway.inference_gateway import (
+    InferenceGatewayArgs,
+    RoutedModelArgs,
+    attached,
+)
 from tests.contract.components_k8s import crds
 from tests.contract.components_k8s.gateway_args import (
     CONFIG_MAP,
@@ -319,6 +323,34 @@ def test_the_load_balancer_asks_the_router_before_it_routes(recorder):
     assert (probe["checkIntervalSec"], probe["timeoutSec"]) == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (None, "no condition Attached"),
+        (
+            {"conditions": [{"type": "Attached", "status": "False", "reason": "TargetNotFound"}]},
+            "TargetNotFound",
+        ),
+    ],
+)
+def test_a_gateway_is_not_published_before_its_policy_is_attached(status, reason):
+    message = (
+        "GCPGatewayPolicy models/inference must be Attached before the Gateway is published, got: "
+        f"{reason}; run `up` again once it is"
+    )
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        attached("models/inference", status)
+    done = {"conditions": [{"type": "Attached", "status": "True", "reason": "Attached"}]}
+    assert attached("models/inference", done) == "models/inference"
+
+
+def test_the_router_may_follow_an_answer_for_as_long_as_any_model_may_take(recorder):
+    build(recorder, args())
+    policy = named(recorder, CUSTOM["timeout"], "inference-body-router")["spec"]
+    assert policy["default"] == {"timeoutSec": 3600}
+    assert policy["targetRef"] == {"group": "", "kind": "Service", "name": "inference-body-router"}
+
+
 def test_every_backend_has_a_health_check_and_a_timeout(recorder):
     build(recorder, args(LLAMA, EMBED))
     backends = {
@@ -345,6 +377,15 @@ def test_a_busy_engine_has_five_seconds_to_answer_a_health_check(recorder):
     assert (check["timeoutSec"], check["checkIntervalSec"]) == (5, 5)
 
 
+def of_routes(recorder):
+    """The backend policies of what routes lead to: all but that of the router."""
+    return [
+        seen.inputs["spec"]["default"]
+        for seen in recorder.all(CUSTOM["timeout"])
+        if seen.inputs["spec"]["targetRef"]["name"] != "inference-body-router"
+    ]
+
+
 GUARD = "gcp:compute/regionSecurityPolicy:RegionSecurityPolicy"
 TLS = "gcp:compute/regionSslPolicy:RegionSslPolicy"
 
@@ -361,7 +402,7 @@ def test_every_backend_of_an_external_gateway_limits_the_requests_of_an_address(
     }
     assert (limit["action"], limit["match"]["config"]["srcIpRanges"]) == ("throttle", ["*"])
     assert (rest["action"], rest["priority"]) == ("allow", 2_147_483_647)
-    policies = [seen.inputs["spec"]["default"] for seen in recorder.all(CUSTOM["timeout"])]
+    policies = of_routes(recorder)
     assert len(policies) == 3, "two models and the catalogue"
     assert {policy["securityPolicy"] for policy in policies} == {guard["name"]}
     assert validate_inputs(GUARD, guard) == []
@@ -371,8 +412,8 @@ def test_an_internal_gateway_has_no_cloud_armor_policy(recorder):
     internal = {**args(), "exposure": "internal", "subnetwork": "nodes"}
     build(recorder, internal)
     assert recorder.all(GUARD) == []
-    (policy, *_) = recorder.all(CUSTOM["timeout"])
-    assert "securityPolicy" not in policy.inputs["spec"]["default"]
+    (policy, *_) = of_routes(recorder)
+    assert "securityPolicy" not in policy
 
 
 def test_a_gateway_with_a_certificate_speaks_nothing_older_than_tls_1_2(recorder):
@@ -396,8 +437,7 @@ def test_a_gateway_without_a_certificate_has_no_tls_policy(recorder):
 )
 def test_a_share_of_requests_is_logged(recorder, percent, logging):
     build(recorder, {**args(), "log_percent": percent})
-    for seen in recorder.all(CUSTOM["timeout"]):
-        assert seen.inputs["spec"]["default"]["logging"] == logging
+    assert [policy["logging"] for policy in of_routes(recorder)] == [logging, logging]
 
 
 def test_embeddings_go_to_a_service_because_the_picker_cannot_read_them(recorder):

@@ -52,6 +52,10 @@ ADDRESSED = {"addresses": [{"type": "IPAddress", "value": f"10.0.{at}.9"} for at
 """Its status, for a Gateway with two addresses."""
 
 
+POLICY = "kubernetes:networking.gke.io/v1:GCPGatewayPolicy"
+ATTACHED = {"conditions": [{"type": "Attached", "status": "True"}]}
+
+
 class CloudRecorder(Recorder):
     """Records registrations, and answers with the outputs that the program reads."""
 
@@ -63,6 +67,8 @@ class CloudRecorder(Recorder):
         name, outputs = super().new_resource(args)
         if args.typ == GATEWAY and self.is_read(args):
             outputs = {**outputs, "metadata": {"annotations": PROGRAMMED}, "status": ADDRESSED}
+        if args.typ == POLICY and self.is_read(args):
+            outputs = {**outputs, "status": ATTACHED}
         return name, {**outputs, **COMPUTED.get(args.typ, {})}
 
 

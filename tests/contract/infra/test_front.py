@@ -74,6 +74,15 @@ def test_an_internal_gateway_is_reached_from_other_regions_if_the_stack_says_so(
     assert [each["spec"]["default"].get("allowGlobalAccess") for each in policies] == access
 
 
+def test_the_access_of_a_gateway_is_settled_before_its_load_balancer_exists(deployed):
+    found = deployed(stack())
+    gateways = found.all("kubernetes:gateway.networking.k8s.io/v1:Gateway")
+    policies = found.all("kubernetes:networking.gke.io/v1:GCPGatewayPolicy")
+    for gateway, policy in zip(gateways, policies, strict=True):
+        assert any(each.endswith(f"::{policy.name}") for each in gateway.dependencies)
+        assert not any(each.endswith(f"::{gateway.name}") for each in policy.dependencies)
+
+
 def test_internal_gateways_behind_one_dns_record_are_reached_from_other_regions(made):
     document = platform_of(STACKS / "Pulumi.local.yaml")
     document["gateway"] = {"exposure": "internal", "port": 8080}
@@ -182,8 +191,8 @@ def test_a_drained_region_stays_published_but_gets_no_requests(made):
     found = made(stack(drain=["europe-west4"]))
     (backend,) = found["BackendService"]
     assert [each["group"] for each in backend["backends"]] == [
-        "front-us-central1-id",
-        "front-asia-northeast1-id",
+        "front-us-central1-psc-id",
+        "front-asia-northeast1-psc-id",
     ]
     assert len(found["ServiceAttachment"]) == 3
 
@@ -260,6 +269,23 @@ def test_internal_gateways_are_published_to_the_projects_that_the_stack_names(ma
     assert [each["consumerAcceptLists"] for each in attachments] == [
         [{"connectionLimit": 4, "projectIdOrNum": "acme-shop"}]
     ] * 3
+
+
+def test_a_global_front_connects_from_a_network_that_has_no_gateway(made):
+    found = made(stack())
+    subnets = {
+        (each["network"], each["name"].partition("acme-")[2]): each for each in found["Subnetwork"]
+    }
+    groups = found["RegionNetworkEndpointGroup"]
+    for group in groups:
+        region = group["region"]
+        assert (group["network"], group["subnetwork"]) == (
+            "front-network-id",
+            f"front-network-{region}-id",
+        )
+        assert ("front-network-id", f"local-front-{region}") in subnets
+        assert ("network-id", f"local-net-{region}-published") in subnets
+    assert len(groups) == len(REGIONS)
 
 
 def test_a_global_front_may_have_one_region(made):
@@ -362,6 +388,8 @@ def test_a_global_front_costs_its_rules_and_the_traffic_of_each_region():
 def test_a_global_front_asks_for_maps_proxies_and_a_group_in_each_region():
     asks = [each for each in network_asks(resolve(stack(port=443))) if "front" in each.who]
     assert [(each.metric.name, each.region, each.amount) for each in asks] == [
+        ("NETWORKS", None, 1),
+        ("SUBNETWORKS", None, 3),
         ("URL_MAPS", None, 2),
         ("TARGET_HTTPS_PROXIES", None, 1),
         ("TARGET_HTTP_PROXIES", None, 1),

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from gke_inference.catalogue.load_balancing import BACKEND_PORTS
+from gke_inference.catalogue.load_balancing import BACKEND_PORTS, HEALTH_CHECK_RANGES
 from infra.plan import resolve
+from infra.plan.front import has_fleet_gateway
 from infra.platform_reference import planned, shared
 from infra.reading.layers import platform_name
 from infra.reading.load import STACKS, platform_of, read
-from infra.stack import Layer
+from infra.stack import Layer, Platform
 from infra.team_program import deploy_team
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
@@ -26,7 +27,14 @@ from policies.rules import policies
 from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Registration
+from twin.cluster.gateway.translation.backends import BackendIndex
+from twin.cluster.gateway.translation.model import GatewayModel, Processor
+from twin.cluster.gateway.translation.objects import NamedAddress, Snapshot, key_of
+from twin.cluster.gateway.translation.translate import translate
+from twin.cluster.gateway.translation.vpc import ClusterNetwork, firewall_rules
 from twin.providers.kubernetes.manifests.objects import to_object
+from twin.tests.unit.gateway.builders import gateway_class
+from twin.world.rules import all_rules
 
 FILES = sorted([*STACKS.glob("Pulumi.*.yaml"), *EXAMPLES.glob("*/Pulumi.*.yaml")])
 ADVISORY = {name for name, listed in policies().items() if listed.rule.level == "advisory"}
@@ -87,6 +95,106 @@ def balanced_ports(source: Source) -> Iterator[int]:
             config = spec["default"]["config"]
             checks = (value for key, value in config.items() if key.endswith("HealthCheck"))
             yield from (check["port"] for check in checks if "port" in check)
+
+
+def foundation(file: Path) -> Platform:
+    """Return the stack that has the network of a stack: its own, or that of its platform."""
+    platform = read(file.name.split(".")[1], file.parent)
+    if platform.layer is not Layer.SERVING:
+        return platform
+    return read(platform_name(str(platform_of(file)["platform"])), file.parent)
+
+
+def proxies(platform: Platform, region: str) -> tuple[str, ...]:
+    """Return the ranges of the proxies that reach the pods of a region."""
+    found: dict[str, str] = {}
+    for name, each in platform.regions.items():
+        subnet = each.existing.subnet
+        given = each.ranges if subnet is None else subnet
+        if given is not None and given.proxies is not None:
+            found[name] = str(given.proxies)
+    return tuple(found.values()) if has_fleet_gateway(platform.gateway) else (found[region],)
+
+
+def dropped(source: Source, platform: Platform) -> set[str]:
+    """Return what a Shared VPC with the documented rule drops on the way to a cluster's pods."""
+    region = next(name for name in platform.regions if name in source.name)
+    ranges = proxies(platform, region)
+    allowed = [{"protocol": "tcp", "ports": list(BACKEND_PORTS)}]
+    rules = tuple(firewall_rules(1000, (*ranges, *HEALTH_CHECK_RANGES), allowed, []))
+    network = ClusterNetwork("net", rules, ranges, is_shared=True, enforces_policies=True)
+    bodies = [with_whole_numbers(document.body) for document in source.documents]
+    pods = [pod for body in bodies for pod in pods_of(body)]
+    classes = [gateway_class(name) for name in all_rules()["gateway.classes"].value]
+    named = lambda _: NamedAddress("127.32.0.1", "")  # noqa: E731 - one line
+    snapshot = Snapshot.of([*classes, *bodies, *pods], network=network, address_named=named)
+    found = {
+        text
+        for model in translate(snapshot).gateways.values()
+        for each in (*model.backends, *called_by(model))
+        for text in each.dropped
+    }
+    index = BackendIndex(snapshot, "")
+    for pool in snapshot.all("InferencePool"):
+        backend = index.pool(*key_of(pool))
+        found |= {*backend.dropped, *(backend.picker.dropped if backend.picker else ())}
+    return found
+
+
+def with_whole_numbers(value: Any) -> Any:
+    """Return a value as an API server reads it: the engine sends every number as a float."""
+    if isinstance(value, dict):
+        return {key: with_whole_numbers(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [with_whole_numbers(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def called_by(model: GatewayModel) -> list[Processor]:
+    """Return the programs that a gateway calls for each request."""
+    chains = (*model.routing_chains, *model.traffic_chains)
+    return [processor for chain in chains for processor in chain.processors]
+
+
+def pods_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a ready pod of each template in a workload."""
+    for at, template in enumerate(templates(body.get("spec"))):
+        metadata = {
+            "labels": (template.get("metadata") or {}).get("labels") or {},
+            "name": f"{body['metadata']['name']}-{at}",
+            "namespace": body["metadata"].get("namespace", ""),
+        }
+        ready = [{"type": "Ready", "status": "True"}]
+        yield {
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": template["spec"],
+            "status": {"podIP": "127.64.0.1", "conditions": ready},
+        }
+
+
+def templates(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the pod templates in a spec."""
+    if isinstance(value, list):
+        for each in value:
+            yield from templates(each)
+    if not isinstance(value, dict):
+        return
+    if isinstance(value.get("spec"), dict) and "containers" in value["spec"]:
+        yield value
+        return
+    for each in value.values():
+        yield from templates(each)
+
+
+@pytest.mark.parametrize("file", FILES, ids=title)
+def test_load_balancers_reach_every_pod_behind_a_gateway_of_a_shipped_stack(
+    cloud: CloudRecorder, deployed: Deployed, file: Path
+) -> None:
+    platform = foundation(file)
+    made = registered(file, cloud, deployed)
+    for source in clusters_of(made, ()):
+        assert dropped(source, platform) == set()
 
 
 @pytest.mark.parametrize("file", FILES, ids=title)

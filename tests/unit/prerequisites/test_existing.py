@@ -12,6 +12,7 @@ from google.auth.transport.requests import AuthorizedSession
 
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
+from scripts.prerequisites.apis import permissions_of
 from scripts.prerequisites.existing import existing
 from scripts.prerequisites.existing_clusters import existing_clusters
 from scripts.prerequisites.finding import Finding, Project, State
@@ -134,6 +135,17 @@ def own(platform: dict[str, Any]) -> None:
     subnet["name"] = subnet["name"].replace("acme-network-host", platform["project"])
 
 
+def global_front(platform: dict[str, Any]) -> None:
+    """Put a global load balancer in front of the gateways of the existing network."""
+    platform["gateway"] = {
+        "certificate": "models",
+        "exposure": "external",
+        "front": "global",
+        "hostname": "models.example.com",
+    }
+    platform["regions"][REGION]["existing"]["subnet"]["published"] = "published"
+
+
 def project_of(google: FakeGoogle, change: Change = lambda _: None) -> Project:
     document = platform_of(STACK)
     change(document)
@@ -170,6 +182,13 @@ def test_a_rule_of_the_network_has_to_open_every_port_of_the_platform(
     google.resources[RULES]["items"][0]["allowed"] = [{"IPProtocol": "tcp", "ports": ports}]
     found = [each for each in existing(project_of(google)) if "firewall" in each.says]
     assert [each.state for each in found] == [State.MET if is_met else State.UNSEEN]
+
+
+def test_a_global_front_needs_a_network_of_its_own_beside_an_existing_one(
+    google: FakeGoogle,
+) -> None:
+    assert "compute.networks.create" in permissions_of(project_of(google, global_front))
+    assert "compute.networks.create" not in permissions_of(project_of(google))
 
 
 def test_what_does_not_exist_is_missing(google: FakeGoogle) -> None:

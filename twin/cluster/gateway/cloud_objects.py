@@ -32,6 +32,7 @@ _NEGS: Final = "/apis/networking.gke.io/v1beta1/servicenetworkendpointgroups"
 _MANAGER: Final = "gke-gateway"
 _ADDRESS: Final = "gcp:compute/address:Address"
 _NETWORK: Final = "gcp:compute/network:Network"
+_ATTACHMENT: Final = "gcp:compute/serviceAttachment:ServiceAttachment"
 _NEG: Final = "gcp:compute/networkEndpointGroup:NetworkEndpointGroup"
 
 _REGIONAL: Final = {
@@ -94,7 +95,9 @@ class CloudObjects:
         for key, gateway in served.items():
             self._hold(gateway)
             properties = _properties(gateway, models[key], addresses or {}, key in reached)
-            rules = {self._rule_name(key, region): each for region, each in properties.items()}
+            rules = {
+                self._rule_name(key, region, each): each for region, each in properties.items()
+            }
             self._make_balancer(store, key, gateway, rules)
             self._name_rules(gateway, rules)
         self._wanted = {
@@ -173,7 +176,10 @@ class CloudObjects:
             if known is not None and not properties.items() <= known.outputs.items():
                 store.set(rule_type, known.id, outputs={**known.outputs, **properties})
         for record in self._rules(store, key, rule_type):
-            if record.name not in rules:
+            is_attached = any(
+                each.type == _ATTACHMENT for each in store.users(rule_type, record.id)
+            )
+            if record.name not in rules and not is_attached:
                 store.remove(rule_type, record.id)
         for token in others:
             path = f"{place}/{_types(gateway)[token]}/{self._balancer_name(key)}"
@@ -271,12 +277,15 @@ class CloudObjects:
         prefix = self._balancer_name(key)[:_SHARED_CHARACTERS].rstrip("-")
         return [each for each in store.find(token) if each.name.startswith(prefix)]
 
-    def _rule_name(self, key: Key, region: str) -> str:
+    def _rule_name(self, key: Key, region: str, properties: Json) -> str:
         """Return the name of a forwarding rule; the only one of a regional Gateway has no region.
 
-        GKE's names for several rules are not documented.
+        The access of a rule never changes, so a Gateway whose policy changes it gets another rule.
+        GKE's names for it, and for several rules, are not documented.
         """
         name = self._balancer_name(key)
+        if properties.get("allowGlobalAccess") is True:
+            return f"{name[:_SHARED_CHARACTERS].rstrip('-')}-all-regions"
         return f"{name[:_SHARED_CHARACTERS].rstrip('-')}-{region}" if region else name
 
     def _balancer_name(self, key: Key) -> str:

@@ -11,6 +11,7 @@ from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
 from twin.cluster.gateway import named_addresses, named_certificates
 from twin.cluster.gateway.cloud_objects import CloudObjects
+from twin.cluster.gateway.cluster_network import network_of
 from twin.cluster.gateway.envoy.dataplane import DataPlane, folder_name
 from twin.cluster.gateway.envoy.process import EnvoyProcess
 from twin.cluster.gateway.fleet import FleetMember
@@ -162,6 +163,7 @@ class GatewayController:
             wide_certificate_named=self._wide_certificate,
             google_api=self._google_api,
             region=self._ctx.spec.region,
+            network=network_of(self._ctx.paths, self._ctx.spec),
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),
         )
 

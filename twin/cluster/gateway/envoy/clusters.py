@@ -117,7 +117,9 @@ def _processor_cluster(processor: Processor, folder: Path) -> EnvoyJson:
     if processor.tls:  # pickers serve a certificate they signed themselves
         cluster["transport_socket"] = _tls()
         cluster["transport_socket_matches"] = [_plain_probe()]
-    cluster["typed_extension_protocol_options"] = _protocol(http2=True)
+    cluster["typed_extension_protocol_options"] = _protocol(
+        http2=True, stream_seconds=processor.stream_seconds
+    )
     return cluster
 
 
@@ -147,9 +149,12 @@ def _tls() -> EnvoyJson:
     )
 
 
-def _protocol(*, http2: bool) -> EnvoyJson:
+def _protocol(*, http2: bool, stream_seconds: int | None = None) -> EnvoyJson:
     explicit: EnvoyJson = {"http2_protocol_options": {}} if http2 else {"http_protocol_options": {}}
-    options = extension(_OPTIONS, "http_options", explicit_http_config=explicit)
+    limit: EnvoyJson = {}
+    if stream_seconds is not None:  # rule gateway.extension.stream
+        limit["common_http_protocol_options"] = {"max_stream_duration": f"{stream_seconds}s"}
+    options = extension(_OPTIONS, "http_options", explicit_http_config=explicit, **limit)
     return {_OPTIONS: options["typed_config"]}
 
 

@@ -14,7 +14,12 @@ from twin.cluster.gateway.translation.objects import (
     items,
     mapping,
 )
-from twin.cluster.gateway.translation.policies import health_check_of, timeout_of
+from twin.cluster.gateway.translation.policies import (
+    health_check_of,
+    set_health_check,
+    timeout_of,
+)
+from twin.cluster.gateway.translation.reachability import passable
 from twin.world.rules import all_rules
 
 _PROTOCOLS = {
@@ -121,9 +126,11 @@ class BackendIndex:
             raise Problem("UnsupportedValue", text, "ResolvedRefs")
         port = service_port(service, ref["port"])
         health = health_check_of(self.snapshot, namespace, "", "Service", name)
+        endpoints, dropped = service_endpoints(self.snapshot, service, port, health)
         return Backend(
             name=f"service/{namespace}/{name}/{ref['port']}",
-            endpoints=service_endpoints(self.snapshot, service, port, health),
+            endpoints=endpoints,
+            dropped=dropped,
             health=health,
             timeout_seconds=timeout_of(self.snapshot, namespace, "", "Service", name),
             protocol=_PROTOCOLS.get(port.get("appProtocol", ""), "http"),
@@ -133,14 +140,18 @@ class BackendIndex:
         namespace, name = pool["metadata"]["namespace"], pool["metadata"]["name"]
         spec: JsonObject = pool["spec"]
         pods = self.snapshot.ready_pods(namespace, mapping(spec["selector"], "matchLabels"))
+        health = health_check_of(self.snapshot, namespace, POOL_GROUP, "InferencePool", name)
+        endpoints: list[Endpoint] = []
+        dropped: list[str] = []
+        for port in spec["targetPorts"]:
+            found, said = passable(self.snapshot, pods, port["number"], health.port)
+            endpoints += [Endpoint(pod["status"]["podIP"], port["number"]) for pod in found]
+            dropped += said
         return Backend(
             name=f"pool/{namespace}/{name}",
-            endpoints=tuple(
-                Endpoint(pod["status"]["podIP"], port["number"])
-                for pod in pods
-                for port in spec["targetPorts"]
-            ),
-            health=health_check_of(self.snapshot, namespace, POOL_GROUP, "InferencePool", name),
+            endpoints=tuple(endpoints),
+            dropped=tuple(dropped),
+            health=health,
             picker=picker_of(self.snapshot, pool),
             timeout_seconds=timeout_of(self.snapshot, namespace, POOL_GROUP, "InferencePool", name),
             protocol=_PROTOCOLS.get(spec.get("appProtocol", "http"), "http"),
@@ -165,22 +176,27 @@ def service_port(service: JsonObject, number: int) -> JsonObject:
 
 def service_endpoints(
     snapshot: Snapshot, service: JsonObject, port: JsonObject, health: HealthCheck | None = None
-) -> tuple[Endpoint, ...]:
+) -> tuple[tuple[Endpoint, ...], tuple[str, ...]]:
     """Return the addresses and ports of the ready pods of a Service, which a check can probe.
+
+    What the network drops on the way to the other pods comes second.
 
     Pods are read instead of EndpointSlices, which cannot have the loopback addresses of the twin's
     pods.
     """
     namespace = service["metadata"]["namespace"]
     endpoints: list[Endpoint] = []
-    for pod in snapshot.ready_pods(namespace, mapping(service["spec"], "selector")):
-        number = container_port(pod, port.get("targetPort", port["port"]))
+    target = port.get("targetPort", port["port"])
+    ready = snapshot.ready_pods(namespace, mapping(service["spec"], "selector"))
+    pods, dropped = passable(snapshot, ready, target, None if health is None else health.port)
+    for pod in pods:
+        number = container_port(pod, target)
         if number is not None:
             probed = None
             if health is not None and health.port is not None:
                 _, probed = snapshot.port_of(pod, health.port)
             endpoints.append(Endpoint(*snapshot.port_of(pod, number), probed))
-    return tuple(endpoints)
+    return tuple(endpoints), dropped
 
 
 def processor_of(
@@ -201,9 +217,12 @@ def processor_of(
         text = f"Service {namespace}/{service_name} does not exist"
         raise Problem("BackendNotFound", text, "ResolvedRefs")
     port = service_port(service, port_number)
+    checked = health or set_health_check(snapshot, namespace, "", "Service", service_name)
+    endpoints, dropped = service_endpoints(snapshot, service, port, checked)
     return Processor(
         name=name,
-        endpoints=service_endpoints(snapshot, service, port, health),
+        endpoints=endpoints,
+        dropped=dropped,
         tls=port.get("appProtocol") != "kubernetes.io/h2c",
         authority=f"{service_name}.{namespace}.svc:{port_number}",
         health=health,
@@ -220,7 +239,14 @@ def picker_of(snapshot: Snapshot, pool: JsonObject) -> Processor:
         found = processor_of(snapshot, namespace, ref["name"], _picker_port(ref), cluster)
     except Problem:
         return Processor(cluster, (), fail_open)
-    return Processor(cluster, found.endpoints, fail_open, found.tls, found.authority)
+    return Processor(
+        cluster,
+        found.endpoints,
+        fail_open,
+        found.tls,
+        found.authority,
+        dropped=found.dropped,
+    )
 
 
 def _picker_port(ref: JsonObject) -> int:

@@ -16,7 +16,7 @@ from twin.cluster.gateway.translation.objects import (
     mapping,
     strings,
 )
-from twin.cluster.gateway.translation.policies import set_health_check
+from twin.cluster.gateway.translation.policies import set_health_check, timeout_of
 from twin.cluster.gateway.translation.rules_of_routes import duration_seconds
 from twin.world.rules import all_rules
 
@@ -211,8 +211,10 @@ def _called(
     if ref.get("kind", "Service") != "Service":
         text = f"{where}.backendRef: the twin calls Services only, got {ref['kind']} {ref['name']}"
         raise Problem("UnsupportedValue", text)
-    health = set_health_check(snapshot, namespace, "", "Service", ref["name"])
-    return processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster, health)
+    service = ("", "Service", ref["name"])
+    health = set_health_check(snapshot, namespace, *service)
+    found = processor_of(snapshot, namespace, ref["name"], int(ref["port"]), cluster, health)
+    return replace(found, stream_seconds=timeout_of(snapshot, namespace, *service))
 
 
 def _model_armor(snapshot: Snapshot, where: str, cluster: str, item: JsonObject) -> Processor:

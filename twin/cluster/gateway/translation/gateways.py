@@ -3,6 +3,7 @@
 import base64
 import binascii
 import ipaddress
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from twin.cluster.gateway.translation.attachment import PROTOCOLS
@@ -28,6 +29,7 @@ from twin.cluster.gateway.translation.objects import (
 from twin.cluster.gateway.translation.rules_of_routes import precedence
 
 DEFAULT_ADDRESS = "127.0.0.1"
+_HEALTHY = "networking.gke.io/GatewayHealthy"
 _EPHEMERAL = "networking.gke.io/ephemeral-ipv4-address/"
 _REGIONAL = "gke-l7-regional-external-managed"  # rule gateway.address-tier
 HostRoutes = dict[str, dict[str, tuple[str, Route]]]
@@ -272,17 +274,30 @@ def gateway_status(gateway: GatewayParts) -> StatusUpdate:
     programmed = refused or Problem("Pending", "waiting for the data plane")
     if refused is None and len(gateway.broken) == len(obj["spec"]["listeners"]):
         programmed = Problem("Invalid", "; ".join(map(str, gateway.broken.values())))
+    conditions = [accepted, Condition("Programmed", False, programmed.reason, programmed.message)]
+    if gateway.backends.snapshot.network is not None:
+        dropped = list(dict.fromkeys(_dropped(gateway)))
+        reason = "NetworkDropsTraffic" if dropped else "Healthy"
+        conditions.append(Condition(_HEALTHY, not dropped, reason, "; ".join(dropped)))
     status: JsonObject = {
-        "conditions": [
-            accepted.as_json(),
-            Condition("Programmed", False, programmed.reason, programmed.message).as_json(),
-        ],
+        "conditions": [each.as_json() for each in conditions],
         "addresses": [
             {"type": "IPAddress", "value": each} for each in gateway.addresses if not refused
         ],
         "listeners": [_listener_status(gateway, spec) for spec in obj["spec"]["listeners"]],
     }
     return StatusUpdate("Gateway", key_of(obj), status)
+
+
+def _dropped(gateway: GatewayParts) -> Iterator[str]:
+    """Yield what the network drops between a Gateway and its backends and programs."""
+    for backend in gateway.backends.found.values():
+        yield from backend.dropped
+        if backend.picker is not None:
+            yield from backend.picker.dropped
+    for chain in (*gateway.routing_chains, *gateway.traffic_chains):
+        for processor in chain.processors:
+            yield from processor.dropped
 
 
 def _listener_status(gateway: GatewayParts, spec: JsonObject) -> JsonObject:

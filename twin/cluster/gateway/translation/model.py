@@ -59,6 +59,10 @@ class Processor:
     """Whether it only observes: the gateway does not wait for it, and it cannot change anything."""
     health: HealthCheck | None = None
     """Check that the HealthCheckPolicy of its Service sets; None for the twin's own probe."""
+    dropped: tuple[str, ...] = ()
+    """Flows from the load balancer that the network drops, one sentence each."""
+    stream_seconds: int | None = None
+    """Time after which its stream of a request ends; None if only the request ends it."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class Backend:
     timeout_seconds: int = 30
     protocol: str = "http"
     """`http`, `h2c` or `https`."""
+    dropped: tuple[str, ...] = ()
+    """Flows from the load balancer that the network drops, one sentence each."""
     tiers: tuple[tuple[tuple[Endpoint, int], ...], ...] = ()
     """Instead of `endpoints`: endpoints with weights, each tier for the failure of those before."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from twin.cluster.gateway.translation.fleet import Fleet
 from twin.cluster.gateway.translation.model import Certificate
+from twin.cluster.gateway.translation.vpc import ClusterNetwork
 
 JsonObject = dict[str, Any]
 Key = tuple[str, str]
@@ -33,6 +34,7 @@ WATCHED: Mapping[str, str] = {
     "AutoscalingMetric": "/apis/autoscaling.gke.io/v1beta1/autoscalingmetrics",
     "Service": "/api/v1/services",
     "Pod": "/api/v1/pods",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
     "Namespace": "/api/v1/namespaces",
     "Secret": "/api/v1/secrets?fieldSelector=type%3Dkubernetes.io%2Ftls",
 }
@@ -132,6 +134,8 @@ class Snapshot:
     """Its fleet, if this is the config cluster of one."""
     region: str = ""
     """Region of the cluster."""
+    network: ClusterNetwork | None = None
+    """Its VPC; None if the twin's cloud does not have it."""
     port_of: Callable[[JsonObject, int], tuple[str, int]] = field(default=_own_port)
     """Actual (address, port) of a container port of a pod."""
 

@@ -7,6 +7,7 @@ from twin.cluster.gateway.translation.conditions import Condition, StatusUpdate
 from twin.cluster.gateway.translation.fleet import IMPORT_GROUP, IMPORT_KIND
 from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.objects import (
+    GATEWAY_GROUP,
     POOL_GROUP,
     JsonObject,
     Key,
@@ -22,6 +23,8 @@ _TARGET_KINDS = {
     (POOL_GROUP, "InferencePool"),
     (IMPORT_GROUP, IMPORT_KIND),
 }
+_OF_GATEWAYS = "GCPGatewayPolicy"
+_GATEWAY = {(GATEWAY_GROUP, "Gateway")}
 _CHECK_FIELDS = {
     "HTTP": "httpHealthCheck",
     "HTTPS": "httpsHealthCheck",
@@ -122,14 +125,14 @@ def timeout_of(snapshot: Snapshot, namespace: str, group: str, kind: str, name: 
 def policy_statuses(
     snapshot: Snapshot, attached: set[tuple[str, str, str, str]]
 ) -> list[StatusUpdate]:
-    """Return the status of every HealthCheckPolicy and GCPBackendPolicy.
+    """Return the status of every HealthCheckPolicy, GCPBackendPolicy and GCPGatewayPolicy.
 
     Args:
         snapshot: the cluster's objects.
-        attached: (group, kind, namespace, name) of the backends of any gateway.
+        attached: (group, kind, namespace, name) of the gateways and their backends.
     """
     updates: list[StatusUpdate] = []
-    for policy_kind in ("HealthCheckPolicy", "GCPBackendPolicy"):
+    for policy_kind in ("HealthCheckPolicy", "GCPBackendPolicy", _OF_GATEWAYS):
         for policy in snapshot.all(policy_kind):
             condition = _attachment(snapshot, policy_kind, policy, attached)
             status = {"conditions": [condition.as_json()]}
@@ -146,8 +149,9 @@ def _attachment(
     namespace = policy["metadata"]["namespace"]
     group, kind, name = _target_of(policy)
     what = f"{kind} {namespace}/{name}"
-    if (group, kind) not in _TARGET_KINDS:
-        kinds = "a Service, an InferencePool or an imported one"
+    is_of_gateway = policy_kind == _OF_GATEWAYS
+    if (group, kind) not in (_GATEWAY if is_of_gateway else _TARGET_KINDS):
+        kinds = "a Gateway" if is_of_gateway else "a Service, an InferencePool or an imported one"
         message = f"targetRef: must be {kinds}, got {group}/{kind}"
         return Condition("Attached", False, "Invalid", message)
     if snapshot.get(kind, namespace, name) is None:
@@ -157,7 +161,8 @@ def _attachment(
         message = f"{what} has the older {policy_kind} {first['metadata']['name']} already"
         return Condition("Attached", False, "Conflicted", message)
     if (group, kind, namespace, name) not in attached:
-        return Condition("Attached", False, "Pending", f"no Gateway routes to {what}")
+        says = f"no class of GKE serves {what}" if is_of_gateway else f"no Gateway routes to {what}"
+        return Condition("Attached", False, "Pending", says)
     given = mapping(policy["spec"], "default")
     enforced = {"customMetrics"} if kind == IMPORT_KIND else set[str]()
     ignored = [key for key in _NOT_ENFORCED if key in given and key not in enforced]

@@ -73,7 +73,9 @@ def translate(snapshot: Snapshot) -> Translation:
                 pool_parents.setdefault((namespace, name), set()).add(key)
     statuses += [gateway_status(gateway) for gateway in gateways.values()]
     statuses += _pool_statuses(snapshot, pool_parents)
-    statuses += policy_statuses(snapshot, targets)
+    targets |= {(GATEWAY_GROUP, "Gateway", *key) for key in gateways}
+    # first: once a Gateway is Programmed, its policies are Attached
+    statuses = [*policy_statuses(snapshot, targets), *statuses]
     statuses += authorize(snapshot, gateways)
     statuses += extension_statuses(snapshot, set(gateways), problems)
     reached = reached_from_afar(snapshot.all("GCPGatewayPolicy"))

@@ -1,6 +1,6 @@
 """Google's checks for load balancers across regions, and for their connections and DNS records."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cryptography.x509 import load_pem_x509_certificates
@@ -80,8 +80,7 @@ def check_attachment(inputs: Json, _project: str, store: Store, found: list[Link
 
 
 def check_group(inputs: Json, _project: str, store: Store, found: list[Link]) -> None:
-    """Reject a group without a service attachment (rule cloud.psc-group)."""
-    del store
+    """Reject a group that cannot connect to its service attachment (rule cloud.psc-group)."""
     if inputs.get("networkEndpointType") != _PSC:
         return
     value = str(inputs.get("pscTargetService") or "")
@@ -96,6 +95,18 @@ def check_group(inputs: Json, _project: str, store: Store, found: list[Link]) ->
     if _region(attachment) != region:
         raise _invalid(
             "resource.pscTargetService", f"'{attachment.name}' is not in region {region}."
+        )
+    own = _networks(
+        store, [link.target for link in found if link.path in ("network", "subnetwork")]
+    )
+    published = _networks(
+        store, [each for each in store.find(SUBNETWORK) if _uses(store, attachment, each)]
+    )
+    for shared in own & published:
+        raise _invalid(
+            "resource.network",
+            f"'{shared}' is the network of '{attachment.name}': a consumer of the published "
+            "service must be in another VPC network.",
         )
 
 
@@ -123,6 +134,8 @@ def check_backends(inputs: Json, _project: str, store: Store, found: list[Link])
         for field in ("maxRate", "maxRatePerEndpoint", "maxConnections"):
             if backend.get(field):
                 raise _invalid(f"{where}.{field}", f"Not available for {_PSC} groups.")
+        if backend.get("balancingMode") not in (None, "UTILIZATION"):
+            raise _invalid(f"{where}.balancingMode", f"Not available for {_PSC} groups.")
         if inputs.get("healthChecks"):
             raise _invalid("resource.healthChecks", f"Must be empty with {_PSC} groups.")
         if inputs.get("loadBalancingScheme") != "EXTERNAL_MANAGED":
@@ -274,6 +287,23 @@ def _named(store: Store, token: str, record: Record, field: str) -> Record | Non
         if any(use.id == record.id for use in store.users(token, each.id)):
             return each
     return None
+
+
+def _networks(store: Store, records: Iterable[Record | None]) -> set[str]:
+    """Return the paths of networks and of the networks of subnetworks."""
+    given = [each for each in records if each is not None]
+    own = {each.id for each in given if each.type == NETWORK}
+    of_subnetworks = {
+        network.id
+        for network in store.find(NETWORK)
+        for each in given
+        if each.type == SUBNETWORK and _uses(store, each, network)
+    }
+    return own | of_subnetworks
+
+
+def _uses(store: Store, record: Record, target: Record) -> bool:
+    return any(use.id == record.id for use in store.users(target.type, target.id))
 
 
 def _target(found: list[Link], path: str) -> Record | None:

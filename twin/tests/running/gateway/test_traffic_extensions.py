@@ -1,5 +1,6 @@
 """Traffic extensions with the real Envoy: order, changes, bodies, failures and conditions."""
 
+import http.client
 import json
 import time
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from twin.tests.running.gateway.processors import (
     replace_body,
     send_body,
 )
+from twin.tests.unit.gateway.builders import obj
 
 pytestmark = pytest.mark.needs_tools
 
@@ -125,6 +127,28 @@ def test_bodies_stream_through_a_guard_both_ways(house):
     pieces = [r for r in house.guard.seen if event_of(r) == "response_body"]
     assert len(pieces) >= 4  # as they come, not collected
     assert house.guard.events()[:2] == ["request_headers", "request_body"]
+
+
+@pytest.mark.parametrize(("seconds", "is_whole"), [(1, False), (20, True)])
+def test_an_answer_that_outlasts_the_timeout_of_a_guard_is_cut_off(house, seconds, is_whole):
+    modes = {
+        "requestBodySendMode": "FullDuplexStreamed",
+        "responseBodySendMode": "FullDuplexStreamed",
+    }
+    guard = called("guard", supportedEvents=[*REQUEST, *RESPONSE], **modes)
+    target = {"group": "", "kind": "Service", "name": "guard"}
+    limit = obj(
+        "GCPBackendPolicy",
+        "guard",
+        spec={"targetRef": target, "default": {"timeoutSec": seconds}},
+    )
+    house.program(traffic(chain("all", guard)), limit)
+    house.guard.answers = pass_on
+    try:
+        whole = ask(stream=True, max_tokens=20, gap=0.1).text
+    except http.client.IncompleteRead:
+        whole = ""
+    assert ("[DONE]" in whole) == is_whole
 
 
 def test_streamed_bodies_are_answered_piece_by_piece(house):

@@ -20,9 +20,10 @@ from twin.providers.gcp.resources.refusals import check_delete
 from twin.providers.gcp.schema import Resource, resource
 from twin.wire.kube import KubeError
 from twin.wire.property_values import CloudError
-from twin.world.store import Record, Store, new_record
+from twin.world.store import Record, Store, Use, new_record
 
 KEY = ("models", "gateway")
+RULE = "gcp:compute/forwardingRule:ForwardingRule"
 NETWORK = "gcp:compute/network:Network"
 CLUSTER = "gcp:container/cluster:Cluster"
 NET = "projects/p/global/networks/net"
@@ -196,8 +197,31 @@ def test_a_gateway_says_which_forwarding_rule_it_has(place):
     assert rule.outputs["ipAddress"] == "127.32.0.1"
     assert rule.outputs["loadBalancingScheme"] == "INTERNAL_MANAGED"
     assert rule.outputs["allowGlobalAccess"] is True
-    place.reconcile()  # the policy is gone
-    assert place.store.find(rule.type)[0].outputs["allowGlobalAccess"] is False
+
+
+def test_a_policy_that_changes_the_access_of_a_rule_makes_a_rule_of_another_name(place):
+    place.reconcile()
+    (before,) = place.store.find(RULE)
+    place.reconcile(reached=True)
+    (after,) = place.store.find(RULE)
+    assert after.name != before.name
+    assert (before.outputs["allowGlobalAccess"], after.outputs["allowGlobalAccess"]) == (
+        False,
+        True,
+    )
+    assert place.kube.gateway["metadata"]["annotations"][RULES_ANNOTATION].endswith(after.name)
+
+
+def test_a_rule_that_an_attachment_publishes_keeps_its_access(place):
+    place.reconcile()
+    (before,) = place.store.find(RULE)
+    token = "gcp:compute/serviceAttachment:ServiceAttachment"
+    attachment = new_record(token, "projects/p/a", "a", "p", "urn", {}, {})
+    place.store.add(attachment, [Use(RULE, before.id, blocks=True)])
+    place.reconcile(reached=True)
+    found = {each.name: each.outputs["allowGlobalAccess"] for each in place.store.find(RULE)}
+    assert found.pop(before.name) is False
+    assert list(found.values()) == [True]
 
 
 def test_a_gateway_over_all_clusters_has_a_global_load_balancer_with_a_rule_for_each_address(place):

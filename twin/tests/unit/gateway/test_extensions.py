@@ -105,6 +105,7 @@ def test_a_traffic_extension_is_called_as_it_asks():
     assert len(processor.events) == 6
     assert (processor.full_duplex, processor.full_duplex_response) == (True, True)
     assert (processor.fail_open, processor.timeout_seconds) == (True, 0.5)
+    assert processor.stream_seconds == 30
     assert processor.forward_headers == ("authorization",)
     assert processor.metadata == (("mode", "strict"),)
     assert conditions(found, TRAFFIC, "guard") == {"Accepted": "Accepted"}

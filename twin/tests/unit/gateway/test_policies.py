@@ -8,6 +8,7 @@ from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
 from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.translate import translate
 from twin.tests.unit.gateway.builders import (
+    GATEWAY_API,
     POOL_API,
     body_router,
     conditions,
@@ -155,3 +156,23 @@ def test_the_service_of_a_routing_extension_may_have_a_health_check():
     target = {"group": "", "kind": "Service", "name": "bbr"}
     found = translate(snapshot(gateway(), *body_router(), policy("HealthCheckPolicy", "p", target)))
     assert conditions(found, "HealthCheckPolicy", "p") == {"Attached": "Attached"}
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ({"group": GATEWAY_API, "kind": "Gateway", "name": "gw"}, "Attached"),
+        ({"group": GATEWAY_API, "kind": "Gateway", "name": "later"}, "!TargetNotFound"),
+        (TARGET, "!Invalid"),
+    ],
+)
+def test_a_gateway_policy_reports_whether_its_gateway_exists(target, reason):
+    found, _ = pool_with(policy("GCPGatewayPolicy", "p", target, allowGlobalAccess=True))
+    assert conditions(found, "GCPGatewayPolicy", "p") == {"Attached": reason}
+
+
+def test_the_policy_of_a_gateway_is_attached_before_the_gateway_is_programmed():
+    target = {"group": GATEWAY_API, "kind": "Gateway", "name": "gw"}
+    found, _ = pool_with(policy("GCPGatewayPolicy", "p", target, allowGlobalAccess=True))
+    kinds = [each.kind for each in found.statuses]
+    assert kinds.index("GCPGatewayPolicy") < kinds.index("Gateway")

@@ -19,6 +19,7 @@ class Place:
     def __init__(self, cloud: Cloud) -> None:
         self.cloud = cloud
         self.create("compute/network:Network", "net", autoCreateSubnetworks=False)
+        self.create("compute/network:Network", "consumer", autoCreateSubnetworks=False)
 
     def create(self, kind: str, urn: str, **inputs: Any) -> Made:
         return self.cloud.create(f"gcp:{kind}", urn, {"name": urn, **inputs})
@@ -58,14 +59,14 @@ class Place:
         self.subnet("published", "10.3.0.0/24", "PRIVATE_SERVICE_CONNECT")
         return self.attachment(self.rule(**rule))
 
-    def group(self, target: str, urn: str = "group", region: str = REGION) -> Made:
+    def group(self, target: str, urn: str = "group", region: str = REGION, **place: Any) -> Made:
         return self.create(
             "compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup",
             urn,
-            network="net",
             networkEndpointType="PRIVATE_SERVICE_CONNECT",
             pscTargetService=target,
             region=region,
+            **(place or {"network": "consumer"}),
         )
 
     def service(self, *groups: str, **more: Any) -> Made:
@@ -142,6 +143,15 @@ def test_a_group_is_in_the_region_of_its_attachment(place: Place) -> None:
         place.group(attachment.id.replace("/published", "/gone"))
 
 
+@pytest.mark.parametrize("field", ["network", "subnetwork"])
+def test_a_group_is_in_another_network_than_its_attachment(place: Place, field: str) -> None:
+    attachment = place.published()
+    place.subnet("nodes", "10.4.0.0/24", "PRIVATE")
+    given = {"network": "net"} if field == "network" else {"subnetwork": "nodes"}
+    with pytest.raises(Refused, match="must be in another VPC network"):
+        place.group(attachment.id, **given)
+
+
 def test_a_global_balancer_reaches_a_region_through_its_attachment(place: Place) -> None:
     group = place.group(place.published().id)
     assert place.service(group.id).outputs["name"] == "front"
@@ -154,6 +164,7 @@ def test_a_global_balancer_reaches_a_region_through_its_attachment(place: Place)
         ({"healthChecks": "probes"}, "healthChecks': Must be empty"),
         ({"capacityScaler": 0}, "capacityScaler': Not available"),
         ({"maxRate": 5, "balancingMode": "RATE"}, "maxRate': Not available"),
+        ({"balancingMode": "CONNECTION"}, "balancingMode': Not available"),
     ],
 )
 def test_backends_of_private_service_connect_have_no_such_thing(
@@ -166,6 +177,12 @@ def test_backends_of_private_service_connect_have_no_such_thing(
     more = {key: value for key, value in change.items() if key in fields}
     with pytest.raises(Refused, match=expected):
         place.service(**more, backends=[{"group": group.id, **backend}])
+
+
+def test_the_defaults_of_the_provider_are_no_target_capacity(place: Place) -> None:
+    made = place.service(place.group(place.published().id).id)
+    (backend,) = made.inputs["backends"]
+    assert (backend["balancingMode"], backend["capacityScaler"]) == ("UTILIZATION", 1)
 
 
 def test_a_region_is_a_backend_once(place: Place) -> None:

@@ -1,0 +1,80 @@
+"""The VPC of a cluster in the twin's cloud, with the rules that filter traffic to its pods."""
+
+from collections.abc import Iterator
+
+from twin.cluster.base.context import ClusterSpec
+from twin.cluster.gateway.translation.vpc import ClusterNetwork, FirewallRule, firewall_rules
+from twin.host.paths import TwinPaths
+from twin.wire.property_values import as_list, as_object, get_path, last_segment
+from twin.world.store import Record, Store
+
+_CLUSTER = "gcp:container/cluster:Cluster"
+_FIREWALL = "gcp:compute/firewall:Firewall"
+_NETWORK = "gcp:compute/network:Network"
+_SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
+_ALLOWS_ALL = "0.0.0.0/0"
+_LOWEST_PRIORITY = 1000  # of a rule that names none
+_TARGETS = ("targetTags", "targetServiceAccounts", "sourceTags", "sourceServiceAccounts")
+
+
+def network_of(paths: TwinPaths, spec: ClusterSpec) -> ClusterNetwork | None:
+    """Return the VPC of a cluster; None if the twin's cloud does not have it.
+
+    The rules of a network that only capacity.yaml lists are not known (rule network.firewall).
+    """
+    if not paths.cloud_db.exists():
+        return None
+    store = Store(paths.cloud_db)
+    name = f"projects/{spec.project}/locations/{spec.location}/clusters/{spec.name}"
+    cluster = store.get(_CLUSTER, name)
+    if cluster is None:
+        return None
+    given = str(cluster.inputs.get("network") or "").partition("/compute/v1/")
+    path = given[2] or given[0]
+    if not path.startswith("projects/"):
+        path = f"projects/{spec.project}/global/networks/{path}"
+    network = store.get(_NETWORK, path)
+    if network is None:
+        return None
+    used = {(use.type, use.id) for use in store.users(_NETWORK, network.id)}
+    return ClusterNetwork(
+        name=network.id,
+        rules=tuple(
+            rule
+            for record in store.find(_FIREWALL)
+            if (record.type, record.id) in used
+            for rule in _rules(record)
+        ),
+        proxies=tuple(
+            str(record.inputs.get("ipCidrRange"))
+            for record in store.find(_SUBNETWORK)
+            if (record.type, record.id) in used and _serves(record, spec.region)
+        ),
+        is_shared=network.id.split("/")[1] != spec.project,
+        enforces_policies=spec.autopilot
+        or cluster.inputs.get("datapathProvider") == "ADVANCED_DATAPATH"
+        or get_path(cluster.inputs, "networkPolicy.enabled") is True,
+    )
+
+
+def _rules(record: Record) -> Iterator[FirewallRule]:
+    """Yield the rules for all VMs of the network that a firewall resource has."""
+    inputs = record.inputs
+    is_ingress = str(inputs.get("direction") or "INGRESS") == "INGRESS"
+    if not is_ingress or inputs.get("disabled") is True or any(map(inputs.get, _TARGETS)):
+        return
+    yield from firewall_rules(
+        int(inputs.get("priority") or _LOWEST_PRIORITY),
+        [str(each) for each in as_list(inputs.get("sourceRanges")) or [_ALLOWS_ALL]],
+        [found for each in as_list(inputs.get("allows")) or [] if (found := as_object(each))],
+        [found for each in as_list(inputs.get("denies")) or [] if (found := as_object(each))],
+    )
+
+
+def _serves(record: Record, region: str) -> bool:
+    """Return whether a subnet is that of proxies which reach the pods of a region."""
+    purpose, role = record.inputs.get("purpose"), record.inputs.get("role")
+    if role != "ACTIVE":
+        return False
+    is_own = last_segment(str(record.inputs.get("region"))) == region
+    return purpose == "GLOBAL_MANAGED_PROXY" or (purpose == "REGIONAL_MANAGED_PROXY" and is_own)
