@@ -173,6 +173,11 @@ class Listing:
         return word if names_wrap and column.folds else max(word, widest)
 
 
+def measured(value: float | None, form: str) -> str:
+    """Return a figure in a format; a dash if there is none."""
+    return "-" if value is None else f"{value:{form}}"
+
+
 def print_table(table: Listing) -> None:
     """Print a table on the program's console."""
     console.print(table, soft_wrap=True)
