@@ -9,9 +9,10 @@ from gke_inference.catalogue.accelerators import accelerator_names, machine
 from gke_inference.catalogue.engines import Abilities
 from gke_inference.catalogue.engines import engine as engine_facts
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
+from gke_inference.intent.host_memory import mounts_weights, need, room_gib, weights_cache_gib
 from gke_inference.intent.intent import ALL2ALL
 from gke_inference.sizing.architectures import Architecture
-from gke_inference.sizing.memory import Loaded, Room, expert_part, room
+from gke_inference.sizing.memory import Loaded, Room, expert_part, room, weights_gib
 from gke_inference.sizing.shapes import ModelShape, shape
 from planner.fit.chips import Accelerator, accelerator
 
@@ -164,11 +165,29 @@ def candidates(
             if made.experts:
                 load = expert_part(load, made.devices, 1, 0)
             one = room(load, made.word, tensor=made.split, stages=made.stages)
-            if one.problem is None:
+            problem = one.problem or _memory_problem(made, served, engine)
+            if problem is None:
                 held.append(Candidate(made, served, one, kv_bits))
             elif made.copies == 1 and not made.experts:
-                refused.append(Refused(made, one.problem))
+                refused.append(Refused(made, problem))
     return held, refused
+
+
+def _memory_problem(form: Form, served: ModelShape, engine: str) -> str | None:
+    """Return why the node's memory does not hold a server's pod; None if it does.
+
+    A stack with the form is refused by the same rule (`intent.host_memory`).
+    """
+    ram_gib = machine(form.word, form.machine_type).ram_gib
+    if ram_gib is None:
+        return None
+    is_mounted = mounts_weights(engine, form.chip.kind)
+    size = weights_gib(served.parameters_billion, served.bits)
+    needed = need(form.count, weights_cache_gib(size) if is_mounted else 0)
+    usable = room_gib(ram_gib)
+    if needed.gib <= usable:
+        return None
+    return f"the pod needs {needed.gib} GiB of memory ({needed.parts}), the node has {usable}"
 
 
 def _can_split(able: Abilities, form: Form) -> bool:

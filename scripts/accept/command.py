@@ -29,7 +29,11 @@ _STYLES: Final = {Verdict.MET: "green", Verdict.NOT_MET: "red", Verdict.NOT_CHEC
 def accept(
     stack: StackOption,
     twin: Annotated[
-        bool, typer.Option("--twin", help="Check the stack on the twin, which must be up.")
+        bool,
+        typer.Option(
+            "--twin",
+            help="Check the stack on the twin, where it must be up, instead of in Google Cloud.",
+        ),
     ] = False,
     failover: Annotated[
         bool,

@@ -19,10 +19,16 @@ from twin.cluster import lifecycle
 from twin.host.paths import TwinPaths
 
 
-def not_up(stack: str) -> CommandError:
-    """Return the error for a stack that is not up on the twin."""
+def not_up(stack: str, *, has_cloud: bool = False) -> CommandError:
+    """Return the error for a stack that is not up on the twin.
+
+    Args:
+        stack: Name of the stack.
+        has_cloud: Whether the command has the option `--cloud`.
+    """
     return CommandError(
         f"--stack: must be a stack that is up on the twin, got {stack!r}; run make up STACK={stack}"
+        f"{', or add --cloud' if has_cloud else ''}"
     )
 
 

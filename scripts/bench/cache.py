@@ -149,7 +149,7 @@ def row_of(threshold: float, found: list[Asked], usd: float) -> Row:
         "hits": len(hits),
         "wrong": len(wrong),
         "hit_rate": round(right / could, 2),
-        "wrong_rate": round(len(wrong) / len(hits), 2) if hits else 0.0,
+        "wrong_rate": round(len(wrong) / len(hits), 2) if hits else None,
         "saved": round(right / len(found), 2),
         "saved_usd_per_million": round(right / len(found) * usd * _MILLION, 2),
         "hit_ms": _milliseconds([one.seconds for one in hits]),

@@ -12,7 +12,7 @@ from rich.text import Text
 from scripts.shared.tool_setup import ensure_tools
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_words
-from scripts.terminal.tables import Listing, figure, print_table, prose
+from scripts.terminal.tables import Listing, figure, measured, print_table, prose
 from simulator.laboratory import bounds
 from simulator.laboratory.calibration import calibration_errors
 from simulator.laboratory.curves import draw
@@ -76,9 +76,10 @@ def measure(
 
 def _tell(job: Job, rows: list[Row]) -> None:
     last = rows[-1]
+    times: Row = last["ttft_ms"] or {}
     console.print(
         f"{job.workload}, {job.policy}, seed {job.seed}: {last['throughput_tok_s']:.0f} tok/s at "
-        f"{last['rate_qps']:g} QPS, p99 TTFT {last['ttft_ms']['p99']:.0f} ms"
+        f"{last['rate_qps']:g} QPS, p99 TTFT {measured(times.get('p99'), '.0f')} ms"
     )
 
 
@@ -113,13 +114,14 @@ def _print(rows: list[Row], checks: list[bounds.Check]) -> None:
         figure("LOST", spare=2), title="Routing laboratory",
     )  # fmt: skip
     for row in rows:
-        cost = row["usd_per_mtok"]
+        ttft: Row = row["ttft_ms"] or {}
+        tpot: Row = row["tpot_ms"] or {}
         table.add_row(
             row["workload"], f"{row['rate_qps']:g}", row["policy"], str(row["seed"]),
-            f"{row['throughput_tok_s']:.0f}", f"{row['ttft_ms']['p50']:.0f}",
-            f"{row['ttft_ms']['p99']:.0f}", f"{row['tpot_ms']['p99']:.0f}",
-            f"{row['goodput']:.2f}", "" if cost is None else f"{cost:.2f}",
-            f"{row['prefix_hit_rate']:.0%}", str(row["lost"]),
+            f"{row['throughput_tok_s']:.0f}", measured(ttft.get("p50"), ".0f"),
+            measured(ttft.get("p99"), ".0f"), measured(tpot.get("p99"), ".0f"),
+            f"{row['goodput']:.2f}", measured(row["usd_per_mtok"], ".2f"),
+            measured(row["prefix_hit_rate"], ".0%"), str(row["lost"]),
         )  # fmt: skip
     print_table(table)
     if not checks:

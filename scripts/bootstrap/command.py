@@ -37,7 +37,11 @@ def bootstrap(
         bool, typer.Option("--undo", help="Delete what was prepared for the stack.")
     ] = False,
     twin: Annotated[
-        bool, typer.Option("--twin", help="Use the project of the same name on the twin.")
+        bool,
+        typer.Option(
+            "--twin",
+            help="Use the project of the same name on the twin, instead of in Google Cloud.",
+        ),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")] = False,
 ) -> None:

@@ -36,8 +36,8 @@ def preflight(
         bool,
         typer.Option(
             "--twin",
-            help="With --cloud: check the project of the same name on the twin; starts the twin"
-            " if needed.",
+            help="With --cloud: check the project of the same name on the twin, instead of the one"
+            " in Google Cloud; starts the twin if needed.",
         ),
     ] = False,
     allow_unseen: Annotated[

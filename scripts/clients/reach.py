@@ -7,12 +7,14 @@ import requests
 
 from infra.plan.names import Names
 from infra.stack import Platform
+from scripts.backend.twin import not_up
 from scripts.clients.secret import KeySecret
 from scripts.shared.google_cloud import Cloud
-from scripts.terminal.console import CommandError
 from twin import daemon
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_manager
+from twin.providers.gcp.effects.secret_store import SECRET
+from twin.world.store import list_resources
 
 
 @contextmanager
@@ -26,7 +28,7 @@ def open_secret(stack: str, platform: Platform, *, cloud: bool) -> Generator[Key
 
     Raises:
         CloudError: There are no credentials, or Google refuses.
-        CommandError: The twin does not run.
+        CommandError: The stack is not up on the twin.
     """
     name = Names(platform).client_keys()
     if cloud:
@@ -38,9 +40,11 @@ def open_secret(stack: str, platform: Platform, *, cloud: bool) -> Generator[Key
         return
     paths = TwinPaths.default()
     if daemon.ports(paths) is None:
-        raise CommandError(
-            f"--stack: must be up on the twin, got {stack!r}; run make up STACK={stack}"
-        )
+        raise not_up(stack, has_cloud=True)
+    if not any(
+        one.type == SECRET and one.id.endswith(f"/secrets/{name}") for one in list_resources(paths)
+    ):
+        raise not_up(stack, has_cloud=True)
     scheme, _, host = secret_manager.url(paths).partition("://")
     with requests.Session() as session:
         session.trust_env = False

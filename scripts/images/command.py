@@ -128,7 +128,11 @@ def bootstrap_images(
     stack: StackOption,
     yes: Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")] = False,
     twin: Annotated[
-        bool, typer.Option("--twin", help="Use the project of the same name on the twin.")
+        bool,
+        typer.Option(
+            "--twin",
+            help="Use the project of the same name on the twin, instead of in Google Cloud.",
+        ),
     ] = False,
     dry_run: DryRunOption = False,
 ) -> None:

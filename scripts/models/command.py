@@ -36,7 +36,11 @@ ParallelOption = Annotated[
     int, typer.Option(min=1, max=_MOST_WORKERS, help="Number of parallel requests.")
 ]
 TwinOption = Annotated[
-    bool, typer.Option("--twin", help="Use the twin's buckets; starts the twin if needed.")
+    bool,
+    typer.Option(
+        "--twin",
+        help="Use the twin's buckets, instead of those in Google Cloud; starts the twin if needed.",
+    ),
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")

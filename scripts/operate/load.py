@@ -114,9 +114,15 @@ def print_report(report: Report, folder: Path) -> None:
         CommandError: A request was lost: neither answered nor refused.
     """
     summary = report.summary()
+    times = summary.ttft_ms
+    first = (
+        "no first tokens: no response was streamed"
+        if times is None
+        else f"first token p95 {times.p95:.0f} ms"
+    )
     console.print(
         f"Traffic: {summary.sent} sent, {summary.answered} answered, {summary.refused} refused, "
-        f"{summary.lost} lost; first token p95 {summary.ttft_ms.p95:.0f} ms"
+        f"{summary.lost} lost; {first}"
     )
     for pod, answers in sorted(report.replicas().items()):
         console.print(f"  {answers:5d} by {pod or 'an unnamed replica'}")

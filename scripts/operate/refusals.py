@@ -90,16 +90,48 @@ def refuse_absence(stack: str, paths: TwinPaths, scenario: str = "") -> None:
     if not absent:
         return
     lines = "; ".join(dict.fromkeys(each.what for each in absent))
-    entries: dict[str, list[str]] = {}
-    for each in absent:
-        entries.setdefault(each.key, []).append(each.entry)
-    given = ", ".join(f"`{key}: [{', '.join(found)}]`" for key, found in entries.items())
     is_in_new_twin = not scenario and not any(_absent(plan, paths, initial()))
     way_back = "; a new twin has them: remove that file to return to it" if is_in_new_twin else ""
     raise CheckFailedError(
-        f"{stack}: the twin's cloud has {lines}. Add {given} to"
-        f" {paths.capacity_file}, or start a scenario that has them{way_back}"
+        f"{stack}: the twin's cloud has {lines}. {_remedy(plan, paths, absent, scenario)}"
+        f"{_scenarios(plan, paths, stack)}{way_back}"
     )
+
+
+def _remedy(plan: Plan, paths: TwinPaths, absent: list[_Absent], scenario: str) -> str:
+    """Return what to write, and where.
+
+    A new file replaces the world of a new twin, so it also needs what the stack uses of that one.
+    A scenario replaces the file.
+    """
+    file = paths.capacity_file
+    is_new = not scenario and not file.exists()
+    entries: dict[str, list[str]] = {}
+    for each in _absent(plan, paths, World()) if is_new else absent:
+        entries.setdefault(each.key, []).append(each.entry)
+    given = ", ".join(f"`{key}: [{', '.join(found)}]`" for key, found in entries.items())
+    if scenario:
+        return (
+            f"Add {given} under `start` of a copy of {scenario_file(scenario)}, and use the path of"
+            " the copy as the scenario"
+        )
+    if not is_new:
+        return f"Add {given} to {file}"
+    folder = "" if file.parent.is_dir() else f" after `mkdir -p {file.parent}`"
+    return f"Write {given} to a new file {file}{folder}"
+
+
+def _scenarios(plan: Plan, paths: TwinPaths, stack: str) -> str:
+    """Return the option of starting a built-in scenario that has everything; empty without one."""
+    able = [
+        name
+        for name in scenarios.names()
+        if not any(_absent(plan, paths, scenarios.load(scenario_file(name)).start))
+    ]
+    if not able:
+        return ""
+    rest = f" (or {', '.join(able[1:])})" if able[1:] else ""
+    return f", or run `make up STACK={stack} SCENARIO={able[0]}`{rest}, whose cloud has them"
 
 
 def refuse_unbuilt(stack: str) -> None:

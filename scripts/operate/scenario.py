@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from scripts.operate.load import Load, plot, print_report
+from scripts.operate.timeline import print_events
 from scripts.shared.clusters import of_twin
 from scripts.shared.model_client import stream_chat
 from scripts.shared.placements import placements, settled
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CommandError, console, step
-from twin.drawings.timeline import Event, table
+from twin.drawings.timeline import Event
 from twin.host.paths import TwinPaths
 from twin.wire.kube import KubeError
 from twin.world import scenario as scenarios
@@ -99,7 +100,7 @@ def play(
     finished, print_traffic = accompanied(runner, paths, endpoint, model, folder)
     happened = Events(paths.events_file).read(since=begun)
     speed = Rules.of(paths).speed
-    console.print(table(happened, speed))
+    print_events(happened, speed)
     save(happened, speed, folder / "timeline.svg", title=runner.scenario.name)
     console.print(f"Timeline {folder.parent.name}/{folder.name}/timeline.svg")
     print_traffic(happened, begun)

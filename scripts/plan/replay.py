@@ -15,7 +15,7 @@ from infra.stack.problems import suggest, unread
 from planner.fit.chips import ACCELERATORS, WORDS
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import JsonOption, check_one, check_positive
-from scripts.terminal.tables import Listing, figure, print_table
+from scripts.terminal.tables import Listing, figure, measured, print_table
 from simulator.engine.replay import (
     Cluster,
     TraceRequest,
@@ -191,15 +191,15 @@ def _cluster(deployments: list[Deployment], routing: str, seed: int) -> Cluster:
 
 def _row(cluster: Cluster, requests: list[TraceRequest], slo: Slo) -> Row:
     result = cluster.play(requests)
-    summary = report_of(result).summary(slo)
+    summary, hits = report_of(result).summary(slo), result.prefix_hit_ratio
     return {
         "requests": summary.sent,
         "answered": summary.answered,
         "throughput_tok_s": summary.throughput_tok_s,
-        "ttft_ms": asdict(summary.ttft_ms),
-        "tpot_ms": asdict(summary.tpot_ms),
+        "ttft_ms": None if summary.ttft_ms is None else asdict(summary.ttft_ms),
+        "tpot_ms": None if summary.tpot_ms is None else asdict(summary.tpot_ms),
         "goodput_share": summary.goodput_share,
-        "prefix_hit_rate": round(result.prefix_hit_ratio, 4),
+        "prefix_hit_rate": None if hits is None else round(hits, 4),
         "preemptions": sum(outcome.preemptions for outcome in result.outcomes),
     }
 
@@ -211,12 +211,14 @@ def _print(rows: list[Row], title: str) -> None:
         figure("HITS", spare=1), figure("PREEMPTED", spare=1), figure("UNANSWERED"), title=title,
     )  # fmt: skip
     for row in rows:
-        ttft, tpot = row["ttft_ms"], row["tpot_ms"]
+        ttft: Row = row["ttft_ms"] or {}
+        tpot: Row = row["tpot_ms"] or {}
         table.add_row(
             str(row["replicas"]), f"{row['rate_qps']:g}", f"{row['throughput_tok_s']:,.0f}",
-            f"{ttft['p50']:,.0f}", f"{ttft['p95']:,.0f}", f"{ttft['p99']:,.0f}",
-            f"{tpot['p50']:.0f}", f"{tpot['p99']:.0f}", f"{row['goodput_share']:.1%}",
-            f"{row['prefix_hit_rate']:.0%}", str(row["preemptions"]),
+            *(measured(ttft.get(share), ",.0f") for share in ("p50", "p95", "p99")),
+            *(measured(tpot.get(share), ".0f") for share in ("p50", "p99")),
+            f"{row['goodput_share']:.1%}",
+            measured(row["prefix_hit_rate"], ".0%"), str(row["preemptions"]),
             str(row["requests"] - row["answered"]),
         )  # fmt: skip
     print_table(table)

@@ -19,6 +19,8 @@ from rich.text import Text
 from scripts.terminal.console import console
 
 _GAP, _INDENT = 2, 4
+_PIPED_WIDTH = 100
+"""Width of piped tables whose last column is long sentences."""
 _PROSE = 24
 """Minimum width of a column of sentences, if its text is that long."""
 
@@ -57,16 +59,19 @@ class _Row:
 class Listing:
     """Rows under titles; `print_table` prints it."""
 
-    def __init__(self, *columns: Column | str, title: str = "", is_spaced: bool = False) -> None:
+    def __init__(
+        self, *columns: Column | str, title: str = "", is_spaced: bool = False, room: int = 0
+    ) -> None:
         """Take the columns from left to right; a string is a column with that title.
 
         Args:
             columns: Columns; the first always stays in its row.
             title: Line above the table.
             is_spaced: Whether an empty line separates rows.
+            room: Width that the table does not exceed on wider consoles; 0 for the console's.
         """
         self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
-        self._title, self._is_spaced = title, is_spaced
+        self._title, self._is_spaced, self._room = title, is_spaced, room
         self._rows: list[_Row] = []
 
     @property
@@ -93,9 +98,10 @@ class Listing:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines for a width."""
         is_piped = not options.is_terminal and not os.environ.get("COLUMNS")
-        widths = self._widths(options.max_width, is_piped=is_piped)
+        room = min(options.max_width, self._room or options.max_width)
+        widths = self._widths(room, is_piped=is_piped)
         for part, least in self._parts(widths):
-            width = max(options.max_width, least)
+            width = max(room, least)
             wrapped = options.update(width=width, no_wrap=False, overflow="fold")
             for line in console.render_lines(part, wrapped):
                 yield _without_trailing_space(line)
@@ -171,6 +177,17 @@ class Listing:
         if column.is_prose:
             return max(word, min(widest, _PROSE))
         return word if names_wrap and column.folds else max(word, widest)
+
+
+def measured(value: float | None, form: str) -> str:
+    """Return a figure in a format; a dash if there is none."""
+    return "-" if value is None else f"{value:{form}}"
+
+
+def room_of(console: Console) -> int:
+    """Return the width for a table, in columns."""
+    is_piped = not console.is_terminal and not os.environ.get("COLUMNS")
+    return min(console.width, _PIPED_WIDTH) if is_piped else console.width
 
 
 def print_table(table: Listing) -> None:

@@ -4,6 +4,7 @@ Scheduler, cache and cost model are those of the server, without HTTP and real t
 replicas and routing give the same figures on every machine.
 """
 
+import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -93,21 +94,21 @@ class Replay:
         return tokens / self.seconds if tokens else 0.0
 
     @property
-    def prefix_hit_ratio(self) -> float:
-        """Fraction of the prompt tokens found in the caches, 0 to 1."""
+    def prefix_hit_ratio(self) -> float | None:
+        """Fraction of the prompt tokens found in the caches, 0 to 1; None without look-ups."""
         queries = sum(engine.scheduler.cache.stats.queries for engine in self.engines)
         hits = sum(engine.scheduler.cache.stats.hits for engine in self.engines)
-        return hits / queries if queries else 0.0
+        return hits / queries if queries else None
 
     def mean_ttft(self) -> float:
-        """Return the mean time to first token of requests that got one."""
+        """Return the mean time to first token of requests that got one; NaN if none did."""
         values = [o.ttft for o in self.outcomes if o.ttft is not None]
-        return sum(values) / len(values) if values else 0.0
+        return sum(values) / len(values) if values else math.nan
 
     def mean_tpot(self) -> float:
-        """Return the mean time between tokens of requests that got several."""
+        """Return the mean time between tokens of requests that got several; NaN if none did."""
         values = [o.tpot for o in self.outcomes if o.tpot is not None]
-        return sum(values) / len(values) if values else 0.0
+        return sum(values) / len(values) if values else math.nan
 
 
 Route = Callable[[TraceRequest, Sequence[EngineCore]], int]

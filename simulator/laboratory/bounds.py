@@ -29,7 +29,7 @@ class Check:
     name: str
     what: str
     value: float | None
-    """The measured ratio; None without rows."""
+    """The measured ratio; None without rows, or if a row lacks the figure."""
     bound: float
     is_upper: bool = False
     """Whether the bound is an upper bound instead of a lower bound."""
@@ -47,15 +47,20 @@ class Check:
 
 
 Key = tuple[str, float, int]
-_Pick = Callable[[Row], float]
+_Pick = Callable[[Row], float | None]
+"""Returns a figure of a row; None if it was not measured."""
 
 
 def _throughput(row: Row) -> float:
     return float(row["throughput_tok_s"])
 
 
-def _p99(row: Row) -> float:
-    return float(row["ttft_ms"]["p99"])
+def _p99(row: Row) -> float | None:
+    return None if row["ttft_ms"] is None else float(row["ttft_ms"]["p99"])
+
+
+def _cost(row: Row) -> float | None:
+    return None if row["usd_per_mtok"] is None else float(row["usd_per_mtok"])
 
 
 def _steady(row: Row) -> float:
@@ -79,6 +84,8 @@ def ratio(
 ) -> float | None:
     """Return the geometric mean of the ratios of two policies, over rates and seeds.
 
+    None without rows, or if a row lacks the figure.
+
     Args:
         rows: rows of a session.
         workload: name of the workload.
@@ -94,6 +101,8 @@ def ratio(
         if key[0] != workload or key[1] < least_qps or key not in theirs:
             continue
         above, below = pick(row), pick(theirs[key])
+        if above is None or below is None:
+            return None
         if above <= 0 < below:
             return 0.0
         # a comparison without a counterpart counts as equal, so that it meets and breaks no bound
@@ -167,24 +176,27 @@ def _shared_prefix(rows: list[Row]) -> list[Check]:
         Check(
             "shared_prefix: cost per token",
             f"US dollars, {saturated}",
-            ratio(rows, "shared_prefix", *pairs, lambda r: float(r["usd_per_mtok"]), SATURATED_QPS),
+            ratio(rows, "shared_prefix", *pairs, _cost, SATURATED_QPS),
             0.7,
             is_upper=True,
         ),
     ]
 
 
-def tail_ratios(rows: Iterable[Row]) -> dict[float, list[float]]:
+def tail_ratios(rows: Iterable[Row]) -> dict[float, list[float | None]]:
     """Return the ratios of the shipped p99 time to first token to the defaults', by rate and seed.
 
-    The rates are those of the ladder below the picker's knee.
+    The rates are those of the ladder below the picker's knee. A ratio is None if a row has no
+    time to first token.
     """
     listed = [row for row in rows if row["workload"] == "shared_prefix"]
     ours, theirs = _of(listed, SHIPPED), _of(listed, DEFAULTS)
-    found: dict[float, list[float]] = {}
+    found: dict[float, list[float | None]] = {}
     for key in sorted(ours.keys() & theirs.keys()):
-        if key[1] < PICKER_KNEE_QPS and _p99(theirs[key]) > 0:
-            found.setdefault(key[1], []).append(_p99(ours[key]) / _p99(theirs[key]))
+        if key[1] < PICKER_KNEE_QPS:
+            above, below = _p99(ours[key]), _p99(theirs[key])
+            value = above / below if above is not None and below else None
+            found.setdefault(key[1], []).append(value)
     return found
 
 
@@ -195,8 +207,14 @@ def _tails(rows: list[Row]) -> list[Check]:
     itself: on busier replicas, seeds differ more. A rate with one seed has no bound.
     """
     found: list[Check] = []
-    for rate, values in tail_ratios(rows).items():
-        if len(values) == 1:
+    name = f"shared_prefix: slowest first tokens not worse than {DEFAULTS}"
+    for rate, every in tail_ratios(rows).items():
+        if len(every) == 1:
+            continue
+        values = [value for value in every if value is not None]
+        if len(values) < len(every):
+            what = f"p99 TTFT at {rate:g} QPS, {len(every)} seeds"
+            found.append(Check(name, what, None, _WIDEST, is_upper=True))
             continue
         logs = [math.log(value) for value in values]
         spread = stdev(logs)
@@ -205,7 +223,6 @@ def _tails(rows: list[Row]) -> list[Check]:
             f"p99 TTFT at {rate:g} QPS, {len(values)} seeds; one varies by x{math.exp(spread):.2f}"
         )
         bound = round(min((1 + NOISE) * chance, _WIDEST), 3)
-        name = f"shared_prefix: slowest first tokens not worse than {DEFAULTS}"
         found.append(Check(name, what, round(math.exp(fmean(logs)), 4), bound, is_upper=True))
     return found
 

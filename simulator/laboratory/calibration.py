@@ -54,7 +54,8 @@ def calibration_errors(rows: list[Row]) -> list[dict[str, Any]]:
             if seeds is None:
                 continue
             here = fmean(float(row["throughput_tok_s"]) for row in seeds)
-            seconds = fmean(float(row["ttft_mean_ms"]) for row in seeds) / 1000
+            means = [row["ttft_mean_ms"] for row in seeds]
+            seconds = None if None in means else fmean(float(each) for each in means) / 1000
             out.append(
                 {
                     "rate_qps": point.rate_qps,
@@ -63,8 +64,8 @@ def calibration_errors(rows: list[Row]) -> list[dict[str, Any]]:
                     "found_tok_s": round(here, 1),
                     "error_tok_s": round(here / tokens - 1, 3),
                     "published_ttft_mean_s": ttft,
-                    "found_ttft_mean_s": round(seconds, 3),
-                    "error_ttft": round(seconds / ttft - 1, 3),
+                    "found_ttft_mean_s": None if seconds is None else round(seconds, 3),
+                    "error_ttft": None if seconds is None else round(seconds / ttft - 1, 3),
                 }
             )
     return out

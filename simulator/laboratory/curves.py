@@ -19,11 +19,17 @@ _SIZE_INCHES = (10.5, 3.8)
 
 
 def points(rows: list[Row], workload: str, policy: str, figure: str) -> list[tuple[float, float]]:
-    """Return (rate, mean over seeds) of `throughput_tok_s` or of `ttft_ms`' p99."""
+    """Return (rate, mean over seeds) of `throughput_tok_s` or of `ttft_ms`' p99.
+
+    Rows without the figure are left out.
+    """
     found: dict[float, list[float]] = {}
     for row in rows:
         if (row["workload"], row["policy"]) == (workload, policy):
-            value = row["ttft_ms"]["p99"] if figure == "ttft_ms" else row[figure]
+            times = row["ttft_ms"]
+            value = row[figure] if figure != "ttft_ms" else times and times["p99"]
+            if value is None:
+                continue
             found.setdefault(float(row["rate_qps"]), []).append(float(value))
     return [(rate, statistics.fmean(values)) for rate, values in sorted(found.items())]
 

@@ -130,7 +130,11 @@ def _run(pool: RealTime, load: Load) -> Ran:
 
 
 def waited(records: list[Record], patience: float) -> Waited:
-    """Return what a client saw."""
+    """Return what a client saw.
+
+    Raises:
+        ValueError: There are no records.
+    """
     by_outcome = {each: sum(r.outcome is each for r in records) for each in Outcome}
     times = [
         r.ttft if r.outcome is Outcome.ANSWERED and r.ttft is not None else patience

@@ -37,9 +37,9 @@ def row_of(
         "replicas": len(workload.replicas),
         **_figures(summary, workload.usd_per_hour),
         "steady_tok_s": stage.report.steady_tok_s(spec.seconds),
-        "prefix_hit_rate": round(found / asked, 4) if asked else 0.0,
+        "prefix_hit_rate": round(found / asked, 4) if asked else None,
         "answers_of_replicas": stage.report.replicas(),
-        "gateway_ms": asdict(Percentiles.of(stage.hops)),
+        "gateway_ms": _milliseconds(Percentiles.of_any(stage.hops)),
         "picker_looks": stage.ticks,
         "valid": is_valid(summary.lag_p99_ms, stage.ticks, has_picker=policy.picker is not None),
         "trace": trace.digest,
@@ -58,14 +58,18 @@ def _figures(summary: Summary, usd_per_hour: float) -> Row:
         "errors": summary.errors,
         "seconds": summary.seconds,
         "throughput_tok_s": summary.throughput_tok_s,
-        "ttft_ms": asdict(summary.ttft_ms),
+        "ttft_ms": _milliseconds(summary.ttft_ms),
         "ttft_mean_ms": summary.ttft_mean_ms,
-        "tpot_ms": asdict(summary.tpot_ms),
+        "tpot_ms": _milliseconds(summary.tpot_ms),
         "goodput": summary.goodput,
         "goodput_share": summary.goodput_share,
         "usd_per_mtok": None if cost is None else round(cost, 4),
         "client_lag_p99_ms": summary.lag_p99_ms,
     }
+
+
+def _milliseconds(found: Percentiles | None) -> Row | None:
+    return None if found is None else asdict(found)
 
 
 def is_valid(lag_ms: float, ticks: int, *, has_picker: bool) -> bool:

@@ -11,7 +11,7 @@ from simulator.traffic.records import Outcome, Record
 
 @dataclass(frozen=True)
 class Percentiles:
-    """The median and the tail percentiles of a time, in milliseconds; 0 without measurements."""
+    """The median and the tail percentiles of a time, in milliseconds."""
 
     p50: float
     p95: float
@@ -19,15 +19,29 @@ class Percentiles:
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> "Percentiles":
-        """Return the percentiles of times in seconds, interpolated between neighbors."""
+        """Return the percentiles of times in seconds, interpolated between neighbors.
+
+        Raises:
+            ValueError: There are no times.
+        """
         times = sorted(seconds)
         return cls(*(round(1000 * percentile(times, share), 3) for share in (0.50, 0.95, 0.99)))
 
+    @classmethod
+    def of_any(cls, seconds: Iterable[float]) -> "Percentiles | None":
+        """Return the percentiles of times in seconds; None if there are none."""
+        times = [*seconds]
+        return cls.of(times) if times else None
+
 
 def percentile(ordered: list[float], share: float) -> float:
-    """Return a percentile of ordered values; 0 if there are none."""
+    """Return a percentile of ordered values.
+
+    Raises:
+        ValueError: There are no values.
+    """
     if not ordered:
-        return 0.0
+        raise ValueError("ordered: must have a value, got none")
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -60,9 +74,11 @@ class Summary:
     """Time from the first request to the last response."""
     throughput_tok_s: float
     """Output tokens of complete responses per second, including the drain at the end."""
-    ttft_ms: Percentiles
-    tpot_ms: Percentiles
-    ttft_mean_ms: float
+    ttft_ms: Percentiles | None
+    """Times to first token; None if no response was streamed."""
+    tpot_ms: Percentiles | None
+    """Times per token after the first; None if no response was streamed."""
+    ttft_mean_ms: float | None
     goodput: float | None
     """Responses per second that met the SLO; None without an SLO."""
     goodput_share: float | None
@@ -70,7 +86,8 @@ class Summary:
     errors: dict[str, int]
     """Refused and lost requests by reason."""
     lag_p99_ms: float
-    """Delay of the client itself, in real milliseconds; large values invalidate a run."""
+    """Delay of the client itself, in real milliseconds; large values invalidate a run. 0 without
+    requests."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the summary in JSON-compatible form."""
@@ -137,11 +154,11 @@ class Report:
             lost=len(self.lost),
             seconds=round(seconds, 3),
             throughput_tok_s=round(sum(r.tokens for r in answered) / seconds, 1) if seconds else 0,
-            ttft_ms=Percentiles.of(ttft),
-            tpot_ms=Percentiles.of(r.tpot for r in answered if r.tpot is not None),
-            ttft_mean_ms=round(1000 * sum(ttft) / len(ttft), 3) if ttft else 0.0,
+            ttft_ms=Percentiles.of_any(ttft),
+            tpot_ms=Percentiles.of_any(r.tpot for r in answered if r.tpot is not None),
+            ttft_mean_ms=round(1000 * sum(ttft) / len(ttft), 3) if ttft else None,
             goodput=None if good is None else round(good / seconds, 3) if seconds else 0.0,
             goodput_share=None if good is None else round(good / max(1, len(self.records)), 4),
             errors=dict(errors),
-            lag_p99_ms=round(1000 * percentile(lags, 0.99), 3),
+            lag_p99_ms=round(1000 * percentile(lags, 0.99), 3) if lags else 0.0,
         )

@@ -1,26 +1,10 @@
-"""The timeline of a twin: a table for the terminal, and a drawing (`timeline_svg.py`).
-
-Times appear on the twin's clock (the time that would have passed at Google) and in real time.
-"""
+"""The timeline of a twin, as lanes of bars and marks; `timeline_svg.py` draws it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
-
 Event = Mapping[str, Any]
-_STYLES = {
-    "node.notice": "yellow",
-    "node.removed": "yellow",
-    "pod.pending": "yellow",
-    "pod.ready": "green",
-    "rung.chosen": "cyan",
-    "rung.cooldown": "magenta",
-    "rung.quota": "red",
-    "rung.stockout": "red",
-    "scenario.step": "bold",
-}
 
 
 def ordered(events: Iterable[Event]) -> list[Event]:
@@ -34,33 +18,6 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def table(events: Iterable[Event], speed: float) -> Table:
-    """Return the events as a table.
-
-    Args:
-        events: events from `Events.read`.
-        speed: speed of the twin's clock relative to Google's.
-    """
-    found = ordered(events)
-    title = f"Timeline, {speed:g} times faster than Google's clock"
-    drawn = Table(title=title, title_justify="left", expand=False, pad_edge=False)
-    drawn.add_column("twin", justify="right", no_wrap=True)
-    drawn.add_column("wall", justify="right", no_wrap=True)
-    drawn.add_column("what", no_wrap=True)
-    drawn.add_column("message", overflow="fold")
-    start = found[0]["time"] if found else 0.0
-    for event in found:
-        wall = event["time"] - start
-        drawn.add_row(
-            clock(wall * speed),
-            f"{wall:.1f}s",
-            event["kind"],
-            event["message"],
-            style=_STYLES.get(event["kind"], ""),
-        )
-    return drawn
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from twin.toolchain.registry import Module, ToolError
 
 CACHE_VARIABLE = "GKE_INFERENCE_TOOLS"
 _COMPLETE = ".complete"
+_LEAST_GIB = 0.25
+"""Room for the largest tool twice, as it is built and in its place: Kubernetes has 0.12 GiB."""
 
 
 def cache_root() -> Path:
@@ -89,10 +91,31 @@ def _made_root() -> Path:
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        rule = "must be a folder that can be created"
-        message = f"{CACHE_VARIABLE}: {rule}, got '{root}': {error.strerror}"
+        if os.environ.get(CACHE_VARIABLE):
+            rule = "must be a folder that can be created"
+            message = f"{CACHE_VARIABLE}: {rule}, got '{root}': {error.strerror}"
+        else:
+            message = (
+                f"the folder of tools {root} cannot be created: {error.strerror}."
+                f" Set {CACHE_VARIABLE} to a folder that you can write to"
+            )
         raise ToolError(message) from None
     return root
+
+
+def check_room() -> None:
+    """Check that the disk of the cache has room for any tool, before one is built or downloaded.
+
+    Raises:
+        ToolError: it has not, or the folder cannot be created.
+    """
+    root = _made_root()
+    free = shutil.disk_usage(root).free / 2**30
+    if free < _LEAST_GIB:
+        raise ToolError(
+            f"the folder of tools {root} must have {_LEAST_GIB} GiB free, got {free:.2f}. Free"
+            f" space, or set {CACHE_VARIABLE} to a folder on a larger disk"
+        )
 
 
 def store(module: Module, prepare: Callable[[Path], dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from twin.toolchain import network
-from twin.toolchain.cache import is_cached, locked, store
+from twin.toolchain.cache import check_room, is_cached, locked, store
 from twin.toolchain.find import missing
 from twin.toolchain.gobuild import Progress, build, find_go
 from twin.toolchain.gomodules import copy_shared
@@ -50,6 +50,7 @@ def provide(
     absent = missing(wanted)
     if not absent:
         return []
+    check_room()
     go = _Go(announce)
     reasons = _download(absent, go, announce)
     left = [module for module in absent if not is_cached(module)]

@@ -6,6 +6,7 @@ it reads weights, and one that requests more is never scheduled.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import ceil, floor
 
 from gke_inference.catalogue.accelerators import machine
@@ -55,6 +56,44 @@ def weights_cache_gib(size_gib: float) -> int:
     return ceil(size_gib * _CACHE_SHARE) + 1
 
 
+@dataclass(frozen=True)
+class Need:
+    """Memory that the pod of a server needs on its node, in GiB."""
+
+    shared: int
+    """Shared memory of the engine, with tiers of the KV cache."""
+    cache: int
+    """File cache of mounted weights, with GKE's sidecar; 0 if the engine streams them."""
+
+    @property
+    def gib(self) -> int:
+        """All of it."""
+        return ENGINE_GIB + self.shared + self.cache
+
+    @property
+    def parts(self) -> str:
+        """Its parts, as a message names them."""
+        cache = f", {self.cache} for the file cache" if self.cache else ""
+        return f"{ENGINE_GIB} for the engine, {self.shared} of shared memory{cache}"
+
+
+def need(chips_per_node: int, cache_gib: int, tier_gib: int = 0) -> Need:
+    """Return the memory that a server's pod needs.
+
+    Args:
+        chips_per_node: Chips of the node.
+        cache_gib: File cache in memory for mounted weights; 0 if the engine streams them.
+        tier_gib: Tier of the KV cache in main memory.
+    """
+    shared = SHARED_MEMORY_GIB_PER_DEVICE * chips_per_node + tier_gib
+    return Need(shared, cache_gib + SIDECAR_GIB if cache_gib else 0)
+
+
+def mounts_weights(engine_name: str, kind: str) -> bool:
+    """Return whether an engine reads weights from a mounted bucket on a kind of hardware."""
+    return not engine(engine_name).hardware[kind].streamed
+
+
 def memory_problems(intent: ServingIntent) -> Iterator[InputError]:
     """Yield the first rung whose machine has too little memory for a server's pod."""
     for place, rung in intent.rungs.items():
@@ -62,23 +101,18 @@ def memory_problems(intent: ServingIntent) -> Iterator[InputError]:
         if host.ram_gib is None:
             continue
         tier = 0 if intent.kv_offload is None else intent.kv_offload.cpu_gib
-        shared = SHARED_MEMORY_GIB_PER_DEVICE * rung.chips_per_node + tier
-        cache = _cache_gib(intent, rung.kind)
-        needed = ENGINE_GIB + shared + (cache + SIDECAR_GIB if cache else 0)
+        found = need(rung.chips_per_node, _cache_gib(intent, rung.kind), tier)
         room = room_gib(host.ram_gib)
-        if needed > room:
-            parts = f"{ENGINE_GIB} for the engine, {shared} of shared memory"
-            parts += f", {cache + SIDECAR_GIB} for the file cache" if cache else ""
-            rule = f"must have {needed} GiB of memory for the pod on every rung ({parts})"
+        if found.gib > room:
+            rule = f"must have {found.gib} GiB of memory for the pod on every rung ({found.parts})"
             yield InputError("rungs", f"{rule}; {place}: {host.name} has {room} for pods")
             return
 
 
 def _cache_gib(intent: ServingIntent, kind: str) -> int:
     """Return the least file cache in memory: that of the weights, where they are mounted."""
-    is_mounted = not engine(intent.engine).hardware[kind].streamed
     if (
-        not is_mounted
+        not mounts_weights(intent.engine, kind)
         or intent.weights_claim is not None
         or intent.weights_bucket_claim is not None
     ):

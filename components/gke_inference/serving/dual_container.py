@@ -32,6 +32,7 @@ from gke_inference.serving.pod_spec import (
     template_labels,
     tolerations,
 )
+from gke_inference.serving.startup import start_minutes
 from gke_inference.serving.weights import Storage
 
 WHOLE_NODE_LABEL = "gke-inference/whole-node"
@@ -164,7 +165,7 @@ def sleeping_container(
     peers = [f"--peer-port={other}" for other in ports.values()]
     options = ("--or-sleep", f"--health-port={port}", *peers)
     container = engine_container(pod, files[kind], serving, options)
-    container.update(probes(port))
+    container.update(probes(start_minutes(pod.intent, [serving]), port))
     container["name"] += f"-{kind}"
     if kind == "tpu":  # the pod exposes one port, whichever container listens on it
         del container["ports"][0]

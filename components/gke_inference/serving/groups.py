@@ -32,11 +32,11 @@ from gke_inference.serving.launcher.spec import PORT, Serving
 from gke_inference.serving.pod_spec import (
     HARDWARE_LABEL,
     MODEL_LABEL,
-    STARTUP_MINUTES,
     Pod,
     model_pods_labels,
 )
 from gke_inference.serving.rdma import close_together
+from gke_inference.serving.startup import start_minutes
 
 WORKER_LABEL = "gke-inference/worker-of"
 GROUP_INDEX_LABEL = "leaderworkerset.sigs.k8s.io/group-index"
@@ -246,7 +246,7 @@ def _worker(pod: Pod, leader: Manifest, serving: Serving, meeting: Meeting) -> M
     }
     container["startupProbe"] = {
         **_asks(_LEADER_STARTED.format(leader=meeting.leader, port=HEALTH_PORT)),
-        "failureThreshold": STARTUP_MINUTES * 60 // _CHECK_SECONDS,
+        "failureThreshold": start_minutes(pod.intent, [serving]) * 60 // _CHECK_SECONDS,
         "periodSeconds": _CHECK_SECONDS,
     }
     if serving.spanning == "ray":

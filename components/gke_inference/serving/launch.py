@@ -19,6 +19,7 @@ from gke_inference.catalogue.engines import engine
 from gke_inference.serving.launcher.commands import is_reference, own_arguments, program
 from gke_inference.serving.launcher.node import ACCESS, NAME_VARIABLE
 from gke_inference.serving.launcher.spec import CHAT_TEMPLATE, Serving, Spec
+from gke_inference.serving.startup import LEAST_MINUTES
 
 HOME = "/opt/gke-inference"
 FOLDER = f"{HOME}/engine"
@@ -39,6 +40,7 @@ def spec_of(
     serving: Mapping[str, Serving],
     longest_request_seconds: int,
     settle_seconds: int = 0,
+    start_seconds: int = LEAST_MINUTES * 60,
 ) -> Spec:
     """Return the spec of a model's launchers.
 
@@ -47,6 +49,7 @@ def spec_of(
         serving: by kind of hardware.
         longest_request_seconds: Time that a terminating server has to finish its requests.
         settle_seconds: Time before that in which it still accepts requests.
+        start_seconds: Time for a start, from when the weights are available.
     """
     facts = engine(next(iter(serving.values())).engine)
     return Spec(
@@ -58,6 +61,7 @@ def spec_of(
         model=model,
         serving=dict(serving),
         settle_seconds=settle_seconds,
+        start_seconds=start_seconds,
     )
 
 

@@ -20,6 +20,7 @@ from gke_inference.serving.launcher.spec import Serving, Spec
 from gke_inference.serving.live_adapters import LiveAdapters, with_live
 from gke_inference.serving.pod_spec import Pod
 from gke_inference.serving.serving import draft_of, further_of, serving_of
+from gke_inference.serving.startup import start_minutes
 from gke_inference.serving.weights import ClaimPath, Storage, bucket_path, storage
 from gke_inference.sizing.memory import weights_gib
 
@@ -66,6 +67,7 @@ class ModelPlan:
             self.serving,
             pod.longest_request_seconds,
             pod.settle_seconds_of_launcher,
+            start_minutes(pod.intent, self.serving.values()) * 60,
         )
 
     @property

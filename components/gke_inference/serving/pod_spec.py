@@ -19,13 +19,11 @@ from gke_inference.serving.launch import HEALTH_PORT, started
 from gke_inference.serving.launcher.node import HOOK_SECONDS
 from gke_inference.serving.launcher.spec import Serving
 from gke_inference.serving.live_adapters import LiveAdapters, loader_container
+from gke_inference.serving.startup import start_minutes
 from gke_inference.serving.weights import Storage
 
 MODEL_LABEL = "gke-inference/model"
 HARDWARE_LABEL = "gke-inference/hardware"
-STARTUP_MINUTES = 30
-"""Time for an engine to load and compile before its container is restarted."""
-
 _STARTUP_PERIOD_SECONDS = 10
 _SETTLE_SECONDS = 15
 _AFTER_DRAIN_SECONDS = 60
@@ -176,7 +174,7 @@ def engine_container(
         ],
         "securityContext": _container_security(kind),
         "volumeMounts": list(files.mounts),
-        **probes(),
+        **probes(start_minutes(pod.intent, [serving])),
     }
     started(container, serving, options)
     for name, value in sorted(pod.intent.engine_env.items()):
@@ -189,11 +187,15 @@ def health_port(port: int = HEALTH_PORT) -> Manifest:
     return {"containerPort": port, "name": f"health-{port}"}
 
 
-def probes(port: int = HEALTH_PORT) -> Manifest:
-    """Return the three probes: startup may take half an hour, but a serving engine must respond.
+def probes(minutes: int, port: int = HEALTH_PORT) -> Manifest:
+    """Return the three probes: startup may take long, but a serving engine must respond.
 
-    The kubelet counts the half hour from the container's start. A server that waits for its weights
+    The kubelet counts from the container's start. A server that waits for its weights
     passes the startup probe, and its launcher counts from when they are available (`health.State`).
+
+    Args:
+        minutes: Time for a start.
+        port: Port of the launcher.
     """
     return {
         "livenessProbe": {
@@ -210,7 +212,7 @@ def probes(port: int = HEALTH_PORT) -> Manifest:
         },
         "startupProbe": {
             "httpGet": {"path": "/startz", "port": port},
-            "failureThreshold": STARTUP_MINUTES * 60 // _STARTUP_PERIOD_SECONDS,
+            "failureThreshold": minutes * 60 // _STARTUP_PERIOD_SECONDS,
             "periodSeconds": _STARTUP_PERIOD_SECONDS,
             "timeoutSeconds": 2,
         },

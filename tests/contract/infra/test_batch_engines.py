@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gke_inference.serving.pod_spec import STARTUP_MINUTES
+from gke_inference.serving.startup import LEAST_MINUTES
 from infra.reading.load import parse
 from workloads.batch.settings import Settings
 
@@ -90,7 +90,7 @@ def test_the_service_may_only_manage_jobs_and_list_their_pods_there(seen: Any) -
 
 
 def test_an_engine_may_start_twice_before_its_batch_fails() -> None:
-    assert Settings("b", "http://g", {}).engine_start_seconds == 2 * STARTUP_MINUTES * 60
+    assert Settings("b", "http://g", {}).engine_start_seconds == 2 * LEAST_MINUTES * 60
 
 
 def test_jobs_use_the_buckets_of_batches_weights_and_caches(seen: Any) -> None:

@@ -72,6 +72,21 @@ def checked(records: Records) -> tuple[Report, list[dict[str, Any]]]:
     return check_objects(found, RULES), bodies
 
 
+FILES = [
+    file
+    for file in sorted(EXAMPLES.glob("*/Pulumi.*.yaml"))
+    if file.parent.name not in STACKS and platform_of(file).get("layer") != "serving"
+]
+"""The other examples. A serving stack is read with its platform."""
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem.removeprefix("Pulumi."))
+def test_every_other_example_passes_the_invariants(deployed: Deployed, file: Path) -> None:
+    report, bodies = checked(deployed(parse(json.dumps(platform_of(file)))))
+    assert report.objects == len(bodies) > 0
+    assert [(one.rule, one.field, one.value, one.why) for one in report.of(Verdict.BROKEN)] == []
+
+
 @pytest.mark.parametrize("name", STACKS)
 def test_a_stack_that_is_no_environment_passes_the_invariants(deployed: Deployed, name: str):
     make, kind = STACKS[name]

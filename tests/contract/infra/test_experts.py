@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from gke_inference.serving.startup import READ_GB_PER_SECOND
 from infra.arguments import models as assemble_models
 from infra.plan import resolve
 from infra.plan.served import ServedModel
 from infra.reading.load import parse, platform_of
 from tests.contract.infra.cloud import Deployed
+from twin.world.rules import all_rules
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "wide-ep" / "Pulumi.wide-ep.yaml"
 
@@ -53,3 +55,21 @@ def test_the_settings_of_a_stack_reach_the_servers_of_both_roles(platform):
         args: Any = assemble_models.server_args(platform, role_of(platform, role))
         assert args["experts"]["redundant"] == 32
         assert args["role"] == role
+
+
+@pytest.mark.parametrize("role", ["decode", "prefill"])
+def test_eight_copies_that_each_read_a_large_model_have_time_to_start(
+    deployed: Deployed, platform: Any, role: str
+) -> None:
+    made = deployed(platform).registrations
+    sets = [seen.inputs for seen in made if seen.type.endswith(":LeaderWorkerSet")]
+    (found,) = [each for each in sets if f"-{role}" in each["metadata"]["name"]]
+    template = found["spec"]["leaderWorkerTemplate"]
+    for part in ("leaderTemplate", "workerTemplate"):
+        probe = template[part]["spec"]["containers"][0]["startupProbe"]
+        # 8 x 671 GB at 1.3 GB/s, and half as much again
+        assert probe["failureThreshold"] * probe["periodSeconds"] == 104 * 60
+
+
+def test_the_rate_of_the_time_to_start_is_that_of_the_twins_engines() -> None:
+    assert all_rules()["engine.weights.rate-streamed"].value == READ_GB_PER_SECOND

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
-from scripts.clients import command
+from infra.reading.load import read
+from scripts.clients import command, reach
 from scripts.clients import keys as documents
 from scripts.clients.keys import Key, KeyProblem
+from scripts.clients.reach import open_secret
 from scripts.clients.secret import KeySecret
 from scripts.shared.google_cloud import Cloud, CloudError
+from scripts.terminal.console import CommandError
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SECRET = "projects/acme/secrets/client-keys"
@@ -188,3 +191,17 @@ def test_more_keys_than_a_secret_holds_are_refused_before_anything_is_written() 
     with pytest.raises(KeyProblem, match="must have at most 65536 bytes"):
         kept(manager).change(lambda found: [*found, *many])
     assert manager.versions == []
+
+
+def test_a_stack_that_is_not_up_on_the_twin_is_named_with_both_ways_out(tmp_path, monkeypatch):
+    monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path))
+    prod = read("prod")
+    says = "--stack: must be a stack that is up on the twin, got 'prod'; "
+    says += "run make up STACK=prod, or add --cloud"
+    with pytest.raises(CommandError) as error, open_secret("prod", prod, cloud=False):
+        pass
+    assert str(error.value) == says
+    monkeypatch.setattr(reach.daemon, "ports", lambda _: object())  # another stack is up
+    with pytest.raises(CommandError) as error, open_secret("prod", prod, cloud=False):
+        pass
+    assert str(error.value) == says

@@ -7,6 +7,7 @@ import pytest
 from gke_inference.catalogue.rungs import Rung, check_rung
 from gke_inference.intent.engine_rules import engine_problems
 from gke_inference.intent.fitting import unfit
+from gke_inference.intent.host_memory import memory_problems
 from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.sizing.architectures import Architecture, known
 from infra.arguments.engine import intent_words
@@ -46,10 +47,10 @@ def model_of(architecture: Architecture, form: Form, context: int) -> Model:
 def answers(architecture: Architecture, one: Candidate | Refused, context: int) -> set[bool]:
     """What the reader of a stack and preflight say of a form: whether the model starts."""
     model, rung = model_of(architecture, one.form, context), rung_of(one.form)
-    return {
-        unfit(intent_of(intent_words("planned", model, weights=str), {"": rung}), rung) is None,
-        memory("planned", model, rung).ok is True,
-    }
+    intent = intent_of(intent_words("planned", model, weights=str), {"": rung})
+    if list(memory_problems(intent)):
+        return {False}  # a stack is refused before preflight sees it
+    return {unfit(intent, rung) is None, memory("planned", model, rung).ok is True}
 
 
 @pytest.mark.parametrize("architecture", TEXT, ids=lambda one: one.name)
@@ -60,6 +61,17 @@ def test_planner_stack_and_preflight_agree_on_every_shape(architecture: Architec
             assert answers(architecture, one, context) == {True}, one.form
         for other in not_held:
             assert answers(architecture, other, context) == {False}, (other.form, other.reason)
+
+
+def test_a_form_whose_node_has_too_little_memory_for_the_file_cache_is_not_offered() -> None:
+    (llama,) = [one for one in TEXT if one.name == "llama-3.1-405b"]
+    held, not_held = candidates(llama, context=2_048, words=("tpu-v6e",))
+    assert "tpu-v6e 4x8" not in {one.form.label for one in held if one.form.bits == 16}
+    (reason,) = {r.reason for r in not_held if (r.form.label, r.form.bits) == ("tpu-v6e 4x8", 16)}
+    assert reason == (
+        "the pod needs 926 GiB of memory (8 for the engine, 8 of shared memory, 910 for the file"
+        " cache), the node has 676"
+    )
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "triton", "tgi"])

@@ -81,6 +81,16 @@ def test_traffic_that_lost_a_request_is_an_error(tmp_path):
     assert [json.loads(line)["outcome"] for line in lines] == ["answered", "lost"]
 
 
+def test_traffic_without_streamed_responses_has_no_time_to_first_token(tmp_path, capsys):
+    whole = Record(0, Outcome.ANSWERED, 0.0, 0.0, 1.0, tokens=4, replica="a")
+    streamed = Record(1, Outcome.ANSWERED, 0.0, 0.0, 1.0, 0.25, 1.0, tokens=4, replica="a")
+    print_report(Report((whole,)), tmp_path)
+    assert "0 lost; no first tokens: no response was streamed\n" in capsys.readouterr().out
+    assert json.loads((tmp_path / "traffic.json").read_text())["ttft_ms"] is None
+    print_report(Report((whole, streamed)), tmp_path)
+    assert "0 lost; first token p95 250 ms\n" in capsys.readouterr().out
+
+
 def test_nodes_are_counted_by_rung_as_they_come_and_go():
     rung = {"compute_class": "chat", "machine": "g2", "provisioning": "spot"}
     events = [

@@ -1,6 +1,7 @@
 """The program's help, which commands a command line loads, and how errors of the machine end."""
 
 import errno
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,25 @@ def test_a_paragraph_of_help_is_one_line_that_the_terminal_wraps():
     texts = list(helps(get_command(build_app())))
     assert len(texts) > len(COMMANDS)
     assert [text for text in texts if "\n" in text.replace("\n\n", "")] == []
+
+
+def options(command, path=()):
+    """Yield the path and the help of each option `--cloud` and `--twin`."""
+    for parameter in command.params:
+        if {"--cloud", "--twin"} & set(parameter.opts):
+            yield " ".join(path), parameter.opts[0], parameter.help
+    for name, subcommand in getattr(command, "commands", {}).items():
+        yield from options(subcommand, (*path, name))
+
+
+def test_each_option_of_twin_or_cloud_says_what_the_command_uses_without_it():
+    found = list(options(get_command(build_app())))
+    assert ("status", "--cloud") in {(path, option) for path, option, _ in found}
+    assert ("bootstrap", "--twin") in {(path, option) for path, option, _ in found}
+    other = {"--cloud": "the twin", "--twin": "in Google Cloud"}
+    # without `--cloud`, preflight reads no project
+    checked = [one for one in found if one[:2] != ("preflight", "--cloud")]
+    assert [one for one in checked if not re.search(f"instead of .*{other[one[1]]}", one[2])] == []
 
 
 @pytest.mark.parametrize(

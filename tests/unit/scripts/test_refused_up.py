@@ -219,7 +219,7 @@ def test_the_table_of_a_stream_must_be_there_and_take_answers(paths, monkeypatch
     monkeypatch.setattr(refusals, "plan_of", lambda _: plan)
     message = refused(paths)
     says = "no table acme-data.answers.rows of BigQuery (streams.docs.results.table)"
-    assert f"the twin's cloud has {says}. Add" in message
+    assert f"the twin's cloud has {says}. Write" in message
     (entry,) = re.findall(r"`(tables[^`]+)`", message)
     stock = initial().model_dump(mode="json")["stock"]
     paths.capacity_file.write_text(f"{entry}\nstock: {json.dumps(stock)}")
@@ -237,6 +237,56 @@ def test_the_entries_of_the_message_are_all_that_the_stack_needs(paths, stack):
     entries = re.findall(r"`([^`]+)`", refused(paths))
     paths.capacity_file.write_text("\n".join(entries))
     refuse_absence("prod", paths)
+
+
+def test_without_a_twin_the_message_names_the_folder_to_make_and_all_entries_of_the_new_file(
+    tmp_path, stack
+):
+    stack(certificate=None, issue_certificate=False, dns=None, hostname=None, front=None)
+    paths = TwinPaths(tmp_path / "absent")
+    message = refused(paths)
+    folder = tmp_path / "absent"
+    assert f"to a new file {folder}/capacity.yaml after `mkdir -p {folder}`" in message
+    entries = re.findall(r"`([a-z_]+: [^`]+)`", message)
+    folder.mkdir()
+    paths.capacity_file.write_text("\n".join(entries))
+    refuse_absence("prod", paths)
+
+
+def test_a_new_file_has_the_reservation_of_a_new_twin_that_the_stack_uses(paths, monkeypatch):
+    capacity = read("local").capacity
+    (name, ladder) = next(iter(capacity.items()))
+    rungs = (*ladder.rungs, ladder.rungs[0].model_copy(update={"reservation": "v6e-other"}))
+    changed = {**capacity, name: ladder.model_copy(update={"rungs": rungs})}
+    plan = resolve(read("local").model_copy(update={"capacity": changed}))
+    monkeypatch.setattr(refusals, "plan_of", lambda _: plan)
+    message = refused(paths)
+    assert "the twin's cloud has no reservation v6e-other in us-central1-b" in message
+    assert "v6e-local" not in message.partition(". Write")[0]
+    (entry,) = re.findall(r"`(stock: [^`]+)`", message)
+    assert "reservation: v6e-local" in entry
+    assert "reservation: v6e-other" in entry
+    paths.capacity_file.write_text(entry)
+    refuse_absence("local", paths)
+
+
+def test_only_scenarios_that_have_everything_are_offered(paths, stack, monkeypatch):
+    stack(certificate=None, issue_certificate=False, dns=None, hostname=None, front=None)
+    assert "SCENARIO" not in refused(paths)  # none has the snapshot of prod
+    monkeypatch.setattr(refusals, "plan_of", lambda _: resolve(read("local")))
+    World().save(paths.capacity_file)
+    with pytest.raises(CheckFailedError) as error:
+        refuse_absence("local", paths)
+    assert "run `make up STACK=local SCENARIO=burst` (or " in str(error.value)
+
+
+def test_what_a_scenario_lacks_goes_into_a_copy_of_it_because_it_replaces_the_file(paths, stack):
+    stack()
+    with pytest.raises(CheckFailedError) as error:
+        refuse_absence("prod", paths, "region-loss")
+    file = scenario_file("region-loss")
+    assert f"under `start` of a copy of {file}, and use the path of the copy" in str(error.value)
+    assert str(paths.capacity_file) not in str(error.value)
 
 
 def test_the_disk_image_that_up_makes_need_not_be_there(paths, monkeypatch):
@@ -259,7 +309,7 @@ def test_a_service_account_must_be_there_that_may_call_the_service(paths, monkey
     email = "app@acme-inference-images.iam.gserviceaccount.com"
     message = refused(paths)
     assert f"no service account {email} (personal_images.callers[0])" in message
-    assert f"Add `service_accounts: [{email}]` to {paths.capacity_file}" in message
+    assert f"`service_accounts: [{email}]` to a new file {paths.capacity_file}" in message
     World(service_accounts=(email,)).save(paths.capacity_file)
     refuse_absence("personalized-images", paths)
 

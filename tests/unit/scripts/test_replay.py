@@ -53,6 +53,15 @@ def test_a_trace_of_ones_own_is_a_file_of_json_lines(tmp_path):
     assert row["prefix_hit_rate"] == pytest.approx(640 / 1400, abs=0.001)
 
 
+def test_responses_of_one_token_have_no_time_per_token(tmp_path):
+    file = tmp_path / "trace.jsonl"
+    file.write_text(json.dumps({"arrival": 0, "prompt_tokens": 700, "output_tokens": 1}))
+    (row,) = rows(str(file), *L4, *FITS)
+    assert (row["answered"], row["tpot_ms"]) == (1, None)
+    found = CliRunner().invoke(build_app(("replay",)), ["replay", str(file), *L4, *FITS])
+    assert found.output.splitlines()[2].split()[6:8] == ["-", "-"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

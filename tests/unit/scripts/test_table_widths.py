@@ -32,7 +32,7 @@ from scripts.jobs.listing import QueuedJob, job_table
 from scripts.models import listing as models
 from scripts.models.actions import Row
 from scripts.models.places import Place
-from scripts.operate import trace
+from scripts.operate import timeline, trace
 from scripts.plan import coldstart, cost, quota, replay
 from scripts.plan.plan import plan
 from scripts.plan.stack import Wanted, plan_stack
@@ -184,6 +184,7 @@ def _quota() -> None:
         quota.quota("prod", scenario="quota-short", explain=True)
 
 
+_EVENTS = [{"time": 1.0, "kind": "scenario.step", "message": "the reservation is withdrawn"}]
 _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("accept.command", _acceptance),
     ("bench.confirm", _confirm),
@@ -202,6 +203,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("images.listing", lambda: images.list_images("prod")),
     ("jobs.command", lambda: jobs.print_table(job_table([_JOB]))),
     ("models.listing", lambda: models.print_list([_VERSION, replace(_VERSION, state=None)])),
+    ("operate.timeline", lambda: timeline.print_events(_EVENTS, 100)),
     ("operate.trace", _waterfall),
     ("plan.coldstart", lambda: coldstart.coldstart("prod")),
     ("plan.cost plan.unit_costs", lambda: cost.cost("prod")),

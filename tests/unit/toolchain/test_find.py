@@ -101,6 +101,28 @@ def test_a_cache_that_cannot_be_one_is_refused_before_anything_is_obtained(
     assert str(refused.value) == f"GKE_INFERENCE_TOOLS: {rule.format(file=file)}"
 
 
+def test_a_cache_in_a_read_only_home_is_refused_with_what_to_do(empty_cache, monkeypatch):
+    monkeypatch.delenv("GKE_INFERENCE_TOOLS")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    with pytest.raises(toolchain.ToolError) as refused:
+        toolchain.provide(toolchain.named(["etcd"]))
+    assert str(refused.value) == (
+        "the folder of tools /proc/none/gke-inference/tools cannot be created: No such file or"
+        " directory. Set GKE_INFERENCE_TOOLS to a folder that you can write to"
+    )
+
+
+def test_a_full_disk_is_refused_before_anything_is_built(empty_cache, monkeypatch):
+    free = shutil.disk_usage("/")._replace(free=8 * 2**20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: free)
+    with pytest.raises(toolchain.ToolError) as refused:
+        toolchain.provide(toolchain.named(["etcd"]))
+    assert str(refused.value) == (
+        f"the folder of tools {cache.cache_root()} must have 0.25 GiB free, got 0.01. Free space,"
+        " or set GKE_INFERENCE_TOOLS to a folder on a larger disk"
+    )
+
+
 def test_a_cache_that_cannot_be_created_is_refused_with_the_reason(empty_cache, monkeypatch):
     monkeypatch.setenv("GKE_INFERENCE_TOOLS", "/proc/none")
     with pytest.raises(toolchain.ToolError) as refused, cache.locked("x"):

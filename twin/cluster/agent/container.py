@@ -20,6 +20,12 @@ from twin.world.rules import Rules
 EventSink = Callable[[str, str, str], None]
 """Takes type, reason and message of a Kubernetes event."""
 _LOST_EXIT_CODE = 137
+_START_EXIT_CODE = 128
+"""Exit code of a container that the runtime could not start (containerd, StartError)."""
+_RUNTIME = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+    "runc create failed: unable to start container process: error during container init: "
+)
 
 
 @dataclass
@@ -129,6 +135,9 @@ class Container:
             self._probe()
 
     def _start(self) -> None:
+        if self.launch.cannot_start:
+            self._not_started(_RUNTIME + self.launch.cannot_start)
+            return
         if self.launch.devices and self.has_driver():
             put_devices(self.launch.devices)
         if self.launch.argv:
@@ -146,6 +155,24 @@ class Container:
                 return
         self.event("Normal", "Started", f"Started container {self.name}")
         self._running(time.time())
+
+    def _not_started(self, message: str) -> None:
+        """Report a container that the runtime could not start, as containerd does."""
+        now = timestamp(time.time())
+        ended: JsonObject = {
+            "exitCode": _START_EXIT_CODE,
+            "reason": "StartError",
+            "startedAt": timestamp(0),
+            "finishedAt": now,
+            "message": message,
+        }
+        self.event("Warning", "Failed", f"Error: {message}")
+        if self.restart_policy == "Never":
+            self.state = {"terminated": ended}
+            return
+        self.last_state = {"terminated": ended}
+        self.state = {"waiting": {"reason": "RunContainerError", "message": message}}
+        self._back_off()
 
     def _running(self, since: float) -> None:
         self.running_since = since

@@ -6,6 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from gke_inference.catalogue.image_contents import Missing, contents_of, missing_program
 from twin.cluster.agent.launching import (
     bucket_programs,
     engines,
@@ -32,6 +33,8 @@ from twin.world.rules import Rules
 _INHERITED = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "TMPDIR", "GKE_INFERENCE_TWIN_DIR")
 _SECRETS = "SECRET_MANAGER_ENDPOINT"
 _KEYS = "IAP_KEYS"
+_NOT_FOUND = 127
+"""Exit code of a shell whose program does not exist (POSIX, Shell Command Language 2.8.2)."""
 # flag that moves each port, with the port it has by default
 _PORT_FLAGS = {
     Kind.PICKER: {"grpc-port": 9002, "grpc-health-port": 9003, "metrics-port": 9090},
@@ -48,6 +51,9 @@ def plan(container: JsonObject, place: Place) -> Launch:
         ConfigError: Its command does not start a program of its image.
     """
     kind = kind_of(container)
+    missing = missing_of(container)
+    if missing is not None:
+        return _without(missing, kind)
     if kind is Kind.ENGINE:
         return _engine(container, place)
     if kind in _PORT_FLAGS:
@@ -72,6 +78,25 @@ def plan(container: JsonObject, place: Place) -> Launch:
         Kind.WEIGHTS: _weights,
     }
     return others[kind](container, place) if kind in others else Launch(Kind.IDLE)
+
+
+def missing_of(container: JsonObject) -> Missing | None:
+    """Return the program that a container's image lacks. Rule: image.contents."""
+    found = contents_of(str(container.get("image", "")))
+    if found is None:
+        return None
+    mounts = [str(mount["mountPath"]) for mount in container.get("volumeMounts") or ()]
+    command: list[str] = container.get("command") or []
+    args: list[str] = container.get("args") or []
+    return missing_program(found, command, args, mounts)
+
+
+def _without(missing: Missing, kind: Kind) -> Launch:
+    """A container that does not start, or whose shell ends at the program that is not there."""
+    if not missing.is_of_shell:
+        return Launch(kind, cannot_start=missing.message)
+    script = f"import sys; print({missing.message!r}, file=sys.stderr); sys.exit({_NOT_FOUND})"
+    return Launch(kind, [sys.executable, "-c", script], {"PATH": os.environ["PATH"]})
 
 
 def _base(place: Place) -> dict[str, str]:

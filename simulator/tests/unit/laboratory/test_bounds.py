@@ -47,6 +47,19 @@ def test_slow_first_tokens_on_shared_prefixes_fail(rows):
     assert failing(rows) == {"shared_prefix: slowest first tokens"}
 
 
+def test_first_tokens_that_nobody_measured_fail_their_bound_instead_of_counting_as_0(rows):
+    change(rows, "shipped", "shared_prefix", 20.0, ttft_ms=None)
+    assert failing(rows) == {"shared_prefix: slowest first tokens"}
+    assert {one.name: one.value for one in check(rows)}[
+        "shared_prefix: slowest first tokens"
+    ] is None
+
+
+def test_a_cost_without_tokens_fails_its_bound(rows):
+    change(rows, "shipped", "shared_prefix", 20.0, usd_per_mtok=None)
+    assert failing(rows) == {"shared_prefix: cost per token"}
+
+
 def test_dear_tokens_on_shared_prefixes_fail(rows):
     change(rows, "shipped", "shared_prefix", 20.0, usd_per_mtok=7.1)
     assert failing(rows) == {"shared_prefix: cost per token"}
@@ -140,6 +153,13 @@ def test_no_spread_excuses_half_as_much_again():
     (wild,) = tails(seeded([0.5, 1.0, 8.0]))
     assert wild.bound == 1.5
     assert not wild.passes
+
+
+def test_a_seed_without_first_tokens_fails_the_tails_of_its_rate():
+    rows = seeded([1.0, 1.0, 1.0])
+    rows[-1]["ttft_ms"] = None
+    (found,) = tails(rows)
+    assert (found.value, found.passes) == (None, False)
 
 
 def test_tails_are_judged_rate_by_rate_below_the_knee_and_only_with_several_seeds():

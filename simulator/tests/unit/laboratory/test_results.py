@@ -23,6 +23,14 @@ def test_every_bound_and_every_row_is_on_the_page(rows):
     assert "| 20 | round_robin | 6,205 | 100 | -98% | 18.1 | 0.5 |" in text
 
 
+def test_figures_that_nobody_measured_are_dashes_on_the_page(rows):
+    rows = [a_row("shipped", 200.0, ttft_ms=None, ttft_mean_ms=None, usd_per_mtok=None)]
+    text = page(result(rows))
+    assert "| 20 | shipped | 200 | - / - / - | 1 / 3 | 2.00 | - | 50% |" in text
+    assert "| 20 | shipped | 11,688 | 200 | -98% | 0.174 | - |" in text
+    assert "| no figures |" in text
+
+
 def test_a_bound_that_fails_is_seen_on_the_page(rows):
     rows[-1]["lost"] = 1
     assert "**fails**" in page(result(rows))

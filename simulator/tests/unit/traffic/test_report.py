@@ -14,7 +14,18 @@ def record(number, due, ttft, tokens, tpot, outcome=Outcome.ANSWERED, **fields):
 def test_percentiles_are_interpolated_between_neighbours():
     assert Percentiles.of([0.001 * n for n in range(101)]) == Percentiles(50.0, 95.0, 99.0)
     assert Percentiles.of([0.001, 0.002]) == Percentiles(1.5, 1.95, 1.99)
-    assert Percentiles.of([]) == Percentiles(0.0, 0.0, 0.0)
+
+
+def test_times_that_nobody_measured_have_no_percentiles():
+    assert Percentiles.of_any([]) is None
+    with pytest.raises(ValueError, match="must have a value, got none"):
+        Percentiles.of([])
+
+
+def test_a_replay_without_streamed_responses_has_no_times_of_tokens():
+    found = Report((Record(0, Outcome.ANSWERED, 0.0, 0.0, 2.0, tokens=10),)).summary()
+    assert (found.ttft_ms, found.tpot_ms, found.ttft_mean_ms) == (None, None, None)
+    assert (found.answered, found.throughput_tok_s) == (1, 5.0)
 
 
 def test_throughput_counts_complete_answers_until_the_last_has_drained():

@@ -28,6 +28,8 @@ class Launch:
     """Whether it uses real time, regardless of the twin's speed."""
     devices: tuple[Path, ...] = ()
     """Files that represent its devices; a start without the node's driver does not see them."""
+    cannot_start: str = ""
+    """Why the container runtime cannot start it; empty if it can."""
 
 
 @dataclass(frozen=True)

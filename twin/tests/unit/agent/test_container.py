@@ -92,6 +92,33 @@ def until(container: Container, check: Callable[[], Any], seconds: float = 10.0)
         time.sleep(0.01)
 
 
+def cannot_start(container: Container) -> Container:
+    message = 'exec: "ray": executable file not found in $PATH: unknown'
+    container.launch = replace(container.launch, argv=[], cannot_start=message)
+    return container
+
+
+def test_a_program_that_the_image_lacks_is_a_start_error_with_code_128(make):
+    container = cannot_start(make([], "Never"))
+    container.tick()
+    ended = container.status()["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
+    assert ended["message"].startswith("failed to create containerd task: ")
+    assert ended["message"].endswith('exec: "ray": executable file not found in $PATH: unknown')
+    assert container.finished
+
+
+def test_a_container_that_cannot_start_is_tried_again_with_back_off(make):
+    container = cannot_start(make([]))
+    container.tick()
+    assert container.status()["state"]["waiting"]["reason"] == "RunContainerError"
+    assert container.status()["lastState"]["terminated"]["exitCode"] == 128
+    container.tick()
+    assert container.status()["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert container.restarts == 2
+    assert container.status()["ready"] is False
+
+
 def test_without_probes_a_running_container_is_ready(make: Callable[..., Container]):
     container = make(SLEEPS)
     container.tick()

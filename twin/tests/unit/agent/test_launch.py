@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from twin.cluster.agent.launch import plan, split_flags
+from twin.cluster.agent.launch import missing_of, plan, split_flags
 from twin.cluster.agent.launching import launcher
 from twin.cluster.agent.launching.engines import arguments
 from twin.cluster.agent.launching.environment import ConfigError, expand, field
@@ -59,6 +60,40 @@ def test_the_engines_own_arguments_are_found(command: list[str], args: list[str]
         "m-8b",
         "--port=8000",
     ]
+
+
+STOCK = "docker.io/vllm/vllm-openai:v0.32.0"
+
+
+def test_a_command_whose_program_the_image_lacks_cannot_start():
+    found = plan({"name": "vllm", "image": STOCK, "command": ["ray", "start"]}, place(L4))
+    assert found.argv == []
+    assert found.cannot_start == 'exec: "ray": executable file not found in $PATH: unknown'
+
+
+def test_an_engine_that_the_image_lacks_cannot_start_behind_the_launcher():
+    command = ["python3", "-m", "engine", "--hardware=gpu", "--", "sglang", "serve"]
+    found = plan({"name": "vllm", "image": STOCK, "command": command}, place(L4))
+    assert found.cannot_start == 'exec: "sglang": executable file not found in $PATH: unknown'
+
+
+def test_a_shell_whose_program_the_image_lacks_ends_with_127():
+    script = "set -eu\nray start --head\nexec python3 -m engine -- vllm serve"
+    found = plan({"name": "vllm", "image": STOCK, "command": ["bash", "-c", script]}, place(L4))
+    ended = subprocess.run(
+        found.argv, env=found.environment, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (127, "bash: ray: command not found\n")
+
+
+def test_our_own_image_of_vllm_has_ray_and_a_volume_can_have_programs():
+    own = "us-docker.pkg.dev/acme/engines/vllm-gpu@sha256:0"
+    ray = {"name": "ray", "image": own, "command": ["ray", "health-check"]}
+    assert missing_of(ray) is None
+    mounted = {**ray, "image": STOCK, "command": ["/tools/ray"]}
+    assert missing_of(mounted) is not None
+    assert missing_of({**mounted, "volumeMounts": [{"mountPath": "/tools"}]}) is None
+    assert missing_of({**ray, "image": "example.com/another:1"}) is None
 
 
 @pytest.mark.parametrize("command", [["sleep", "1"], ["sh", "-c", "sleep 1"]])

@@ -1,13 +1,11 @@
-"""The timeline as table and drawing."""
+"""The timeline as a drawing."""
 
-import io
 import itertools
 import xml.etree.ElementTree as ET
 
 import pytest
-from rich.console import Console
 
-from twin.drawings.timeline import clock, drawing, table, workload_of
+from twin.drawings.timeline import clock, drawing, workload_of
 from twin.drawings.timeline_svg import rows_of, save
 
 
@@ -57,17 +55,6 @@ def test_bars_of_one_row_do_not_overlap():
     for rows in rows_of(drawing(bars)).values():
         for row in rows:
             assert all(one.end <= two.start for one, two in itertools.pairwise(row))
-
-
-def test_the_table_shows_both_clocks_and_the_speed():
-    output = io.StringIO()
-    console = Console(file=output, width=120)
-    console.print(table(EVENTS, 100))
-    text = output.getvalue()
-    assert "100 times faster" in text
-    assert "6:40" in text
-    assert "4.0s" in text
-    assert text.index("pod.pending") < text.index("node.ready")
 
 
 def test_the_drawing_is_svg_with_the_speed_and_the_steps_in_it(tmp_path):
