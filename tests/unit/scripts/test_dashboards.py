@@ -70,7 +70,7 @@ def test_grafana_gets_its_own_window_and_asks_for_a_data_source(written, platfor
             assert set(panel) >= PANEL
             assert panel["datasource"]["uid"] == "${source}"
             assert [t["expr"] for t in panel["targets"]] == [q.expr for q in meant.queries]
-            assert [t["refId"] for t in panel["targets"]] == ["A", "B", "C"][: len(meant.queries)]
+            assert [t["refId"] for t in panel["targets"]] == [*"ABCD"][: len(meant.queries)]
 
 
 def test_grafana_gets_units_in_its_own_notation(written):
