@@ -1,17 +1,18 @@
-"""The model catalog: a small web server that answers `GET /v1/models` for the whole gateway.
+"""The model catalog: a small web server for `GET /v1/models` and `GET /v1/models/NAME`.
 
 It also answers the probes of uptime checks and of Cloud DNS (`load_balancing.HEALTH_PATH`).
 
 It also rejects, in OpenAI's error format, the Responses API of models with prefill and decode
 replicas, whose picker cannot read it (`routes.RESPONSES_PATH`).
 
-No model server knows the others, so the list is rendered from the stack and served as a static
-file. Its form, for simulators:
+No model server knows the others, so the answers for the whole gateway are rendered from the stack
+and served as they are. Their form, for simulators:
 
 - container `catalogue`, an unprivileged nginx, port 8080 (named `http`);
 - ConfigMap key `models.json`, mounted at `/srv/catalogue/models.json`, is the body of
   `GET /v1/models` (content type `application/json`);
 - ConfigMap key `default.conf`, mounted at `/etc/nginx/conf.d/default.conf`, is the nginx server;
+- `GET /v1/models/NAME` answers with the entry of that name, or 404 with an error;
 - `GET /healthz` answers 200, also behind a team's prefix, `/v1/responses` and what is below it 404
   with an error, and anything else 404.
 """
@@ -36,16 +37,17 @@ PORT = 8080
 COMPONENT = "model-catalogue"
 """Value of `app.kubernetes.io/component` on its objects."""
 _UNPRIVILEGED_NGINX_USER = 101
-_REFUSED = json.dumps(
-    {
-        "error": {
-            "code": "unknown_url",
-            "message": "This model does not serve the Responses API: use /v1/chat/completions.",
-            "param": None,
-            "type": "invalid_request_error",
-        }
-    }
+
+
+def _error(code: str, message: str, param: str | None = None) -> str:
+    fields = {"code": code, "message": message, "param": param, "type": "invalid_request_error"}
+    return json.dumps({"error": fields})
+
+
+_REFUSED = _error(
+    "unknown_url", "This model does not serve the Responses API: use /v1/chat/completions."
 )
+_UNKNOWN = _error("model_not_found", "The model does not exist.", "model")
 _SERVER = f"""\
 server {{
     listen 8080;
@@ -53,7 +55,7 @@ server {{
     access_log off;
     default_type application/json;
     location = {HEALTH_PATH} {{ return 200 "ok"; }}
-    location = /v1/models {{ alias /srv/catalogue/models.json; }}
+    location = {CATALOGUE_PATH} {{ alias /srv/catalogue/models.json; }}
     location /v1/responses {{ return 404 '{_REFUSED}'; }}
     location / {{ return 404; }}
 }}
@@ -66,11 +68,15 @@ def catalogue_document(models: dict[str, list[str]]) -> str:
     Args:
         models: Served model name to the names of its adapters.
     """
+    return json.dumps({"object": "list", "data": _entries(models)}, indent=1)
+
+
+def _entries(models: dict[str, list[str]]) -> list[Manifest]:
     data: list[Manifest] = []
     for model in sorted(models):
         data.append(_entry(model, parent=None))
         data.extend(_entry(adapter, parent=model) for adapter in sorted(models[model]))
-    return json.dumps({"object": "list", "data": data}, indent=1)
+    return data
 
 
 def catalogue_objects(
@@ -82,7 +88,8 @@ def catalogue_objects(
 ) -> list[Manifest]:
     """Return the catalog's ConfigMap, Deployment, budget and Service, in creation order."""
     labels = labels_for(name, COMPONENT)
-    server = _SERVER.replace(f"location = {CATALOGUE_PATH} ", f"location = {path} ")
+    listed = f"    location = {CATALOGUE_PATH} "
+    server = _SERVER.replace(listed, f"{_single(models, path)}    location = {path} ")
     if (own := health_path(path)) != HEALTH_PATH:
         probes = f"    location = {HEALTH_PATH} "
         server = server.replace(probes, f'    location = {own} {{ return 200 "ok"; }}\n{probes}')
@@ -98,6 +105,13 @@ def catalogue_objects(
             [{"name": "http", "port": PORT, "targetPort": "http"}],
         ),
     ]
+
+
+def _single(models: dict[str, list[str]], path: str) -> str:
+    """Return the locations below the list: one for each name, and one for all others."""
+    found = {f"{path}/": f"404 '{_UNKNOWN}'"}
+    found |= {f"= {path}/{each['id']}": f"200 '{json.dumps(each)}'" for each in _entries(models)}
+    return "".join(f"    location {at} {{ return {says}; }}\n" for at, says in found.items())
 
 
 def _pod(name: str) -> Manifest:

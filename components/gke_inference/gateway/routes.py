@@ -213,7 +213,7 @@ def catalogue_route(
     models: Sequence[RoutedModel] = (),
     gateway_namespace: str | None = None,
 ) -> Manifest:
-    """Return the route of the model list, of probes, and of the Responses API of models without it.
+    """Return the route of the model list, probes and the Responses API of models without it.
 
     An exact path and a longer prefix take precedence over every model's prefix.
     """
@@ -222,8 +222,8 @@ def catalogue_route(
     prefix = {"type": "PathPrefix", "value": RESPONSES_PATH}
     refused = [{**name_match(each), "path": prefix} for each in unread]
     listed: list[Manifest] = [
-        {"method": "GET", "path": {"type": "Exact", "value": each}}
-        for each in (path, health_path(path))
+        {"method": "GET", "path": {"type": "PathPrefix", "value": path}},
+        {"method": "GET", "path": {"type": "Exact", "value": health_path(path)}},
     ]
     rules = [
         {"backendRefs": backends, "matches": matches}

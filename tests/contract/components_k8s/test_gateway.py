@@ -277,10 +277,23 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
     rules = named(recorder, CUSTOM["route"], "inference-catalogue")["spec"]["rules"]
     assert [rule["matches"] for rule in rules] == [
         [
-            {"method": "GET", "path": {"type": "Exact", "value": "/v1/models"}},
+            {"method": "GET", "path": {"type": "PathPrefix", "value": "/v1/models"}},
             {"method": "GET", "path": {"type": "Exact", "value": "/healthz"}},
         ]
     ]
+
+
+def test_one_model_or_adapter_is_answered_with_its_entry_of_the_list(recorder):
+    build(recorder, args(LLAMA, EMBED))
+    files = named(recorder, CONFIG_MAP, "inference-catalogue")["data"]
+    site, listed = read_site(files["default.conf"]), json.loads(files["models.json"])["data"]
+    answers = [site.find(f"/v1/models/{entry['id']}") for entry in listed]
+    assert [found and (found.status, json.loads(found.text)) for found in answers] == [
+        (200, entry) for entry in listed
+    ]
+    unknown = site.find("/v1/models/gpt-7")
+    assert unknown is not None
+    assert (unknown.status, json.loads(unknown.text)["error"]["code"]) == (404, "model_not_found")
 
 
 def test_the_refusal_of_the_responses_api_has_openais_format(recorder):

@@ -213,7 +213,7 @@ def test_routes_of_a_team_lead_from_the_gateway_of_the_platform(served: Any):
         assert "hostnames" not in route["spec"]
     matches = routes["search/acme-shared-gateway-catalogue"]["spec"]["rules"][0]["matches"]
     assert [match["path"] for match in matches] == [
-        {"type": "Exact", "value": "/search/v1/models"},
+        {"type": "PathPrefix", "value": "/search/v1/models"},
         {"type": "Exact", "value": "/search/healthz"},
     ]
 

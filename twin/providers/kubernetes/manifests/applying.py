@@ -21,6 +21,9 @@ from twin.wire.rpc import UNKNOWN
 MISSING_SECONDS = 31.0
 """Time that a creation waits for its kind or namespace: the official provider tries six times, 1,
 2, 4, 8 and 16 s apart."""
+DEFINED_SECONDS = 150.0
+"""Time that a creation waits for a kind whose definition exists: on a busy machine the twin's API
+server takes longer than GKE's until it serves a new kind."""
 KIND_FLOOR_SECONDS = 5.0
 """Shortest wait of the twin for a kind that nobody defined, however fast its clock is."""
 _SERVER_SECONDS = 30.0
@@ -89,7 +92,7 @@ def create(
         return kube.apply(target, manager=how.manager, force=force)
 
     def kind_seconds() -> float:
-        return MISSING_SECONDS if _is_defined(kube, obj) else how.kind_seconds
+        return DEFINED_SECONDS if _is_defined(kube, obj) else how.kind_seconds
 
     return _patiently(attempt, obj, how.manager, stop, tell, kind_seconds)
 
