@@ -15,7 +15,7 @@ from infra.plan.front import has_fleet_gateway
 from infra.platform_reference import planned, shared
 from infra.reading.layers import platform_name
 from infra.reading.load import STACKS, platform_of, read
-from infra.stack import Layer, Platform
+from infra.stack import ClusterMode, Layer, Platform
 from infra.team_program import deploy_team
 from policies.checker.checker import check_objects
 from policies.checker.rules import invariants
@@ -27,11 +27,13 @@ from policies.rules import policies
 from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Registration
+from twin.cluster.base.network_policies import lets_in, sent_by_pod
 from twin.cluster.gateway.translation.backends import BackendIndex
 from twin.cluster.gateway.translation.model import GatewayModel, Processor
 from twin.cluster.gateway.translation.objects import NamedAddress, Snapshot, key_of
 from twin.cluster.gateway.translation.translate import translate
 from twin.cluster.gateway.translation.vpc import ClusterNetwork, firewall_rules
+from twin.cluster.monitoring.targets import selected_pods, targets_of
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.tests.unit.gateway.builders import gateway_class
 from twin.world.rules import all_rules
@@ -195,6 +197,42 @@ def test_load_balancers_reach_every_pod_behind_a_gateway_of_a_shipped_stack(
     made = registered(file, cloud, deployed)
     for source in clusters_of(made, ()):
         assert dropped(source, platform) == set()
+
+
+def unscraped(source: Source, platform: Platform) -> list[str]:
+    """Return the monitored ports that NetworkPolicies close to the collectors."""
+    bodies = [with_whole_numbers(document.body) for document in source.documents]
+    pods = [pod for body in bodies for pod in pods_of(body)]
+    policies = [body for body in bodies if body["kind"] == "NetworkPolicy"]
+    region = next(name for name in platform.regions if name in source.name)
+    autopilot = platform.regions[region].mode is ClusterMode.AUTOPILOT
+    namespace = "gke-gmp-system" if autopilot else "gmp-system"
+    sender = sent_by_pod(
+        {"kubernetes.io/metadata.name": namespace}, {"app.kubernetes.io/name": "collector"}
+    )
+    closed: list[str] = []
+
+    def resolve(pod: dict[str, Any], port: int) -> tuple[str, int]:
+        if not lets_in(policies, pod, port, sender):
+            closed.append(f"{pod['metadata']['name']}:{port}")
+        return "127.0.0.1", port
+
+    for body in bodies:
+        if body["kind"] == "PodMonitoring":
+            found = selected_pods(body, pods)
+            for endpoint in body["spec"]["endpoints"]:
+                targets_of(body, endpoint, found, resolve, {})
+    return closed
+
+
+@pytest.mark.parametrize("file", FILES, ids=title)
+def test_collectors_reach_every_monitored_port_of_a_shipped_stack(
+    cloud: CloudRecorder, deployed: Deployed, file: Path
+) -> None:
+    platform = foundation(file)
+    made = registered(file, cloud, deployed)
+    for source in clusters_of(made, ()):
+        assert unscraped(source, platform) == []
 
 
 @pytest.mark.parametrize("file", FILES, ids=title)

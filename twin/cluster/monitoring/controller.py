@@ -16,7 +16,9 @@ import yaml
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
+from twin.cluster.base.network_policies import lets_in, sent_by_pod
 from twin.cluster.base.reports import timestamp
+from twin.cluster.gateway.cluster_network import network_of
 from twin.cluster.monitoring import (
     alert_policies,
     rule_files,
@@ -40,6 +42,10 @@ _LOG = logging.getLogger(__name__)
 _API = "/apis/monitoring.googleapis.com/v1"
 _SCRAPED = ("podmonitorings", "clusterpodmonitorings")
 _RULES = ("rules", "clusterrules", "globalrules")
+_POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
+_COLLECTOR = {"app.kubernetes.io/name": "collector"}
+_REFUSES = ("127.0.0.1", 9)
+"""Where a target is that NetworkPolicies close: nothing listens there, so its `up` is 0."""
 _GATEWAYS = "/apis/gateway.networking.k8s.io/v1/gateways"
 _LOOK_SECONDS = 2.0  # Envoy and moved ports come and go without an object that changes
 _GATHER_SECONDS = 0.05
@@ -59,6 +65,10 @@ class Monitoring:
         self._scraped = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _SCRAPED]
         self._rules = [Informer(ctx.watches, f"{_API}/{kind}", self._wake) for kind in _RULES]
         self._gateways = Informer(ctx.watches, _GATEWAYS, self._wake)
+        self._policies = Informer(ctx.watches, _POLICIES, self._wake)
+        self._enforces_policies = False
+        self._closed: set[str] = set()
+        """Ports that were reported as closed to the collectors."""
         self._scoped: dict[tuple[str, int], list[JsonObject] | ConfigError] = {}
         spec = ctx.spec
         self._labels = {
@@ -73,7 +83,7 @@ class Monitoring:
             return
         own_stop = threading.Event()  # a controller that is started again has new informers
         try:
-            watched = (self._pods, self._gateways, *self._scraped, *self._rules)
+            watched = (self._pods, self._policies, self._gateways, *self._scraped, *self._rules)
             for informer in watched:
                 informer.start(own_stop)
             while not stop.is_set() and not all(one.synced.is_set() for one in watched):
@@ -89,6 +99,8 @@ class Monitoring:
 
     def _reconcile(self) -> None:
         problems: list[tuple[JsonObject, str | None]] = []
+        network = network_of(self._ctx.paths, self._ctx.spec)
+        self._enforces_policies = network is not None and network.enforces_policies
         folder = str(self._server.folder / "targets")
         cluster = self._labels
         jobs = [
@@ -157,7 +169,23 @@ class Monitoring:
         }
 
     def _resolve(self, pod: JsonObject, port: int) -> tuple[str, int]:
+        if not self._is_open(pod, port):
+            return _REFUSES
         return podports.resolve(self._ctx.dir, pod, port)
+
+    def _is_open(self, pod: JsonObject, port: int) -> bool:
+        """Return whether NetworkPolicies let the collectors reach a port; report it otherwise."""
+        if not self._enforces_policies:
+            return True
+        namespace = "gke-gmp-system" if self._ctx.spec.autopilot else "gmp-system"
+        sender = sent_by_pod({"kubernetes.io/metadata.name": namespace}, _COLLECTOR)
+        if lets_in(self._policies.items(), pod, port, sender):
+            return True
+        where = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}:{port}"
+        if where not in self._closed:
+            self._closed.add(where)
+            _LOG.warning("%s: no NetworkPolicy lets the collectors of %s in", where, namespace)
+        return False
 
     def _rule_files(self) -> tuple[dict[str, str], list[tuple[JsonObject, str | None]]]:
         found = _sorted(self._rules)

@@ -6,12 +6,14 @@ filters their traffic: what Google would drop is left out of the gateway's endpo
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Network
 from typing import Final
 
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
-from twin.cluster.base.matching import container_port, selects
-from twin.cluster.gateway.translation.objects import JsonObject, Snapshot, items, mapping, strings
+from twin.cluster.base.matching import container_port
+from twin.cluster.base.network_policies import lets_in
+from twin.cluster.gateway.translation.objects import JsonObject, Snapshot, mapping, strings
 from twin.cluster.gateway.translation.vpc import ClusterNetwork, FirewallRule
 
 _OF_GKE: Final = 1000  # priority of the rules that GKE writes
@@ -89,47 +91,18 @@ def _passes_firewall(network: ClusterNetwork, flow: _Flow) -> bool:
 
 
 def _passes_policies(snapshot: Snapshot, pod: JsonObject, flow: _Flow) -> bool:
-    """Return whether no policy selects the pod for ingress, or a rule of one allows the flow."""
-    labels: dict[str, str] = mapping(pod["metadata"], "labels")
-    specs: list[JsonObject] = [
-        policy["spec"]
-        for policy in snapshot.all("NetworkPolicy")
-        if policy["metadata"].get("namespace") == pod["metadata"]["namespace"]
-        and "Ingress" in (strings(policy["spec"], "policyTypes") or ["Ingress"])
-        and selects(mapping(policy["spec"], "podSelector"), labels)
-    ]
-    return not specs or any(
-        _has_peer(rule, flow.source) and _has_port(rule, pod, flow.port)
-        for spec in specs
-        for rule in items(spec, "ingress")
-    )
+    return lets_in(snapshot.all("NetworkPolicy"), pod, flow.port, partial(_is_range, flow.source))
 
 
-def _has_peer(rule: JsonObject, source: IPv4Network) -> bool:
-    """Return whether a rule lets all of a range in. Selectors select pods, and never a range."""
-    peers = items(rule, "from")
-    blocks = [mapping(peer, "ipBlock") for peer in peers if "ipBlock" in peer]
-    return not peers or any(
-        source.subnet_of(IPv4Network(block["cidr"]))
+def _is_range(source: IPv4Network, peer: JsonObject) -> bool:
+    """Return whether a peer has all of a range. Selectors select pods, and never a range."""
+    block = mapping(peer, "ipBlock")
+    cidr = str(block.get("cidr", ":"))
+    return (
+        ":" not in cidr
+        and source.subnet_of(IPv4Network(cidr))
         and not any(source.overlaps(IPv4Network(each)) for each in strings(block, "except"))
-        for block in blocks
-        if ":" not in block["cidr"]
     )
-
-
-def _has_port(rule: JsonObject, pod: JsonObject, port: int) -> bool:
-    ports = items(rule, "ports")
-    return not ports or any(
-        each.get("protocol", "TCP") == "TCP" and _within(each, pod, port) for each in ports
-    )
-
-
-def _within(entry: JsonObject, pod: JsonObject, port: int) -> bool:
-    first = entry.get("port")
-    if first is None:
-        return True
-    number = container_port(pod, first)
-    return number is not None and number <= port <= int(entry.get("endPort", number))
 
 
 def _labels(pod: JsonObject) -> str:
