@@ -18,7 +18,8 @@ from scripts.develop.doctor_checks import Facts, Program, Row, State, failures, 
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.tables import Listing, print_table, prose
 from twin.host.inherited import open_files
-from twin.host.paths import REPOSITORY
+from twin.host.listening import of_twin
+from twin.host.paths import REPOSITORY, TwinPaths
 from twin.toolchain import (
     ToolError,
     cache_root,
@@ -87,6 +88,7 @@ def facts() -> Facts:
         cores=os.cpu_count() or 1,
         open_files=open_files(),
         unbound=tuple(problem for address in _ADDRESSES if (problem := _unbound(address))),
+        exposed=tuple(each for each in of_twin(TwinPaths.default()) if not each.is_on_loopback),
         programs=_programs(),
     )
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from twin.host.inherited import LEAST_OPEN_FILES
+from twin.host.listening import Listener
 
 PYTHON_VERSIONS = ((3, 11), (3, 13))
 """Oldest and newest Python, both included."""
@@ -67,6 +68,8 @@ class Facts:
     """Number of files that a process of this shell may open."""
     unbound: tuple[str, ...]
     """Loopback addresses that could not be bound, with the reason."""
+    exposed: tuple[Listener, ...]
+    """Sockets of the twin's programs to which other machines can connect."""
     programs: tuple[Program, ...]
 
 
@@ -95,6 +98,7 @@ def rows(facts: Facts) -> list[Row]:
         _cores(facts),
         _open_files(facts),
         _ports(facts),
+        _exposed(facts),
         *(_program(program) for program in facts.programs),
     ]
 
@@ -208,6 +212,20 @@ def _ports(facts: Facts) -> Row:
         return Row("loopback ports", State.GOOD, "127.0.0.0/8 can be bound")
     remedy = "Allow programs to listen on 127.0.0.0/8; end what holds the address."
     return Row("loopback ports", State.BAD, "; ".join(facts.unbound), remedy)
+
+
+def _exposed(facts: Facts) -> Row:
+    if not facts.exposed:
+        return Row("open ports", State.GOOD, "no program of the twin listens beyond loopback")
+    ports = ", ".join(str(each.port) for each in facts.exposed)
+    programs = ", ".join(dict.fromkeys(each.program for each in facts.exposed))
+    rule = "iptables -A INPUT ! -i lo -p tcp --dport 20000:31999 --syn -j DROP"
+    return Row(
+        "open ports",
+        State.WARNING,
+        f"{programs} listen on all interfaces: {ports}",
+        f"In an untrusted network, close them with a firewall, for example as root: `{rule}`.",
+    )
 
 
 def _program(program: Program) -> Row:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan
+from infra.plan.endpoint import port_of
 from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone, with_gateway
 from infra.plan.streams import ANSWER_COLUMNS
 from infra.quota.check import Standing, standings
@@ -25,7 +26,9 @@ from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError, CommandError
 from scripts.terminal.options import plan_of
 from twin.cluster.gateway.named_certificates import is_active, is_wide
+from twin.host.listening import is_of_twin, listeners
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.effects.address import is_own_address
 from twin.world import scenario as scenarios
 from twin.world.capacity import World, initial, reservation_of
 from twin.world.store import Record, list_resources
@@ -148,6 +151,28 @@ def refuse_unbuilt(stack: str) -> None:
     problem = unbuilt_problem(platform, stack, on_twin=True)
     if problem is not None:
         raise CheckFailedError(f"{stack}: {problem.sentence()}")
+
+
+def refuse_busy_port(stack: str, paths: TwinPaths) -> None:
+    """Check that no other program listens on the port of a stack's gateways.
+
+    Raises:
+        CheckFailedError: One does; the message names it and the options.
+    """
+    platform = plan_of(stack).platform
+    if platform.layer is Layer.SERVING:  # its gateway is another stack's
+        return
+    port = port_of(platform.gateway)
+    for each in listeners():
+        is_there = each.is_on_all or is_own_address(paths, each.address)
+        if each.port != port or not is_there or (each.pid and is_of_twin(each.pid, paths)):
+            continue
+        by = f"PID {each.pid} ({each.program})" if each.pid else "a program of another user"
+        where = "all addresses" if each.is_on_all else each.address
+        raise CheckFailedError(
+            f"{stack}: port {port} of the gateway is in use by {by}, which listens on {where}."
+            f" Stop it, or set another `gateway.port` in stacks/Pulumi.{stack}.yaml"
+        )
 
 
 def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:

@@ -18,7 +18,12 @@ from scripts.backend.drift import drift_of, repair
 from scripts.backend.recovery import recover
 from scripts.operate.first_answer import check_installed, first_answer
 from scripts.operate.real_replica import keep_real
-from scripts.operate.refusals import refuse_absence, refuse_shortage, refuse_unbuilt
+from scripts.operate.refusals import (
+    refuse_absence,
+    refuse_busy_port,
+    refuse_shortage,
+    refuse_unbuilt,
+)
 from scripts.operate.sample_weights import SampleWeights
 from scripts.operate.scenario import load_scenario, play
 from scripts.operate.stack_tools import environments_of, purposes_of
@@ -81,13 +86,14 @@ def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
     ask_for(paths, model or None)
 
 
-def _check(stack: str, speed: float, real_engine: str) -> None:
-    """Refuse invalid options, and images that exist nowhere, before anything starts."""
+def _check(stack: str, paths: TwinPaths, speed: float, real_engine: str) -> None:
+    """Refuse invalid options, missing images and a busy port, before anything starts."""
     check_file(stack)
     refuse_unbuilt(stack)
     check_positive("--speed", speed)
     if real_engine:
         check_one("--real-engine", real_engine, stack_of(stack).models)
+    refuse_busy_port(stack, paths)
 
 
 def _prepared(engine: Engine, stack: str) -> Engine:
@@ -138,11 +144,12 @@ def up(
     """Deploy a stack on the twin and ask a model through the gateway.
 
     Run it again to repair or update the deployment. Exits 1, with nothing changed, if a quota is
-    insufficient, an image has yet to be built, or the update would lose a protected resource.
+    insufficient, an image has yet to be built, another program has the port of the gateway, or the
+    update would lose a protected resource.
     """
     begun = time.monotonic()
     paths = TwinPaths.default()
-    _check(stack, speed, real_engine)
+    _check(stack, paths, speed, real_engine)
     plugins = official_to_deploy(official)
     if not over_quota:
         refuse_shortage(stack, scenario)

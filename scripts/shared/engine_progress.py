@@ -51,14 +51,22 @@ class Progress:
 
     changed: int = 0
     """Resources with a finished change, components not included."""
-    status: str = ""
-    """Latest status message of a resource, such as `a-gpu: 0 of 2 replicas ready`."""
+    _statuses: dict[str, str] = field(default_factory=dict[str, str])
+    """Latest status message of each resource that has yet to finish, the oldest first."""
     _parents: dict[str, str] = field(default_factory=dict[str, str])
     _changes: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     _running: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     """Resources with an unfinished change, by their component."""
     _last: dict[str, float] = field(default_factory=dict[str, float])
     """When a resource of a component changed last, for each without a line."""
+
+    @property
+    def status(self) -> str:
+        """Latest status message of a resource that has yet to finish.
+
+        Such as `a-gpu: 0 of 2 replicas ready`, or the reason why a Gateway is not programmed.
+        """
+        return next(reversed(self._statuses.values()), "")
 
     def take(self, event: dict[str, Any], now: float) -> None:
         """Take an event.
@@ -71,9 +79,15 @@ class Progress:
         if diagnostic is not None:
             text = plain(str(diagnostic.get("message", "")))
             if diagnostic.get("ephemeral") and text:
-                self.status = f"{_name(str(diagnostic.get('urn', '')))}: {text}"
+                urn = str(diagnostic.get("urn", ""))
+                self._statuses.pop(urn, None)
+                self._statuses[urn] = f"{_name(urn)}: {text}"
             return
-        for kind, note in (("resourcePreEvent", self._begin), ("resOutputsEvent", self._finish)):
+        for kind, note in (
+            ("resourcePreEvent", self._begin),
+            ("resOutputsEvent", self._finish),
+            ("resOpFailedEvent", self._fail),
+        ):
             found: dict[str, Any] = event.get(kind) or {}
             metadata: dict[str, Any] | None = found.get("metadata")
             if metadata is not None:
@@ -100,16 +114,19 @@ class Progress:
             self._running.setdefault(self._owner(urn), set()).add(urn)
 
     def _finish(self, urn: str, op: str, now: float) -> None:
+        self._statuses.pop(urn, None)
         done = _PAST.get(op)
         if done is None or _is_ours(urn):
             return
         self.changed += 1
-        self.status = ""
         owner = self._owner(urn)
         self._running.get(owner, set()).discard(urn)
         counts = self._changes.setdefault(owner, {})
         counts[done] = counts.get(done, 0) + 1
         self._last[owner] = now
+
+    def _fail(self, urn: str, _op: str, _now: float) -> None:
+        self._statuses.pop(urn, None)
 
     def _owner(self, urn: str) -> str:
         """Return the component that a resource is in; empty for the stack itself."""

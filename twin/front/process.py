@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from twin.front.envoy import clusters, listener
 from twin.front.model import Front
 from twin.front.translate import fronts
 from twin.host.paths import TwinPaths
+from twin.host.private_files import write_private
 from twin.providers.gcp.effects import secret_manager
 from twin.toolchain import ToolError, tool
 from twin.wire.property_values import as_list, get_path, last_segment
@@ -163,11 +163,8 @@ class FrontTier:
         """Replace a file atomically; Envoy reads it on the rename."""
         digest = hashlib.sha256(json.dumps(resources, sort_keys=True).encode()).hexdigest()[:16]
         file = self.folder / f"{name}.json"
-        partial = file.with_name(f".{file.name}.tmp")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as handle:  # a listener holds private keys
-            handle.write(json.dumps(response(kind, digest, resources), indent=1))
-        partial.replace(file)
+        # a listener holds private keys
+        write_private(file, json.dumps(response(kind, digest, resources), indent=1))
 
 
 def _once(found: list[EnvoyJson]) -> list[EnvoyJson]:

@@ -4,6 +4,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from twin.host.private_files import private_folder
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -134,6 +136,8 @@ class TwinPaths:
 
     def create(self) -> None:
         """Create the folders that every part expects."""
-        for folder in (self.root, self.logs, self.pids, self.pki, self.gcs, self.bin):
+        for folder in (self.root, self.pki):
+            private_folder(folder)
+        for folder in (self.logs, self.pids, self.gcs, self.bin):
             folder.mkdir(parents=True, exist_ok=True)
         self.clusters.mkdir(exist_ok=True)

@@ -16,16 +16,17 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from twin.host.paths import TwinPaths
+from twin.host.private_files import write_private
 
 _VALID = datetime.timedelta(days=365)
 
 
 def _write(file: Path, content: bytes, *, private: bool = False) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    mode = 0o600 if private else 0o644
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(content)
+    if private:
+        write_private(file, content)
+    else:
+        file.write_bytes(content)
 
 
 def _private_pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:

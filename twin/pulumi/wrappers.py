@@ -8,6 +8,7 @@ from pathlib import Path
 
 from twin.cluster.controlplane.processes import twin_token
 from twin.host.paths import TwinPaths
+from twin.host.private_files import write_private
 from twin.toolchain import ToolError, tool
 
 LANGUAGE_HOST = "pulumi-language-python"
@@ -34,8 +35,7 @@ def write_credential_plugin(paths: TwinPaths, folder: Path) -> None:
         "status": {"token": twin_token(paths)},
     }
     answer = paths.pki / "exec-credential.json"
-    answer.write_text(json.dumps(credential))
-    answer.chmod(0o600)
+    write_private(answer, json.dumps(credential))
     _write_script(folder / _CREDENTIALS, f"exec cat '{answer}'")
 
 

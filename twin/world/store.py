@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from twin.host.paths import TwinPaths
+from twin.host.private_files import create_private
 from twin.wire.property_values import Json
 
 Status = Literal["creating", "ready", "updating", "deleting"]
@@ -66,6 +67,7 @@ class Store:
     def __init__(self, file: Path) -> None:
         self._file = file
         file.parent.mkdir(parents=True, exist_ok=True)
+        create_private(file)  # it has secrets; what SQLite puts beside it gets its mode
         with self._open() as db:
             db.execute("PRAGMA journal_mode=WAL")
             db.executescript(_SCHEMA)

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from scripts.app import build_app
 from scripts.develop import doctor as command
 from scripts.develop.doctor_checks import Facts, Program, State, failures, rows
+from twin.host.listening import Listener
 
 GOOD = Facts(
     platform="linux/amd64",
@@ -28,6 +29,7 @@ GOOD = Facts(
     cores=4,
     open_files=1024,
     unbound=(),
+    exposed=(),
     programs=(Program("kubectl", "/usr/bin/kubectl v1.36.3", "the cache's v1.36.3"),),
 )
 
@@ -55,8 +57,19 @@ def test_a_good_machine_has_no_remedy():
         "processor cores",
         "open files",
         "loopback ports",
+        "open ports",
         "kubectl",
     ]
+
+
+def test_ports_that_other_machines_can_reach_are_named_with_a_rule_that_closes_them():
+    exposed = tuple(Listener("::", port, 7, "epp") for port in (20_101, 20_102))
+    found = row(replace(GOOD, exposed=exposed), "open ports")
+    assert (found.state, found.found) == (
+        State.WARNING,
+        "epp listen on all interfaces: 20101, 20102",
+    )
+    assert "iptables -A INPUT ! -i lo -p tcp --dport 20000:31999 --syn -j DROP" in found.remedy
 
 
 def test_a_program_is_shown_with_what_the_twin_uses():

@@ -17,6 +17,10 @@ POD = (
     "urn:pulumi:local::gke-inference::gke-inference:index:ModelServer$kubernetes:apps/v1:Deployment"
     "::llama-gpu"
 )
+GATEWAY = (
+    "urn:pulumi:local::gke-inference::gke-inference:index:InferenceGateway$kubernetes:"
+    "gateway.networking.k8s.io/v1:Gateway::models/inference"
+)
 CLAIM = POD.replace("::llama-gpu", "$kubernetes:core/v1:PersistentVolumeClaim::cache")
 
 
@@ -80,6 +84,20 @@ def test_an_inner_component_has_its_own_line_and_what_did_not_change_has_none():
 def test_a_resource_of_no_component_counts_for_the_stack():
     progress = after([finished(POD, "delete", STACK)])
     assert list(progress.lines(math.inf)) == ["Outside components: 1 deleted"]
+
+
+def test_a_gateway_that_waits_keeps_its_reason_while_other_resources_finish():
+    pending = "condition Programmed is not True: Pending: port-8080: cannot bind"
+    waiting = [
+        begun(GATEWAY, "create", STACK),
+        status(GATEWAY, pending),
+        status(POD, "0 of 2 replicas ready"),
+        finished(POD, "create", SERVER),
+    ]
+    assert after(waiting).status == f"models/inference: {pending}"
+    assert after([*waiting, finished(GATEWAY, "create", STACK)]).status == ""
+    failed = {"resOpFailedEvent": finished(GATEWAY, "create", STACK)["resOutputsEvent"]}
+    assert after([*waiting, failed]).status == ""
 
 
 def test_the_status_is_what_a_resource_waits_for_and_ends_with_a_change():

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from twin.cluster.agent.launching.tokens import token_of
+from twin.host.private_files import private_folder, write_private
 from twin.wire.kube import JsonObject, Kube
 
 
@@ -36,8 +37,8 @@ def write_kubeconfig(kube: Kube, admin: Path, pod: JsonObject, file: Path) -> No
     context = {"cluster": "in-cluster", "user": account, "namespace": namespace}
     file.parent.mkdir(parents=True, exist_ok=True)
     _write_account(file.parent / "serviceaccount", cluster, namespace, token)
-    file.touch(mode=0o600)
-    file.write_text(
+    write_private(
+        file,
         json.dumps(
             {
                 "apiVersion": "v1",
@@ -47,12 +48,12 @@ def write_kubeconfig(kube: Kube, admin: Path, pod: JsonObject, file: Path) -> No
                 "contexts": [{"name": "in-cluster", "context": context}],
                 "users": [{"name": account, "user": {"token": token}}],
             }
-        )
+        ),
     )
 
 
 def _write_account(folder: Path, cluster: JsonObject, namespace: str, token: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(folder)
     authority = cluster.get("certificate-authority")
     found = (
         Path(authority).read_bytes()
@@ -64,5 +65,4 @@ def _write_account(folder: Path, cluster: JsonObject, namespace: str, token: str
         ("namespace", namespace.encode()),
         ("token", token.encode()),
     ):
-        (folder / name).touch(mode=0o600)
-        (folder / name).write_bytes(content)
+        write_private(folder / name, content)

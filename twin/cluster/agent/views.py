@@ -5,13 +5,13 @@ the process of a container. The server is `twin/tools/kubelet`.
 """
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from twin.cluster.agent.launching.volumes import Mount
+from twin.host.private_files import write_private
 from twin.wire.kube import JsonObject
 
 _TEMPORARY = Path("/tmp")  # noqa: S108 - the path in a container
@@ -88,9 +88,4 @@ def write_container(
 
 def _write(file: Path, content: JsonObject) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.name}.tmp")
-    partial.unlink(missing_ok=True)
-    handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # it has secrets
-    with os.fdopen(handle, "w") as stream:
-        json.dump(content, stream)
-    partial.replace(file)
+    write_private(file, json.dumps(content))  # it has secrets

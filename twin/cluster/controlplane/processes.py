@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 import secrets
 import ssl
 import subprocess
@@ -19,6 +18,7 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_authority, make_leaf, make_service_account_key
 from twin.host.ports import free_ports
+from twin.host.private_files import private_folder, write_private
 from twin.toolchain import tool
 from twin.world.rules import Rules
 
@@ -33,9 +33,7 @@ def twin_token(paths: TwinPaths) -> str:
     """Return the token with which the deployer reaches every cluster of this twin."""
     file = paths.pki / "token"
     if not file.exists():
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT, 0o600)
-        with os.fdopen(handle, "w") as stream:
-            stream.write(secrets.token_urlsafe(24))
+        write_private(file, secrets.token_urlsafe(24))
     return file.read_text()
 
 
@@ -125,8 +123,8 @@ class ControlPlane:
         return self._answers(f"{self.server}/readyz", twin_token(self._paths))
 
     def _write_files(self) -> None:
-        self._pki.mkdir(exist_ok=True)
-        (self._folder / "etcd").mkdir(mode=0o700, exist_ok=True)
+        for folder in (self._pki, self._folder / "etcd"):
+            private_folder(folder)
         authority = self._paths.pki / "ca"
         make_leaf(self._pki, "apiserver", authority, server=True)
         make_authority(self._pki, "front-proxy-ca")
@@ -143,8 +141,7 @@ class ControlPlane:
             }
             lines = [f'{admin},admin,admin,"system:masters"']
             lines += [f"{token},system:kube-{user},{user}" for user, token in users.items()]
-            tokens.write_text("\n".join(lines) + "\n")
-            tokens.chmod(0o600)
+            write_private(tokens, "\n".join(lines) + "\n")
             self._write_kubeconfig(self.kubeconfig, admin)
             for user, token in users.items():
                 self._write_kubeconfig(self._folder / f"{user}.kubeconfig", token)
@@ -190,8 +187,7 @@ class ControlPlane:
             "users": [{"name": name, "user": {"token": token}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         }
-        file.write_text(json.dumps(config, indent=1))
-        file.chmod(0o600)
+        write_private(file, json.dumps(config, indent=1))
 
     def _name(self, part: str) -> str:
         return f"{self._folder.name}.{part}"

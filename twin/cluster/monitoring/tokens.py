@@ -8,6 +8,7 @@ from pathlib import Path
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import text_map
 from twin.cluster.monitoring.scrape import SecretKey
+from twin.host.private_files import private_folder, write_private
 from twin.wire.kube import Kube, KubeError
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -19,14 +20,13 @@ def write(ctx: ClusterContext, folder: Path, wanted: Iterable[SecretKey]) -> Non
 
     Prometheus reads a token's file before each scrape; a scrape without its file fails.
     """
-    folder.mkdir(mode=0o700, exist_ok=True)
+    private_folder(folder)
     user = collector(autopilot=ctx.spec.autopilot)
     found = {each.file: _read(ctx.kube, user, each) for each in wanted}
     for name, token in found.items():
         file = folder / name
         if token is not None and not (file.is_file() and file.read_text() == token):
-            file.touch(mode=0o600)
-            file.write_text(token)
+            write_private(file, token)
     for file in folder.iterdir():
         if found.get(file.name) is None:
             file.unlink()

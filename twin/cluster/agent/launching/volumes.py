@@ -14,6 +14,7 @@ from pathlib import Path
 from gke_inference.catalogue.files import filestore, lustre
 from twin.cluster.agent.launching.environment import ConfigError, Sources, field
 from twin.cluster.agent.launching.tokens import token_of
+from twin.host.private_files import private_folder, write_private
 from twin.wire.kube import JsonObject, Kube, KubeError
 
 FUSE_DRIVER = "gcsfuse.csi.storage.gke.io"
@@ -117,7 +118,7 @@ class Volumes:
                 folder = self._own / "volumes" / volume["name"]
                 fresh = self._own / "refreshed" / volume["name"]
                 shutil.rmtree(fresh, ignore_errors=True)
-                fresh.mkdir(parents=True)
+                private_folder(fresh)
                 self._writers()[kind](volume[kind], fresh)
                 _replace_changed(fresh, folder)
 
@@ -134,7 +135,7 @@ class Volumes:
             if kind in volume:
                 folder = self._own / "volumes" / volume["name"]
                 shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir(parents=True)
+                private_folder(folder)
                 writer(volume[kind], folder)
                 return folder
         folder = self._lasting(volume) or self._own / "volumes" / volume["name"]
@@ -213,7 +214,7 @@ class Volumes:
                 raise ConfigError(f"references non-existent config key: {item['key']}")
             file = folder / item["path"]
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content[item["key"]])
+            write_private(file, content[item["key"]])
 
     def _downward(self, source: JsonObject, folder: Path) -> None:
         for item in source.get("items", []):
@@ -223,7 +224,7 @@ class Volumes:
                 text = "\n".join(f'{key}="{value}"' for key, value in sorted(entries.items()))
             else:
                 text = field(self._pod, path) if path else ""
-            (folder / item["path"]).write_text(text)
+            write_private(folder / item["path"], text)
 
     def _projected(self, source: JsonObject, folder: Path) -> None:
         for part in source.get("sources", []):
@@ -235,7 +236,7 @@ class Volumes:
                 self._downward(part["downwardAPI"], folder)
             elif "serviceAccountToken" in part:
                 text = token_of(self._kube, self._pod)
-                (folder / part["serviceAccountToken"]["path"]).write_text(text)
+                write_private(folder / part["serviceAccountToken"]["path"], text)
 
     def mounts(self, container: JsonObject, folders: dict[str, Path]) -> list[Mount]:
         """Return the container's paths with their folders, the deepest path first."""

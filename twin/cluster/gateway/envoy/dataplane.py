@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import shutil
 import subprocess
 import time
@@ -17,6 +16,7 @@ from twin.cluster.gateway.envoy.process import EnvoyError, EnvoyProcess
 from twin.cluster.gateway.envoy.routes import tables_of
 from twin.cluster.gateway.envoy.tracing import collector_cluster, send_spans
 from twin.cluster.gateway.translation.model import GatewayModel
+from twin.host.private_files import write_private
 
 _WARM_SECONDS = 3.0
 _LISTEN_SECONDS = 10.0  # on a busy machine, Envoy reads its files late
@@ -158,11 +158,7 @@ class DataPlane:
         file = self.folder / name
         if not again and file.exists() and file.read_text() == text:
             return False
-        partial = file.with_name(f".{file.name}.tmp")
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w") as handle:  # a listener holds private keys
-            handle.write(text)
-        partial.replace(file)
+        write_private(file, text)  # a listener holds private keys
         return True
 
     def remove(self) -> None:

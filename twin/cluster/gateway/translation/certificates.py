@@ -2,7 +2,6 @@
 
 import datetime
 import ipaddress
-import os
 from pathlib import Path
 
 from cryptography import x509
@@ -11,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from twin.cluster.gateway.translation.model import Certificate
+from twin.host.private_files import write_private
 
 _VALID = datetime.timedelta(days=90)
 _RENEW = datetime.timedelta(days=30)
@@ -33,9 +33,7 @@ def managed_certificate(
     if not _is_fresh(chain) or not key.exists():
         folder.mkdir(parents=True, exist_ok=True)
         certificate, private = _issue(authority, hostname, address)
-        descriptor = os.open(key, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(private)
+        write_private(key, private)
         chain.write_bytes(certificate)
     return Certificate(chain.read_text(), key.read_text())
 

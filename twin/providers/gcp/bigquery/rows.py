@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from twin.host.private_files import create_private
 from twin.wire.property_values import Json
 
 _SCHEMA: Final = """
@@ -22,6 +23,7 @@ class Rows:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        create_private(file)
         with self._open() as db:
             db.executescript(_SCHEMA)
 

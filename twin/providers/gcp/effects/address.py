@@ -30,6 +30,13 @@ def hold_block(paths: TwinPaths) -> socket.socket:
     return guard
 
 
+def is_own_address(paths: TwinPaths, address: str) -> bool:
+    """Return whether an address is in the block of a twin's gateways, held or preferred."""
+    known = Store(paths.cloud_db).fact(_BLOCK) if paths.cloud_db.exists() else None
+    block = addresses.preferred(paths.root) if known is None else int(known)
+    return address.startswith(f"127.32.{block}.")
+
+
 def address(world: World, number: int, second: int = 32) -> str:
     """Return the n-th address (from 1) of the twin, inside 127.32.0.0/16.
 

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
+from twin.host.private_files import write_private
 from twin.providers.gcp.resources.identity import project_number
 from twin.providers.gcp.resources.project_numbers import known_number
 from twin.wire.property_values import last_segment
@@ -138,8 +139,7 @@ def _key(folder: Path) -> ec.EllipticCurvePrivateKey:
                 serialization.PrivateFormat.PKCS8,
                 serialization.NoEncryption(),
             )
-            file.touch(0o600)
-            file.write_bytes(made)
+            write_private(file, made)
     key = serialization.load_pem_private_key(file.read_bytes(), None)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise TypeError(f"{file}: must be the key of an elliptic curve")

@@ -8,6 +8,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from twin.host.paths import TwinPaths
+from twin.host.private_files import private_folder, write_private
 from twin.wire.property_values import CloudError, last_segment
 from twin.world.store import Store
 
@@ -81,7 +82,7 @@ class Accounts:
         return found
 
     def _create(self, file: Path) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self._folder)
         key = rsa.generate_private_key(65_537, _BITS)
         content = key.private_bytes(
             serialization.Encoding.PEM,
@@ -89,8 +90,7 @@ class Accounts:
             serialization.NoEncryption(),
         )
         own = file.with_suffix(f".{os.getpid()}")
-        own.touch(mode=0o600)
-        own.write_bytes(content)
+        write_private(own, content)
         try:
             os.link(own, file)  # the first of two writers wins
         except FileExistsError:
