@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Final
 
 from twin.cluster.monitoring.durations import Clock, seconds
 from twin.front import dns
 from twin.front.cloud import Cloud
+from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
 from twin.world.nearness import CLIENT_REGION
@@ -165,7 +166,7 @@ class Uptime:
         self._paths = paths
         self._due: dict[tuple[Check, str], float] = {}
         self._seen: dict[tuple[Check, str], Seen] = {}
-        self._server: ThreadingHTTPServer | None = None
+        self._server: OwnHttpServer | None = None
         rules = Rules.of(paths)
         self._clock = Clock(rules.speed, float(rules.value("monitoring.interval.shortest")))
 
@@ -226,7 +227,7 @@ class Uptime:
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002
                 del format, args
 
-        self._server = ThreadingHTTPServer((_LOOPBACK, 0), Handler)
+        self._server = OwnHttpServer((_LOOPBACK, 0), Handler)
         threading.Thread(target=self._server.serve_forever, daemon=True, name="uptime-page").start()
         partial = self._paths.uptime_file.with_suffix(".tmp")
         partial.write_text(json.dumps({"port": self._server.server_port}))

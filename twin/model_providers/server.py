@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from twin.host.loopback_server import LoopbackServer, served_by
+from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.model_providers import cloud_run
 from twin.model_providers.dialects import (
@@ -264,10 +265,10 @@ def _events(host: str, asked: dict[str, Any], used: dict[str, int]) -> Iterator[
     yield "[DONE]"
 
 
-def serve(providers: Providers, port: int) -> http.server.ThreadingHTTPServer:
+def serve(providers: Providers, port: int) -> OwnHttpServer:
     """Return a listening server."""
     handler = type("Handler", (_Handler,), {"providers": providers})
-    return http.server.ThreadingHTTPServer((_LOOPBACK, port), handler)
+    return OwnHttpServer((_LOOPBACK, port), handler, pages=True)
 
 
 def address(paths: TwinPaths) -> str:

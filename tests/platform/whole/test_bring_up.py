@@ -1,9 +1,15 @@
 """The platform from the first `up` to a burst, as a user goes through it; the order matters."""
 
+import http.client
 import json
 import os
+import re
 import signal
+import ssl
+import stat
 import subprocess
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -14,12 +20,14 @@ from scripts.operate.load import trace_of
 from scripts.shared.engine import Engine
 from scripts.shared.model_client import models, stream_chat
 from twin.host import processes
+from twin.host.listening import is_of_twin, of_twin
 from twin.toolchain import tool
 from twin.wire.kube import Kube, KubeError
 from twin.world.scenario import find, load
 
 pytestmark = pytest.mark.needs_tools
 
+_LARGEST = 8 << 20
 DEPLOYMENT = "/apis/apps/v1/namespaces/models/deployments/llama-3-1-8b-gpu"
 
 
@@ -48,6 +56,81 @@ def test_the_gateways_address_is_written_to_a_file(platform):
     file = platform.paths.root.parent / "local" / "endpoint"
     assert file.read_text().strip() == endpoint(platform)
     assert endpoint(platform).startswith("http://127.")
+
+
+def credentials(platform) -> re.Pattern[bytes]:
+    """Return what a private key, a token of a service account or of the control plane is like."""
+    given = {(platform.paths.pki / "token").read_text()}
+    for file in platform.paths.root.glob("clusters/*/pki/tokens.csv"):
+        given |= {line.split(",")[0] for line in file.read_text().splitlines()}
+    known = [re.escape(each.encode()) for each in sorted(given)]
+    assert len(known) >= 3
+    return re.compile(b"|".join([rb"PRIVATE KEY-----", rb"eyJ[\w-]{9,}\.eyJ[\w-]{9,}\.", *known]))
+
+
+def test_no_credential_of_the_twin_can_be_read_by_other_users(platform):
+    root, wanted = platform.paths.root, credentials(platform)
+    assert stat.S_IMODE(root.stat().st_mode) == 0o700
+    found: dict[str, str] = {}
+    for file in root.rglob("*"):
+        with suppress(FileNotFoundError):  # the twin runs
+            is_read = file.is_file() and not file.is_symlink() and file.stat().st_size < _LARGEST
+            if is_read and wanted.search(file.read_bytes()):
+                found[str(file.relative_to(root))] = oct(stat.S_IMODE(file.stat().st_mode))
+    assert {"pki/ca.key", "pki/exec-credential.json", "pki/token"} <= found.keys()
+    assert any(name.endswith("serviceaccount/token") for name in found)
+    assert {name: mode for name, mode in found.items() if int(mode, 8) & 0o077} == {}
+
+
+def test_no_credential_is_in_the_arguments_or_the_environment_of_a_program(platform):
+    wanted, found, count = credentials(platform), [], 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if not is_of_twin(int(folder.name), platform.paths):
+                continue
+            arguments = (folder / "cmdline").read_bytes()
+            count += 1
+            if wanted.search(arguments + (folder / "environ").read_bytes()):
+                found.append(arguments.split(b"\0")[0].decode())
+    assert count > 10
+    assert found == []
+
+
+def test_only_the_picker_which_cannot_do_otherwise_listens_beyond_loopback(platform):
+    found = of_twin(platform.paths)
+    assert {"envoy", "etcd", "kube-apiserver"} <= {each.program for each in found}
+    assert {each.program for each in found if not each.is_on_loopback} <= {"epp"}
+
+
+def test_etcd_serves_the_api_server_alone(platform):
+    (folder,) = (file.parent for file in platform.paths.root.glob("clusters/*/ports.json"))
+    port = json.loads((folder / "ports.json").read_text())["etcd"]
+
+    def ask(certificate: Path | None, method: str, path: str) -> tuple[int, str | None]:
+        context = ssl.create_default_context(cafile=str(folder / "pki" / "etcd-ca.crt"))
+        if certificate is not None:
+            context.load_cert_chain(certificate, certificate.with_suffix(".key"))
+        connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+        with closing(connection):
+            headers = {"Origin": "https://evil.example"}
+            connection.request(method, path, b'{"key": "AA=="}', headers)
+            answer = connection.getresponse()
+            return answer.status, answer.getheader("Access-Control-Allow-Origin")
+
+    own = folder / "pki" / "apiserver-etcd-client.crt"
+    assert ask(own, "GET", "/health") == (200, None)
+    assert ask(own, "POST", "/v3/kv/range") == (404, None)
+    for stranger in (None, platform.paths.pki / "local.crt"):
+        with pytest.raises(ssl.SSLError):
+            ask(stranger, "GET", "/health")
+
+
+def test_envoys_admin_page_changes_nothing(platform):
+    (file,) = platform.paths.root.glob("clusters/*/gateways/*/admin.address")
+    connection = http.client.HTTPConnection(file.read_text().strip(), timeout=10)
+    with closing(connection):
+        connection.request("POST", "/quitquitquit")
+        assert connection.getresponse().status == 403
 
 
 def test_an_engines_pod_has_the_user_files_and_settings_of_its_specification(platform, monkeypatch):

@@ -10,13 +10,13 @@ import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part
 from twin.cluster.base.informer import Informer
+from twin.host.own_callers import OwnHttpServer
 from twin.wire.http_answers import Answers
 from twin.wire.kube import JsonObject, KubeError
 
@@ -151,7 +151,7 @@ class ApiExtension:
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
-        server = _Server(("127.0.0.1", 0), _Handler)
+        server = _Server(("127.0.0.1", 0), _Handler, pages=True)  # TLS
         server.daemon_threads = True
         server.discovery, server.answer = self._api.discovery(), self._answer
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -220,7 +220,7 @@ class ApiExtension:
         self._ctx.kube.apply(api_service, manager=_MANAGER)
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(OwnHttpServer):
     discovery: dict[str, JsonObject]
     answer: Answer
 

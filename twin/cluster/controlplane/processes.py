@@ -24,6 +24,11 @@ from twin.world.rules import Rules
 
 SERVICE_CIDR = "10.96.0.0/16"  # handed out by the API server only; nothing routes it
 NODE_MASK = 25  # 126 pod addresses a node; GKE allows 110 pods
+_ETCD = "etcd"
+_ETCD_CA = "etcd-ca"
+"""etcd's own authority, as in kubeadm's clusters: it lets every certificate of its authority read
+and write, and the twin's authority signs certificates of other programs."""
+_ETCD_CLIENT = "apiserver-etcd-client"
 _HPA_SYNC_MIN_SECONDS = 1.0
 _STOP_SECONDS = 1.0  # the API server drains for longer, and etcd has what it wrote
 _Started = tuple[str, subprocess.Popen[bytes] | None, Callable[[], bool]]
@@ -126,6 +131,9 @@ class ControlPlane:
         for folder in (self._pki, self._folder / "etcd"):
             private_folder(folder)
         authority = self._paths.pki / "ca"
+        make_authority(self._pki, _ETCD_CA)
+        make_leaf(self._pki, _ETCD, self._pki / _ETCD_CA, server=True)
+        make_leaf(self._pki, _ETCD_CLIENT, self._pki / _ETCD_CA, server=False)
         make_leaf(self._pki, "apiserver", authority, server=True)
         make_authority(self._pki, "front-proxy-ca")
         make_leaf(self._pki, "aggregator", self._pki / "front-proxy-ca", server=False)
@@ -202,8 +210,9 @@ class ControlPlane:
         return processes.start(self._paths, name, argv, processes.GO_SETTINGS)
 
     def _start_etcd(self) -> None:
-        client = f"http://127.0.0.1:{self.ports.etcd}"
-        peer = f"http://127.0.0.1:{self.ports.peer}"
+        client = f"https://127.0.0.1:{self.ports.etcd}"
+        peer = f"https://127.0.0.1:{self.ports.peer}"
+        pki = self._pki
         arguments = [
             f"--data-dir={self._folder}/etcd",
             f"--listen-client-urls={client}",
@@ -211,6 +220,17 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
+            f"--trusted-ca-file={pki}/{_ETCD_CA}.crt",
+            f"--cert-file={pki}/{_ETCD}.crt",
+            f"--key-file={pki}/{_ETCD}.key",
+            "--client-cert-auth",
+            f"--peer-trusted-ca-file={pki}/{_ETCD_CA}.crt",
+            f"--peer-cert-file={pki}/{_ETCD}.crt",
+            f"--peer-key-file={pki}/{_ETCD}.key",
+            "--peer-client-cert-auth",
+            # what web pages use: the API server calls it by gRPC
+            "--enable-grpc-gateway=false",
+            "--cors=https://none.invalid:443",
             "--unsafe-no-fsync",  # a twin's state may be lost with the machine
             "--log-level=warn",
             "--quota-backend-bytes=2147483648",
@@ -221,13 +241,16 @@ class ControlPlane:
                 self._paths,
                 self._name("etcd"),
                 process,
-                lambda: self._answers(f"{client}/health"),
+                lambda: self._answers(f"{client}/health", context=self._as_etcd_client()),
             )
 
     def _start_apiserver(self) -> None:
         pki = self._pki
         arguments = [
-            f"--etcd-servers=http://127.0.0.1:{self.ports.etcd}",
+            f"--etcd-servers=https://127.0.0.1:{self.ports.etcd}",
+            f"--etcd-cafile={pki}/{_ETCD_CA}.crt",
+            f"--etcd-certfile={pki}/{_ETCD_CLIENT}.crt",
+            f"--etcd-keyfile={pki}/{_ETCD_CLIENT}.key",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.ports.api}",
             "--advertise-address=127.0.0.1",
@@ -324,12 +347,22 @@ class ControlPlane:
         url = f"http://127.0.0.1:{self.ports.kwok}/healthz"
         return self._name("kwok"), process, lambda: self._answers(url)
 
-    def _answers(self, url: str, token: str | None = None) -> bool:
+    def _as_etcd_client(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=str(self._pki / f"{_ETCD_CA}.crt"))
+        context.load_cert_chain(
+            self._pki / f"{_ETCD_CLIENT}.crt", self._pki / f"{_ETCD_CLIENT}.key"
+        )
+        return context
+
+    def _answers(
+        self, url: str, token: str | None = None, context: ssl.SSLContext | None = None
+    ) -> bool:
         request = urllib.request.Request(url)  # noqa: S310 - built above, http or https
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=_unverified())
+            urllib.request.ProxyHandler({}),
+            urllib.request.HTTPSHandler(context=context or _unverified()),
         )
         try:
             answer: Any = opener.open(request, timeout=5)

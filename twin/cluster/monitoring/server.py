@@ -55,6 +55,8 @@ class PrometheusServer:
             f"--storage.tsdb.retention.time={_RETENTION}",
             f"--web.listen-address={self.address}",
             "--web.enable-lifecycle",
+            # its default lets every web page read the series
+            "--web.cors.origin=https://none.invalid",
             f"--web.console.templates={self.folder}/consoles",
             f"--web.console.libraries={self.folder}/consoles",
             "--log.level=warn",

@@ -8,6 +8,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import World
 from twin.providers.gcp.provider import Provider
 from twin.wire import rpc
+from twin.wire.own_grpc_callers import OwnCallers
 from twin.world.events import Events
 from twin.world.store import Store
 
@@ -33,11 +34,14 @@ def serve(paths: TwinPaths) -> tuple[Any, int]:
         ("grpc.max_send_message_length", _MAX_MESSAGE),
         ("grpc.so_reuseport", 0),
     ]
+    callers = OwnCallers()
     server = rpc.grpc_module.server(
-        futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="gcp"), options=options
+        futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="gcp"),
+        options=options,
+        interceptors=[callers],
     )
     rpc.provider_grpc.add_ResourceProviderServicer_to_server(provider, server)
-    port = int(server.add_insecure_port("127.0.0.1:0"))
+    port = callers.port = int(server.add_insecure_port("127.0.0.1:0"))
     server.start()
     for resource_id in provider.lifecycle.resume():
         _log.info("resumed %s", resource_id)

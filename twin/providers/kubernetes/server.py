@@ -7,6 +7,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.kubernetes.manifests.applying import KIND_FLOOR_SECONDS, MISSING_SECONDS
 from twin.providers.kubernetes.provider import KubernetesProvider
 from twin.wire import rpc
+from twin.wire.own_grpc_callers import OwnCallers
 from twin.world.rules import Rules
 
 _WORKERS = 256
@@ -31,10 +32,13 @@ def serve(paths: TwinPaths) -> tuple[Any, int]:
         seconds = MISSING_SECONDS / Rules.of(paths).speed
         return max(KIND_FLOOR_SECONDS, seconds)
 
-    server = rpc.grpc_module.server(futures.ThreadPoolExecutor(_WORKERS), options=_OPTIONS)
+    callers = OwnCallers()
+    server = rpc.grpc_module.server(
+        futures.ThreadPoolExecutor(_WORKERS), options=_OPTIONS, interceptors=[callers]
+    )
     rpc.provider_grpc.add_ResourceProviderServicer_to_server(
         KubernetesProvider(settle_seconds, kind_seconds), server
     )
-    port = int(server.add_insecure_port("127.0.0.1:0"))
+    port = callers.port = int(server.add_insecure_port("127.0.0.1:0"))
     server.start()
     return server, port

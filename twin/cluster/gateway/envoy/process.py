@@ -14,6 +14,9 @@ from twin.host.processes import end
 
 _START_SECONDS = 30.0
 _ADMIN_SECONDS = 2.0
+_ADMIN_PATHS: Final = ("/ready", "/stats", "/clusters", "/config_dump")
+"""What this module and Prometheus read. Without a list, any program of this machine and any web
+page could stop Envoy, drain its listeners or change its settings."""
 NOT_YET: Final = "not active yet"
 """The end of a problem that time may solve."""
 _CONCURRENCY = 1  # worker threads; each balances for itself, one sees every request
@@ -100,7 +103,10 @@ class EnvoyProcess:
 
         bootstrap: EnvoyJson = {
             "node": {"id": self.folder.name, "cluster": self.folder.name},
-            "admin": {"address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}}},
+            "admin": {
+                "address": {"socket_address": {"address": "127.0.0.1", "port_value": 0}},
+                "allow_paths": [{"prefix": path} for path in _ADMIN_PATHS],
+            },
             "dynamic_resources": {"lds_config": source("lds"), "cds_config": source("cds")},
         }
         self._bootstrap.write_text(json.dumps(bootstrap, indent=1))

@@ -16,6 +16,7 @@ from typing import Any, Final
 import grpc
 
 from twin.host.loopback_server import LoopbackServer, served_by
+from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.armor import verdicts
 from twin.providers.gcp.armor.exchange import Exchange
@@ -145,7 +146,7 @@ def main(root: Path, grpc_port: int, http_port: int) -> None:
     running = serve(paths, grpc_port)
     handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db)})
     try:
-        http.server.ThreadingHTTPServer((_LOOPBACK, http_port), handler).serve_forever()
+        OwnHttpServer((_LOOPBACK, http_port), handler).serve_forever()
     finally:
         running.stop(0)
 

@@ -4,13 +4,13 @@
 `capacity.yaml`, which is read for each call; rows outlive the server.
 """
 
-import http.server
 import json
 import sys
 from pathlib import Path
 from typing import Final
 
 from twin.host.loopback_server import LoopbackServer, served_by
+from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.bigquery.inserts import Tables, failed, most_bytes, too_large
 from twin.providers.gcp.bigquery.rows import Rows
@@ -73,10 +73,10 @@ class _Handler(Answers):
         self.reply(status, "application/json; charset=UTF-8", json.dumps(body).encode())
 
 
-def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
+def serve(paths: TwinPaths, port: int) -> OwnHttpServer:
     """Return a listening server; with port 0, on any free one."""
     fields = {"paths": paths, "rows": Rows(paths.root / f"{NAME}.db")}
-    return http.server.ThreadingHTTPServer((_LOOPBACK, port), type("Handler", (_Handler,), fields))
+    return OwnHttpServer((_LOOPBACK, port), type("Handler", (_Handler,), fields))
 
 
 if __name__ == "__main__":

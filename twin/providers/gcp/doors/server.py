@@ -6,7 +6,6 @@ pods reach directly: 204 if the caller has the permission, 403 otherwise.
 """
 
 import http.client
-import http.server
 import json
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
+from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.doors import cloud_storage
 from twin.providers.gcp.effects import gcs
@@ -185,11 +185,11 @@ class _Handler(Answers):
         self.reply(error.status, "application/json; charset=UTF-8", content)
 
 
-def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
+def serve(paths: TwinPaths, port: int) -> OwnHttpServer:
     """Return a listening server; with port 0, on any free one."""
     fields = {"paths": paths, "permissions": grants.Permissions(paths.cloud_db)}
     handler = type("Handler", (_Handler,), fields)
-    return http.server.ThreadingHTTPServer((_LOOPBACK, port), handler)
+    return OwnHttpServer((_LOOPBACK, port), handler)
 
 
 if __name__ == "__main__":

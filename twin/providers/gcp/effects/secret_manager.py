@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from twin.host.loopback_server import LoopbackServer, served_by
+from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import secret_store, sign_in
 from twin.providers.gcp.iam.grants import SECRET, allows
@@ -119,6 +120,7 @@ def _object(body: bytes) -> Json:
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    any_host = (sign_in.CHECK_PATH,)
     store: Store
     paths: TwinPaths
 
@@ -172,10 +174,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         del format, args
 
 
-def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
+def serve(paths: TwinPaths, port: int) -> OwnHttpServer:
     """Return a listening server."""
     handler = type("Handler", (_Handler,), {"store": Store(paths.cloud_db), "paths": paths})
-    return http.server.ThreadingHTTPServer((_LOOPBACK, port), handler)
+    return OwnHttpServer((_LOOPBACK, port), handler)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from twin.host.loopback_server import LoopbackServer, served_by
+from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import gcs
 from twin.providers.gcp.signed.accounts import Accounts
@@ -163,10 +164,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         del format, args
 
 
-def serve(paths: TwinPaths, port: int) -> http.server.ThreadingHTTPServer:
+def serve(paths: TwinPaths, port: int) -> OwnHttpServer:
     """Return a listening server."""
     found = {"accounts": Accounts(paths, Store(paths.cloud_db)), "paths": paths}
-    return http.server.ThreadingHTTPServer((_LOOPBACK, port), type("Handler", (_Handler,), found))
+    return OwnHttpServer((_LOOPBACK, port), type("Handler", (_Handler,), found))
 
 
 if __name__ == "__main__":
