@@ -44,7 +44,7 @@ class Fairness(StackModel):
     """
 
     max_wait_seconds: int = Field(default=8, ge=1, le=LONGEST_WAIT_SECONDS)
-    """Seconds after which a waiting request is rejected with 503. The load balancer's own limit is
+    """Seconds after which a waiting request is rejected with 429. The load balancer's own limit is
     assumed to be 10 seconds."""
 
 

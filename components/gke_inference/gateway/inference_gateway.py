@@ -112,7 +112,8 @@ class InferenceGatewayArgs(TypedDict):
     fairness_wait_seconds: NotRequired[int]
     """If set, requests for which no replica has room wait in the picker, in a queue for each client
     (header `x-gateway-inference-fairness-id`), and the queues take turns. A request that waited
-    this many seconds, 1 to 9, is rejected with 503. Requires a `ClientGate`, which sets the header.
+    this many seconds, 1 to 9, is rejected: by the picker with 503, which a `ClientGate` makes
+    a 429. Requires a `ClientGate`, which also sets the header.
     Default: requests wait in the engines, in order of arrival."""
     global_access: NotRequired[bool]
     """Internal only: whether clients in other regions can reach it, as a global front requires.

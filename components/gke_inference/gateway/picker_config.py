@@ -41,7 +41,7 @@ class FlowControl:
     """Requests wait in the picker, one queue for each client, until a replica has room."""
 
     max_wait_seconds: int
-    """Seconds after which a waiting request is rejected with 503."""
+    """Seconds after which the picker rejects a waiting request with 503."""
 
 
 def picker_config(

@@ -21,7 +21,17 @@ from twin.providers.gcp.effects.valkey import ValkeyEffect
 from twin.providers.gcp.resources.memorystore import INSTANCE
 from twin.providers.gcp.server import world_of
 from twin.tests.eventually import eventually
-from twin.tests.running.gateway.house import BLOCK, ENGINES, House, ask, called, chain, traffic
+from twin.tests.running.gateway.house import (
+    BLOCK,
+    ENGINES,
+    House,
+    ask,
+    called,
+    chain,
+    pick,
+    traffic,
+)
+from twin.tests.running.gateway.processors import refuse
 from twin.tests.unit.gateway.builders import pod, service
 from twin.toolchain import ToolError, tool
 from twin.world.store import new_record
@@ -168,6 +178,22 @@ def test_replicas_count_the_requests_of_a_team_together(house, callouts):
     assert int(limited.headers["retry-after"]) >= 1
     assert json.loads(limited.text)["error"]["message"]
     assert len(house.engines.seen) == 3
+
+
+def test_a_request_for_which_no_replica_gets_room_is_a_rate_limit_to_its_client(house, callouts):
+    del callouts
+    # what the picker sends: test_gateway_fairness.py has the real one
+    waited = "inference error: ServiceUnavailable - request timed out in queue: TTL expired"
+    house.picker.answers = lambda *_: [refuse(503, waited)]
+    limited = ask(headers=bearer("ada"))
+    assert limited.status == 429
+    assert limited.headers["retry-after"] == "1"
+    assert json.loads(limited.text)["error"]["code"] == "model_overloaded"
+    none = "inference error: ServiceUnavailable - failed to find candidate endpoints"
+    house.picker.answers = lambda *_: [refuse(503, none)]
+    assert ask(headers=bearer("ada")).status == 503
+    house.picker.answers = pick("m")
+    assert ask(headers=bearer("ada")).status == 200
 
 
 def test_a_long_prompt_and_a_long_stream_pass_the_callout(house, callouts):

@@ -121,4 +121,6 @@ def test_a_request_for_which_no_replica_gets_room_is_told_so_after_the_wait(
     assert status == 503
     assert 2 <= time.monotonic() - begun < 8
     assert body["error"]["type"] == "ServiceUnavailableError"
-    assert "timed out in queue" in body["error"]["message"]
+    # the callout recognizes this text (workloads/gateway/callout/internal/extproc/overload.go)
+    text = "inference error: ServiceUnavailable - request timed out in queue: "
+    assert text in body["error"]["message"]

@@ -48,6 +48,7 @@ type exchange struct {
 	list     []byte
 	keepList bool
 	guarded  guarded
+	failed   *heldError
 
 	refusedBy string
 	finished  bool

@@ -36,6 +36,9 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	e.cacheHeaders(more)
 	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more)}
 	switch {
+	case e.mayBeOverload() && !message.GetEndOfStream():
+		e.failed = &heldError{headers: mutation}
+		return nil
 	case e.status != http.StatusOK:
 	case e.kind == prompt:
 		kind, _, err := mime.ParseMediaType(calls.First(headers, "content-type"))
@@ -75,6 +78,14 @@ func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	began := time.Now()
 	out, isEnd := message.GetBody(), message.GetEndOfStream()
 	switch {
+	case e.failed != nil:
+		var fault *openai.Error
+		if out, fault = e.passError(out, isEnd); fault != nil {
+			return fault
+		}
+		if e.failed != nil {
+			return nil
+		}
 	case e.keepList:
 		out = e.onList(out, isEnd)
 	case e.answer != nil:
@@ -103,6 +114,11 @@ func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 func (e *exchange) onResponseTrailers() error {
 	var rest []byte
 	switch {
+	case e.failed != nil:
+		var fault *openai.Error
+		if rest, fault = e.passError(nil, true); fault != nil {
+			return fault
+		}
 	case e.keepList:
 		rest = e.onList(nil, true)
 	case e.answer != nil:

@@ -107,6 +107,16 @@ func RateLimited(kind string, limit int64, retry time.Duration) *Error {
 	return limited(kind, message, min(retry, longestRetry))
 }
 
+// overloadPause is how long clients wait before they retry a request for which no replica had room.
+const overloadPause = time.Second
+
+// Overloaded refuses a request for which no replica of the model had room.
+func Overloaded() *Error {
+	e := limited("requests", "No replica of the model had room for this request. Retry it later.", overloadPause)
+	e.Code = "model_overloaded"
+	return e
+}
+
 // QuotaExceeded refuses a request of a team that has used its monthly budget.
 func QuotaExceeded(kind string, retry time.Duration) *Error {
 	e := limited("insufficient_quota", fmt.Sprintf(
