@@ -152,7 +152,7 @@ def test_the_whole_project_comes_last_and_adds_regions_up() -> None:
     assert regions == ["us-central1", "europe-west4", "asia-northeast1", None]
     every = by_label(read("prod"), None)
     assert every["CPUS_ALL_REGIONS"].amount == 3 * 8 * (12 + 1)
-    assert every["SUBNETWORKS"].amount == 9
+    assert every["SUBNETWORKS"].amount == 3 * (2 + 1) + 3  # published ones, and those of the front
 
 
 def test_a_canary_asks_for_its_own_replicas() -> None:
