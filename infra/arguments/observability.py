@@ -15,6 +15,7 @@ from infra.plan import Plan, ServedModel
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
 from infra.plan.endpoint import catalogue_path, port_of
+from infra.plan.front import has_body_router
 from infra.plan.guardrails import has_guards
 from infra.plan.names import Names
 from infra.plan.streams import streams
@@ -90,7 +91,7 @@ def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
         args["clients"] = True
         if has_guards(platform):
             args["guards"] = True
-    if platform.layer is Layer.ALL:
+    if platform.layer is Layer.ALL and has_body_router(platform):
         args["body_router"] = Names(platform).body_router()
     if has_backends(platform):
         args["backends"] = True

@@ -81,6 +81,11 @@ def certificate_zone(platform: Platform) -> Zone | None:
     return Zone(dns.certificate_project or of_records.project, dns.certificate_zone)
 
 
+def has_body_router(platform: Platform) -> bool:
+    """Return whether the stack has a Gateway whose routes need the model of a body in a header."""
+    return platform.layer is not Layer.SERVING and not has_fleet_gateway(platform.gateway)
+
+
 def has_fleet_gateway(gateway: Gateway) -> bool:
     """Return whether one gateway for all clusters replaces the gateways of regions."""
     return gateway.front is Front.INTERNAL

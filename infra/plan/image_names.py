@@ -13,6 +13,7 @@ from gke_inference.catalogue.versions import (
 from infra.plan import Plan
 from infra.plan.backends import has_backends
 from infra.plan.clients import gated
+from infra.plan.front import has_body_router
 from infra.plan.guardrails import has_guards
 from infra.stack import Engine, Layer, Platform
 
@@ -94,7 +95,9 @@ def decided(plan: Plan) -> list[str]:
 def _programs(plan: Plan) -> set[str]:
     """Return the images that a platform runs whichever engines its models use."""
     models = plan.platform.models.values()
-    found = {"body_router", "model_catalogue", "weights_gate"}
+    found = {"model_catalogue", "weights_gate"}
+    if has_body_router(plan.platform):
+        found.add("body_router")
     if any(model.disaggregated is None and model.task.value == "generate" for model in models):
         found.add("endpoint_picker")
     if any(model.disaggregated is not None for model in models):
