@@ -99,7 +99,10 @@ def network_policies(
         ),
         "body-router": (
             _pods(gateway_router.COMPONENT),
-            [_rule(proxies, gateway_router.PORT, gateway_router.HEALTH_PORT)],
+            [
+                _rule(proxies, gateway_router.PORT, gateway_router.HEALTH_PORT),
+                _rule([collectors], gateway_router.METRICS_PORT),
+            ],
         ),
         "catalogue": (
             _pods(gateway_catalogue.COMPONENT),

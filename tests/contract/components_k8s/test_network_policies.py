@@ -63,9 +63,15 @@ def test_pickers_are_asked_by_the_load_balancer_and_read_by_the_collectors():
     }
 
 
-def test_the_router_and_the_catalogue_are_for_the_load_balancer_alone():
-    assert specs()["body-router"]["ingress"] == [{"from": BALANCER, "ports": ports(9004, 9005)}]
+def test_the_router_is_asked_by_the_load_balancer_and_read_by_the_collectors():
+    assert specs()["body-router"]["ingress"] == [
+        {"from": BALANCER, "ports": ports(9004, 9005)},
+        {"from": [collectors()], "ports": ports(9090)},
+    ]
     assert specs()["body-router"]["podSelector"] == pods("body-router")
+
+
+def test_the_catalogue_is_for_the_load_balancer_alone():
     assert specs()["catalogue"]["ingress"] == [{"from": BALANCER, "ports": ports(8080)}]
     assert specs()["catalogue"]["podSelector"] == pods("model-catalogue")
 

@@ -17,6 +17,7 @@ from infra.arguments.observability import observed_models
 from infra.plan import resolve
 from infra.plan.names import object_name
 from infra.program import deploy
+from infra.reading.built import ACCEPT, UNBUILT
 from infra.reading.growth import stack_with_models
 from infra.reading.load import KEY, PROJECT, parse
 from infra.stack import Form, Platform
@@ -391,5 +392,6 @@ def test_the_program_of_the_engine_is_the_platform_of_its_stack(
 ) -> None:
     text = json.dumps(edited("dev", []))
     monkeypatch.setattr(pulumi.Config, "get", lambda _self, _key: text)
+    monkeypatch.setenv(UNBUILT, ACCEPT)
     cloud.run(lambda: runpy.run_path(str(REPOSITORY / "infra" / "__main__.py")) and None)
     assert len(cloud.registrations) == sum(golden.counts("dev").values())
