@@ -80,6 +80,7 @@ def shell(tmp_path_factory):
         "GKE_INFERENCE_IDENTITY_PROVIDER": "providers/ci",
         "GKE_INFERENCE_SERVICE_ACCOUNT": "deploy@acme.iam.gserviceaccount.com",
         "GKE_INFERENCE_STATE_BUCKET": "acme-state",
+        "GKE_INFERENCE_UNBUILT_IMAGES": "accept",  # a project has its images before its first job
         "GKE_INFERENCE_TWIN_DIR": str(folder / "twin"),  # of the stand-ins
         "GOOGLE_ID_TOKEN": "token",
         "HOME": str(home),

@@ -52,7 +52,7 @@ GKE_METRICS = {
 METRIC = re.compile(
     r"\b(?:vllm|kubernetes_io|loadbalancing_googleapis_com|gke_inference"
     r"|monitoring_googleapis_com|pubsub_googleapis_com):\w+"
-    r"|\b(?:kube|kueue|inference|callout|relay|gke_inference_(?:batch|stream))_\w+"
+    r"|\b(?:kube|kueue|inference|callout|relay|body_router|gke_inference_(?:batch|stream))_\w+"
 )
 
 

@@ -30,7 +30,7 @@ def test_every_custom_object_is_what_its_crd_declares(recorder):
         if seen.type in CUSTOM.values():
             crds.check(seen.inputs)
             checked += 1
-    assert checked == 18
+    assert checked == 19
 
 
 def test_the_gateway_waits_until_it_is_programmed_on_its_own_address(recorder):

@@ -30,7 +30,7 @@ def test_what_a_canary_adds_is_what_its_crd_declares(recorder):
         if seen.type in CUSTOM.values():
             crds.check(seen.inputs)
     assert len(recorder.all(CUSTOM["pool"])) == 2
-    assert len(recorder.all(CUSTOM["timeout"])) == 3
+    assert len(recorder.all(CUSTOM["timeout"])) == 4  # the body router's as well
 
 
 def test_an_embedding_model_has_canaries_too(recorder):
