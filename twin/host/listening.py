@@ -31,7 +31,9 @@ class Listener:
     @property
     def is_on_loopback(self) -> bool:
         """Return whether only programs of this machine can connect."""
-        return ipaddress.ip_address(self.address).is_loopback
+        address = ipaddress.ip_address(self.address)
+        mapped = getattr(address, "ipv4_mapped", None)  # of a socket for both versions of IP
+        return (mapped or address).is_loopback
 
     @property
     def is_on_all(self) -> bool:

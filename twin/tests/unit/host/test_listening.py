@@ -32,6 +32,11 @@ def test_a_listening_socket_has_its_address_and_program(family, address, on_loop
     assert found.program
 
 
+def test_a_loopback_address_of_a_socket_for_both_versions_of_ip_is_one():
+    assert Listener("::ffff:127.0.0.1", 80).is_on_loopback
+    assert not Listener("::ffff:192.0.2.1", 80).is_on_loopback
+
+
 def test_a_connection_is_no_listening_socket():
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
