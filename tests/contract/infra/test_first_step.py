@@ -52,8 +52,9 @@ def deploys(monkeypatch: pytest.MonkeyPatch) -> list[Platform]:
 
 
 def run(cloud: CloudRecorder, *, updates: bool, **digests: str) -> None:
-    """Run the engine's program for prod, in a preview or in an update."""
-    run_edited(cloud, [{"at": ["images", "digests"], "value": digests}], updates=updates)
+    """Run the engine's program for prod with a body router, in a preview or in an update."""
+    value = {"body-router": DIGEST, **digests}
+    run_edited(cloud, [{"at": ["images", "digests"], "value": value}], updates=updates)
 
 
 def run_edited(cloud: CloudRecorder, edits: list[dict[str, Any]], *, updates: bool) -> None:

@@ -114,7 +114,7 @@ def test_a_web_server_with_a_read_only_root_needs_its_folder_for_temporary_files
     assert [*problems({}, {"image": image, **root})] == [
         "its root is read-only, and it writes to ('/tmp',)"
     ]
-    mounts = {"volumeMounts": [{"mountPath": "/tmp", "name": "t"}]}  # noqa: S108
+    mounts = {"volumeMounts": [{"mountPath": "/tmp", "name": "t"}]}
     assert [*problems({}, {"image": image, **root, **mounts})] == []
 
 

@@ -10,6 +10,7 @@ import pulumi
 import pytest
 from pulumi.runtime import set_all_config
 
+from infra.reading.built import ACCEPT, UNBUILT
 from infra.reading.load import KEY, PROJECT
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder
@@ -23,7 +24,8 @@ RECEIVERS = {
 
 
 @pytest.fixture(autouse=True)
-def _no_configuration_after() -> Iterator[None]:
+def _no_configuration_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv(UNBUILT, ACCEPT)  # the image of the body router
     yield
     set_all_config({})
 

@@ -18,6 +18,8 @@ EXAMPLES = STACKS.parent / "docs" / "examples"
 TEAMS = EXAMPLES / "teams"
 PICTURES = platform_of(EXAMPLES / "pictures" / "Pulumi.pictures.yaml")
 
+WITH_ROUTER = {"repository": "engines", "digests": {"body-router": "sha256:" + "1" * 64}}
+
 
 def written(folder: Path, **of_platform: Any) -> Path:
     """Write the teams' stacks, with TPUs on the platform and image models for the team search."""
@@ -33,20 +35,20 @@ def written(folder: Path, **of_platform: Any) -> Path:
 
 
 def test_a_platform_with_tpus_needs_no_engine_that_no_serving_stack_may_run(tmp_path: Path) -> None:
-    platform = read("shared", written(tmp_path))
+    platform = read("shared", written(tmp_path, images=WITH_ROUTER))
     assert unbuilt(resolve(platform)) == []
     assert unbuilt_problem(platform, "shared") is None
 
 
 def test_a_platform_with_tpus_and_no_reason_for_tags_needs_no_engine(tmp_path: Path) -> None:
-    platform = read("shared", written(tmp_path, unpinned_images=None))
+    platform = read("shared", written(tmp_path, images=WITH_ROUTER, unpinned_images=None))
     assert platform.unpinned_images is None
 
 
 def test_a_platform_still_needs_the_programs_that_it_runs_itself(tmp_path: Path) -> None:
     clients = {"teams": {"app": {}}}
     platform = read("shared", written(tmp_path, clients=clients))
-    assert unbuilt(resolve(platform)) == ["callout"]
+    assert unbuilt(resolve(platform)) == ["body_router", "callout"]
 
 
 def test_a_serving_stack_names_the_stack_of_its_platform(tmp_path: Path) -> None:

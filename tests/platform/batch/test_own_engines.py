@@ -15,8 +15,8 @@ from tests.running.stream.world import until
 from twin.host.paths import REPOSITORY
 from twin.wire.kube import JsonObject
 
-# twin/tests/running/agent has the job of an own engine, twin/tests/running/queues its queue and set,
-# and test_batches.py what workers send
+# twin/tests/running/agent has the job of an own engine, twin/tests/running/queues its queue and
+# set, and test_batches.py what workers send
 pytestmark = [pytest.mark.needs_tools, pytest.mark.soak, pytest.mark.timeout(1800)]
 
 EXAMPLE = REPOSITORY / "docs" / "examples" / "batch-engines" / "Pulumi.batch-engines.yaml"

@@ -168,6 +168,7 @@ def test_the_page_has_a_tile_for_each_panel_that_asks_for_one(platform):
 
 # What the page writes for a value of each unit, in the words of the YAML.
 WRITTEN = [
+    ("bytes", 167_300_000, "167.3M"),
     ("bytes/s", 2_600_000_000, "2.6G"),
     ("count", 12_345, "12.3k"),
     ("milliseconds", 250, "250 ms"),
