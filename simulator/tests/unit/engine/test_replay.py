@@ -47,6 +47,8 @@ def test_every_request_is_finished_and_counted():
 def test_affinity_finds_prefixes_that_round_robin_computes_again():
     spread = replay(a_trace(), [deployment()] * 4, round_robin())
     kept = replay(a_trace(), [deployment()] * 4, prefix_affine())
+    assert kept.prefix_hit_ratio is not None
+    assert spread.prefix_hit_ratio is not None
     assert kept.prefix_hit_ratio > spread.prefix_hit_ratio + 0.2
     assert kept.mean_ttft() < spread.mean_ttft()
 

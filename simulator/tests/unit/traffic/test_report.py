@@ -33,6 +33,8 @@ def test_throughput_counts_complete_answers_until_the_last_has_drained():
     found = report.summary()
     assert found.seconds == 4.0
     assert found.throughput_tok_s == pytest.approx(202 / 4.0, abs=0.1)
+    assert found.ttft_ms is not None
+    assert found.tpot_ms is not None
     assert (found.ttft_ms.p50, found.tpot_ms.p50) == (1000.0, 15.0)
     assert found.ttft_mean_ms == 1000.0
 

@@ -34,9 +34,8 @@ def pod(name, image):
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    k8s.core.v1.Pod(
-        name, metadata={"name": name, "namespace": "home"}, spec={"containers": [main]}, opts=opts
-    )
+    spec = {"containers": [main], "enableServiceLinks": False}
+    k8s.core.v1.Pod(name, metadata={"name": name, "namespace": "home"}, spec=spec, opts=opts)
 
 
 pod("moving", "vllm/vllm-openai:latest")
