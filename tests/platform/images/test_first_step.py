@@ -39,7 +39,7 @@ def test_up_is_refused_and_the_first_step_is_not(engine):
         "up", "--yes", "--skip-preview", "-s", "prod", capture=True, environment={UNBUILT: ""}
     )
     assert refused.returncode
-    assert "images.digests must have callout" in refused.stdout + refused.stderr
+    assert "images.digests must have body-router, callout" in refused.stdout + refused.stderr
     assert made(engine) == {}
 
     bootstrap.create(engine, read("prod"), "prod", yes=True)
