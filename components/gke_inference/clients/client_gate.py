@@ -4,10 +4,11 @@ import pulumi
 
 from gke_inference.base.inputs import name_of, under, whole
 from gke_inference.base.manifests import register
+from gke_inference.gateway.checks import hops_of
 
 from .callout import callout_objects, traffic_extension
 from .program import document
-from .settings import ClientGateArgs, checked, hops_of
+from .settings import ClientGateArgs, checked
 from .store import Store
 
 

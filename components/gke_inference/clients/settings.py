@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict, cast
 import pulumi
 
 from gke_inference.base.inputs import camel, one_of, whole
-from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
+from gke_inference.gateway.checks import hops_of
 from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
 
 from .certificates import ClientCertificatesArgs, check_certificates
@@ -211,11 +211,6 @@ def checked(args: ClientGateArgs) -> None:
     if "people" in args:
         check_people(args["people"], args["teams"])
     _check_guards(args)
-
-
-def hops_of(args: ClientGateArgs) -> int:
-    """Return the position of the client's address in X-Forwarded-For, counted from the end."""
-    return whole(args, "forwarded_hops", CLIENT_OF_A_GATEWAY, least=1, most=10)
 
 
 def _check_team(where: str, team: ClientTeamArgs, args: ClientGateArgs) -> None:

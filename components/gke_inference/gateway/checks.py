@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from gke_inference.base.inputs import whole
 from gke_inference.catalogue.engines import engine_names
 from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 
@@ -86,7 +87,7 @@ def checked_models(args: Mapping[str, Any]) -> list[RoutedModel]:
     _one_of("pickerFailure", args.get("picker_failure", "open"), FAILURE_MODES)
     _named("gatewayName", args["gateway_name"])
     _within("pickerReplicas", int(args.get("picker_replicas", 1)), 1, 5)
-    _within("forwardedHops", int(args.get("forwarded_hops", CLIENT_OF_A_GATEWAY)), 1, 10)
+    hops_of(args)
     _within("routerReplicas", int(args.get("router_replicas", 2)), 1, 20)
     percent = args.get("log_percent", 100)
     if not 0 <= percent <= 100:
@@ -191,6 +192,15 @@ def _named(path: str, value: str) -> None:
             f"must be at most {_MAX_NAME} lowercase letters, digits and dashes"
             f" that start with a letter, got {value!r}",
         )
+
+
+def hops_of(args: object) -> int:
+    """Return `forwarded_hops`: the client's position in X-Forwarded-For, counted from the end.
+
+    Raises:
+        pulumi.InputPropertyError: It is out of range.
+    """
+    return whole(args, "forwarded_hops", CLIENT_OF_A_GATEWAY, least=1, most=10)
 
 
 def _within(path: str, value: int, low: int, high: int) -> None:

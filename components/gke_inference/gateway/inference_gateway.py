@@ -7,11 +7,10 @@ import pulumi
 from pulumi_gcp import compute
 
 from gke_inference.base.manifests import Manifest, SeenObject, labels_for, manifest, register
-from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
 from gke_inference.catalogue.names import router_name
 
 from .backends import Backends, role_of
-from .checks import GATEWAY_CLASSES, checked_gateway, listener_port
+from .checks import GATEWAY_CLASSES, checked_gateway, hops_of, listener_port
 from .definitions import definitions
 from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
 from .extension_timeout import extension_timeout
@@ -290,8 +289,7 @@ class InferenceGateway(pulumi.ComponentResource):
     ) -> None:
         gateway, namespace = args["gateway_name"], args["namespace"]
         router, replicas = router_name(gateway), int(args.get("router_replicas", 2))
-        hops = int(args.get("forwarded_hops", CLIENT_OF_A_GATEWAY))
-        for obj in router_objects(router, namespace, replicas, hops):
+        for obj in router_objects(router, namespace, replicas, hops_of(args)):
             register(f"{name}-router-{role_of(obj)}", obj, self._opts)
         timeout = extension_timeout(router, namespace, ROUTER)
         limited = register(f"{name}-router-{role_of(timeout)}", timeout, self._opts)

@@ -229,8 +229,7 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         return _callout([str(place.tool(kind.value)), *arguments], place, ports)
     if kind is Kind.ROUTER:
         arguments.append("--address=127.0.0.1")
-        argv = [str(place.tool(kind.value)), *arguments]
-        return Launch(kind, argv, {**_base(place), **place.variables}, ports)
+        return Launch(kind, [str(place.tool(kind.value)), *arguments], _base(place), ports)
     return Launch(
         kind,
         [str(place.tool(kind.value)), *arguments],

@@ -177,7 +177,7 @@ class Monitoring:
         """Return whether NetworkPolicies let the collectors reach a port; report it otherwise."""
         if not self._enforces_policies:
             return True
-        namespace = "gke-gmp-system" if self._ctx.spec.autopilot else "gmp-system"
+        namespace = tokens.collector_namespace(autopilot=self._ctx.spec.autopilot)
         sender = sent_by_pod({"kubernetes.io/metadata.name": namespace}, _COLLECTOR)
         if lets_in(self._policies.items(), pod, port, sender):
             return True

@@ -34,8 +34,12 @@ def write(ctx: ClusterContext, folder: Path, wanted: Iterable[SecretKey]) -> Non
 
 def collector(*, autopilot: bool) -> str:
     """Return the user name of the collector."""
-    namespace = "gke-gmp-system" if autopilot else "gmp-system"
-    return f"system:serviceaccount:{namespace}:{_COLLECTOR}"
+    return f"system:serviceaccount:{collector_namespace(autopilot=autopilot)}:{_COLLECTOR}"
+
+
+def collector_namespace(*, autopilot: bool) -> str:
+    """Return the namespace of the collectors."""
+    return "gke-gmp-system" if autopilot else "gmp-system"
 
 
 def _read(kube: Kube, user: str, wanted: SecretKey) -> str | None:
