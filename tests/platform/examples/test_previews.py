@@ -124,7 +124,7 @@ PROOFS = {
         ("lustre-adapters", {"Instance": 1, "PersistentVolume": 1, "PersistentVolumeClaim": 1}),
         ("archive", {"Bucket": 3, "BucketIAMMember": 4, "Subscription": 2}),
         ("rdma", {"LeaderWorkerSet": 1, "ResourceClaimTemplate": 1}),
-        ("batch-slices", {"ClusterQueue": 1, "JobSetOperator": 1, "PodMonitoring": 6}),
+        ("batch-slices", {"ClusterQueue": 1, "JobSetOperator": 1, "PodMonitoring": 7}),
         ("clients", {"GCPTrafficExtension": 1, "Instance": 2, "Secret": 1}),
         ("device-claims", CLAIMS),
         ("disaggregation", {"HorizontalPodAutoscaler": 2, "InferencePool": 1}),

@@ -201,6 +201,7 @@ IDLE = {
             ("spec_min_replicas", 1),
         )
     },
+    'body_router_bodies{job="acme-prod-body-router",$l}': "0x800",
     'callout_key_document_age_seconds{job="client-gate",$l}': "2x800",
     'callout_budget_spent_ratio{job="client-gate",team="t",kind="usd",$l}': "0.1x800",
     'kueue_pending_workloads{job="kueue",replica_role="leader",cluster_queue="q",$l}': "0x800",

@@ -15,10 +15,11 @@ from twin.host import processes
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 5.0
+RESTARTS = "kube_pod_container_status_restarts_total"
+"""Not in GKE's packages: the job makes GKE's system metric of container restarts from it."""
 METRICS = {
     "pods": (
-        # not GKE's: from it, the job makes GKE's kubernetes_io:container_restart_count
-        "kube_pod_container_status_restarts_total",
+        RESTARTS,
         "kube_pod_container_status_ready",
         "kube_pod_container_status_waiting_reason",
         "kube_pod_status_phase",
@@ -49,7 +50,7 @@ METRICS = {
         "kube_horizontalpodautoscaler_status_desired_replicas",
     ),
 }
-"""Metrics of GKE's packages by collection."""
+"""Metrics by collection: those of GKE's packages, and `RESTARTS`."""
 
 
 def process_name(folder: Path) -> str:

@@ -9,6 +9,7 @@
 from collections.abc import Mapping
 
 from twin.cluster.monitoring.durations import Clock
+from twin.cluster.monitoring.kube_state_metrics import RESTARTS
 from twin.wire.kube import JsonObject
 
 KUBE_STATE_JOB = "kube-state-metrics"
@@ -18,7 +19,6 @@ EXTRA_FILES = "extra-*.json"
 """Targets of other parts of the twin: files in the folder of targets, with a label `job`."""
 RESTART_COUNT = "kubernetes_io:container_restart_count"
 DUTY_CYCLE = "kubernetes_io:container_accelerator_duty_cycle"
-_RESTARTS = "kube_pod_container_status_restarts_total"
 _KUBE_STATE_INTERVAL = "30s"
 _LOAD_BALANCER_INTERVAL = "1m"
 _EXTRA_INTERVAL = "15s"
@@ -68,12 +68,12 @@ def _restarts() -> list[JsonObject]:
         "namespace": "namespace_name",
         "pod": "pod_name",
     }
-    base = {"separator": ";", "regex": f"{_RESTARTS};(.+)"}
+    base = {"separator": ";", "regex": f"{RESTARTS};(.+)"}
     labels = [
         {**base, "source_labels": ["__name__", theirs], "target_label": ours}
         for theirs, ours in copied.items()
     ]
-    only = {"source_labels": ["__name__"], "regex": _RESTARTS}
+    only = {"source_labels": ["__name__"], "regex": RESTARTS}
     return [
         *labels,
         {**only, "replacement": "k8s_container", "target_label": "monitored_resource"},

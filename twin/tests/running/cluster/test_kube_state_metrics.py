@@ -7,8 +7,14 @@ from pathlib import Path
 import pytest
 
 from twin.cluster.monitoring import promql
-from twin.cluster.monitoring.kube_state_metrics import METRICS, KubeStateMetrics, process_name
+from twin.cluster.monitoring.kube_state_metrics import (
+    METRICS,
+    RESTARTS,
+    KubeStateMetrics,
+    process_name,
+)
 from twin.cluster.monitoring.server import address_of
+from twin.cluster.monitoring.system_jobs import RESTART_COUNT
 from twin.host import processes
 
 pytestmark = pytest.mark.needs_tools
@@ -166,8 +172,8 @@ def test_an_autoscaler_reports_its_bounds_and_its_targets_in_plain_numbers(count
 
 
 def test_gkes_series_are_stored_and_no_others(counted):
-    wanted = {name for names in METRICS.values() for name in names}
-    every = 'group by (__name__) ({job="kube-state-metrics",__name__=~"kube_.*"})'
+    wanted = {name for names in METRICS.values() for name in names} - {RESTARTS} | {RESTART_COUNT}
+    every = 'group by (__name__) ({job="kube-state-metrics",__name__=~"(kube_|kubernetes_io:).*"})'
     counted.until(
         lambda: {sample.labels["__name__"] for sample in ask(counted, every)} == wanted,
         "every metric of GKE's packages",
