@@ -1,5 +1,6 @@
 """Arguments for ingress to serving pods: ranges, metrics collectors and peer models."""
 
+from gke_inference.catalogue import managed_prometheus
 from gke_inference.namespace.network_policies import AllowedIngressArgs
 from infra.plan import RegionPlan
 from infra.plan.batches import batches_in
@@ -45,7 +46,7 @@ def ingress_args(
 
 def collectors_namespace(mode: ClusterMode) -> str:
     """Return the namespace of the Managed Prometheus collectors in a cluster."""
-    return "gke-gmp-system" if mode is ClusterMode.AUTOPILOT else "gmp-system"
+    return managed_prometheus.collectors_namespace(autopilot=mode is ClusterMode.AUTOPILOT)
 
 
 def connected(region: RegionPlan) -> list[str]:

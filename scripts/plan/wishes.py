@@ -39,6 +39,56 @@ class Load:
     """Tokens per answer."""
 
 
+class _KeptError(Exception):
+    """The reason why a model stays as it is."""
+
+
+class Hardware:
+    """The sides that a model, or half of a paired one, can have by its prices and targets.
+
+    Whether the rules of the stack accept a side takes milliseconds, and there are hundreds of
+    sides: only those that no accepted one beats are checked.
+    """
+
+    def __init__(self, document: Any, asked: Asked, found: Iterable[Side]) -> None:
+        """Keep the sides of which at least one is accepted.
+
+        Args:
+            document: Document of the stack, as in its file.
+            asked: Model.
+            found: Its sides.
+
+        Raises:
+            _KeptError: None is accepted.
+        """
+        self.sides = tuple(found)
+        self._document, self._asked = document, asked
+        self._problems: dict[tuple[Candidate, bool, tuple[str, ...]], InputError | None] = {}
+        if not any(self._problem(side) is None for side in self.sides):
+            problem = next(iter(self._problems.values()), None)
+            why = "" if problem is None else f"; {problem}"
+            raise _KeptError(f"no priced hardware in all of its regions meets its targets{why}")
+
+    def best(self, limits: Mapping[Key, int]) -> list[Side]:
+        """Return the accepted sides that no other accepted side beats."""
+        left = self.sides
+        while True:
+            best = best_sides(left, limits)
+            refused = {id(side) for side in best if self._problem(side) is not None}
+            if not refused:
+                return best
+            left = tuple(side for side in left if id(side) not in refused)
+
+    def _problem(self, side: Side) -> InputError | None:
+        made = side.proposal
+        key = (made.choices[0].candidate, made.roles is not None, made.ladder)
+        if key not in self._problems:
+            placed = placement_for(made)
+            placed = replace(placed, replicas=max(1, placed.replicas))  # warm replicas may be 0
+            self._problems[key] = problem_of(self._document, self._asked.name, placed)
+        return self._problems[key]
+
+
 @dataclass(frozen=True)
 class Planned:
     """A model with the hardware that it can have."""
@@ -46,8 +96,8 @@ class Planned:
     asked: Asked
     weight: float
     """Answer tokens per second."""
-    sides: tuple[Side, ...]
-    standby: tuple[Side, ...] | None
+    hardware: Hardware
+    standby: Hardware | None
     """GPUs that replace the TPUs; None unless paired."""
 
 
@@ -59,10 +109,6 @@ class Wishes:
     kept: Mapping[str, str]
     """Reasons by model that stays as it is."""
     loads: Mapping[str, Load]
-
-
-class _KeptError(Exception):
-    """The reason why a model stays as it is."""
 
 
 def wishes_of(
@@ -166,36 +212,12 @@ def _planned(
         regions,
     )
     if not is_paired:
-        return Planned(asked, weight, _accepted(document, asked, sides(asked, None)), None)
-    first = _accepted(_half(document, name, "tpu"), asked, sides(asked, "tpu"))
+        return Planned(asked, weight, Hardware(document, asked, sides(asked, None)), None)
+    first = Hardware(_half(document, name, "tpu"), asked, sides(asked, "tpu"))
     # replicas that wait for a failure must be there when it happens
     always_on = [one for one in sides(asked, "gpu") if not one.proposal.temporary_share]
-    second = _accepted(_half(document, name, "gpu"), asked, always_on)
+    second = Hardware(_half(document, name, "gpu"), asked, always_on)
     return Planned(asked, weight, first, second)
-
-
-def _accepted(document: Any, asked: Asked, found: Iterable[Side]) -> tuple[Side, ...]:
-    """Return the sides that the stack's rules accept.
-
-    Raises:
-        _KeptError: There are none.
-    """
-    problems: dict[tuple[Candidate, bool, tuple[str, ...]], InputError | None] = {}
-    held: list[Side] = []
-    for side in found:
-        made = side.proposal
-        key = (made.choices[0].candidate, made.roles is not None, made.ladder)
-        if key not in problems:
-            placed = placement_for(made)
-            placed = replace(placed, replicas=max(1, placed.replicas))  # warm replicas may be 0
-            problems[key] = problem_of(document, asked.name, placed)
-        if problems[key] is None:
-            held.append(side)
-    if not held:
-        problem = next(iter(problems.values()), None)
-        why = "" if problem is None else f"; {problem}"
-        raise _KeptError(f"no priced hardware in all of its regions meets its targets{why}")
-    return tuple(held)
 
 
 def _half(document: Any, name: str, kind: str) -> Any:
@@ -254,8 +276,8 @@ def limited_wishes(found: Wishes, limits: Mapping[Key, int]) -> tuple[Wish[Propo
 
 
 def _wish(one: Planned, limits: Mapping[Key, int]) -> Wish[Proposal]:
-    first = best_sides(one.sides, limits)
-    second = [None] if one.standby is None else best_sides(one.standby, limits)
+    first = one.hardware.best(limits)
+    second = [None] if one.standby is None else one.standby.best(limits)
     offers = tuple(offer_of(one.asked, *pair) for pair in product(first, second))
     return Wish(one.asked.name, one.weight, offers)
 
@@ -263,7 +285,10 @@ def _wish(one: Planned, limits: Mapping[Key, int]) -> Wish[Proposal]:
 def quotas_of(found: Wishes) -> dict[Key, Need]:
     """Return the quotas of Google Cloud that some offer uses, as needs of nothing yet."""
     needs: dict[Key, Need] = {}
-    for side in (side for one in found.planned for side in (*one.sides, *(one.standby or ()))):
+    every = (
+        each for one in found.planned for each in (one.hardware, one.standby) if each is not None
+    )
+    for side in (side for each in every for side in each.sides):
         made = side.proposal
         word = made.choices[0].candidate.form.word
         for key in side.each.keys() | {key for key, _ in side.spare}:

@@ -19,6 +19,7 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.batches import pods as batch_pods
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
+from gke_inference.catalogue.managed_prometheus import STANDARD_NAMESPACE
 from gke_inference.clients import callout as client_gate
 from gke_inference.gateway import model_catalogue as gateway_catalogue
 from gke_inference.gateway import picker as gateway_picker
@@ -72,7 +73,7 @@ def network_policies(
     """
     others = args.get("other_proxies", [])
     proxies = _ranges(args["proxies_cidr"], *others, *sorted(HEALTH_CHECK_RANGES))
-    collectors = _namespace(args.get("metrics_namespace", "gmp-system"))
+    collectors = _namespace(args.get("metrics_namespace", STANDARD_NAMESPACE))
     pickers: Manifest = {"podSelector": _pods(gateway_picker.COMPONENT)}
     gates: Manifest = {"podSelector": _pods(client_gate.COMPONENT)}
     callers = [

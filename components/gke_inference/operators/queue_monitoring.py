@@ -15,6 +15,7 @@ from gke_inference.base.manifests import (
     role_binding,
     service_account,
 )
+from gke_inference.catalogue.managed_prometheus import COLLECTOR
 
 from .queue_permissions import rule
 
@@ -35,7 +36,6 @@ _COMPONENT: Final = "queue-monitoring"
 _READER: Final = "kueue-metrics-reader"
 _CHECKER: Final = "kueue-metrics-auth-role"
 _COLLECTORS_ROLE: Final = "kueue-metrics-collector-role"
-_COLLECTOR: Final = "collector"
 
 
 def monitoring_objects(
@@ -57,7 +57,7 @@ def monitoring_objects(
     reads = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
     secret = rule("", ["secrets"], ["get", "list", "watch"], [_READER])
     kueue, reader = service_account(operator, namespace), service_account(_READER, namespace)
-    collector = service_account(_COLLECTOR, collectors)
+    collector = service_account(COLLECTOR, collectors)
     return {
         "checker": manifest("cluster_role", _CHECKER, labels=labels, rules=checks),
         "checking": role_binding(f"{_CHECKER}binding", _CHECKER, [kueue], labels=labels),

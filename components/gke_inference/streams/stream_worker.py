@@ -21,6 +21,7 @@ from gke_inference.base.manifests import (
     spread,
 )
 from gke_inference.catalogue.engine_metrics import cloud_monitoring_name
+from gke_inference.catalogue.managed_prometheus import STANDARD_NAMESPACE
 from gke_inference.catalogue.versions import api, image
 
 COMPONENT = "stream-worker"
@@ -204,7 +205,7 @@ def worker_objects(args: StreamWorkerArgs, content: Any) -> dict[str, Manifest]:
         "monitoring": scraping(name, namespace, COMPONENT),
     }
     if args.get("network_policy", True):
-        collectors = args.get("metrics_namespace", "gmp-system")
+        collectors = args.get("metrics_namespace", STANDARD_NAMESPACE)
         peer = {"matchLabels": {"kubernetes.io/metadata.name": collectors}}
         found["policy"] = manifest(
             "network_policy",

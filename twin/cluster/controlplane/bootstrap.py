@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from gke_inference.catalogue.managed_prometheus import collectors_namespace
 from gke_inference.catalogue.versions import gke_minimum, version_key
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import parts
@@ -87,7 +88,7 @@ def gke_objects(autopilot: bool) -> list[JsonObject]:
     data = _objects()
     named: list[JsonObject] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        for name in data["namespaces"]["autopilot" if autopilot else "standard"]
+        for name in (collectors_namespace(autopilot=autopilot), *data["namespaces"])
     ]
     named += [_storage_class(name, body) for name, body in data["storage_classes"].items()]
     named += [

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import yaml
 
+from gke_inference.catalogue.managed_prometheus import collectors_namespace
 from twin.cluster.base import podports
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.informer import Informer
@@ -177,7 +178,7 @@ class Monitoring:
         """Return whether NetworkPolicies let the collectors reach a port; report it otherwise."""
         if not self._enforces_policies:
             return True
-        namespace = tokens.collector_namespace(autopilot=self._ctx.spec.autopilot)
+        namespace = collectors_namespace(autopilot=self._ctx.spec.autopilot)
         sender = sent_by_pod({"kubernetes.io/metadata.name": namespace}, _COLLECTOR)
         if lets_in(self._policies.items(), pod, port, sender):
             return True

@@ -5,6 +5,7 @@ import binascii
 from collections.abc import Iterable
 from pathlib import Path
 
+from gke_inference.catalogue.managed_prometheus import COLLECTOR, collectors_namespace
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import text_map
 from twin.cluster.monitoring.scrape import SecretKey
@@ -12,7 +13,6 @@ from twin.host.private_files import private_folder, write_private
 from twin.wire.kube import Kube, KubeError
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_COLLECTOR = "collector"
 
 
 def write(ctx: ClusterContext, folder: Path, wanted: Iterable[SecretKey]) -> None:
@@ -34,12 +34,7 @@ def write(ctx: ClusterContext, folder: Path, wanted: Iterable[SecretKey]) -> Non
 
 def collector(*, autopilot: bool) -> str:
     """Return the user name of the collector."""
-    return f"system:serviceaccount:{collector_namespace(autopilot=autopilot)}:{_COLLECTOR}"
-
-
-def collector_namespace(*, autopilot: bool) -> str:
-    """Return the namespace of the collectors."""
-    return "gke-gmp-system" if autopilot else "gmp-system"
+    return f"system:serviceaccount:{collectors_namespace(autopilot=autopilot)}:{COLLECTOR}"
 
 
 def _read(kube: Kube, user: str, wanted: SecretKey) -> str | None:
