@@ -36,7 +36,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	e.cacheHeaders(more)
 	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more)}
 	switch {
-	case e.mayBeOverload() && !message.GetEndOfStream():
+	case e.holdsError() && !message.GetEndOfStream():
 		e.failed = &heldError{headers: mutation}
 		return nil
 	case e.status != http.StatusOK:

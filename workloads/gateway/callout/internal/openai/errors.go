@@ -3,6 +3,7 @@ package openai
 import (
 	"fmt"
 	"math"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -38,6 +39,20 @@ func TooManyGuesses(retry time.Duration) *Error {
 func Unavailable(message string) *Error {
 	e := &Error{Status: 503, Type: "server_error", Code: "service_unavailable", Message: message}
 	return e.With("retry-after", "2")
+}
+
+// InvalidBody refuses a body that the picker does not accept, for the reason that it gives.
+func InvalidBody(reason string) *Error {
+	return apierror.Invalid(400, "invalid_body", "", "%s.", apierror.Clipped(reason))
+}
+
+// Failed replaces an error response in another form; status is its status.
+func Failed(status int) *Error {
+	if status < http.StatusInternalServerError {
+		return apierror.Invalid(status, "invalid_request", "", "The model rejected the request with status %d.", status)
+	}
+	message := fmt.Sprintf("The model could not answer: status %d.", status)
+	return &Error{Status: status, Type: "server_error", Code: "server_error", Message: message}
 }
 
 // ModelNotFound refuses a model that does not exist for the caller.

@@ -158,7 +158,7 @@ func TestTheQueryAndASlashAtTheEndAreNoPartOfAPromptsPath(t *testing.T) {
 	w := start(t)
 	for _, path := range []string{"/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions"} {
 		for _, more := range []string{"?", "?api-version=2024-10-21", "/", "/?x=1"} {
-			got := w.ask(request{method: "POST", path: path + more, pieces: []string{`{"model":"m","prompt":"p"}`}})
+			got := w.ask(request{method: "POST", path: path + more, pieces: []string{`{"model":"m","messages":[{}],"prompt":"p","input":"i"}`}})
 			if got.set[":path"] != path || got.set[ModelHeader] != "m" {
 				t.Errorf("%s%s: got %+v", path, more, got)
 			}
@@ -172,7 +172,7 @@ func TestTheQueryAndASlashAtTheEndAreNoPartOfAPromptsPath(t *testing.T) {
 func TestWhatNoModelCanServeIsRefusedWith400(t *testing.T) {
 	w := start(t)
 	bodies := map[string]string{
-		`{"messages":[]}`: "invalid_model", `{"model":null}`: "invalid_model", `{"model":7}`: "invalid_model",
+		`{"messages":[{}]}`: "invalid_model", `{"model":null}`: "invalid_model", `{"model":7}`: "invalid_model",
 		`{"model":""}`: "invalid_model", `{"model":"m","model":"m"}`: "duplicate_key", `[]`: "invalid_json",
 		`{"model":"m"`: "invalid_json", `{"model":"m"} x`: "invalid_json",
 		`{"model":"` + strings.Repeat("a", 257) + `"}`:    "invalid_model",
@@ -184,6 +184,11 @@ func TestWhatNoModelCanServeIsRefusedWith400(t *testing.T) {
 		`{"model":"m","request_id":"x"}`:                  "unsupported_parameter",
 		`{"model":"m","priority":-1}`:                     "unsupported_parameter",
 		`{"model":"m","prior\u0069ty":-1}`:                "unsupported_parameter",
+		`{"model":"m"}`:                                   "missing_required_parameter",
+		`{"model":"m","messages": null}`:                  "missing_required_parameter",
+		`{"model":"m","messages":[ ]}`:                    "empty_array",
+		`{"model":"m","messages":{}}`:                     "invalid_type",
+		`{"model":"m","messages":"Hello"}`:                "invalid_type",
 	}
 	for c := range 0x20 {
 		bodies[fmt.Sprintf(`{"model":"a\u%04x"}`, c)] = "invalid_model"
@@ -198,7 +203,17 @@ func TestWhatNoModelCanServeIsRefusedWith400(t *testing.T) {
 	if got.status != 400 || !strings.Contains(got.body, `"param":"prompt"`) {
 		t.Errorf("a prompt of tokens: got %d %s", got.status, got.body)
 	}
-	tools := `{"model":"m","tools":[{"function":{"parameters":{"maximum":9223372036854775807}}}]}`
+	for _, one := range [][3]string{
+		{"/v1/completions", `{"model":"m"}`, "missing_required_parameter"},
+		{"/v1/completions", `{"model":"m","prompt":[]}`, "invalid_value"},
+		{"/v1/completions", `{"model":"m","prompt":""}`, "invalid_value"},
+		{"/v1/responses", `{"model":"m","input":null}`, "missing_required_parameter"},
+	} {
+		if got := w.ask(request{method: "POST", path: one[0], pieces: []string{one[1]}}); got.status != 400 || got.code != one[2] {
+			t.Errorf("%s %s: got %d %s", one[0], one[1], got.status, got.code)
+		}
+	}
+	tools := `{"model":"m","messages":[{}],"tools":[{"function":{"parameters":{"maximum":9223372036854775807}}}]}`
 	if got := w.chat(tools); got.status != 0 || got.body != tools {
 		t.Errorf("bounds of a schema must pass, got %+v", got)
 	}
@@ -242,7 +257,7 @@ func TestHalfSentBodiesAreLimitedAndASmallRequestOfTheSameClientPasses(t *testin
 		<-done
 	}
 	began := time.Now()
-	if got := w.chat(`{"model":"m"}`); got.set[ModelHeader] != "m" || time.Since(began) > 2*time.Second {
+	if got := w.chat(`{"model":"m","messages":[{}]}`); got.set[ModelHeader] != "m" || time.Since(began) > 2*time.Second {
 		t.Errorf("got %+v after %s", got, time.Since(began))
 	}
 	if _, bytes := w.server.Hold.Held(); bytes > limits.BytesOfOne {

@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -26,6 +27,14 @@ var promptPaths = map[string]bool{
 	"/v1/videos/sync":        true,
 }
 
+// promptMembers are the members without which a picker refuses a body in plain text (its parsers/openai). A
+// model without a picker, which `/v1/embeddings` may have, decides for itself.
+var promptMembers = map[string]string{
+	"/v1/chat/completions": "messages",
+	"/v1/completions":      "prompt",
+	"/v1/responses":        "input",
+}
+
 // platformFields are fields of vLLM through which a client would reach other engines or requests: they
 // name endpoints to read from, requests to cancel, or a place in the queue.
 var platformFields = map[string]bool{
@@ -46,7 +55,9 @@ type findings struct {
 	path  string
 	model string
 	names map[string]bool
-	fault *apierror.Error
+	// hasPrompt is whether the body has the member of promptMembers, and it is not null.
+	hasPrompt bool
+	fault     *apierror.Error
 }
 
 func (f *findings) refuse(code, param, format string, args ...any) {
@@ -75,6 +86,9 @@ func (f *findings) found(member reading.Member) {
 		f.refuse("invalid_value", name,
 			"`%s` must not have whole numbers beyond 2^53, which would change on the way to the model.", name)
 	}
+	if member.Name == promptMembers[f.path] {
+		f.readPrompt(member)
+	}
 	if f.path == "/v1/completions" && member.Name == "prompt" && member.HasNumbers {
 		f.refuse("invalid_type", "prompt",
 			"`prompt` must be a text or a list of texts: the gateway does not accept tokens.")
@@ -97,6 +111,25 @@ func (f *findings) readModel(member reading.Member) {
 	}
 }
 
+// readPrompt refuses a prompt without content, which a picker refuses as well.
+func (f *findings) readPrompt(member reading.Member) {
+	text := bytes.TrimSpace(member.Value)
+	if string(text) == "null" {
+		return // as if it were missing
+	}
+	f.hasPrompt = true
+	inner, isList := bytes.CutPrefix(text, []byte("["))
+	isEmptyList := isList && bytes.HasPrefix(bytes.TrimSpace(inner), []byte("]"))
+	switch {
+	case member.Name == "messages" && !isList:
+		f.refuse("invalid_type", "messages", "`messages` must be a list of messages.")
+	case member.Name == "messages" && isEmptyList:
+		f.refuse("empty_array", "messages", "`messages` must have at least one message.")
+	case member.Name == "prompt" && (isEmptyList || string(text) == `""`):
+		f.refuse("invalid_value", "prompt", "`prompt` must not be empty.")
+	}
+}
+
 // check returns the fault of a complete body.
 func (f *findings) check(reader *reading.Reader) *apierror.Error {
 	switch {
@@ -105,6 +138,9 @@ func (f *findings) check(reader *reading.Reader) *apierror.Error {
 		f.refuse("invalid_json", "", "The body must be one JSON object in UTF-8, with at most %d levels.", reading.MaxDepth)
 	case f.model == "" && promptPaths[f.path]:
 		f.refuse("invalid_model", "model", "`model` must be a string with the name of a model.")
+	case !f.hasPrompt && promptMembers[f.path] != "":
+		name := promptMembers[f.path]
+		f.refuse("missing_required_parameter", name, "`%s` must be set.", name)
 	}
 	return f.fault
 }

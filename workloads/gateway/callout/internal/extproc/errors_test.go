@@ -2,6 +2,7 @@ package extproc
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -45,11 +46,56 @@ func TestThePickersAnswersOfASaturatedModelAreRateLimits(t *testing.T) {
 	}
 }
 
-func TestOtherErrorsPassUnchanged(t *testing.T) {
+func TestErrorsInAnotherFormGetOpenAIsWithTheirStatus(t *testing.T) {
+	for name, one := range map[string]struct {
+		status, body        string
+		kind, code, message string
+	}{
+		"a body that the picker refuses": {
+			"400", "inference error: BadRequest - invalid chat completions request: must have valid messages field",
+			"invalid_request_error", "invalid_body", "invalid chat completions request: must have valid messages field.",
+		},
+		"no replica is ready": {
+			"503", "inference error: ServiceUnavailable - failed to find candidate endpoints",
+			"server_error", "server_error", "The model could not answer: status 503.",
+		},
+		"an engine's trace": {
+			"500", "Internal Server Error", "server_error", "server_error", "The model could not answer: status 500.",
+		},
+		"a page": {
+			"404", "<html>" + strings.Repeat("x", maxErrorBytes) + "</html>",
+			"invalid_request_error", "invalid_request", "The model rejected the request with status 404.",
+		},
+		"half an object": {
+			"502", `{"error":`, "server_error", "server_error", "The model could not answer: status 502.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, _ := gateway(t)
+			c := begin(t, client)
+			c.send(asked(false), requestBody(body(3), true))
+			c.receive()
+			c.requestParts(len(body(3)))
+			c.send(answered(":status", one.status, "content-type", "text/html"), responseBody(one.body, true))
+			found := c.receive().GetImmediateResponse()
+			var answer struct {
+				Error struct{ Type, Code, Message string }
+			}
+			if err := json.Unmarshal(found.GetBody(), &answer); err != nil {
+				t.Fatalf("got %s: %v", found, err)
+			}
+			got := answer.Error
+			if strconv.Itoa(int(found.GetStatus().GetCode())) != one.status || got.Type != one.kind || got.Code != one.code || got.Message != one.message {
+				t.Errorf("got %s", found)
+			}
+		})
+	}
+}
+
+func TestErrorsInJSONPassUnchanged(t *testing.T) {
 	for name, one := range map[string]struct{ status, body string }{
-		"no replica is ready":  {"503", "inference error: ServiceUnavailable - failed to find candidate endpoints"},
-		"an engine's own":      {"429", `{"error":{"message":"Model is overloaded","code":429}}`},
-		"longer than any text": {"503", strings.Repeat("x", maxErrorBytes+1)},
+		"an engine's own":        {"429", `{"error":{"message":"Model is overloaded","code":429}}`},
+		"longer than what waits": {"400", `{"error":{"message":"` + strings.Repeat("x", maxErrorBytes) + `"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client, _ := gateway(t)
