@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from gke_inference.catalogue.names import router_name
 from gke_inference.clients.settings import ClientGuardArgs
 from gke_inference.guardrails.armor_calls import ArmorCallArgs
 from gke_inference.guardrails.model_armor import ArmorFiltersArgs, ModelArmorArgs
@@ -83,6 +84,7 @@ def armor_gate_args(platform: Platform, region: RegionPlan) -> ModelArmorGateArg
         gate_name=GATE,
         gateway_name=names.gateway(),
         namespace=names.gateway_namespace(),
+        router_name=router_name(names.gateway()),
     )
 
 
