@@ -25,12 +25,11 @@ from gke_inference.serving.weights_gate import NAME as GATE
 from gke_inference.storage.model_disk import ModelDiskArgs
 from infra.arguments.backends import pool_selector
 from infra.arguments.engine import intent_words
-from infra.arguments.guardrails import armor_calls
 from infra.arguments.rungs import rungs
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import has_backends
 from infra.plan.batches import batches_in
-from infra.plan.clients import gated, has_apigee
+from infra.plan.clients import gated
 from infra.plan.folders import BUCKET_CLAIM, is_tuned
 from infra.plan.front import forwarded_hops, has_global_access, has_internal_gateways, is_published
 from infra.plan.names import Names, bucket_in, claim_name
@@ -336,8 +335,6 @@ def gateway_args(
         args["backend_names"] = sorted(platform.backends)
     if batches_in(platform, region.name) is not None:
         args["has_batches"] = True
-    if gated(platform) is None and not has_apigee(platform) and not armor_calls(platform, region):
-        args["cleans_responses"] = True  # no other component has the Gateway's traffic extension
     if gateway.certificate is not None:
         args["certificate"] = gateway.certificate
     if gateway.fairness is not None:

@@ -28,9 +28,11 @@ def _check(world: World) -> Iterator[Finding]:
 
 
 def _removed(rule: Any) -> set[str]:
-    filters = entries(rule, "filters")
-    removed = (at(each, "responseHeaderModifier", "remove") or [] for each in filters)
-    return {str(name).lower() for names in removed for name in names}
+    removed: set[str] = set()
+    for each in entries(rule, "filters"):
+        names: list[Any] = at(each, "responseHeaderModifier", "remove") or []
+        removed |= {str(name).lower() for name in names}
+    return removed
 
 
 RULE = Invariant(
