@@ -4,6 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
+from gke_inference.catalogue.names import router_name
 from gke_inference.clients.apigee_gate import ApigeeGateArgs, ApigeeProductArgs
 from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
@@ -85,6 +86,7 @@ def apigee_args(
             )
             for name, product in apigee.products.items()
         },
+        router_name=router_name(Names(platform).gateway()),
         subnetwork=pulumi.Output.from_input(subnetwork).apply(
             lambda name: (
                 name

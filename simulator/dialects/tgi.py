@@ -58,6 +58,8 @@ class TgiServer(DialectServer):
     which here are all names.
     """
 
+    software = None
+
     def __init__(self, engine: Engine, settings: Settings, metrics: TgiMetrics) -> None:
         self._settings = settings
         self._metrics = metrics

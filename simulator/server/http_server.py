@@ -24,6 +24,9 @@ class HttpServer:
         drain_seconds: time limit for open requests after a stop, in seconds; None for no limit.
     """
 
+    software: str | None = "uvicorn"
+    """Value of the header `Server`; None if the engine sends none."""
+
     def __init__(self, engine: Engine, port: int, drain_seconds: float | None) -> None:
         self._engine = engine
         self._deployment = engine.deployment
@@ -32,6 +35,7 @@ class HttpServer:
         self._runner: web.AppRunner | None = None
         self._steps: asyncio.Task[None] | None = None
         self.app = web.Application(middlewares=[self._traced], client_max_size=_LARGEST_BODY)
+        self.app.on_response_prepare.append(self._name_software)
         self.app.on_startup.append(self._start_steps)
         self.app.on_cleanup.append(self._stop_steps)
 
@@ -43,6 +47,11 @@ class HttpServer:
     async def _traced(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         with logs.part_of_trace(request.headers):
             return await self.answered(request, handler)
+
+    async def _name_software(self, _request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.popall("Server", None)
+        if self.software is not None:
+            response.headers["Server"] = self.software
 
     async def _start_steps(self, _app: web.Application) -> None:
         self._steps = asyncio.create_task(self._engine.run())

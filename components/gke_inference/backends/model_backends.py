@@ -114,7 +114,7 @@ def _routes(relay: str, args: ModelBackendsArgs) -> dict[str, Manifest]:
     reference = api("service").reference(relay, port=PORT, weight=1)
     matches = [gateway_routes.name_match(name) for name in sorted(args["backends"])]
     rules: list[Manifest] = [
-        {"backendRefs": [reference], "matches": some}
+        gateway_routes.rule_of([reference], some)
         for some in gateway_routes.dealt(matches, gateway_routes.MATCHES_PER_RULE)
     ]
     namespace = args["namespace"]

@@ -123,7 +123,7 @@ def _route(args: BatchServiceArgs) -> Manifest:
     reference = api("service").reference(name, port=PORT, weight=1)
     matches = [{"path": {"type": "PathPrefix", "value": path}} for path in BATCH_PATHS]
     head = gateway_routes.route_head(namespace, args["gateway_name"], args.get("hostname"))
-    rules = [{"backendRefs": [reference], "matches": matches}]
+    rules = [gateway_routes.rule_of([reference], matches)]
     labels = labels_for(name, SERVICE)
     return manifest("http_route", name, namespace, labels=labels, spec={**head, "rules": rules})
 

@@ -21,6 +21,7 @@ from gke_inference.base.manifests import (
     service,
 )
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
+from gke_inference.catalogue.response_headers import hidden_headers_flag
 from gke_inference.catalogue.versions import api, image
 from gke_inference.gateway.extension_timeout import extension_timeout
 from gke_inference.gateway.router import BATCH_CONDITION, extension_health_check
@@ -137,6 +138,7 @@ def _pod(name: str, account: str, hops: int) -> Manifest:
                     f"--health-port={HEALTH_PORT}",
                     f"--max-body-bytes={MAX_BODY_BYTES}",
                     f"--metrics-port={METRICS_PORT}",
+                    hidden_headers_flag(),
                 ],
                 "env": [{"name": "GOMEMLIMIT", "value": f"{_HEAP_MIB}MiB"}],
                 "image": image("callout").reference,

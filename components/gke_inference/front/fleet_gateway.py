@@ -11,7 +11,7 @@ from gke_inference.catalogue.versions import api
 from gke_inference.gateway.checks import listener_port
 from gke_inference.gateway.edge import gateway_policy
 from gke_inference.gateway.inference_gateway import RoutedModelArgs
-from gke_inference.gateway.routes import RoutedModel, policies, route_head, routes_of
+from gke_inference.gateway.routes import RoutedModel, policies, route_head, routes_of, rule_of
 
 from .edge import ssl_policy
 from .exported_pools import EXPORTED_METRIC, checked_exports
@@ -129,14 +129,14 @@ def import_objects(model: RoutedModel, args: FleetGatewayArgs, *, is_only: bool)
     backend = imported.reference(model.pool_name, weight=1)
     rewrite = {"path": {"replacePrefixMatch": "/v1", "type": "ReplacePrefixMatch"}}
     rules: list[Manifest] = [
-        {
-            "backendRefs": [backend],
-            "filters": [{"type": "URLRewrite", "urlRewrite": rewrite}],
-            "matches": [_under(f"{PATH_OF_MODELS}{model.model_name}/v1")],
-        }
+        rule_of(
+            [backend],
+            [_under(f"{PATH_OF_MODELS}{model.model_name}/v1")],
+            {"type": "URLRewrite", "urlRewrite": rewrite},
+        )
     ]
     if is_only:
-        rules.append({"backendRefs": [backend], "matches": [_under("/v1")]})
+        rules.append(rule_of([backend], [_under("/v1")]))
     head = route_head(args["namespace"], args["gateway_name"], args.get("hostname"))
     target = int(args.get("target_utilization_percent", 60))
     metric = {

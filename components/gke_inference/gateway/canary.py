@@ -17,6 +17,7 @@ from .routes import (
     name_match,
     route_head,
     routes_of,
+    rule_of,
 )
 
 VERSION_HEADER = "x-model-version"
@@ -49,10 +50,10 @@ def pinned_routes(
     """
     pools = {canary.version: canary.pool_name, STABLE: model.pool_name}
     rules: list[Manifest] = [
-        {
-            "backendRefs": [model.backend_ref(pool_name, 1)],
-            "matches": [name_match(name, **{VERSION_HEADER: version}) for name in names],
-        }
+        rule_of(
+            [model.backend_ref(pool_name, 1)],
+            [name_match(name, **{VERSION_HEADER: version}) for name in names],
+        )
         for version, pool_name in pools.items()
         for names in dealt(list(model.served_names), MATCHES_PER_RULE)
     ]

@@ -2,8 +2,9 @@
 
 A load balancer routes on headers, but the OpenAI API puts the model into the body. The router
 (workloads/gateway/router) is an external processor that the load balancer calls first, before a
-client is identified. It sets `X-Gateway-Model-Name`, which the HTTPRoutes match. It must run in the
-namespace of the Gateway.
+client is identified. It sets `X-Gateway-Model-Name`, which the HTTPRoutes match. On a Gateway
+without a client gate it is also called for responses, and removes the headers that no client gets.
+It must run in the namespace of the Gateway.
 """
 
 from gke_inference.base.manifests import (
@@ -19,11 +20,13 @@ from gke_inference.base.manifests import (
     scraping,
     service,
 )
+from gke_inference.base.response_call import ROUTER_PORT as PORT
+from gke_inference.base.response_call import response_call
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
+from gke_inference.catalogue.response_headers import hidden_headers_flag
 from gke_inference.catalogue.versions import api, image
 
 MODEL_HEADER = "X-Gateway-Model-Name"
-PORT = 9004
 HEALTH_PORT = 9005
 METRICS_PORT = 9090
 PROBE_SECONDS = 2
@@ -50,6 +53,7 @@ ARGUMENTS = (
     f"--max-bodies-per-client={_BODIES_OF_ONE}",
     f"--max-held-bytes={_HELD_MIB << 20}",
     f"--max-held-bytes-per-client={_HELD_MIB_OF_ONE << 20}",
+    hidden_headers_flag(),
 )
 """Arguments of the router that do not depend on its Gateway."""
 
@@ -153,6 +157,18 @@ def routing_extension(
             ],
             "targetRefs": [api("gateway").reference(gateway)],
         },
+    )
+
+
+def response_extension(name: str, namespace: str, gateway: str, router: str) -> Manifest:
+    """Return the GCPTrafficExtension through which a Gateway calls the router for responses."""
+    chain = {"extensions": [response_call(router, namespace)], "name": "responses"}
+    return manifest(
+        "gateway_traffic_extension",
+        name,
+        namespace,
+        labels=labels_for(name, COMPONENT),
+        spec={"extensionChains": [chain], "targetRefs": [api("gateway").reference(gateway)]},
     )
 
 

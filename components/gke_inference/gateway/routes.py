@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from gke_inference.base.manifests import SKIP_AWAIT, Manifest, labels_for, manifest, service
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, health_path
+from gke_inference.catalogue.response_headers import hidden_headers
 from gke_inference.catalogue.versions import ApiKind, api
 
 from .picker import PORT as PICKER_PORT
@@ -180,9 +181,7 @@ def routes(
     ]
     if model.has_live_adapters:
         matches += [_base_match(model.model_name, path) for path in model.paths]
-    rules: list[Manifest] = [
-        {"backendRefs": backends, "matches": some} for some in dealt(matches, MATCHES_PER_RULE)
-    ]
+    rules: list[Manifest] = [rule_of(backends, some) for some in dealt(matches, MATCHES_PER_RULE)]
     head = route_head(gateway_namespace or namespace, gateway, hostname)
     return routes_of(model.pool_name, namespace, head, rules)
 
@@ -225,13 +224,27 @@ def catalogue_route(
         {"method": "GET", "path": {"type": "PathPrefix", "value": path}},
         {"method": "GET", "path": {"type": "Exact", "value": health_path(path)}},
     ]
-    rules = [
-        {"backendRefs": backends, "matches": matches}
-        for matches in (listed, *dealt(refused, MATCHES_PER_RULE))
-    ]
+    rules = [rule_of(backends, matches) for matches in (listed, *dealt(refused, MATCHES_PER_RULE))]
     spec = {**route_head(gateway_namespace or namespace, gateway, hostname), "rules": rules}
     labels = labels_for(name, "model-catalogue")
     return manifest("http_route", name, namespace, labels=labels, spec=spec)
+
+
+def rule_of(
+    backends: Sequence[Manifest], matches: Sequence[Manifest], *filters: Manifest
+) -> Manifest:
+    """Return a rule of a route, whose responses lose the headers that no client gets.
+
+    GKE's classes gke-l7-rilb and gke-l7-regional-external-managed pass the Gateway API's test of
+    this filter (kubernetes-sigs/gateway-api, conformance/reports/v1.1.0/gke-gateway).
+    """
+    hidden = {"remove": list(hidden_headers())}
+    removal = {"responseHeaderModifier": hidden, "type": "ResponseHeaderModifier"}
+    return {
+        "backendRefs": list(backends),
+        "filters": [*filters, removal],
+        "matches": list(matches),
+    }
 
 
 def route_head(namespace: str, gateway: str, hostname: str | None) -> Manifest:

@@ -9,6 +9,7 @@ import ssl
 import stat
 import subprocess
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,31 @@ def test_the_openai_client_streams_an_answer_with_usage(platform):
 
 def test_an_adapter_answers_under_its_own_name(platform):
     assert stream_chat(endpoint(platform), "sql", "select").text
+
+
+def names_of_headers(platform, method: str, path: str, **body: Any) -> tuple[int, set[str]]:
+    """Return the status of a response and the names of its headers."""
+    connection = http.client.HTTPConnection(endpoint(platform).removeprefix("http://"), timeout=30)
+    asked = {"Content-Type": "application/json", "endpoint-load-metrics-format": "TEXT"}
+    with closing(connection):
+        connection.request(method, path, json.dumps(body) if body else None, asked)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, {name.lower() for name, _ in answer.getheaders()}
+
+
+def test_a_client_sees_no_header_of_software_or_of_a_replicas_load(platform):
+    ours = {"content-type", "date", "via"}
+    pod = "x-gke-inference-pod"  # which only the simulation sends
+    prompt = {"model": "llama-3.1-8b", "messages": [{"role": "user", "content": "Hello"}]}
+    asked = partial(names_of_headers, platform)
+    assert asked("GET", "/v1/models") == (200, {*ours, "content-length"})
+    chat = partial(asked, "POST", "/v1/chat/completions", max_tokens=4)
+    streamed = {*ours, pod, "transfer-encoding"}
+    assert chat(**prompt) == (200, streamed)
+    assert chat(**prompt, stream=True) == (200, streamed)
+    assert chat(**prompt, n=-1) == (400, {*ours, "transfer-encoding"})
+    assert chat(**{**prompt, "model": "gpt-9"}) == (404, {*ours, "content-length"})
 
 
 def test_an_unknown_model_is_an_openai_error(platform):

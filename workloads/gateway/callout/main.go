@@ -85,6 +85,7 @@ type options struct {
 	metricsPort   int
 	maxBodyBytes  int
 	forwardedHops int
+	hidden        calls.Names
 	drain         time.Duration
 }
 
@@ -116,6 +117,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.metricsPort, "metrics-port", 9012, "port of /metrics")
 	flags.IntVar(&o.maxBodyBytes, "max-body-bytes", 8<<20, "maximum size of a request body")
 	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
+	flags.Var(&o.hidden, "remove-response-headers", "headers that no client gets, separated by commas")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
 	flags.DurationVar(&limits.StoreTimeout, "store-timeout", limits.StoreTimeout, "maximum time that a request waits for the store")
 	help := flags.Usage
@@ -186,7 +188,7 @@ func run(o options) error {
 	processor := &extproc.Server{
 		Config: file.Current, Verifier: verifier, Limiter: limiter, Cache: answers, Metrics: metrics,
 		Records: usage.NewWriter(os.Stdout), Guards: guard.NewClient(),
-		MaxBodyBytes: o.maxBodyBytes, ForwardedHops: o.forwardedHops,
+		MaxBodyBytes: o.maxBodyBytes, ForwardedHops: o.forwardedHops, Hidden: o.hidden,
 	}
 	return serve(ctx, o, ports, processor, func() bool {
 		return file.Current().Keys.Secret == "" || secret.Keys() != nil

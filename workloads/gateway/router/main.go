@@ -1,5 +1,7 @@
 // Command router is the first external processor of an inference gateway: it names the model of a
-// request in a header, by which the gateway chooses the route.
+// request in a header, by which the gateway chooses the route. On a gateway without a client gate it is
+// also the last one: a GCPTrafficExtension calls it for the headers of responses, from which it removes
+// those that no client gets.
 //
 // Google's load balancer calls it for each request, as a GCPRoutingExtension of the Gateway with full-duplex
 // bodies. A body is held until it is complete, and passes unchanged. What no model can serve is refused
@@ -58,6 +60,7 @@ type options struct {
 	limits        holding.Limits
 	bodyTime      time.Duration
 	forwardedHops int
+	hidden        calls.Names
 	drain         time.Duration
 }
 
@@ -90,6 +93,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.limits.BytesOfOne, "max-held-bytes-per-client", 64<<20, "maximum memory of bodies from one address, beyond the first 64 KiB of each")
 	flags.DurationVar(&o.bodyTime, "body-time", time.Minute, "maximum time from the headers of a request to the end of its body")
 	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
+	flags.Var(&o.hidden, "remove-response-headers", "headers that no client gets, separated by commas")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
 	help := flags.Usage
 	flags.Usage = func() {}
@@ -141,6 +145,7 @@ func run(o options) error {
 	processor := &routing.Server{
 		Hold: hold, Metrics: routing.NewMetrics(hold),
 		MaxBodyBytes: o.maxBodyBytes, BodyTime: o.bodyTime, ForwardedHops: o.forwardedHops,
+		Hidden: o.hidden,
 	}
 	var listeners [3]net.Listener
 	for i, port := range []int{o.grpcPort, o.healthPort, o.metricsPort} {

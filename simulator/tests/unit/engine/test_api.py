@@ -37,6 +37,42 @@ def test_a_completion_has_as_many_tokens_as_its_usage_says():
     assert body["usage"]["total_tokens"] == body["usage"]["prompt_tokens"] + 20
 
 
+def headers_of(body: Any, **headers: str) -> dict[str, str]:
+    async def use(client: Any, _engine: Engine) -> dict[str, str]:
+        answer = await client.post("/v1/chat/completions", json={**CHAT, **body}, headers=headers)
+        await answer.read()
+        return {name.lower(): value for name, value in answer.headers.items()}
+
+    return serve(deployment(), use)
+
+
+def test_a_response_names_the_server_of_vllm():
+    assert headers_of({})["server"] == "uvicorn"
+    assert headers_of({"stream": True})["server"] == "uvicorn"
+    assert headers_of({"messages": 7})["server"] == "uvicorn"
+
+
+@pytest.mark.parametrize(
+    ("kind", "report"),
+    [
+        (
+            "TEXT",
+            "TEXT named_metrics.kv_cache_usage_perc=0.0, named_metrics.num_requests_waiting=0.0",
+        ),
+        (
+            "json",
+            'JSON {"named_metrics": {"kv_cache_usage_perc": 0.0, "num_requests_waiting": 0.0}}',
+        ),
+        ("BIN", None),
+    ],
+)
+def test_whoever_asks_for_the_load_of_the_replica_gets_it_with_a_whole_answer(kind, report):
+    asked = {"endpoint-load-metrics-format": kind}
+    assert headers_of({}, **asked).get("endpoint-load-metrics") == report
+    assert "endpoint-load-metrics" not in headers_of({})
+    assert "endpoint-load-metrics" not in headers_of({"stream": True}, **asked)
+
+
 def test_the_same_prompt_gets_the_same_answer():
     first, second = (post(deployment(), "/v1/chat/completions", CHAT)[1] for _ in range(2))
     assert first["choices"] == second["choices"]

@@ -13,6 +13,7 @@ from twin.cluster.gateway.translation.model import (
     ValueMatch,
 )
 from twin.cluster.gateway.translation.objects import JsonObject, items, mapping, strings
+from twin.world.rules import all_rules
 
 RULE_FILTERS = frozenset(
     {
@@ -24,6 +25,10 @@ RULE_FILTERS = frozenset(
     }
 )
 BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier"})
+_MODIFIERS = {
+    "RequestHeaderModifier": "requestHeaderModifier",
+    "ResponseHeaderModifier": "responseHeaderModifier",
+}
 
 
 def _unsupported(where: str, wanted: str, got: Any) -> Problem:
@@ -115,11 +120,30 @@ def check_filters(filters: list[JsonObject], allowed: frozenset[str], where: str
     """Reject filters that GKE's gateway classes do not support.
 
     Raises:
-        Problem: a filter is not supported; the message lists the supported kinds.
+        Problem: a filter is not supported, or changes a header that load balancers reserve.
     """
-    for item in filters:
-        if item["type"] not in allowed:
-            raise _unsupported(f"{where}.type", " or ".join(sorted(allowed)), item["type"])
+    for position, item in enumerate(filters):
+        kind: str = item["type"]
+        if kind not in allowed:
+            raise _unsupported(f"{where}.type", " or ".join(sorted(allowed)), kind)
+        if kind in _MODIFIERS:
+            field = _MODIFIERS[kind]
+            _check_names(mapping(item, field), f"{where}[{position}].{field}")
+
+
+def _check_names(modifier: JsonObject, where: str) -> None:
+    """Reject names of headers that a URL map refuses (rule gateway.headers)."""
+    rule: dict[str, list[str]] = all_rules()["gateway.headers"].value
+    named = [*items(modifier, "set"), *items(modifier, "add")]
+    names = [*(str(each["name"]) for each in named), *strings(modifier, "remove")]
+    seen: set[str] = set()
+    for name in map(str.lower, names):
+        if name in rule["names"] or name.startswith(tuple(rule["prefixes"])):
+            reserved = ", ".join([*rule["names"], *(f"{each}*" for each in rule["prefixes"])])
+            raise _unsupported(where, f"names of headers other than {reserved}", name)
+        if name in seen:
+            raise _unsupported(where, "each header once", f"{name} twice")
+        seen.add(name)
 
 
 def _path_change(spec: JsonObject) -> tuple[str | None, str | None]:

@@ -70,6 +70,8 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.log: list[str] = []
         self.region = ""
+        self.filters: list[dict[str, Any]] = []
+        """Filters of every route."""
         self.google_api: Callable[[str], tuple[str, int] | None] = lambda _: None
         self.engines = Engines()
         for address in ENGINES.values():
@@ -106,7 +108,7 @@ class House:
             objects += [
                 own,
                 pod(name, address, {"model": name}),
-                route(name, rule(to_pool(name), matches=[match])),
+                route(name, rule(to_pool(name), matches=[match], filters=self.filters)),
             ]
         check = {"type": "HTTP", "httpHealthCheck": {"requestPath": "/health"}}
         for name in ENGINES:

@@ -28,8 +28,14 @@ def _mutation(mutation: Any, headers: dict[str, str], remove: tuple[str, ...] = 
     mutation.remove_headers.extend(remove)
 
 
-def go_on(event: str, headers: dict[str, str] | None = None, *, clear_route: bool = False) -> Any:
-    """Return the answer to headers or trailers, with the headers that it sets."""
+def go_on(
+    event: str,
+    headers: dict[str, str] | None = None,
+    *,
+    clear_route: bool = False,
+    remove: tuple[str, ...] = (),
+) -> Any:
+    """Return the answer to headers or trailers, with the headers that it sets and removes."""
     answer = Response()
     part = getattr(answer, event)
     if event.endswith("trailers"):
@@ -38,6 +44,7 @@ def go_on(event: str, headers: dict[str, str] | None = None, *, clear_route: boo
     part.response.SetInParent()
     if headers:
         _mutation(part.response.header_mutation, headers)
+    part.response.header_mutation.remove_headers.extend(remove)
     if clear_route:
         part.response.clear_route_cache = True
     return answer

@@ -95,6 +95,33 @@ def test_what_a_guard_changes_is_seen_by_picker_and_engine_and_changes_no_route(
     assert house.engines.headers[-1]["x-gateway-model-name"] == "n"
 
 
+@pytest.mark.parametrize("removes", [False, True])
+def test_a_guard_removes_the_header_that_the_picker_adds_and_the_filter_of_a_route_does_not(
+    house, removes: bool
+):
+    added = "x-went-into-resp-headers"
+    modifier = {"remove": ["server", added]}
+    house.filters = [{"type": "ResponseHeaderModifier", "responseHeaderModifier": modifier}]
+    house.program(traffic(chain("all", called("guard", supportedEvents=["ResponseHeaders"]))))
+    house.filters = []
+    chosen = house.picker.answers
+
+    def mark(request: Any, memory: dict[str, Any]) -> list[Any]:
+        event = event_of(request)
+        told = event == "response_headers"
+        return [go_on(event, {added: "true"})] if told else chosen(request, memory)
+
+    house.picker.answers = mark
+    removed = (added,) if removes else ()
+    house.guard.answers = lambda request, _: [go_on(event_of(request), remove=removed)]
+    found = ask()
+    assert found.status == 200
+    assert "server" not in headers_of(house.picker.first("response_headers"))
+    assert ({"server", added} & {name.lower() for name in found.headers}) == (
+        set() if removes else {added}
+    )
+
+
 def test_a_guard_cannot_name_another_host(house):
     house.program(traffic(chain("all", called("guard"))))
     changes = {":authority": "evil.example", "host": "evil.example", "x-ok": "1"}

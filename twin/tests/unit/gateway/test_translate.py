@@ -214,6 +214,35 @@ def test_what_gke_does_not_have_makes_a_route_not_accepted(fields):
     assert found.gateways[GW].listeners[0].hosts == ()
 
 
+@pytest.mark.parametrize("kind", ["RequestHeaderModifier", "ResponseHeaderModifier"])
+@pytest.mark.parametrize("on_backend", [False, True])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"remove": ["Host"]}, "got host"),
+        ({"remove": ["authority"]}, "got authority"),
+        ({"set": [{"name": "X-User-IP", "value": "1"}]}, "got x-user-ip"),
+        ({"add": [{"name": "x-goog-meta", "value": "1"}]}, "got x-goog-meta"),
+        ({"remove": ["x-google-any"]}, "got x-google-any"),
+        ({"remove": ["x-gfe-any"]}, "got x-gfe-any"),
+        ({"remove": ["X-Amz-Date"]}, "got x-amz-date"),
+        ({"remove": ["server", "Server"]}, "must be each header once, got server twice"),
+    ],
+)
+def test_a_filter_on_a_header_that_load_balancers_reserve_makes_a_route_not_accepted(
+    kind: str, on_backend: bool, change: dict[str, Any], reason: str
+):
+    filters = [{"type": kind, f"{kind[0].lower()}{kind[1:]}": change}]
+    on = {"filters": filters}
+    made = rule(to_service("w", **on)) if on_backend else rule(to_service("w"), **on)
+    found = translate(snapshot(gateway(), route("r", made), service("w")))
+    (status,) = [each.status for each in found.statuses if each.kind == "HTTPRoute"]
+    (accepted,) = [c for c in status["parents"][0]["conditions"] if c["type"] == "Accepted"]
+    assert (accepted["status"], accepted["reason"]) == ("False", "UnsupportedValue")
+    assert accepted["message"].endswith(reason)
+    assert found.gateways[GW].listeners[0].hosts == ()
+
+
 def test_a_time_out_of_a_route_holds_where_its_backends_are_services():
     found = translate(
         snapshot(

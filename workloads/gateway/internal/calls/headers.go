@@ -1,12 +1,16 @@
 package calls
 
 import (
+	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
+
+var headerName = regexp.MustCompile(`^[a-z0-9-]+$`)
 
 // HeadersOf returns the headers by lowercase name.
 func HeadersOf(message *core.HeaderMap) map[string][]string {
@@ -43,6 +47,36 @@ func Options(set map[string]string) []*core.HeaderValueOption {
 		return strings.Compare(a.GetHeader().GetKey(), b.GetHeader().GetKey())
 	})
 	return made
+}
+
+// Names is a flag with names of headers, separated by commas.
+type Names []string
+
+// String returns the names as Set takes them.
+func (n *Names) String() string { return strings.Join(*n, ",") }
+
+// Set replaces the names.
+func (n *Names) Set(text string) error {
+	var names Names
+	for name := range strings.SplitSeq(text, ",") {
+		if !headerName.MatchString(name) {
+			return fmt.Errorf("must be names of headers in lowercase, separated by commas, got %q", text)
+		}
+		names = append(names, name)
+	}
+	*n = names
+	return nil
+}
+
+// In returns those of the names that a message has.
+func (n Names) In(headers map[string][]string) []string {
+	var found []string
+	for _, name := range n {
+		if _, has := headers[name]; has {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // Forwarded returns an address of X-Forwarded-For by its position, counted from the end.

@@ -76,7 +76,7 @@ func (e *exchange) guardAnswer(isStream bool, headers *extproc.HeaderMutation) b
 	if checks.IsNone() {
 		return false
 	}
-	headers.RemoveHeaders = []string{contentLength, "etag", "accept-ranges"}
+	headers.RemoveHeaders = append(headers.RemoveHeaders, contentLength, "etag", "accept-ranges")
 	if isStream {
 		e.guarded.stream = guard.NewStream(e.stream.Context(), checks)
 		return false

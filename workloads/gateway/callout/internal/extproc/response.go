@@ -34,7 +34,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 	e.status, _ = strconv.Atoi(calls.First(headers, ":status"))
 	more := e.limitHeaders()
 	e.cacheHeaders(more)
-	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more)}
+	mutation := &extproc.HeaderMutation{SetHeaders: calls.Options(more), RemoveHeaders: e.Hidden.In(headers)}
 	switch {
 	case e.holdsError() && !message.GetEndOfStream():
 		e.failed = &heldError{headers: mutation}
@@ -52,7 +52,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 		}
 		e.collect(isStream)
 		if hides {
-			mutation.RemoveHeaders = []string{contentLength}
+			mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 		}
 		if encoding := calls.First(headers, "content-encoding"); encoding != "" && encoding != "identity" {
 			if fault := e.passEncoded(); fault != nil {
@@ -63,7 +63,7 @@ func (e *exchange) onResponseHeaders(message *extproc.HttpHeaders) error {
 		}
 	case e.kind == modelList && !message.GetEndOfStream() && !e.team.HasAllModels():
 		e.keepList = true
-		mutation.RemoveHeaders = []string{contentLength, "etag", "accept-ranges"}
+		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength, "etag", "accept-ranges")
 	}
 	if err := e.stream.Send(calls.ResponseHeaders(mutation)); err != nil {
 		return err

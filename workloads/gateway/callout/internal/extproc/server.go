@@ -24,6 +24,7 @@ import (
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/tokens"
 )
 
@@ -45,6 +46,8 @@ type Server struct {
 	Rates tokens.Rates
 	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
 	ForwardedHops int
+	// Hidden are the headers of responses that no client gets.
+	Hidden calls.Names
 
 	warnMode sync.Once
 }

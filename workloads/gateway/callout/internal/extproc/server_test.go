@@ -92,7 +92,7 @@ func gatewayWith(t *testing.T, text string, keys *identity.Secret) (extproc.Exte
 	extproc.RegisterExternalProcessorServer(server, &Server{
 		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(keys),
 		Limiter: limits.New(func() {}), Metrics: metrics, Records: usage.NewWriter(written),
-		MaxBodyBytes: 1 << 20, ForwardedHops: 2,
+		MaxBodyBytes: 1 << 20, ForwardedHops: 2, Hidden: calls.Names{"endpoint-load-metrics", "server"},
 	})
 	listener := bufconn.Listen(1 << 20)
 	go func() { _ = server.Serve(listener) }()
@@ -493,6 +493,23 @@ func TestAProbeNeedsNoCredentialAndIsNobodysRequest(t *testing.T) {
 	}
 }
 
+func TestNoResponseHasAHeaderThatNoClientGets(t *testing.T) {
+	head := []string{"content-type", "application/json", "Server", "uvicorn", "x-request-id", "r"}
+	for _, status := range []string{"200", "400", "429"} { // 429 is held until its body shows where it is from
+		client, _ := gateway(t)
+		c := begin(t, client)
+		sent := body(10)
+		c.send(asked(false), requestBody(sent, true))
+		c.receive()
+		c.requestParts(len(sent))
+		c.send(answered(append([]string{":status", status}, head...)...), responseBody("{}", true))
+		mutation := c.receive().GetResponseHeaders().GetResponse().GetHeaderMutation()
+		if removed := mutation.GetRemoveHeaders(); !slices.Equal(removed, []string{"server"}) {
+			t.Errorf("%s: removed %v", status, removed)
+		}
+	}
+}
+
 func TestTheListOfModelsIsTheTeams(t *testing.T) {
 	client, _ := gateway(t)
 	c := begin(t, client)
@@ -500,8 +517,9 @@ func TestTheListOfModelsIsTheTeams(t *testing.T) {
 	head.GetRequestHeaders().Headers.Headers = lastOfEach(head.GetRequestHeaders().GetHeaders().GetHeaders())
 	c.send(head)
 	c.receive()
-	c.send(answered(":status", "200", "content-type", "application/json", "content-length", "70"))
-	if removed := c.receive().GetResponseHeaders().GetResponse().GetHeaderMutation().GetRemoveHeaders(); !slices.Contains(removed, "content-length") {
+	c.send(answered(":status", "200", "content-type", "application/json", "content-length", "70", "server", "nginx"))
+	removed := c.receive().GetResponseHeaders().GetResponse().GetHeaderMutation().GetRemoveHeaders()
+	if !slices.Equal(removed, []string{"server", "content-length", "etag", "accept-ranges"}) {
 		t.Errorf("removed %v", removed)
 	}
 	c.send(responseBody(`{"object":"list","data":[{"id":"n"},`, false), responseBody(`{"id":"m","owned_by":"x"}]}`, true))

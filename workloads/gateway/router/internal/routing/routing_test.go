@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/router/internal/holding"
 )
 
@@ -31,7 +32,8 @@ type world struct {
 
 func start(t *testing.T) *world {
 	hold := holding.New(limits)
-	server := &Server{Hold: hold, Metrics: NewMetrics(hold), MaxBodyBytes: maxBody, BodyTime: time.Minute, ForwardedHops: 2}
+	server := &Server{Hold: hold, Metrics: NewMetrics(hold), MaxBodyBytes: maxBody, BodyTime: time.Minute, ForwardedHops: 2,
+		Hidden: calls.Names{"server", "x-went-into-resp-headers"}}
 	listener := bufconn.Listen(1 << 20)
 	made := grpc.NewServer()
 	extproc.RegisterExternalProcessorServer(made, server)
@@ -312,5 +314,28 @@ func TestABodyThatIsNotJSONPassesOnOtherPaths(t *testing.T) {
 	})
 	if got.body != form || !got.ended || got.set[ModelHeader] != "" || len(got.removed) != 1 {
 		t.Errorf("got %d bytes, ended %v, %v, %v", len(got.body), got.ended, got.set, got.removed)
+	}
+}
+
+func TestAResponseLosesTheHeadersThatNoClientGets(t *testing.T) {
+	stream, err := start(t).client.Process(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	headers := &core.HeaderMap{}
+	for _, name := range []string{":status", "content-type", "Server", "x-went-into-resp-headers", "x-request-id"} {
+		headers.Headers = append(headers.Headers, &core.HeaderValue{Key: name, RawValue: []byte("1")})
+	}
+	_ = stream.Send(&extproc.ProcessingRequest{Request: &extproc.ProcessingRequest_ResponseHeaders{
+		ResponseHeaders: &extproc.HttpHeaders{Headers: headers},
+	}})
+	got, err := stream.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	common := got.GetResponseHeaders().GetResponse()
+	removed := common.GetHeaderMutation().GetRemoveHeaders()
+	if fmt.Sprint(removed) != "[server x-went-into-resp-headers]" || common.GetClearRouteCache() {
+		t.Errorf("got %s", got)
 	}
 }
