@@ -17,6 +17,7 @@ from rich.text import Text
 from scripts.develop.doctor_checks import Facts, Program, Row, State, failures, rows
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.tables import Listing, print_table, prose
+from twin.host import loopback_only
 from twin.host.inherited import open_files
 from twin.host.listening import of_twin
 from twin.host.paths import REPOSITORY, TwinPaths
@@ -89,6 +90,7 @@ def facts() -> Facts:
         open_files=open_files(),
         unbound=tuple(problem for address in _ADDRESSES if (problem := _unbound(address))),
         exposed=tuple(each for each in of_twin(TwinPaths.default()) if not each.is_on_loopback),
+        unkept=loopback_only.problem(),
         programs=_programs(),
     )
 

@@ -70,6 +70,8 @@ class Facts:
     """Loopback addresses that could not be bound, with the reason."""
     exposed: tuple[Listener, ...]
     """Sockets of the twin's programs to which other machines can connect."""
+    unkept: str
+    """Why the endpoint picker cannot be kept to loopback here; may be empty."""
     programs: tuple[Program, ...]
 
 
@@ -215,17 +217,17 @@ def _ports(facts: Facts) -> Row:
 
 
 def _exposed(facts: Facts) -> Row:
-    if not facts.exposed:
-        return Row("open ports", State.GOOD, "no program of the twin listens beyond loopback")
-    ports = ", ".join(str(each.port) for each in facts.exposed)
-    programs = ", ".join(dict.fromkeys(each.program for each in facts.exposed))
     rule = "iptables -A INPUT ! -i lo -p tcp --dport 20000:31999 --syn -j DROP"
-    return Row(
-        "open ports",
-        State.WARNING,
-        f"{programs} listen on all interfaces: {ports}",
-        f"In an untrusted network, close them with a firewall, for example as root: `{rule}`.",
-    )
+    remedy = f"In an untrusted network, close them with a firewall, for example as root: `{rule}`."
+    if facts.exposed:
+        ports = ", ".join(str(each.port) for each in facts.exposed)
+        programs = ", ".join(dict.fromkeys(each.program for each in facts.exposed))
+        found = f"{programs} listen on all interfaces: {ports}"
+        return Row("open ports", State.WARNING, found, remedy)
+    if facts.unkept:
+        found = f"the endpoint picker will listen on all interfaces: {facts.unkept}"
+        return Row("open ports", State.WARNING, found, remedy)
+    return Row("open ports", State.GOOD, "no program of the twin listens beyond loopback")
 
 
 def _program(program: Program) -> Row:

@@ -31,7 +31,7 @@ from twin.cluster.gateway.translation.model import (
     Route,
     Target,
 )
-from twin.host import processes
+from twin.host import loopback_only, processes
 from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
 from twin.toolchain import envoy, share, tool
@@ -234,7 +234,7 @@ class Rig:
             f"--model-server-metrics-port={self._page_port}",
             f"--refresh-metrics-interval={self._look}",
         ]
-        begun = self._start([str(tool("epp")), *arguments], "picker")
+        begun = self._start(loopback_only.command([str(tool("epp")), *arguments]), "picker")
 
         def sees_pods() -> None:
             page = _fetch(f"http://127.0.0.1:{metrics}/metrics")

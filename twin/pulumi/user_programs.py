@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -82,7 +83,8 @@ def run(request: Any, engine: str, context: Any) -> bool:
     Args:
         request: `RunRequest` of the engine.
         engine: Address of the engine.
-        context: Context of the call, which ends the program when it ends.
+        context: Context of the call, which ends the program when it ends. The program then fails
+            without a report, because the engine no longer waits for it.
 
     Raises:
         ProgramError: The environment does not exist, or does not have the SDK; or the
@@ -97,10 +99,19 @@ def run(request: Any, engine: str, context: Any) -> bool:
         env=_activated(python, os.environ),
         stdin=subprocess.PIPE,
     ) as child:
-        context.add_callback(child.kill)
+        cancelled = threading.Event()
+
+        def kill() -> None:
+            cancelled.set()
+            child.kill()
+
+        if not context.add_callback(kill):  # the call has ended already
+            kill()
         with suppress(BrokenPipeError):  # it ended at once; its status is the answer
             child.communicate(request.SerializeToString())
         code = child.wait()
+    if cancelled.is_set():
+        return False
     if code == run_program.NO_SDK:
         raise ProgramError(
             f"{python}: must have the package pulumi, which the program needs; run pulumi install, "

@@ -30,6 +30,7 @@ GOOD = Facts(
     open_files=1024,
     unbound=(),
     exposed=(),
+    unkept="",
     programs=(Program("kubectl", "/usr/bin/kubectl v1.36.3", "the cache's v1.36.3"),),
 )
 
@@ -68,6 +69,15 @@ def test_ports_that_other_machines_can_reach_are_named_with_a_rule_that_closes_t
     assert (found.state, found.found) == (
         State.WARNING,
         "epp listen on all interfaces: 20101, 20102",
+    )
+    assert "iptables -A INPUT ! -i lo -p tcp --dport 20000:31999 --syn -j DROP" in found.remedy
+
+
+def test_a_machine_on_which_the_picker_will_be_reachable_is_named_before_it_runs():
+    found = row(replace(GOOD, unkept="[Errno 1] Operation not permitted"), "open ports")
+    assert (found.state, found.found) == (
+        State.WARNING,
+        "the endpoint picker will listen on all interfaces: [Errno 1] Operation not permitted",
     )
     assert "iptables -A INPUT ! -i lo -p tcp --dport 20000:31999 --syn -j DROP" in found.remedy
 

@@ -24,6 +24,7 @@ from twin.cluster.agent.launching.environment import ACCOUNT, ConfigError, expan
 from twin.cluster.agent.launching.pictures import image_server, personal, trainer
 from twin.cluster.agent.launching.place import Launch, Place
 from twin.cluster.agent.launching.volumes import Mount, rewrite
+from twin.host import loopback_only
 from twin.host.paths import REPOSITORY, TwinPaths
 from twin.host.ports import free_port
 from twin.providers.gcp.effects import secret_manager, sign_in
@@ -232,7 +233,7 @@ def _upstream(container: JsonObject, kind: Kind, place: Place) -> Launch:
         return Launch(kind, [str(place.tool(kind.value)), *arguments], _base(place), ports)
     return Launch(
         kind,
-        [str(place.tool(kind.value)), *arguments],
+        loopback_only.command([str(place.tool(kind.value)), *arguments]),  # it has no such flag
         {**_base(place), "KUBECONFIG": str(place.kubeconfig)},
         ports,
         needs_kubeconfig=True,

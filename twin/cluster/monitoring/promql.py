@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 _SECONDS = 10.0
+_LOADED = "prometheus_config_last_reload_success_timestamp_seconds"
 
 
 class QueryError(Exception):
@@ -92,13 +93,16 @@ def is_ready(address: str) -> bool:
     return True
 
 
-def post(address: str, path: str) -> None:
-    """Send an empty POST.
+def last_loaded(address: str) -> float:
+    """Return when Prometheus last loaded its configuration, in seconds since 1970.
 
     Raises:
-        QueryError: Prometheus does not answer, or rejected the request.
+        QueryError: Prometheus does not answer.
     """
-    _ask(address, "POST", path)
+    for line in _ask(address, "GET", "/metrics").splitlines():
+        if line.startswith(f"{_LOADED} "):
+            return float(line.rsplit(" ", 1)[1])
+    raise QueryError(f"Prometheus at {address}: its metrics do not have {_LOADED}")
 
 
 def _ask(address: str, method: str, path: str, body: str | None = None) -> str:

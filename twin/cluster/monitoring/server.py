@@ -1,5 +1,8 @@
 """The Prometheus process of one cluster: detached start, rediscovery, reload."""
 
+import os
+import signal
+import time
 from pathlib import Path
 
 from twin.cluster.base.context import ClusterContext
@@ -8,6 +11,10 @@ from twin.host import processes
 
 _RETENTION = "1d"
 _START_SECONDS = 60.0
+_RELOAD_SECONDS = 20.0
+_LOOK_SECONDS = 0.05
+_REJECTED = "Error reloading config"
+"""Words of Prometheus' log when it keeps its configuration (cmd/prometheus/main.go)."""
 
 
 def process_name(folder: Path) -> str:
@@ -54,7 +61,6 @@ class PrometheusServer:
             f"--storage.tsdb.path={self.folder}/data",
             f"--storage.tsdb.retention.time={_RETENTION}",
             f"--web.listen-address={self.address}",
-            "--web.enable-lifecycle",
             # its default lets every web page read the series
             "--web.cors.origin=https://none.invalid",
             f"--web.console.templates={self.folder}/consoles",
@@ -70,7 +76,27 @@ class PrometheusServer:
     def reload(self) -> None:
         """Reload its configuration.
 
+        A signal does it, because every user and web page could send what its HTTP API for this
+        takes, which also ends the process.
+
         Raises:
             promql.QueryError: Prometheus rejected the configuration, or does not answer.
         """
-        promql.post(self.address, "/-/reload")
+        paths, name = self._ctx.paths, process_name(self._ctx.dir)
+        before = promql.last_loaded(self.address)
+        log = processes.log_of(paths, name)
+        read = log.stat().st_size
+        pid = processes.pid_of(paths, name)
+        if pid is None:
+            raise promql.QueryError(f"Prometheus at {self.address} has ended")
+        os.kill(pid, signal.SIGHUP)
+        limit = time.monotonic() + _RELOAD_SECONDS
+        while promql.last_loaded(self.address) <= before:
+            with log.open("rb") as written:
+                written.seek(read)
+                lines = written.read().decode(errors="replace").splitlines()
+            if problem := next((line for line in lines if _REJECTED in line), None):
+                raise promql.QueryError(problem.partition(" err=")[2].strip('"'))
+            if time.monotonic() > limit:
+                raise promql.QueryError(f"not loaded within {_RELOAD_SECONDS:g} s (log: {log})")
+            time.sleep(_LOOK_SECONDS)

@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from twin.cluster.base import podports
+from twin.host import loopback_only
+from twin.host.listening import listeners
 from twin.host.ports import listens
 from twin.tests.eventually import eventually
 from twin.tests.running.agent.conftest import Agent
@@ -122,6 +124,11 @@ def test_the_picker_is_the_real_one_and_ready_once_its_role_allows_it(
     address, port = podports.resolve(agent.context.dir, found, 9002)
     assert (address, port) != (found["status"]["podIP"], 9002)
     eventually(lambda: listens(port, address))  # a moment after its health service says so
+    if not loopback_only.problem():  # its own choice is all interfaces
+        pid = int(found["status"]["containerStatuses"][0]["containerID"].removeprefix("twin://"))
+        own = [each for each in listeners() if each.pid == pid]
+        assert len(own) == 3
+        assert all(each.is_on_loopback for each in own)
     kube.delete(path, {"gracePeriodSeconds": 2})
     eventually(lambda: not podports.read(agent.context.dir, namespace, "picker"))
 

@@ -21,6 +21,7 @@ from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
 from twin.cluster.controlplane.bootstrap import gateway_classes
 from twin.cluster.gateway import GatewayController, stop_all
+from twin.host import loopback_only
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_authority
 from twin.host.ports import free_port
@@ -176,9 +177,12 @@ class Cluster:
 
     def _launch(self, program: str, *arguments: str, name: str = "") -> None:
         name = name or program
+        argv = [str(tool(program)), *arguments]
+        if program == "epp":  # it listens on all interfaces
+            argv = loopback_only.command(argv)
         with (self.dir / "logs" / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
-                [tool(program), *arguments],
+                argv,
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,

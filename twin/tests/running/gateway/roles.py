@@ -13,6 +13,7 @@ from gke_inference.serving.disaggregation import (
     SIDE_CHANNEL_PORT,
     transfer_flag,
 )
+from twin.host import loopback_only
 from twin.host.paths import REPOSITORY
 from twin.host.ports import free_port
 from twin.tests.running.gateway.cluster import Cluster
@@ -129,20 +130,22 @@ class RolesPool:
         name = f"{self.name}-epp"
         with (self._cluster.dir / "logs" / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                [
-                    tool("pd-epp"),
-                    f"--pool-name={self.name}",
-                    "--pool-namespace=default",
-                    f"--config-file={config}",
-                    f"--grpc-port={grpc}",
-                    f"--grpc-health-port={free_port()}",
-                    f"--metrics-port={self.picker_metrics}",
-                    "--metrics-endpoint-auth=false",
-                    "--tracing=false",
-                    "--kv-cache-usage-percentage-metric=vllm:kv_cache_usage_perc",
-                    "--enable-pprof=false",
-                    "--v=1",
-                ],
+                loopback_only.command(
+                    [
+                        str(tool("pd-epp")),
+                        f"--pool-name={self.name}",
+                        "--pool-namespace=default",
+                        f"--config-file={config}",
+                        f"--grpc-port={grpc}",
+                        f"--grpc-health-port={free_port()}",
+                        f"--metrics-port={self.picker_metrics}",
+                        "--metrics-endpoint-auth=false",
+                        "--tracing=false",
+                        "--kv-cache-usage-percentage-metric=vllm:kv_cache_usage_perc",
+                        "--enable-pprof=false",
+                        "--v=1",
+                    ]
+                ),
                 env={**os.environ, "KUBECONFIG": str(self._cluster.kubeconfig)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

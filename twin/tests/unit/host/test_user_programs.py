@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -135,6 +137,34 @@ def test_a_program_that_kills_itself_is_reported(project, monitor, printed):
     assert printed == [
         f"the program ended with exit code 7; {project}/venv/bin/python ran it",
     ]
+
+
+def test_a_program_that_the_engine_cancels_ends_without_a_report(project, monitor, printed):
+    environment(project / "venv")
+    (project / "__main__.py").write_text("import time\ntime.sleep(60)\n")
+
+    class Cancelling(Context):
+        def add_callback(self, callback):
+            threading.Timer(0.2, callback).start()
+            return True
+
+    begun = time.monotonic()
+    answer = LanguageHost("").Run(request_of(project, monitor, virtualenv="venv"), Cancelling())
+    assert answer.bail
+    assert printed == []
+    assert time.monotonic() - begun < 30
+
+
+def test_a_program_of_a_call_that_has_ended_is_not_left_behind(project, monitor, printed):
+    environment(project / "venv")
+    (project / "__main__.py").write_text("import time\ntime.sleep(60)\n")
+
+    class Ended(Context):
+        def add_callback(self, _callback):
+            return False
+
+    assert LanguageHost("").Run(request_of(project, monitor, virtualenv="venv"), Ended()).bail
+    assert printed == []
 
 
 def test_a_program_ends_with_its_host(project):
