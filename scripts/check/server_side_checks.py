@@ -98,28 +98,37 @@ def _versions(resources: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def check_folder(folder: Path) -> list[str]:
-    """Return every rejection of the files that `render` wrote into a folder."""
+    """Return every rejection of the files that `render` wrote into a folder.
+
+    Clusters of one version that store the same namespaces and definitions share an API server: no
+    other object is stored, so none has an effect on the objects of another cluster.
+    """
     resources: list[dict[str, Any]] = json.loads((folder / "resources.json").read_text())
     problems = check_resources(resources)
     versions = _versions(resources)
+    alike: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    for cluster in sorted((folder / "manifests").iterdir()):
+        objects = [yaml.safe_load(file.read_text()) for file in sorted(cluster.rglob("*.yaml"))]
+        stored = [obj for obj in objects if obj["kind"] in _STORED]
+        key = (versions.get(cluster.name, ""), json.dumps(stored, sort_keys=True))
+        alike.setdefault(key, {})[cluster.name] = objects
     with tempfile.TemporaryDirectory(prefix="strict-") as temporary:
         paths = TwinPaths(Path(temporary))
         daemon.prepare(paths)
-        for cluster in sorted((folder / "manifests").iterdir()):
-            objects = [yaml.safe_load(file.read_text()) for file in sorted(cluster.rglob("*.yaml"))]
+        for (version, _), members in alike.items():
             spec = ClusterSpec(
                 project="strict",
                 location="us-central1",
-                name=cluster.name,
+                name=next(iter(members)),
                 zones=("us-central1-a",),
                 autopilot=False,
-                version=versions.get(cluster.name, ""),
+                version=version,
                 uid="strict",
             )
             try:
-                handle = clusters.create(spec, paths)
-                refused = check_objects(Kube(handle.kubeconfig), objects)
+                kube = Kube(clusters.create(spec, paths).kubeconfig)
+                for name, objects in members.items():
+                    problems += [f"{name}: {line}" for line in check_objects(kube, objects)]
             finally:
                 clusters.delete(spec.location, spec.name, paths)
-            problems += [f"{cluster.name}: {line}" for line in refused]
     return problems

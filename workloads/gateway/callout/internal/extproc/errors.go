@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	extproc "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
@@ -17,12 +18,11 @@ const maxErrorBytes = 8 << 10
 // Texts of the picker's error responses: gateway-api-inference-extension v1.5.0, pkg/common/error/error.go
 // (format, and 429 of a full queue or a shed request), pkg/epp/requestcontrol/admission.go (503 of a request
 // that waited too long) and pkg/epp/framework/plugins/requesthandling/parsers/openai (400 of a body).
-var (
-	overloadTexts = [][]byte{
-		[]byte("inference error: ResourceExhausted - "),
-		[]byte("inference error: ServiceUnavailable - request timed out in queue: "),
-	}
-	invalidText = []byte("inference error: BadRequest - ")
+const (
+	pickersText    = "inference error: "
+	fullText       = pickersText + "ResourceExhausted - "
+	waitedText     = pickersText + "ServiceUnavailable - request timed out in queue: "
+	unreadableText = pickersText + "BadRequest - "
 )
 
 // heldError is an error response whose headers wait until its body shows what it is.
@@ -57,20 +57,31 @@ func (e *exchange) passError(piece []byte, isEnd bool) ([]byte, *openai.Error) {
 	return held.body, nil
 }
 
-// translated returns an error response in OpenAI's form, or nil if it has that form. body is only its
-// beginning unless isWhole.
+// translated returns an error response in OpenAI's form, or nil if it has that form and is not the picker's.
+// body is only its beginning unless isWhole.
 func translated(status int, body []byte, isWhole bool) *openai.Error {
-	for _, text := range overloadTexts {
-		if bytes.Contains(body, text) {
-			return openai.Overloaded()
+	var given struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	text, isJSON := string(body), bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
+	if isJSON && isWhole {
+		isJSON = json.Valid(body)
+		if json.Unmarshal(body, &given) == nil { // a gateway may put the picker's text into its own form
+			text = given.Error.Message
 		}
 	}
-	start := bytes.TrimLeft(body, " \t\r\n")
-	if bytes.HasPrefix(start, []byte("{")) && (!isWhole || json.Valid(body)) {
+	_, pickers, isPickers := strings.Cut(text, pickersText)
+	pickers = pickersText + strings.TrimSpace(pickers)
+	switch {
+	case !isPickers && isJSON:
 		return nil
+	case strings.HasPrefix(pickers, fullText), strings.HasPrefix(pickers, waitedText):
+		return openai.Overloaded()
+	case isPickers && strings.HasPrefix(pickers, unreadableText):
+		return openai.InvalidBody(strings.TrimPrefix(pickers, unreadableText))
+	default:
+		return openai.Failed(status)
 	}
-	if reason, isPickers := bytes.CutPrefix(start, invalidText); isPickers && isWhole {
-		return openai.InvalidBody(string(bytes.TrimSpace(reason)))
-	}
-	return openai.Failed(status)
 }

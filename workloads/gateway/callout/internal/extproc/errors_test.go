@@ -59,6 +59,10 @@ func TestErrorsInAnotherFormGetOpenAIsWithTheirStatus(t *testing.T) {
 			"503", "inference error: ServiceUnavailable - failed to find candidate endpoints",
 			"server_error", "server_error", "The model could not answer: status 503.",
 		},
+		"no replica is ready, in a gateway's own way": {
+			"503", `{"error":{"message":"inference error: ServiceUnavailable - failed to find candidate endpoints"}}`,
+			"server_error", "server_error", "The model could not answer: status 503.",
+		},
 		"an engine's trace": {
 			"500", "Internal Server Error", "server_error", "server_error", "The model could not answer: status 500.",
 		},
