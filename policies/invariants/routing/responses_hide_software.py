@@ -16,7 +16,7 @@ def _check(world: World) -> Iterator[Finding]:
     for route in world.of("HTTPRoute"):
         for index, rule in enumerate(entries(route.body, "spec", "rules")):
             kinds = {at(each, "kind") for each in entries(rule, "backendRefs")}
-            left = [name for name in hidden_headers() if name not in _removed(rule)]
+            left = sorted({*hidden_headers()} - _removed(rule))
             if left and kinds & set(_POOLS):
                 yield broken(
                     route,

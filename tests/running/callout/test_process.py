@@ -50,6 +50,11 @@ def test_a_bad_first_file_ends_the_program_with_one_line(tmp_path, content, mess
         (["--port", "1"], "flag provided but not defined: -port"),
         (["--config", "x", "--forwarded-hops", "0"], "--forwarded-hops: must be at least 1, got 0"),
         (
+            ["--config", "x", "--remove-response-headers", "Server"],
+            'invalid value "Server" for flag -remove-response-headers: must be names of headers in '
+            'lowercase, separated by commas, got "Server"',
+        ),
+        (
             ["--config", "x", "--store-timeout", "0s"],
             "--store-timeout: must be more than 0, got 0s",
         ),
