@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 from twin.toolchain.gobuild import environment, find_go
-from twin.toolchain.registry import modules
+from twin.toolchain.registry import MODULES, modules
 
 pytestmark = pytest.mark.needs_tools
 GATEWAY = Path(__file__).parents[2] / "workloads" / "gateway"
+FOLDERS = [GATEWAY, MODULES / "owncallers"]
 
 
-def go(*argv: str) -> None:
+def go(folder: Path, *argv: str) -> None:
     answer = subprocess.run(
         [find_go(lambda *_: None), *argv],
-        cwd=GATEWAY,
+        cwd=folder,
         env=environment(),
         capture_output=True,
         text=True,
@@ -35,9 +36,11 @@ def test_the_twin_builds_a_program_from_these_sources(folder):
     assert len(built) == 1
 
 
-def test_its_sources_have_nothing_that_go_vet_reports():
-    go("vet", "./...")
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_its_sources_have_nothing_that_go_vet_reports(folder):
+    go(folder, "vet", "./...")
 
 
-def test_its_packages_do_what_their_own_tests_say():
-    go("test", "./...")
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_its_packages_do_what_their_own_tests_say(folder):
+    go(folder, "test", "./...")

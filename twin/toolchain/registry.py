@@ -38,6 +38,11 @@ class Module:
         return MODULES / self.spec.get("folder", self.name)
 
     @property
+    def folders(self) -> list[Path]:
+        """Return every folder that it is built from: its own, and those of packages beside it."""
+        return [self.folder, *(MODULES / name for name in self.spec.get("with", ()))]
+
+    @property
     def binaries(self) -> dict[str, str]:
         """Return the Go package of each program."""
         return self.spec.get("binaries", {})
@@ -88,9 +93,10 @@ class Module:
     def key(self) -> str:
         """Return the folder's name in the cache: name, version and a hash of the sources."""
         digest = hashlib.sha256()
-        for file in sorted(file for file in self.folder.rglob("*") if file.is_file()):
-            digest.update(file.relative_to(self.folder).as_posix().encode() + b"\0")
-            digest.update(file.read_bytes() + b"\0")
+        for folder in self.folders:
+            for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+                digest.update(file.relative_to(folder).as_posix().encode() + b"\0")
+                digest.update(file.read_bytes() + b"\0")
         built_from = {key: self.spec[key] for key in self.spec if key not in _NOT_BUILT_FROM}
         digest.update(repr((_RECIPE, built_from, platform.machine())).encode())
         return f"{self.name}-{self.version}-{digest.hexdigest()[:12]}"

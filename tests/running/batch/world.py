@@ -104,12 +104,8 @@ class World:
             self._storage = subprocess.Popen(
                 [
                     tool("fake-gcs-server"),
-                    "-scheme=http",
-                    "-host=127.0.0.1",
-                    f"-port={self.storage.rpartition(':')[2]}",
-                    "-backend=filesystem",
-                    f"-filesystem-root={root}",
-                    f"-external-url={self.storage}",
+                    f"--address={self.storage.removeprefix('http://')}",
+                    f"--folder={root}",
                 ],
                 stdout=log,
                 stderr=log,

@@ -29,8 +29,7 @@ def a_bucket(world: PubSub, tmp_path: Path) -> str:
     url = f"http://127.0.0.1:{free_port()}"
     world.start(
         "fake-gcs-server",
-        *("-scheme=http", "-host=127.0.0.1", f"-port={url.rpartition(':')[2]}"),
-        *("-backend=filesystem", f"-filesystem-root={tmp_path / 'gcs'}", f"-external-url={url}"),
+        *("--address", url.removeprefix("http://"), "--folder", str(tmp_path / "gcs")),
     )
     until(lambda: is_made(url))
     world.environment["STORAGE_EMULATOR_HOST"] = url

@@ -1,3 +1,4 @@
+import re
 import shutil
 
 import pytest
@@ -56,17 +57,33 @@ def test_a_built_module_is_found_by_the_hash_of_its_sources(empty_cache):
     assert toolchain.share("kwok/stages/pod/general").is_relative_to(empty_cache)
 
 
-def test_a_change_of_a_source_changes_the_key(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("kwok", "kwok/go.sum"), ("valkey", "valkey/main.go"), ("valkey", "owncallers/listener.go")],
+)
+def test_a_change_of_a_source_changes_the_key(tmp_path, monkeypatch, name, file):
     copied = tmp_path / "tools"
     shutil.copytree(toolchain.MODULES, copied)
-    original = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
+    original = toolchain.Module(name, toolchain.recipe()["modules"][name]).key
     monkeypatch.setattr(registry, "MODULES", copied)
-    same = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
-    with (copied / "kwok" / "go.sum").open("a") as stream:
+    same = toolchain.Module(name, toolchain.recipe()["modules"][name]).key
+    with (copied / file).open("a") as stream:
         stream.write("// changed\n")
-    changed = toolchain.Module("kwok", toolchain.recipe()["modules"]["kwok"]).key
+    changed = toolchain.Module(name, toolchain.recipe()["modules"][name]).key
     assert original == same
     assert changed != original
+
+
+def test_a_module_names_the_folders_that_its_go_mod_takes_packages_from():
+    taken: dict[str, list[str]] = {}
+    for name, module in toolchain.modules().items():
+        found = re.findall(
+            r"^replace \S+ => \.\./(\S+)$", (module.folder / "go.mod").read_text(), re.M
+        )
+        if found or "with" in module.spec:
+            taken[name] = found
+            assert module.spec.get("with") == found, name
+    assert set(taken) == {"fake-gcs-server", "kafka", "pubsub", "valkey"}
 
 
 def test_an_official_cli_stands_in_only_when_it_is_new_enough(empty_cache, monkeypatch):

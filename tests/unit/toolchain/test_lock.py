@@ -44,11 +44,6 @@ def test_the_lock_of_the_repository_has_the_addresses_of_todays_versions():
             "etcd-v3.6.8-linux-amd64.tar.gz",
         ),
         (
-            "fake-gcs-server",
-            "https://github.com/fsouza/fake-gcs-server/releases/download/v1.56.1/"
-            "fake-gcs-server_1.56.1_Linux_amd64.tar.gz",
-        ),
-        (
             "prometheus",
             "https://github.com/prometheus/prometheus/releases/download/v3.13.5/"
             "prometheus-3.13.5.linux-amd64.tar.gz",

@@ -174,14 +174,14 @@ def test_without_a_network_each_host_is_asked_once_and_all_is_built(
     probes = []
     probe = network._probe
     monkeypatch.setattr(network, "_probe", lambda origin: probes.append(origin) or probe(origin))
-    [line] = obtain("pulumi", "kubernetes", "etcd", "fake-gcs-server", "prometheus")
+    [line] = obtain("pulumi", "kubernetes", "etcd", "crane", "prometheus")
     assert probes == [f"http://127.0.0.1:{port}"]
     assert line.count("is not reachable") == 1
     assert line.startswith(
-        "Building pulumi v3.250.0, kubernetes v1.36.3, etcd v3.6.8, fake-gcs-server v1.56.1, "
+        "Building pulumi v3.250.0, kubernetes v1.36.3, etcd v3.6.8, crane v0.22.1, "
         f"prometheus v0.313.5 from source, once on this machine: 127.0.0.1:{port} is not reachable"
     )
-    assert sorted(built) == ["etcd", "fake-gcs-server", "kubernetes", "prometheus", "pulumi"]
+    assert sorted(built) == ["crane", "etcd", "kubernetes", "prometheus", "pulumi"]
 
 
 @pytest.mark.parametrize(

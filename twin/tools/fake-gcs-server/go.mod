@@ -2,7 +2,7 @@ module github.com/gke-inference/gke-inference/twin/tools/fake-gcs-server
 
 go 1.26.0
 
-tool github.com/fsouza/fake-gcs-server
+require github.com/fsouza/fake-gcs-server v1.56.1
 
 require (
 	cel.dev/expr v0.25.2 // indirect
@@ -22,7 +22,6 @@ require (
 	github.com/envoyproxy/go-control-plane/envoy v1.37.0 // indirect
 	github.com/envoyproxy/protoc-gen-validate v1.3.3 // indirect
 	github.com/felixge/httpsnoop v1.0.4 // indirect
-	github.com/fsouza/fake-gcs-server v1.56.1 // indirect
 	github.com/go-jose/go-jose/v4 v4.1.4 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
@@ -60,3 +59,7 @@ require (
 	google.golang.org/grpc v1.83.1 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
+
+require github.com/gke-inference/gke-inference/twin/tools/owncallers v0.0.0
+
+replace github.com/gke-inference/gke-inference/twin/tools/owncallers => ../owncallers

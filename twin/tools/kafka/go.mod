@@ -10,3 +10,7 @@ require (
 	github.com/twmb/franz-go v1.22.2 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 )
+
+require github.com/gke-inference/gke-inference/twin/tools/owncallers v0.0.0
+
+replace github.com/gke-inference/gke-inference/twin/tools/owncallers => ../owncallers

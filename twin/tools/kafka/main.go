@@ -1,4 +1,5 @@
-// Command kafka is an in-memory Kafka broker for streams on the twin. It stores nothing after it ends.
+// Command kafka is an in-memory Kafka broker for streams on the twin. It answers programs of its user, and
+// stores nothing after it ends.
 //
 //	kafka --address HOST:PORT [--topics NAME,NAME] [--partitions NUMBER]
 package main
@@ -15,6 +16,8 @@ import (
 	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/gke-inference/gke-inference/twin/tools/owncallers"
 )
 
 func main() {
@@ -34,8 +37,8 @@ func run(address, topics string, partitions int) error {
 	if err = errors.Join(err, wrong); err != nil {
 		return fmt.Errorf("--address: must be HOST:PORT, got %q: %w", address, err)
 	}
-	listen := func(network, _ string) (net.Listener, error) {
-		return net.Listen(network, net.JoinHostPort(host, text))
+	listen := func(string, string) (net.Listener, error) {
+		return owncallers.Listen(net.JoinHostPort(host, text))
 	}
 	options := []kfake.Opt{kfake.NumBrokers(1), kfake.Ports(port), kfake.ListenFn(listen)}
 	if topics != "" {

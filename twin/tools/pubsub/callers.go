@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -14,6 +13,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/gke-inference/gke-inference/twin/tools/owncallers"
 )
 
 const (
@@ -49,7 +50,7 @@ func (s *server) readCaller(answer http.ResponseWriter, asked *http.Request) {
 		answer.WriteHeader(http.StatusNoContent)
 		return
 	}
-	listener, err := net.Listen("tcp", given.Address)
+	listener, err := owncallers.Listen(given.Address)
 	if err != nil {
 		http.Error(answer, err.Error(), http.StatusConflict)
 		return

@@ -40,3 +40,7 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20261012220534-4341edf3f941 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261012220534-4341edf3f941 // indirect
 )
+
+require github.com/gke-inference/gke-inference/twin/tools/owncallers v0.0.0
+
+replace github.com/gke-inference/gke-inference/twin/tools/owncallers => ../owncallers

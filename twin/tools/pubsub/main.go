@@ -4,14 +4,14 @@
 //
 // pstest stores topics, subscriptions and schemas. This program delivers messages itself, because the
 // delivery of pstest has no flow control, no backoff, one attempt counter for all subscriptions of a
-// topic, and acknowledgement IDs that outlive their lease. It stores nothing after it ends.
+// topic, and acknowledgement IDs that outlive their lease. It answers programs of its user, and stores
+// nothing after it ends.
 package main
 
 import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/pstest"
+
+	"github.com/gke-inference/gke-inference/twin/tools/owncallers"
 )
 
 const largestRequest = 10 << 20
@@ -37,7 +39,7 @@ func run(address, admin string) error {
 	if address == "" {
 		return errors.New("--address: is required")
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := owncallers.Listen(address)
 	if err != nil {
 		return fmt.Errorf("--address: %w", err)
 	}
@@ -56,7 +58,11 @@ func run(address, admin string) error {
 		mux.HandleFunc("PUT /grants", served.readGrants)
 		served.admin(mux)
 		served.rest(mux)
-		go func() { failed <- http.ListenAndServe(admin, mux) }()
+		managed, err := owncallers.Listen(admin)
+		if err != nil {
+			return fmt.Errorf("--admin-address: %w", err)
+		}
+		go func() { failed <- http.Serve(managed, owncallers.NoPages(mux)) }()
 	}
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)

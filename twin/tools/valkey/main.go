@@ -1,5 +1,6 @@
 // Command valkey is the server of a Memorystore for Valkey instance on the twin: one node, in memory.
-// It stores nothing after it ends. Keys expire in real time. Vector search is in search.go.
+// It answers programs of its user, and stores nothing after it ends. Keys expire in real time. Vector
+// search is in search.go.
 //
 //	valkey --address HOST:PORT [--certificate FILE --key FILE]
 //
@@ -8,8 +9,10 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -17,6 +20,9 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/gke-inference/gke-inference/twin/tools/owncallers"
 )
 
 const (
@@ -43,25 +49,28 @@ func run(address, certificate, key string) error {
 	if address == "" {
 		return fmt.Errorf("--address: is required")
 	}
-	server := miniredis.NewMiniRedis()
-	if certificate == "" {
-		if err := server.StartAddr(address); err != nil {
-			return fmt.Errorf("--address: %w", err)
-		}
-	} else {
+	data, err := stored(address)
+	if err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	defer data.Close()
+	listener, err := owncallers.Listen(address)
+	if err != nil {
+		return fmt.Errorf("--address: %w", err)
+	}
+	if certificate != "" {
 		pair, err := tls.LoadX509KeyPair(certificate, key)
 		if err != nil {
 			return fmt.Errorf("--certificate: %w", err)
 		}
 		settings := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-		if err := server.StartAddrTLS(address, settings); err != nil {
-			return fmt.Errorf("--address: %w", err)
-		}
+		listener = tls.NewListener(listener, settings)
 	}
-	defer server.Close()
-	if err := addSearch(server); err != nil {
+	if err := addSearch(data); err != nil {
 		return err
 	}
+	failed := make(chan error, 1)
+	go func() { failed <- serve(listener, data.Server()) }()
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
 	clock := time.NewTicker(tick)
@@ -70,10 +79,35 @@ func run(address, certificate, key string) error {
 	for {
 		select {
 		case now := <-clock.C: // the library expires keys only when its clock is advanced
-			server.FastForward(now.Sub(last))
+			data.FastForward(now.Sub(last))
 			last = now
+		case err := <-failed:
+			return err
 		case <-end:
 			return nil
 		}
+	}
+}
+
+// stored returns a server without a listener. Its own one, which it needs to know the address that it
+// reports to clients of a cluster, refuses everybody and is closed.
+func stored(address string) (*miniredis.Miniredis, error) {
+	refuse := func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, errors.New("not served here") }
+	data := miniredis.NewMiniRedis()
+	if err := data.StartAddrTLS(address, &tls.Config{GetConfigForClient: refuse}); err != nil {
+		return nil, err
+	}
+	data.Server().Close()
+	return data, nil
+}
+
+// serve passes connections on until the listener fails.
+func serve(listener net.Listener, behind *server.Server) error {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		behind.ServeConn(connection)
 	}
 }

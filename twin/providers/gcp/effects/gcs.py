@@ -20,14 +20,8 @@ def _command(paths: TwinPaths, ports: Ports) -> list[str]:
     provide(named([NAME]))
     return [
         str(tool(NAME)),
-        "-scheme=http",
-        "-host=127.0.0.1",
-        f"-port={port}",
-        "-backend=filesystem",
-        f"-filesystem-root={paths.gcs}",
-        f"-public-host=127.0.0.1:{port}",
-        f"-external-url=http://127.0.0.1:{port}",
-        "-log-level=warn",
+        f"--address=127.0.0.1:{port}",
+        f"--folder={paths.gcs}",
     ]
 
 

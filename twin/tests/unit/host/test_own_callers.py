@@ -61,7 +61,7 @@ def pair():
         yield caller.getsockname(), server.getsockname()
 
 
-def _ask(address, path="/", method="GET", **headers):
+def ask(address, path="/", method="GET", **headers):
     connection = http.client.HTTPConnection(*address, timeout=10)
     try:
         connection.request(method, path, headers=headers)
@@ -85,7 +85,7 @@ except (http.client.RemoteDisconnected, ConnectionResetError):
 """
 
 
-def _ask_as_nobody(address, path="/"):
+def ask_as_nobody(address, path="/"):
     arguments = [str(_NOBODY), address[0], str(address[1]), path]
     return subprocess.run(
         [sys.executable, "-c", _ASKING, *arguments], capture_output=True, text=True, check=True
@@ -130,8 +130,8 @@ def test_a_caller_that_has_closed_its_socket_is_nobodys_and_not_root(way):
 @needs_root
 def test_a_program_of_another_user_gets_no_answer(serving):
     address = serving(OwnHttpServer(("127.0.0.1", 0), _Handler))
-    assert _ask_as_nobody(address) == "none"
-    assert _ask(address) == 204
+    assert ask_as_nobody(address) == "none"
+    assert ask(address) == 204
 
 
 @pytest.mark.parametrize(
@@ -161,16 +161,16 @@ def test_what_a_web_page_can_send_has_a_problem(headers, problem):
 
 def test_a_web_page_gets_no_answer(serving):
     address = serving(OwnHttpServer(("127.0.0.1", 0), _Handler))
-    assert _ask(address, method="POST", origin="https://evil.example") == 403
-    assert _ask(address, host="evil.example") == 403
-    assert _ask(address) == 204
+    assert ask(address, method="POST", origin="https://evil.example") == 403
+    assert ask(address, host="evil.example") == 403
+    assert ask(address) == 204
 
 
 def test_a_path_that_envoy_calls_takes_the_host_name_of_its_client(serving):
     address = serving(OwnHttpServer(("127.0.0.1", 0), _Handler))
-    assert _ask(address, "/check/x", Host="chat.example") == 204
-    assert _ask(address, "/other", Host="chat.example") == 403
-    assert _ask(address, "/check/x", Origin="https://evil.example") == 403
+    assert ask(address, "/check/x", Host="chat.example") == 204
+    assert ask(address, "/other", Host="chat.example") == 403
+    assert ask(address, "/check/x", Origin="https://evil.example") == 403
 
 
 _SERVERS = {
@@ -187,11 +187,11 @@ def test_a_server_of_the_simulated_cloud_refuses_pages_and_other_users(serve, se
     paths.create()
     address = serving(serve(paths, 0))
     path = "/unknown"
-    assert _ask(address, path, host="evil.example") == 403
-    assert _ask(address, path, "POST", origin="https://evil.example") == 403
-    assert _ask(address, path) in (400, 401, 404)
+    assert ask(address, path, host="evil.example") == 403
+    assert ask(address, path, "POST", origin="https://evil.example") == 403
+    assert ask(address, path) in (400, 401, 404)
     if os.getuid() == 0:
-        assert _ask_as_nobody(address, path) == "none"
+        assert ask_as_nobody(address, path) == "none"
 
 
 def _called(port):
