@@ -15,7 +15,7 @@ import aiohttp
 from workloads.stream.cluster import Cluster, ended
 
 from .records import Batch
-from .settings import Settings
+from .settings import Settings, start_seconds
 
 _WORKER: Final = "batch"
 """Container of the worker, whose last argument is the batch."""
@@ -49,18 +49,11 @@ class Engines:
     """The Jobs of batches.
 
     Args:
-        templates: Job or JobSet of each engine, without a name.
+        templates: Job or JobSet of each engine, without a name. See `start_seconds`.
         jobs: Jobs of each engine's namespace.
-        start_seconds: Maximum time for which an engine may have a node without being ready.
     """
 
-    def __init__(
-        self,
-        templates: Mapping[str, dict[str, Any]],
-        jobs: Mapping[str, Jobs],
-        start_seconds: float,
-    ) -> None:
-        self._start_seconds = start_seconds
+    def __init__(self, templates: Mapping[str, dict[str, Any]], jobs: Mapping[str, Jobs]) -> None:
         self._templates = templates
         self._jobs = jobs
 
@@ -80,10 +73,10 @@ class Engines:
             return None if end == "Complete" else f"the job of its engine failed: {end}"
         if not _is_starting(found):
             return None
+        limit = start_seconds(template)
         for pod in await jobs.pods_of(name, kind):
-            if time.time() - _unready_since(pod) > self._start_seconds:
-                limit = f"{self._start_seconds:.0f} s"
-                return f"its engine was not ready for {limit}: {_reason(pod)}"
+            if time.time() - _unready_since(pod) > limit:
+                return f"its engine was not ready for {limit} s: {_reason(pod)}"
         return None
 
     async def end(self, batch: Batch) -> None:
@@ -160,4 +153,4 @@ def engines_of(settings: Settings, session: aiohttp.ClientSession) -> Engines:
         return Cluster(session, job["metadata"]["namespace"], groups, settings.account)
 
     jobs = {name: cluster(job) for name, job in settings.engines.items()}
-    return Engines(settings.engines, jobs, settings.engine_start_seconds)
+    return Engines(settings.engines, jobs)

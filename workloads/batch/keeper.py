@@ -66,7 +66,7 @@ class Keeper:
         metrics: ServiceMetrics,
         engines: Engines | None = None,
     ) -> None:
-        self._engines = engines or Engines({}, {}, settings.engine_start_seconds)
+        self._engines = engines or Engines({}, {})
         self._settings = settings
         self._bucket = bucket
         self._metrics = metrics

@@ -8,7 +8,15 @@ from typing import Any, Final
 from workloads.stream.cluster import ACCOUNT
 from workloads.stream.serving import SettingsError, check_endpoint, read_object
 
-__all__ = ["ENDPOINTS", "Model", "Settings", "SettingsError", "read_settings"]
+__all__ = [
+    "ENDPOINTS",
+    "START_ANNOTATION",
+    "Model",
+    "Settings",
+    "SettingsError",
+    "read_settings",
+    "start_seconds",
+]
 
 ENDPOINTS: Final = (
     "/v1/chat/completions",
@@ -17,6 +25,9 @@ ENDPOINTS: Final = (
     "/v1/responses",
 )
 """Endpoints of requests, as OpenAI's Batch API has them."""
+START_ANNOTATION: Final = "gke-inference/engine-start-seconds"
+"""Annotation of an own engine's job with the maximum time for which the engine may have a node
+without being ready, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +60,7 @@ class Settings:
     """URLs of the metrics of the pools' pickers."""
     engines: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """Job or JobSet of each own engine, without a name; the service appends the batch to the
-    arguments of its container `batch`."""
-    engine_start_seconds: float = 3600.0
-    """Maximum time for which an own engine may have a node without being ready, in seconds. The
-    default is assumed: twice what its startup probe allows, for its images and a second start."""
+    arguments of its container `batch`. See `start_seconds`."""
     account: str = ACCOUNT
     """Folder of the Kubernetes token, with which the service creates those Jobs."""
     attempts: int = 5
@@ -137,6 +145,20 @@ def read_settings(path: Path) -> Settings:
     return found
 
 
+def start_seconds(job: dict[str, Any]) -> int:
+    """Return for how many seconds an engine may have a node without being ready.
+
+    Raises:
+        SettingsError: The job does not say it.
+    """
+    given: dict[str, str] = job["metadata"].get("annotations") or {}
+    text = given.get(START_ANNOTATION)
+    if text is None or not text.isdecimal() or int(text) == 0:
+        rule = f"metadata.annotations[{START_ANNOTATION}]: must be seconds, 1 or more"
+        raise SettingsError(f"engines: {rule}, got {text!r}")
+    return int(text)
+
+
 def _check(settings: Settings) -> None:
     if not settings.models:
         raise SettingsError("models: must have one or more, got none")
@@ -148,6 +170,8 @@ def _check(settings: Settings) -> None:
         if model.engine and model.engine not in settings.engines:
             rule = f"must be one of {', '.join(settings.engines) or 'none'}"
             raise SettingsError(f"models.{name}.engine: {rule}, got {model.engine!r}")
+    for job in settings.engines.values():
+        start_seconds(job)
     for each in ("attempts", "most_in_flight", "replicas", "shard_lines"):
         if getattr(settings, each) < 1:
             raise SettingsError(f"{each}: must be 1 or more, got {getattr(settings, each)}")

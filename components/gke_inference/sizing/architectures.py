@@ -12,6 +12,8 @@ from gke_inference.catalogue.data_file import read_table
 from gke_inference.sizing.parameters import counted, head_size, number
 
 _FILE = Path(__file__).parent / "data" / "models.yaml"
+_TRUST = ("documented", "secondary", "unverified")
+"""How far a context of a variant can be trusted, best first."""
 KINDS = ("dense", "moe", "embedding", "diffusion")
 _NAMES_CONTEXT = re.compile(r"(?<![\d.])\d+[km](?![a-z\d])")
 _BYTES_OF_TYPE = {"float32": 32, "bfloat16": 16, "float16": 16, "float8_e4m3fn": 8}
@@ -174,6 +176,11 @@ def _entries() -> tuple[tuple[re.Pattern[str], Architecture], ...]:
 @cache
 def _variants() -> tuple[tuple[re.Pattern[str], int | None], ...]:
     entries = _document()["contexts"]
+    for entry in entries:
+        trust = entry.get("confidence")
+        if (entry["context"] is None) != (trust is None) or trust not in (None, *_TRUST):
+            rule = f"must be one of {', '.join(_TRUST)} where there is a context"
+            raise ValueError(f"contexts.{entry['match']}.confidence: {rule}, got {trust!r}")
     return tuple((re.compile(entry["match"]), entry["context"]) for entry in entries)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gke_inference.serving import startup
 from gke_inference.serving.startup import LEAST_MINUTES
 from infra.reading.load import parse
-from workloads.batch.settings import Settings
+from workloads.batch.settings import start_seconds
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/batch-engines/Pulumi.batch-engines.yaml"
 NAME = "batch-llama-3-1-8b"
@@ -89,8 +90,24 @@ def test_the_service_may_only_manage_jobs_and_list_their_pods_there(seen: Any) -
     assert (subject["name"], subject["namespace"]) == ("batch", "models")
 
 
-def test_an_engine_may_start_twice_before_its_batch_fails() -> None:
-    assert Settings("b", "http://g", {}).engine_start_seconds == 2 * LEAST_MINUTES * 60
+def probed_seconds(job: Any) -> int:
+    """Return for how long the startup probe of a job's engine may fail."""
+    (engine,) = job["spec"]["template"]["spec"]["initContainers"]
+    probe = engine["startupProbe"]
+    return probe["failureThreshold"] * probe["periodSeconds"]
+
+
+def test_an_engine_may_start_twice_before_its_batch_fails(seen: Any) -> None:
+    job = job_of(seen)
+    assert start_seconds(job) == 2 * LEAST_MINUTES * 60 == 2 * probed_seconds(job)
+
+
+def test_a_batch_waits_longer_for_an_engine_whose_weights_take_longer_to_read(
+    deployed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(startup, "READ_GB_PER_SECOND", 0.0086)  # 16.06 GB at 1.5 times its time
+    job = job_of(deployed(parse(json.dumps(config()))))
+    assert start_seconds(job) == 2 * probed_seconds(job) > 2 * LEAST_MINUTES * 60
 
 
 def test_jobs_use_the_buckets_of_batches_weights_and_caches(seen: Any) -> None:

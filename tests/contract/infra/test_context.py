@@ -1,14 +1,18 @@
 """`context` of a stack within what the published configuration of a known model allows."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from gke_inference.sizing import architectures
 from gke_inference.sizing.architectures import known, longest_context
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack.problems import StackError
 
+MODELS = Path(architectures.__file__).parent / "data" / "models.yaml"
 CHIPS = {"rungs": [{"accelerator": "nvidia-h100-80gb", "count": 8, "provisioning": "spot"}]}
 QWEN = {
     "weights": "qwen3-32b",
@@ -106,3 +110,20 @@ def test_a_context_is_known_for_every_model_whose_configuration_was_read():
     read_ones = [one for one in known() if one.source.startswith("config ") and one.context]
     assert len(read_ones) >= 40
     assert all(longest_context(one.name, "m") is not None for one in read_ones)
+
+
+def test_a_context_that_nobody_could_read_is_marked_as_unverified():
+    entries = yaml.safe_load(MODELS.read_text())["contexts"]
+    known = [each for each in entries if each["context"] is not None]
+    assert {each["confidence"] for each in known} <= {"documented", "secondary", "unverified"}
+    read = [each["match"] for each in known if each["confidence"] != "unverified"]
+    assert read == ["qwen-?3.*coder.*480b"]
+    assert all("confidence" not in each for each in entries if each["context"] is None)
+
+
+def test_a_context_without_its_confidence_is_refused(monkeypatch: pytest.MonkeyPatch):
+    entry = {"match": "new-model", "context": 8192, "source": "somewhere"}
+    monkeypatch.setattr(architectures, "_document", lambda: {"contexts": [entry]})
+    rule = "must be one of documented, secondary, unverified where there is a context, got None"
+    with pytest.raises(ValueError, match=rf"contexts\.new-model\.confidence: {rule}"):
+        architectures._variants.__wrapped__()

@@ -4,7 +4,6 @@ import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,12 +12,12 @@ from gke_inference.observability.alert_source import Alert, alerts, rule_group
 from gke_inference.observability.dashboard_source import dashboards
 from gke_inference.observability.promql import Dialect
 from tests.contract.components_gcp.observed import MIXED, SCOPE
+from tests.platform.observe.cases import CASES, IDLE
 from twin.toolchain import tool
 
 pytestmark = pytest.mark.needs_tools
 
 LABELS = 'namespace="models",cluster="acme-prod-us-central1"'
-CASES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "alert_cases.yaml").read_text())
 TGI_TOKEN = "tgi_request_mean_time_per_token_duration"
 ALERTS = {alert.name: alert for alert in alerts(MIXED, Dialect.MANAGED)}
 
@@ -38,7 +37,7 @@ def firing(folder: Path, alert: Alert, series: dict[str, str], at: str) -> bool:
             {
                 "interval": "1m",
                 "input_series": [
-                    {"series": name.replace("$l", LABELS), "values": str(values)}
+                    {"series": name.replace("$l", LABELS), "values": values}
                     for name, values in series.items()
                 ],
                 "alert_rule_test": [{"eval_time": at, "alertname": alert.name, "exp_alerts": []}],
@@ -159,56 +158,6 @@ def test_a_replica_that_answers_does_not_load_too_long_in_whatever_engine(tmp_pa
 def test_an_alert_waits_before_it_fires(tmp_path, name):
     case = CASES[name]
     assert not firing(tmp_path, ALERTS[name], case["fires"], "0m")
-
-
-IDLE = {
-    # what a platform without requests writes: the counters of a burst that was slow and partly
-    # failed, and has ended; gauges at rest
-    **{
-        f'{name}{{job="{job}",le="{bound}",$l}}': f"0x2 {value}x800"
-        for job in ("llama", "embedder")
-        for name in (
-            "vllm:time_to_first_token_seconds_bucket",
-            "vllm:request_time_per_output_token_seconds_bucket",
-        )
-        for bound, value in (("0.01", 0), ("10", 500), ("+Inf", 500))
-    },
-    **{
-        f'{name}{{job="{job}",pod="{job}-1",$l}}': "0x800"
-        for job in ("llama", "embedder")
-        for name in (
-            "vllm:num_requests_running",
-            "vllm:num_requests_waiting",
-            "vllm:kv_cache_usage_perc",
-            "vllm:num_preemptions_total",
-        )
-    },
-    'inference_pool_ready_pods{job="llama-picker",$l}': "1x800",
-    'inference_objective_request_error_total{job="llama-picker",$l}': "0x2 100x800",
-    'inference_objective_request_total{job="llama-picker",$l}': "0x2 500x800",
-    **{
-        "loadbalancing_googleapis_com:https_external_regional_request_count"
-        f'{{url_map_name="u",response_code_class="{code}"}}': f"0x2 {count}x800"
-        for code, count in (("200", 400), ("500", 100))
-    },
-    'kube_pod_status_phase{phase="Running",pod="llama-gpu-1-a",$l}': "0x800",
-    **{
-        f"kube_horizontalpodautoscaler_{name}"
-        f'{{horizontalpodautoscaler="llama-gpu",$l}}': f"{value}x800"
-        for name, value in (
-            ("status_desired_replicas", 1),
-            ("spec_max_replicas", 4),
-            ("spec_min_replicas", 1),
-        )
-    },
-    'body_router_bodies{job="acme-prod-body-router",$l}': "0x800",
-    'callout_key_document_age_seconds{job="client-gate",$l}': "2x800",
-    'callout_budget_spent_ratio{job="client-gate",team="t",kind="usd",$l}': "0.1x800",
-    'kueue_pending_workloads{job="kueue",replica_role="leader",cluster_queue="q",$l}': "0x800",
-    'gke_inference_stream_backlog{stream="letters",$l}': "0x800",
-    'monitoring_googleapis_com:uptime_check_check_passed{monitored_resource="uptime_url",'
-    'host="models.example.com",check_id="c",checker_location="eur-belgium"}': "1x800",
-}
 
 
 def test_a_platform_that_has_been_idle_for_longer_than_the_ranges_fires_no_alert(tmp_path):

@@ -1,11 +1,14 @@
 """The dashboards of a platform that serves: every panel has curves, in a real browser, too."""
 
+import http.client
 import json
 import re
 import shutil
 import subprocess
 import time
 import urllib.request
+from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -15,13 +18,20 @@ from gke_inference.observability.promql import Dialect
 from infra.arguments.observability import scope
 from infra.plan import resolve
 from infra.reading.load import read
+from scripts.check.series import Read, reads_of
 from scripts.shared.dashboard_files import publish
 from scripts.shared.model_client import stream_chat
+from tests.platform.observe.record import exported, labels_of, recorded
 from twin.cluster.monitoring.promql import query
+from twin.wire.kube import Kube
 
 pytestmark = pytest.mark.needs_tools
 _DIALECT = Dialect.MANAGED  # only names are compared
 _SECONDS = 120
+NOT_OF_THIS_STACK = {
+    "inference_extension_flow_control_queue_size": "without gateway.fairness, pickers hold nothing",
+}
+"""Series that parts of the stack read and that it cannot export, and why."""
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +62,56 @@ def test_after_some_traffic_every_panel_has_a_value(platform, page):
             stream_chat(endpoint, model, "What is a queue for?", max_tokens=60)
         empty = empty_panels(address)
     assert empty == []
+
+
+def objects_that_read(platform) -> list[dict[str, Any]]:
+    """Return the autoscalers and recording rules of the cluster."""
+    (kubeconfig,) = platform.paths.root.glob("clusters/*/kubeconfig")
+    kube = Kube(kubeconfig)
+    paths = {
+        "HorizontalPodAutoscaler": "/apis/autoscaling/v2/horizontalpodautoscalers",
+        "Rules": "/apis/monitoring.googleapis.com/v1/rules",
+    }
+    return [{**each, "kind": kind} for kind, path in paths.items() for each in kube.list(path)]
+
+
+def never_exported(reads: list[Read], labels: dict[str, set[str]]) -> set[Read]:
+    return {
+        read for read in reads if not (read.name in labels and labels[read.name] >= {*read.labels})
+    }
+
+
+def ask_for_a_refusal(endpoint: str) -> None:
+    """Send what the body router refuses, of which it counts nothing before the first."""
+    connection = http.client.HTTPConnection(endpoint.removeprefix("http://"), timeout=10)
+    with closing(connection):
+        connection.request("POST", "/v1/completions", b"no JSON")
+        assert connection.getresponse().status == 400
+
+
+def test_every_series_that_the_stack_reads_was_exported_with_the_labels_it_is_asked_for_by(
+    platform, page
+):
+    address, endpoint = page.split("/")[2], platform.engine.outputs("local")["endpoint"]
+    reads = reads_of(resolve(read("local")), objects_that_read(platform))
+    assert {each.place.split()[0] for each in reads} == {"alert", "autoscaler", "panel", "rules"}
+    until, never = time.monotonic() + _SECONDS, set(reads)
+    while {each.name for each in never} != NOT_OF_THIS_STACK.keys() and time.monotonic() < until:
+        ask_for_a_refusal(endpoint)
+        stream_chat(endpoint, "sql", "What is a queue for?")
+        never = never_exported(reads, labels_of([exported(address)]))
+    wrong = [str(each) for each in sorted(never) if each.name not in NOT_OF_THIS_STACK]
+    assert wrong == []
+    assert {each.name for each in never} == NOT_OF_THIS_STACK.keys(), "some are exported, or unread"
+
+
+def test_what_the_tests_of_alerts_know_of_series_is_what_the_stack_exports(platform, page):
+    reads = reads_of(resolve(read("local")), objects_that_read(platform))
+    names = {each.name for each in reads} - NOT_OF_THIS_STACK.keys()
+    now = labels_of([exported(page.split("/")[2])])
+    then = labels_of([recorded()["local"]])
+    stale = {name for name in names if now[name] != then.get(name)}
+    assert stale == set(), "run python -m tests.platform.observe.record local"
 
 
 def test_the_alerts_of_the_stack_are_known_and_quiet(page):

@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,15 +16,15 @@ from workloads.batch.engines import Engines, job_name
 from workloads.batch.keeper import Keeper
 from workloads.batch.metrics import ServiceMetrics, WorkerMetrics
 from workloads.batch.records import Shard, add_shard, now, shards_of
-from workloads.batch.settings import Model
+from workloads.batch.settings import START_ANNOTATION, Model, SettingsError, read_settings
 from workloads.batch.validation import Bounds, check
 from workloads.batch.worker import Worker
 from workloads.stream.cluster import ClusterError
 
-TEMPLATE = {
+TEMPLATE: dict[str, Any] = {
     "apiVersion": "batch/v1",
     "kind": "Job",
-    "metadata": {"namespace": "jobs-nightly"},
+    "metadata": {"annotations": {START_ANNOTATION: "5400"}, "namespace": "jobs-nightly"},
     "spec": {"template": {"spec": {"containers": [{"args": ["work", "f"], "name": "batch"}]}}},
 }
 MODELS = {"llama": Model((PATH,), engine="llama"), "other": Model((PATH,))}
@@ -59,7 +60,7 @@ class Jobs:
 
 async def look(bucket: Memory, jobs: Jobs) -> ServiceMetrics:
     metrics, stop = ServiceMetrics(), asyncio.Event()
-    engines = Engines(OWN.engines, {"llama": jobs}, OWN.engine_start_seconds)
+    engines = Engines(OWN.engines, {"llama": jobs})
     keeping = asyncio.create_task(Keeper(OWN, bucket, metrics, engines).run(stop))
     await bucket.rest()
     stop.set()
@@ -183,7 +184,7 @@ def pod(**conditions: tuple[str, float]) -> dict[str, Any]:
     }
 
 
-LONG = OWN.engine_start_seconds + 60
+LONG = 5400 + 60
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,7 @@ def test_an_engine_that_does_not_start_gives_its_chips_back(
         if status == "failed":
             (error,) = found["errors"]["data"]
             assert error["code"] == "engine_failed"
-            why = "its engine was not ready for 3600 s: vllm, CrashLoopBackOff."
+            why = "its engine was not ready for 5400 s: vllm, CrashLoopBackOff."
             assert error["message"].endswith(why)
 
     asyncio.run(run())
@@ -223,7 +224,7 @@ def test_an_engine_that_does_not_start_gives_its_chips_back(
 SET = {
     "apiVersion": "jobset.x-k8s.io/v1alpha2",
     "kind": "JobSet",
-    "metadata": {"namespace": "jobs-nightly"},
+    "metadata": TEMPLATE["metadata"],
     "spec": {
         "replicatedJobs": [
             {"name": "leader", "template": {"spec": TEMPLATE["spec"]}},
@@ -250,7 +251,7 @@ def test_a_set_of_jobs_is_over_and_late_as_a_job_is(
 ) -> None:
     async def run() -> None:
         jobs = Jobs("jobsets")
-        engines = Engines({"llama": SET}, {"llama": jobs}, OWN.engine_start_seconds)
+        engines = Engines({"llama": SET}, {"llama": jobs})
         batch: Any = {"engine": "llama", "id": "batch_1"}
         assert await engines.ensure(batch) is None
         (made,) = jobs.found.values()
@@ -260,7 +261,7 @@ def test_a_set_of_jobs_is_over_and_late_as_a_job_is(
         jobs.pods = [pod(PodScheduled=("True", LONG), Ready=("False", LONG))]
         reasons = {
             None: None,
-            "late": "its engine was not ready for 3600 s: vllm, CrashLoopBackOff",
+            "late": "its engine was not ready for 5400 s: vllm, CrashLoopBackOff",
         }
         failed = f"the job of its engine failed: {expected}"
         assert await engines.ensure(batch) == reasons.get(expected, failed)
@@ -284,3 +285,17 @@ def test_a_batch_whose_job_the_cluster_refuses_still_uses_up_its_window() -> Non
         assert now_of(bucket, batch)["status"] == "in_progress"
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("given", [None, "soon", "0"])
+def test_a_job_that_does_not_say_how_long_its_engine_may_start_is_refused(
+    tmp_path: Path, given: str | None
+) -> None:
+    annotations = {} if given is None else {START_ANNOTATION: given}
+    job = {**TEMPLATE, "metadata": {"annotations": annotations, "namespace": "jobs-nightly"}}
+    settings = {"bucket": "b", "endpoint": "http://g", "engines": {"llama": job}}
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({**settings, "models": {"llama": {"endpoints": [PATH]}}}))
+    rule = rf"\[{START_ANNOTATION}\]: must be seconds, 1 or more, got {given!r}"
+    with pytest.raises(SettingsError, match=rule):
+        read_settings(file)

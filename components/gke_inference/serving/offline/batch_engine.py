@@ -20,6 +20,7 @@ from gke_inference.catalogue.versions import api, image, replaced
 from gke_inference.intent.intent import ModelServerArgs
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
+from gke_inference.serving.startup import start_minutes
 
 from .batch_metrics import pod_monitoring, wall
 from .batch_set import set_spec
@@ -35,7 +36,12 @@ _FOLDER = "/etc/batch"
 _METRICS_PORT = 9091
 _METRICS_PORT_NAME = "metrics"
 _QUEUE = "kueue.x-k8s.io/queue-name"
+START_ANNOTATION = "gke-inference/engine-start-seconds"
+"""Annotation of the job with the maximum time for which its engine may have a node without being
+ready, in seconds. The service of batches reads it (workloads/batch/settings.py)."""
 _RETRIES = 3
+_STARTS = 2
+"""Starts for which a batch waits: the first also pulls the images, and one may fail (assumed)."""
 _KEPT_SECONDS = 3600
 _USER = 1000
 
@@ -173,9 +179,11 @@ def job_of(args: BatchEngineArgs, plan: ModelPlan) -> Manifest:
             "template": _answering(plan, made["spec"]["template"]),
         }
     labels = {**labels_for(_name(plan), COMPONENT), _QUEUE: args["queue"]}
+    minutes = _STARTS * start_minutes(plan.pod.intent, plan.serving.values())
+    annotations = {START_ANNOTATION: str(minutes * 60)}
     spec["ttlSecondsAfterFinished"] = _KEPT_SECONDS
     kind = "job_set" if node.is_group else "job"
-    job = manifest(kind, "", plan.namespace, labels=labels, spec=spec)
+    job = manifest(kind, "", plan.namespace, labels=labels, annotations=annotations, spec=spec)
     return replaced(job, args.get("images") or {})
 
 

@@ -11,7 +11,13 @@ import pytest
 
 from gke_inference.catalogue.rungs import RungArgs, check_rung
 from gke_inference.serving.model_plan import model_plan
-from gke_inference.serving.offline.batch_engine import BatchEngineArgs, job_of, objects, settings
+from gke_inference.serving.offline.batch_engine import (
+    START_ANNOTATION,
+    BatchEngineArgs,
+    job_of,
+    objects,
+    settings,
+)
 from tests.running.batch.world import Program, client, line, over, read, submit
 from tests.running.stream.world import until
 from twin.cluster.agent.launching.tokens import api_server
@@ -97,6 +103,7 @@ def served(
     (beside,) = job["spec"]["template"]["spec"]["initContainers"]
     tag = getattr(request, "param", None)
     if tag is not None:
+        job["metadata"]["annotations"][START_ANNOTATION] = "3"
         beside["image"] = f"{beside['image'].rpartition(':')[0]}:{tag}"
     token = kube.post(f"{accounts}/batch/token", {"spec": {}})["status"]["token"]
     (tmp_path / "token").write_text(token)
@@ -108,7 +115,6 @@ def served(
             "account": str(tmp_path),
             "bucket": "batches",
             "endpoint": "http://127.0.0.1:9",
-            "engine_start_seconds": 3600.0 if tag is None else 3.0,
             "engines": {"llama": job},
             "keep_seconds": 0.05,
             "lease_seconds": 2.0,
