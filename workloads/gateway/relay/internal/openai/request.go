@@ -74,6 +74,9 @@ func (r *Request) For(model string) []byte {
 	return encoded(fields)
 }
 
+// Sent releases the body: For must not be called any more.
+func (r *Request) Sent() { r.fields = nil }
+
 func encoded(value any) json.RawMessage {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
