@@ -30,7 +30,9 @@ class ResponseFormat(BaseModel):
 
 class _Body(fields.Request):
     model: str = DEFAULT_MODEL
+    cache_salt: str | list[str] | None = None
     ebnf: str | None = None
+    extra_key: str | list[str] | None = None
     frequency_penalty: float = 0.0
     ignore_eos: bool = False
     json_schema: str | None = None
@@ -359,3 +361,12 @@ class CompletionEvents(_Events):
     def closing(self, request: Request) -> list[Any]:
         """Return nothing."""
         return []
+
+
+def extra_key(body: asks.Json) -> str:
+    """Return what requests must have in common to share a prefix: `_compute_extra_key`.
+
+    Each of the two fields can be a list, of which the simulation takes the first.
+    """
+    given = (body.get("cache_salt"), body.get("extra_key"))
+    return "".join(one[0] if isinstance(one, list) and one else one or "" for one in given)

@@ -82,5 +82,5 @@ CLIENT_GATE = BodyMemory(limit_mib=1024, bodies=512, bodies_of_one=256, copies=5
 """Its clients are teams, and the addresses of callers without a credential. It also holds answers
 that guards check as a whole. A guard's check, or the cache, needs 5 copies of a body."""
 RELAY = BodyMemory(limit_mib=1024, bodies=512, bodies_of_one=256, copies=3)
-"""Its clients are teams, or all clients as one where no gate names their team. It holds bodies, and 3
-copies of each, until a target answers."""
+"""Its clients are teams, or all clients as one where no gate names their team. It holds bodies,
+and 3 copies of each, until a target answers."""

@@ -18,8 +18,9 @@
 //
 // How it treats requests and responses:
 //
-//   - The body of a request passes unchanged or not at all. A guard of its model or team can mask
-//     texts in it. The number of bodies that the program holds and their memory are limited, for each team
+//   - The body of a request passes unchanged or not at all, with two exceptions: a guard of its model or
+//     team can mask texts in it, and it gets the salt of its team for the prefix cache of an engine that
+//     knows one. The number of bodies that the program holds and their memory are limited, for each team
 //     and in all, as in the router.
 //   - Headers that pickers and engines trust are removed, and set from the verified identity.
 //   - The credential and `accept-encoding` are removed.

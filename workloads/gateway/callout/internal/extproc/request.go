@@ -252,6 +252,13 @@ func (e *exchange) decide(isBodyEnd bool) error {
 			return fault
 		}
 	}
+	parts, isSalted := [][]byte{e.body}, e.kind == prompt && e.config.Salts(e.request.Model, e.path)
+	if isSalted {
+		var fault *openai.Error
+		if parts, fault = openai.Salted(e.body, e.salt); fault != nil {
+			return fault
+		}
+	}
 	e.decided = true
 	e.Metrics.Since(usage.PhaseDecision, began)
 	if err := e.lookUp(); err != nil {
@@ -259,22 +266,32 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	}
 	objective := e.config.ObjectiveOf(e.sender, e.request.Model)
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
-	if e.guarded.isMasked {
+	if e.guarded.isMasked || isSalted {
 		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 	}
 	if err := e.stream.Send(calls.RequestHeaders(mutation)); err != nil {
 		return err
 	}
 	e.sent = time.Now()
-	body := e.body
 	e.body = nil
 	defer e.held.End()
-	return calls.EachPart(body, isBodyEnd, func(part *extproc.BodyResponse) error {
-		return e.stream.Send(&extproc.ProcessingResponse{
-			Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
-		})
+	for at, part := range parts {
+		isLast := at == len(parts)-1
+		if err := calls.EachPart(part, isLast && isBodyEnd, e.sendRequest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exchange) sendRequest(part *extproc.BodyResponse) error {
+	return e.stream.Send(&extproc.ProcessingResponse{
+		Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
 	})
 }
+
+// salt returns the salt of the request's team.
+func (e *exchange) salt(given string) string { return e.Verifier.CacheSalt(e.caller.Team, given) }
 
 func (e *exchange) admit(now time.Time) *openai.Error {
 	request, fault := openai.ParseRequest(e.path, e.body, e.config.Size)

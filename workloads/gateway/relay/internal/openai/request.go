@@ -74,6 +74,10 @@ func (r *Request) For(model string) []byte {
 	return encoded(fields)
 }
 
+// DropCacheSalt removes the salt of the prefix cache: it is for the engines of a pool, and providers refuse
+// fields that they do not know.
+func (r *Request) DropCacheSalt() { delete(r.fields, "cache_salt") }
+
 // Sent releases the body: For must not be called any more.
 func (r *Request) Sent() { r.fields = nil }
 

@@ -160,6 +160,7 @@ func (s *Server) admit(r *http.Request, path string, held *holding.Body) (*call,
 	}
 	spent := func(openai.Usage) {}
 	if s.Admission != nil {
+		request.DropCacheSalt()
 		if spent, refused = s.Admission.Admit(r.Header, request.Guess()); refused != nil {
 			made.isRefused = true
 			return made, refused
