@@ -40,6 +40,7 @@ from infra.stack import (
     Clients,
     ClientTeam,
     Counters,
+    Model,
     Platform,
     StoreNodes,
     TokenIssuer,
@@ -290,20 +291,26 @@ def _contexts(platform: Platform, clients: Clients, region: RegionPlan) -> dict[
 
 
 def _salted(platform: Platform, clients: Clients, region: RegionPlan) -> dict[str, list[str]]:
-    """Return the paths on which a model's engines separate teams, by each name of the model.
-
-    A canary gets a share of the same requests, so its engine must know the field as well.
-    """
+    """Return the paths on which engines separate teams, by each name of their model."""
     if clients.shared_prefix_cache:
         return {}
-    found: dict[str, list[str]] = {}
-    for served, model in platform.models_in(region.name).items():
-        paths = set(engine(model.engine.value).cache_salt)
-        if model.canary is not None and model.canary.engine is not None:
-            paths &= set(engine(model.canary.engine.value).cache_salt)
-        if paths:
-            found |= {name: sorted(paths) for name in (served, *model.other_names(served))}
-    return found
+    return {
+        name: paths
+        for served, model in platform.models_in(region.name).items()
+        if (paths := salted_paths(model))
+        for name in (served, *model.other_names(served))
+    }
+
+
+def salted_paths(model: Model) -> list[str]:
+    """Return the paths on which a model's engine takes a salt for its prefix cache.
+
+    A canary gets a share of the same requests, so its engine must take it as well.
+    """
+    paths = set(engine(model.engine.value).cache_salt)
+    if model.canary is not None and model.canary.engine is not None:
+        paths &= set(engine(model.canary.engine.value).cache_salt)
+    return sorted(paths)
 
 
 def _team(platform: Platform, team: ClientTeam, region: str) -> ClientTeamArgs:

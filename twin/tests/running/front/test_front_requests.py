@@ -174,7 +174,13 @@ def test_the_path_of_a_model_leads_to_its_regions_alone(place: Place) -> None:
 
 def test_a_body_over_the_declared_limit_is_refused_before_it_is_sent(place: Place) -> None:
     kind = "compute/securityPolicy:SecurityPolicy"
-    made = create(place.cloud, kind, "guard", rules=[camel(each) for each in edge_rules(600)], type="CLOUD_ARMOR")
+    made = create(
+        place.cloud,
+        kind,
+        "guard",
+        rules=[camel(each) for each in edge_rules(600)],
+        type="CLOUD_ARMOR",
+    )
     change(place, "compute/backendService:BackendService", securityPolicy=made.id)
     place.tier.reconcile()
 
