@@ -368,5 +368,8 @@ def extra_key(body: asks.Json) -> str:
 
     Each of the two fields can be a list, of which the simulation takes the first.
     """
-    given = (body.get("cache_salt"), body.get("extra_key"))
-    return "".join(one[0] if isinstance(one, list) and one else one or "" for one in given)
+    found: list[str] = []
+    for name in ("cache_salt", "extra_key"):
+        given: str | list[str] | None = body.get(name)
+        found += given[:1] if isinstance(given, list) else [given or ""]
+    return "".join(found)
