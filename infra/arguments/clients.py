@@ -4,6 +4,7 @@ from typing import TypedDict
 
 import pulumi
 
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.names import router_name
 from gke_inference.clients.apigee_gate import ApigeeGateArgs, ApigeeProductArgs
 from gke_inference.clients.certificates import ClientCertificatesArgs
@@ -39,6 +40,7 @@ from infra.stack import (
     Clients,
     ClientTeam,
     Counters,
+    Model,
     Platform,
     StoreNodes,
     TokenIssuer,
@@ -196,6 +198,7 @@ def gate_args(
     names = Names(platform)
     args = ClientGateArgs(
         anonymous=clients.anonymous is not None,
+        cache_salt_paths=_salted(platform, clients, region),
         contexts=_contexts(platform, clients, region),
         default_context=clients.default_context,
         forwarded_hops=forwarded_hops(platform.gateway),
@@ -285,6 +288,29 @@ def _contexts(platform: Platform, clients: Clients, region: RegionPlan) -> dict[
         if not model.task.is_diffusion
         for name in (served, *model.other_names(served))
     }
+
+
+def _salted(platform: Platform, clients: Clients, region: RegionPlan) -> dict[str, list[str]]:
+    """Return the paths on which engines separate teams, by each name of their model."""
+    if clients.shared_prefix_cache:
+        return {}
+    return {
+        name: paths
+        for served, model in platform.models_in(region.name).items()
+        if (paths := salted_paths(model))
+        for name in (served, *model.other_names(served))
+    }
+
+
+def salted_paths(model: Model) -> list[str]:
+    """Return the paths on which a model's engine takes a salt for its prefix cache.
+
+    A canary gets a share of the same requests, so its engine must take it as well.
+    """
+    paths = set(engine(model.engine.value).cache_salt)
+    if model.canary is not None and model.canary.engine is not None:
+        paths &= set(engine(model.canary.engine.value).cache_salt)
+    return sorted(paths)
 
 
 def _team(platform: Platform, team: ClientTeam, region: str) -> ClientTeamArgs:

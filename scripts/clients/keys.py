@@ -79,28 +79,44 @@ def lifetime_of(option: str, text: str) -> timedelta:
     return timedelta(**{_UNITS[found["unit"]]: int(found["count"])})
 
 
-def parse(text: str) -> list[Key]:
-    """Return the keys of a document.
+@dataclass(frozen=True)
+class KeyDocument:
+    """The content of the secret."""
+
+    keys: list[Key]
+    salt_key: str | None = None
+    """Secret from which the gate derives the salt of each team for the prefix caches of engines.
+    None in a document that an earlier release wrote."""
+
+
+def new_salt_key() -> str:
+    """Return a random key for salts."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).decode().rstrip("=")
+
+
+def parse(text: str) -> KeyDocument:
+    """Return the content of a document.
 
     Raises:
         KeyProblem: This release cannot read the document.
     """
     try:
         found: Any = json.loads(text)
-        return [Key(**entry) for entry in found["keys"]]
+        keys = [Key(**entry) for entry in found["keys"]]
+        return KeyDocument(keys, found.get("cache_salt_key"))
     except (KeyError, TypeError, ValueError):
         raise KeyProblem(
             "the secret must contain a document of keys, but another program wrote it"
         ) from None
 
 
-def document(keys: Iterable[Key]) -> str:
-    """Return the document of some keys.
+def document(keys: Iterable[Key], salt_key: str) -> str:
+    """Return the document of some keys, and of the key of the salts.
 
     Raises:
         KeyProblem: It exceeds the maximum size of a secret version.
     """
-    text = json.dumps({"keys": [asdict(key) for key in keys]})
+    text = json.dumps({"cache_salt_key": salt_key, "keys": [asdict(key) for key in keys]})
     if len(text.encode()) > _LARGEST_PAYLOAD:
         raise KeyProblem(
             f"the document of keys must have at most {_LARGEST_PAYLOAD} bytes, got {len(text)}:"

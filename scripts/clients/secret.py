@@ -5,7 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from scripts.clients.keys import Key, KeyProblem, document, parse
+from scripts.clients.keys import (
+    Key,
+    KeyDocument,
+    KeyProblem,
+    document,
+    new_salt_key,
+    parse,
+)
 from scripts.shared.google_cloud import Cloud, CloudError, NotFound, last
 
 GOOGLE: Final = "secretmanager.googleapis.com"
@@ -33,11 +40,15 @@ class KeySecret:
             CloudError: Google refuses.
             KeyProblem: It is no document of keys.
         """
+        number, found = self._read()
+        return number, found.keys
+
+    def _read(self) -> tuple[int, KeyDocument]:
         try:
             found = self.cloud.get(f"{self.host}/v1/{self.name}/versions/latest:access")
         except NotFound:
             self._check_there()
-            return 0, []
+            return 0, KeyDocument([])
         text = base64.b64decode(found["payload"]["data"]).decode()
         return int(last(found["name"])), parse(text)
 
@@ -51,16 +62,17 @@ class KeySecret:
             CloudError: Google refuses, or concurrent changes keep interfering.
             KeyProblem: The change is refused; nothing was written.
         """
-        number, keys = self.read()
+        number, found = self._read()
         for _ in range(_TRIES):
-            payload = base64.b64encode(document(change(keys)).encode()).decode()
+            text = document(change(found.keys), found.salt_key or new_salt_key())
+            payload = base64.b64encode(text.encode()).decode()
             url = f"{self.host}/v1/{self.name}:addVersion"
             made = self.cloud.post(url, {"payload": {"data": payload}})
             now = int(last(made["name"]))
             if now == number + 1:
                 return
             between = self.cloud.get(f"{self.host}/v1/{self.name}/versions/{now - 1}:access")
-            number, keys = now, parse(base64.b64decode(between["payload"]["data"]).decode())
+            number, found = now, parse(base64.b64decode(between["payload"]["data"]).decode())
         raise CloudError(f"{self.name}: concurrent changes kept interfering; run the command again")
 
     def _check_there(self) -> None:

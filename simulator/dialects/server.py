@@ -28,6 +28,8 @@ class Ask:
     stopped_by: str | None = None
     """Stop text that ends the response."""
     adapter: str | None = None
+    salt: str = ""
+    """Value that requests must have in common to share a prefix."""
     stream: bool = False
     priority: int = 0
     index: int = 0
@@ -173,6 +175,7 @@ class DialectServer(HttpServer):
             [text.token(piece) for piece in ask.output],
             ask.max_tokens,
             adapter=ask.adapter,
+            salt=ask.salt,
             priority=ask.priority,
             stream=ask.stream,
         )

@@ -28,6 +28,7 @@ from simulator.dialects.sglang_bodies import (
     Embedding,
     NoAdapter,
     Tokenized,
+    extra_key,
     prompts_of,
     read_body,
     stops_of,
@@ -216,7 +217,7 @@ class SglangServer(DialectServer):
         choices = list(self._asks(body, prompts, is_chat=is_chat))
         usage: asks.Json = body.get("stream_options") or {}
         if len(choices) > len(prompts):
-            await self._fill_cache(choices[0].adapter, prompts)
+            await self._fill_cache(choices[0], prompts)
         if choices[0].stream:
             kind = ChatEvents if is_chat else CompletionEvents
             wants = bool(usage.get("include_usage"))
@@ -226,11 +227,17 @@ class SglangServer(DialectServer):
         reports_cache = bool(self._flags.enable_cache_report)
         return self.json(Answered(choices, requests, reports_cache).body(is_chat=is_chat))
 
-    async def _fill_cache(self, adapter: str | None, prompts: list[list[int]]) -> None:
+    async def _fill_cache(self, choice: Ask, prompts: list[list[int]]) -> None:
         """Compute each prompt once without a token, as SGLang does before several choices."""
         for prompt in prompts:
             request = self._engine.submit(
-                prompt, (), 1, adapter=adapter, pooling=True, stream=False
+                prompt,
+                (),
+                1,
+                adapter=choice.adapter,
+                salt=choice.salt,
+                pooling=True,
+                stream=False,
             )
             async for _ in self._engine.results(request):
                 pass
@@ -244,6 +251,7 @@ class SglangServer(DialectServer):
             "ignore_end": bool(body.get("ignore_eos")),
             "logprobs": logprobs_of(body, is_chat=is_chat),
             "priority": int(body.get("priority") or 0),
+            "salt": extra_key(body),
             "stream": bool(body.get("stream")),
         }
         count = choices_of(body)

@@ -30,7 +30,9 @@ class ResponseFormat(BaseModel):
 
 class _Body(fields.Request):
     model: str = DEFAULT_MODEL
+    cache_salt: str | list[str] | None = None
     ebnf: str | None = None
+    extra_key: str | list[str] | None = None
     frequency_penalty: float = 0.0
     ignore_eos: bool = False
     json_schema: str | None = None
@@ -359,3 +361,15 @@ class CompletionEvents(_Events):
     def closing(self, request: Request) -> list[Any]:
         """Return nothing."""
         return []
+
+
+def extra_key(body: asks.Json) -> str:
+    """Return what requests must have in common to share a prefix: `_compute_extra_key`.
+
+    Each of the two fields can be a list, of which the simulation takes the first.
+    """
+    found: list[str] = []
+    for name in ("cache_salt", "extra_key"):
+        given: str | list[str] | None = body.get(name)
+        found += given[:1] if isinstance(given, list) else [given or ""]
+    return "".join(found)

@@ -70,6 +70,7 @@ class Engine:
         max_tokens: int,
         *,
         adapter: str | None = None,
+        salt: str = "",
         priority: int = 0,
         pooling: bool = False,
         stream: bool = True,
@@ -83,6 +84,7 @@ class Engine:
             output: tokens of the response.
             max_tokens: maximum number of tokens in the response.
             adapter: LoRA adapter.
+            salt: value that requests must have in common to share a prefix (`cache_salt`).
             priority: priority under `--scheduling-policy priority`; lower values run first.
             pooling: whether the response is a vector.
             remote: location of the prompt's KV, if another engine computed it.
@@ -104,7 +106,7 @@ class Engine:
             priority=priority,
             pooling=pooling,
             output=output,
-            block_salt=salt_of(adapter),
+            block_salt=salt_of(adapter, salt),
             streamed=stream,
             tell_at=1 if stream else _AT_THE_END,
             remote=remote,

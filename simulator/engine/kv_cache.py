@@ -19,7 +19,7 @@ def block_hashes(tokens: Sequence[int], block_size: int, salt: int = 0) -> list[
     Args:
         tokens: tokens of the sequence.
         block_size: tokens per block.
-        salt: additional value that must be equal, such as the LoRA adapter.
+        salt: additional value that must be equal, such as that of `salt_of`.
     """
     hashes: list[BlockHash] = []
     parent = salt
@@ -29,9 +29,18 @@ def block_hashes(tokens: Sequence[int], block_size: int, salt: int = 0) -> list[
     return hashes
 
 
-def salt_of(adapter: str | None) -> int:
-    """Return the salt of an adapter's block hashes, which is the same everywhere."""
-    return crc32(adapter.encode()) if adapter else 0
+def salt_of(adapter: str | None, salt: str = "") -> int:
+    """Return a number for the block hashes of requests that share a prefix cache.
+
+    It is the same everywhere. As in vLLM, only the first block contains it, and each block
+    contains the one before it.
+
+    Args:
+        adapter: LoRA adapter.
+        salt: `cache_salt` of the request; empty for none.
+    """
+    parts = f"{adapter or ''}\0{salt}" if salt else adapter
+    return crc32(parts.encode()) if parts else 0
 
 
 @dataclass

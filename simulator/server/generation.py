@@ -110,6 +110,7 @@ class Generation:
                 [text.token(piece) for piece in ask.output],
                 ask.max_tokens,
                 adapter=adapter,
+                salt=ask.salt,
                 priority=ask.priority,
                 stream=ask.stream,
                 remote=remote,

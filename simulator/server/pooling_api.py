@@ -12,7 +12,7 @@ from aiohttp import web
 
 from simulator.engine.engine import Engine
 from simulator.server.bodies import fields, vectors
-from simulator.server.bodies.asks import check_length, prompt_tokens, read_json
+from simulator.server.bodies.asks import check_length, prompt_tokens, read_json, salt_in
 from simulator.server.bodies.errors import ApiError
 from simulator.server.models_api import ServedModels
 from simulator.server.submission import ended, queue_all
@@ -47,7 +47,7 @@ class Pooling:
             )
             raise ApiError(400, said)
         prompts = prompt_tokens(body.get("input"), "input")
-        await self._run(prompts, adapter)
+        await self._run(prompts, adapter, salt_in(body))
         found = [vectors.embedding(prompt, width) for prompt in prompts]
         form = body.get("encoding_format")
         data = [
@@ -76,7 +76,7 @@ class Pooling:
         body = fields.checked(fields.VllmScore, await read_json(http))
         model, adapter = self._model_of(body)
         first, second = body["text_1"], body["text_2"]
-        scores, tokens = await self._scores(first, second, adapter)
+        scores, tokens = await self._scores(first, second, adapter, salt_in(body))
         data = [
             {"index": index, "object": "score", "score": score}
             for index, score in enumerate(scores)
@@ -88,7 +88,7 @@ class Pooling:
         model, adapter = self._model_of(body)
         given: str | list[str] = body["documents"]
         documents = [given] if isinstance(given, str) else given
-        scores, tokens = await self._scores(body["query"], documents, adapter)
+        scores, tokens = await self._scores(body["query"], documents, adapter, salt_in(body))
         best = sorted(range(len(documents)), key=lambda index: scores[index], reverse=True)
         results = [
             {
@@ -108,7 +108,7 @@ class Pooling:
         )
 
     async def _scores(
-        self, first: str | list[str], second: str | list[str], adapter: str | None
+        self, first: str | list[str], second: str | list[str], adapter: str | None, salt: str
     ) -> tuple[list[float], int]:
         """Return the similarity of each pair, and the tokens of all texts.
 
@@ -123,14 +123,14 @@ class Pooling:
         if len(ones) not in (1, len(others)):
             raise ApiError(400, "Input lengths must be either 1:1, 1:N or N:N")
         prompts = prompt_tokens([*ones, *others], "input")
-        await self._run(prompts, adapter)
+        await self._run(prompts, adapter, salt)
         found = [vectors.embedding(prompt, None) for prompt in prompts]
         left, right = found[: len(ones)], found[len(ones) :]
         left = left * (len(right) if len(left) == 1 else 1)
         scores = [vectors.similarity(one, other) for one, other in zip(left, right, strict=True)]
         return scores, sum(map(len, prompts))
 
-    async def _run(self, prompts: list[list[int]], adapter: str | None) -> None:
+    async def _run(self, prompts: list[list[int]], adapter: str | None, salt: str) -> None:
         """Compute the vectors of prompts in the engine.
 
         Raises:
@@ -140,7 +140,7 @@ class Pooling:
         for prompt in prompts:
             check_length(prompt, self._longest, output=0)
         submissions = (
-            partial(self._engine.submit, prompt, (), 1, adapter=adapter, pooling=True)
+            partial(self._engine.submit, prompt, (), 1, adapter=adapter, salt=salt, pooling=True)
             for prompt in prompts
         )
         requests = queue_all(self._engine, submissions)

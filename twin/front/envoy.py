@@ -14,6 +14,7 @@ from twin.cluster.gateway.envoy.messages import (
     extension,
     typed,
 )
+from twin.front.armor import FILTER, armor_filter, armor_route
 from twin.front.client_certificates import describe, header_changes, tls_settings
 from twin.front.model import Front, Outliers, Path, Region, Service
 from twin.providers.gcp.effects import sign_in
@@ -203,6 +204,7 @@ def _connection_manager(front: Front, access_log: str) -> EnvoyJson:
         route_config={"name": front.name, "virtual_hosts": _hosts(front)},
         http_filters=[
             describe(front.validation),
+            armor_filter(),
             *([] if front.guarded is None else [_sign_in_filter(front.guarded)]),
             append_own_address(front.address),
             extension("envoy.filters.http.router", "router"),
@@ -296,6 +298,9 @@ def _by_client(front: Front, path: Path) -> list[EnvoyJson]:
     changes = header_changes(service.headers)
     if front.guarded is not None and not service.signs_in:
         changes["typed_per_filter_config"] = {_SIGN_IN: typed("ext_authz_route", disabled=True)}
+    if service.denied:
+        filters: EnvoyJson = changes.setdefault("typed_per_filter_config", {})
+        filters[FILTER] = armor_route(service.denied)
     match: EnvoyJson = {"prefix": path.prefix}
     routes: list[EnvoyJson] = []
     for client in _clients(front):

@@ -9,9 +9,11 @@ from ipaddress import ip_network
 from typing import Final
 
 from twin.cluster.gateway.translation.model import Certificate
+from twin.front.armor import STATUS
 from twin.front.client_certificates import unknown_variables, validation
 from twin.front.cloud import Cloud, objects
 from twin.front.model import Front, Outliers, Path, Region, Service
+from twin.providers.gcp.resources.security_policies import denials
 from twin.wire.property_values import Json, as_list, as_object, get_path, last_segment
 from twin.world.store import Record
 
@@ -24,6 +26,7 @@ _MAP: Final = {"gcp:compute/uRLMap:URLMap"}
 _SERVICE: Final = {"gcp:compute/backendService:BackendService"}
 _GROUP: Final = {"gcp:compute/regionNetworkEndpointGroup:RegionNetworkEndpointGroup"}
 _ATTACHMENT: Final = {"gcp:compute/serviceAttachment:ServiceAttachment"}
+_POLICY: Final = {"gcp:compute/securityPolicy:SecurityPolicy"}
 _SUBNETWORK: Final = {"gcp:compute/subnetwork:Subnetwork"}
 _GATEWAY_RULE: Final = {"gcp:compute/forwardingRule:ForwardingRule"}
 _CERTIFICATE_MAP: Final = {"gcp:certificatemanager/certificateMap:CertificateMap"}
@@ -178,8 +181,16 @@ def _service(cloud: Cloud, identifier: str, problems: list[str]) -> Service | No
         f"{record.name}: the twin does not replace {{{name}}} in custom headers"
         for name in unknown_variables(headers)
     )
+    policy = cloud.named(record.inputs.get("securityPolicy"), _POLICY)
+    denied = () if policy is None else tuple(denials(policy.inputs))
+    problems.extend(
+        f"{record.name}: the twin refuses with {STATUS}, not with {each.status}"
+        for each in denied
+        if each.status != STATUS
+    )
     return Service(
         name=identifier,
+        denied=denied,
         regions=tuple(regions),
         is_tls=record.inputs.get("protocol") == "HTTPS",
         headers=headers,

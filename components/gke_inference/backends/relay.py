@@ -17,6 +17,7 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.catalogue.load_balancing import HEALTH_CHECK_RANGES
 from gke_inference.catalogue.versions import image
+from gke_inference.gateway.body_memory import RELAY
 from gke_inference.gateway.picker import COMPONENT as PICKERS
 
 from .settings import RelayCallersArgs
@@ -54,7 +55,9 @@ def relay_pod(
             f"--metrics-port={METRICS_PORT}",
             f"--drain={LET_GO_SECONDS}s",
             f"--grace={longest_seconds}s",
+            *RELAY.arguments,
         ],
+        "env": RELAY.environment,
         "image": image("relay").reference,
         "livenessProbe": {
             "httpGet": {"path": "/alive", "port": PORT},
@@ -68,7 +71,7 @@ def relay_pod(
         ],
         "readinessProbe": {**probe, "periodSeconds": 2},
         "resources": {
-            "limits": {"memory": "1Gi"},
+            "limits": {"memory": f"{RELAY.limit_mib}Mi"},
             "requests": {"cpu": "250m", "memory": "128Mi"},
         },
         "securityContext": HARDENED_CONTAINER,

@@ -114,6 +114,8 @@ class EngineFacts:
     """Pattern of adapter names in requests: `{adapter}`, and `{model}` if the name contains it."""
     responses: bool
     """Whether it answers `/v1/responses` here."""
+    cache_salt: tuple[str, ...]
+    """Paths on which it takes `cache_salt`: requests with different salts share no prefix."""
     metrics: Metrics
     hardware: dict[str, Abilities]
     """Features by hardware kind: `tpu`, `gpu`."""
@@ -179,6 +181,7 @@ def _facts(name: str, entry: dict[str, Any]) -> EngineFacts:
             narrower[accelerator] = replace(hardware[kind], **_tuples(less))
     return EngineFacts(
         adapter_name=entry.get("adapter_name", "{adapter}"),
+        cache_salt=tuple(entry["cache_salt"]),
         hardware=hardware,
         health_path=entry["health_path"],
         metrics=_metrics(entry["metrics"]),

@@ -20,9 +20,9 @@ from gke_inference.base.manifests import (
     scraping,
     service,
 )
-from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.response_headers import hidden_headers_flag
 from gke_inference.catalogue.versions import api, image
+from gke_inference.gateway.body_memory import CLIENT_GATE
 from gke_inference.gateway.extension_timeout import extension_timeout
 from gke_inference.gateway.router import BATCH_CONDITION, extension_health_check
 from gke_inference.guardrails.armor_calls import EVENTS, ArmorCallArgs, armor_extension
@@ -37,10 +37,6 @@ FILE = "callout.yaml"
 _FOLDER = "/etc/callout"
 _DISTROLESS_NONROOT_USER = 65532
 _TIMEOUT = "1s"
-_MEMORY_MIB = 512
-_HEAP_MIB = 400
-"""Memory of the Go runtime (heap, stacks and its own) at which it collects garbage regardless of
-the growth that it allows otherwise."""
 
 
 def callout_objects(
@@ -136,11 +132,11 @@ def _pod(name: str, account: str, hops: int) -> Manifest:
                     f"--forwarded-hops={hops}",
                     f"--grpc-port={PORT}",
                     f"--health-port={HEALTH_PORT}",
-                    f"--max-body-bytes={MAX_BODY_BYTES}",
+                    *CLIENT_GATE.arguments,
                     f"--metrics-port={METRICS_PORT}",
                     hidden_headers_flag(),
                 ],
-                "env": [{"name": "GOMEMLIMIT", "value": f"{_HEAP_MIB}MiB"}],
+                "env": CLIENT_GATE.environment,
                 "image": image("callout").reference,
                 "livenessProbe": {
                     "grpc": {"port": HEALTH_PORT, "service": "liveness"},
@@ -155,7 +151,7 @@ def _pod(name: str, account: str, hops: int) -> Manifest:
                 ],
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
-                    "limits": {"memory": f"{_MEMORY_MIB}Mi"},
+                    "limits": {"memory": f"{CLIENT_GATE.limit_mib}Mi"},
                     "requests": {"cpu": "250m", "memory": "128Mi"},
                 },
                 "securityContext": HARDENED_CONTAINER,

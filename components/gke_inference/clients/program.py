@@ -126,14 +126,16 @@ def _issuer(issuer: TokenIssuerArgs, teams: Iterable[str]) -> dict[str, Any]:
 
 
 def _described(args: ClientGateArgs) -> dict[str, dict[str, Any]]:
-    """Return the context and the guards of each model in the program's format."""
+    """Return the settings of each model in the program's format."""
     contexts, guarded = args.get("contexts", {}), args.get("guarded_models", {})
+    salted = args.get("cache_salt_paths", {})
     return {
         name: {
+            **({"cache_salt_paths": list(salted[name])} if salted.get(name) else {}),
             **({"context": contexts[name]} if name in contexts else {}),
             **({"guards": list(guarded[name])} if name in guarded else {}),
         }
-        for name in sorted({*contexts, *guarded})
+        for name in sorted({*contexts, *guarded, *(name for name in salted if salted[name])})
     }
 
 

@@ -141,6 +141,10 @@ class ClientGateArgs(TypedDict):
     """Client certificates of teams, behind a `GlobalFront`. Default: none."""
     cache: NotRequired[AnswerCacheArgs]
     """Answer cache, for teams with `cached_answers`. Default: none."""
+    cache_salt_paths: NotRequired[dict[str, list[str]]]
+    """Paths on which requests to a model or adapter get the salt of their team, by the name that
+    clients request, so that no two teams share the prefix cache of its engine. Only for paths on
+    which the engine knows the field `cache_salt`. Default: none, teams share the cache."""
     contexts: NotRequired[dict[str, int]]
     """Contexts of models and adapters in tokens, by the name that clients request. A request
     without a limit reserves what its prompt leaves of the context."""
@@ -199,6 +203,10 @@ def checked(args: ClientGateArgs) -> None:
     for name, team in args["teams"].items():
         _check_team(f"teams.{name}", team, args)
     _check_cache(args)
+    for name, paths in args.get("cache_salt_paths", {}).items():
+        if wrong := [path for path in paths if not path.startswith("/v1/")]:
+            rule = f"must be paths that begin with /v1/, got {wrong[0]!r}"
+            raise pulumi.InputPropertyError(f"cacheSaltPaths.{name}", rule)
     for name, price in args.get("prices", {}).items():
         for field, value in cast("Mapping[str, float]", price).items():
             if value < 0:

@@ -1,4 +1,4 @@
-"""Protection of a global load balancer: a rate limit per IP address, and the minimum TLS version.
+"""Protection of a global load balancer: limits of rate and size, and the minimum TLS version.
 
 The global counterparts of `gke_inference.gateway.edge`.
 """
@@ -6,7 +6,7 @@ The global counterparts of `gke_inference.gateway.edge`.
 import pulumi
 from pulumi_gcp import compute
 
-from gke_inference.gateway.edge import throttling_rules
+from gke_inference.gateway.edge import edge_rules
 
 
 def security_policy(
@@ -20,10 +20,10 @@ def security_policy(
     """Build the policy for all backend services. Each counts separately."""
     return compute.SecurityPolicy(
         name,
-        description="Requests of one address a minute; what is more is refused with 429.",
+        description="Sizes of bodies, and requests of one address a minute.",
         name=physical_name,
         project=project,
-        rules=throttling_rules(requests_per_minute),
+        rules=edge_rules(requests_per_minute),
         type="CLOUD_ARMOR",
         opts=opts,
     )

@@ -1,7 +1,7 @@
-"""Protection of a gateway's edge: a rate limit per IP address, and the minimum TLS version.
+"""Protection of a gateway's edge: limits of rate and size, and the minimum TLS version.
 
 Both are regional, like the load balancers: Cloud Armor backend policies
-(docs.cloud.google.com/armor/docs/rate-limiting-overview) and SSL policies
+(docs.cloud.google.com/armor/docs/rate-limiting-overview, rules-language-reference) and SSL policies
 (docs.cloud.google.com/load-balancing/docs/ssl-policies-concepts).
 """
 
@@ -11,18 +11,42 @@ import pulumi
 from pulumi_gcp import compute
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest
+from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.versions import api
 
 REQUESTS_PER_MINUTE = 600
 """Requests per minute from one IP address to one backend before 429 responses."""
 _INTERVAL_SECONDS = 60
+LARGEST_DECLARED_BYTES = 2 * MAX_BODY_BYTES
+"""Largest declared size of a body that Cloud Armor lets through, except of batch files. It refuses
+with 403 and a page of its own, so a body that is only a little too large still gets the 413 of the
+body router, which says what is wrong."""
 _LAST_PRIORITY = 2_147_483_647
+_FILE_PATHS = ("/v1/files",)
+"""Paths whose bodies are files of batches, which the batch service limits."""
 _EVERYBODY = {"config": {"src_ip_ranges": ["*"]}, "versioned_expr": "SRC_IPS_V1"}
 
 
-def throttling_rules(requests_per_minute: int) -> list[Any]:
-    """Return the rules of a regional or global policy: a limit per IP address."""
+def edge_rules(requests_per_minute: int) -> list[Any]:
+    """Return the rules of a regional or global policy: a size, and a limit per IP address.
+
+    The size is a second line: a body can be sent in chunks, without a length, and then only the
+    programs behind the load balancer see how large it is.
+    """
+    length = "request.headers['content-length']"
+    is_file = " || ".join(f"request.path.startsWith('{path}')" for path in _FILE_PATHS)
     return [
+        {
+            "action": "deny(403)",
+            "description": "Bodies that no program behind the load balancer accepts.",
+            "match": {
+                "expr": {
+                    "expression": f"has({length}) && int({length}) > {LARGEST_DECLARED_BYTES} "
+                    f"&& !({is_file})"
+                }
+            },
+            "priority": 900,
+        },
         {
             "action": "throttle",
             "match": _EVERYBODY,
@@ -54,11 +78,11 @@ def security_policy(
     """Build the policy for all backends. Each backend counts separately."""
     return compute.RegionSecurityPolicy(
         name,
-        description="Requests of one address a minute; what is more is refused with 429.",
+        description="Sizes of bodies, and requests of one address a minute.",
         name=physical_name,
         project=project,
         region=region,
-        rules=throttling_rules(requests_per_minute),
+        rules=edge_rules(requests_per_minute),
         type="CLOUD_ARMOR",
         opts=opts,
     )

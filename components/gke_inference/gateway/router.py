@@ -22,9 +22,10 @@ from gke_inference.base.manifests import (
 )
 from gke_inference.base.response_call import ROUTER_PORT as PORT
 from gke_inference.base.response_call import response_call
-from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.catalogue.response_headers import hidden_headers_flag
 from gke_inference.catalogue.versions import api, image
+
+from .body_memory import ROUTER
 
 MODEL_HEADER = "X-Gateway-Model-Name"
 HEALTH_PORT = 9005
@@ -41,20 +42,7 @@ BATCH_CONDITION = " || ".join(
 """CEL condition for these paths (docs.cloud.google.com/service-extensions, CEL matcher reference).
 GKE rejects `^` and `|` in a condition, which limits `matches`."""
 _NONROOT_USER = 65532
-_MEMORY_MIB = 512
-_HEAP_MIB = 400
-_BODIES, _BODIES_OF_ONE = 1024, 256
-_HELD_MIB, _HELD_MIB_OF_ONE = 160, 64
-"""Bodies that have not ended: how many, and their memory beyond the first 64 KiB of each, in all
-and of one address. With the first 64 KiB and as much in the transport, these are 288 MiB."""
-ARGUMENTS = (
-    f"--max-body-bytes={MAX_BODY_BYTES}",
-    f"--max-bodies={_BODIES}",
-    f"--max-bodies-per-client={_BODIES_OF_ONE}",
-    f"--max-held-bytes={_HELD_MIB << 20}",
-    f"--max-held-bytes-per-client={_HELD_MIB_OF_ONE << 20}",
-    hidden_headers_flag(),
-)
+ARGUMENTS = (*ROUTER.arguments, hidden_headers_flag())
 """Arguments of the router that do not depend on its Gateway."""
 
 
@@ -179,7 +167,7 @@ def _pod(name: str, hops: int) -> Manifest:
         "containers": [
             {
                 "args": [*ARGUMENTS, f"--forwarded-hops={hops}"],
-                "env": [{"name": "GOMEMLIMIT", "value": f"{_HEAP_MIB}MiB"}],
+                "env": ROUTER.environment,
                 "image": image("body_router").reference,
                 "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},
                 "name": "body-router",
@@ -190,7 +178,7 @@ def _pod(name: str, hops: int) -> Manifest:
                 ],
                 "readinessProbe": {**probe, "periodSeconds": 2},
                 "resources": {
-                    "limits": {"memory": f"{_MEMORY_MIB}Mi"},
+                    "limits": {"memory": f"{ROUTER.limit_mib}Mi"},
                     "requests": {"cpu": "200m", "memory": "128Mi"},
                 },
                 "securityContext": HARDENED_CONTAINER,

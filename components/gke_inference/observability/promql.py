@@ -137,6 +137,7 @@ class Scope:
             "clients": self.has_clients,
             "guards": self.has_guards,
             "fallbacks": self.has_fallbacks,
+            "relays": self.has_backends or self.has_fallbacks,
             **dict.fromkeys(self.engines, True),
             "engine_failures": bool({"tgi", "triton"} & set(self.engines)),
             "kv_tiers": any(model.has_kv_tiers for model in self.models),

@@ -248,5 +248,10 @@ class Clients(StackModel):
     replicas: int | None = Field(default=None, ge=1, le=20)
     """Replicas of the service that checks each request. By default, 3 where protection is on and 2
     elsewhere."""
+    shared_prefix_cache: bool = False
+    """Whether teams share the prefix caches of engines. A shared cache has more hits, where teams
+    send the same long prompts, but a team can find out by the time to the first token whether
+    another one has sent a prompt. By default, requests of different teams share no prefix in vLLM
+    and SGLang; the other engines cannot separate teams."""
     store: CounterStore = CounterStore()
     """Store of the usage counters."""

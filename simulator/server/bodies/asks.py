@@ -51,6 +51,8 @@ class Ask:
     usage_chunk: bool
     continuous_usage: bool
     priority: int
+    salt: str = ""
+    """Value that requests must have in common to share a prefix (`cache_salt`)."""
     index: int = 0
     """Index of the choice, if the request asked for several."""
     form: Form | None = None
@@ -95,6 +97,21 @@ def _field(
     if not accept(value):
         raise ApiError(400, f"{name} must be {rule}, got {value!r}.", param=name)
     return value
+
+
+def salt_in(body: Json) -> str:
+    """Return the `cache_salt` of a body, empty for none.
+
+    Raises:
+        ApiError: it is not a text, or empty; with vLLM's message.
+    """
+    salt = body.get("cache_salt")
+    if salt is None:
+        return ""
+    if not isinstance(salt, str) or not salt:
+        said = "Parameter 'cache_salt' must be a non-empty string if provided."
+        raise ApiError(400, said, param="cache_salt")
+    return salt
 
 
 def _number(low: float, high: float) -> Callable[[Any], bool]:
@@ -208,6 +225,7 @@ def read_asks(body: Json, model: str, server: Server, *, chat: bool) -> list[Ask
         "usage_chunk": bool(options.get("include_usage")),
         "continuous_usage": bool(options.get("continuous_usage_stats")),
         "priority": int(_field(body, "priority", _integer(-(2**31)), "an integer", 0)),
+        "salt": salt_in(body),
         "form": form,
         "details": details,
     }

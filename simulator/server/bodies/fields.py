@@ -125,6 +125,7 @@ class Vllm(Request):
     """Common fields of vLLM's chats and completions."""
 
     model: str | None = None
+    cache_salt: str | None = None
     echo: bool = False
     frequency_penalty: float | None = None
     ignore_eos: bool = False
@@ -184,6 +185,7 @@ class VllmEmbedding(BaseModel):
 
     model_config = ConfigDict(extra="allow")
     model: str | None = None
+    cache_salt: str | None = None
     dimensions: Annotated[int, Field(gt=0)] | None = None
     encoding_format: Literal["float", "base64"] = "float"
     input: str | list[str] | list[int] | list[list[int]] | None = None

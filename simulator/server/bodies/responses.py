@@ -54,6 +54,7 @@ def chat_of(body: Json, longest: int, *, has_tool_parser: bool) -> Json:
         "top_p": body.get("top_p"),
         "stream": body.get("stream"),
         "priority": body.get("priority"),
+        "cache_salt": body.get("cache_salt"),
         "ignore_eos": body.get("ignore_eos"),
         "response_format": _format(body),
     }

@@ -403,10 +403,16 @@ GUARD = "gcp:compute/regionSecurityPolicy:RegionSecurityPolicy"
 TLS = "gcp:compute/regionSslPolicy:RegionSslPolicy"
 
 
-def test_every_backend_of_an_external_gateway_limits_the_requests_of_an_address(recorder):
+def test_every_backend_of_an_external_gateway_limits_sizes_and_the_requests_of_an_address(recorder):
     build(recorder, {**args(LLAMA, EMBED), "requests_per_minute": 90})
     guard = recorder.one(GUARD).inputs
-    limit, rest = guard["rules"]
+    size, limit, rest = guard["rules"]
+    assert (size["action"], size["priority"]) == ("deny(403)", 900)
+    assert size["match"]["expr"]["expression"] == (
+        "has(request.headers['content-length']) "
+        "&& int(request.headers['content-length']) > 16777216 "
+        "&& !(request.path.startsWith('/v1/files'))"
+    )
     assert limit["rateLimitOptions"] == {
         "conformAction": "allow",
         "enforceOnKey": "IP",

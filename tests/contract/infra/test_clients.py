@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from gke_inference.catalogue.engines import engine
+from infra.arguments.clients import gate_args, salted_paths
 from infra.cost.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.clients import RegionLimits, limits_in
 from infra.project import services_of
 from infra.reading.load import parse
-from infra.stack import ClientTeam, TeamLimits
+from infra.stack import ClientTeam, Engine, Model, TeamLimits
+from infra.stack.models import Canary
 from infra.stack.problems import StackError
 from tests.contract.infra.broken_stacks import edited
 
@@ -58,6 +61,37 @@ def test_each_region_has_a_gate_with_its_own_counters_and_all_share_the_keys(dep
     assert sorted(stores) == regions
     (grant,) = seen.all("gcp:secretmanager/secretIamMember:SecretIamMember")
     assert grant.inputs["member"].endswith("/subject/ns/models/sa/client-gate")
+
+
+def salted(*, is_shared: bool) -> dict[str, list[str]]:
+    """Return the paths with salts in a region of prod."""
+    platform = platform_with("prod", {"shared_prefix_cache": is_shared, "teams": TEAMS})
+    region = resolve(platform).regions[OWN]
+    return gate_args(platform, platform.clients, region, None).get("cache_salt_paths", {})
+
+
+def test_engines_separate_teams_on_the_paths_that_they_know_unless_the_cache_is_shared() -> None:
+    found = salted(is_shared=False)
+    assert found["qwen3-32b"] == list(engine("vllm").cache_salt)
+    assert found["llama-3.1-8b"] == found["qwen3-32b"]
+    assert salted(is_shared=True) == {}
+
+
+@pytest.mark.parametrize(
+    ("own", "of_canary", "paths"),
+    [
+        (Engine.SGLANG, None, engine("sglang").cache_salt),
+        (Engine.VLLM, Engine.SGLANG, engine("sglang").cache_salt),
+        (Engine.VLLM, Engine.TRITON, ()),
+        (Engine.TGI, None, ()),
+    ],
+)
+def test_a_model_and_its_canary_must_both_know_the_salt(
+    own: Engine, of_canary: Engine | None, paths: tuple[str, ...]
+) -> None:
+    canary = None if of_canary is None else Canary.model_construct(engine=of_canary)
+    model = Model.model_construct(engine=own, canary=canary)
+    assert salted_paths(model) == list(paths)
 
 
 def test_a_region_has_its_part_of_the_limits_of_a_month() -> None:

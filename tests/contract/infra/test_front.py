@@ -138,7 +138,8 @@ def test_what_guards_a_gateway_guards_the_global_front_in_its_place(made):
     found = made(guarded())
     assert "RegionSecurityPolicy" not in found
     (guard,) = found["SecurityPolicy"]
-    throttle = guard["rules"][0]
+    size, throttle, _ = guard["rules"]
+    assert size["action"] == "deny(403)"
     assert throttle["rateLimitOptions"]["rateLimitThreshold"]["count"] == 60
     (tls,) = found["SSLPolicy"]
     assert tls["minTlsVersion"] == "TLS_1_2"

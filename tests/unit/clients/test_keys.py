@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from infra.reading.load import read
 from scripts.clients import command, reach
 from scripts.clients import keys as documents
-from scripts.clients.keys import Key, KeyProblem
+from scripts.clients.keys import Key, KeyDocument, KeyProblem
 from scripts.clients.reach import open_secret
 from scripts.clients.secret import KeySecret
 from scripts.shared.google_cloud import Cloud, CloudError
@@ -23,6 +23,7 @@ from scripts.terminal.console import CommandError
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 SECRET = "projects/acme/secrets/client-keys"
+SALT_KEY = "a-key-of-salts"
 
 
 @dataclass
@@ -91,7 +92,7 @@ def test_what_is_stored_of_a_key_is_its_hash() -> None:
     assert text.split("_")[1] == made.id
     assert made.sha256 == hashlib.sha256(text.encode()).hexdigest()
     assert made.expires == "2027-02-20T12:00:00Z"
-    assert text.split("_", 2)[2] not in documents.document([made])
+    assert text.split("_", 2)[2] not in documents.document([made], SALT_KEY)
 
 
 def test_two_keys_have_nothing_in_common() -> None:
@@ -102,7 +103,7 @@ def test_two_keys_have_nothing_in_common() -> None:
 
 def test_a_document_is_read_as_it_was_written() -> None:
     before = [key("aaaaaaaa"), key("bbbbbbbb", expires="2026-12-01T00:00:00Z")]
-    assert documents.parse(documents.document(before)) == before
+    assert documents.parse(documents.document(before, SALT_KEY)) == KeyDocument(before, SALT_KEY)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"keys": [{"id": "a"}]}', '{"keys": 3}', "nonsense"])
@@ -111,6 +112,18 @@ def test_a_secret_with_something_else_is_not_written_over(text: str) -> None:
     with pytest.raises(KeyProblem, match="must contain a document of keys"):
         kept(manager).change(lambda found: found)
     assert manager.versions == [text]
+
+
+def test_the_key_of_the_salts_is_made_once_and_kept() -> None:
+    earlier = json.dumps({"keys": [asdict(key("a"))]})
+    manager = SecretManager(versions=[earlier])
+    kept(manager).change(lambda found: found)
+    made = documents.parse(manager.versions[-1]).salt_key
+    assert made is not None
+    assert re.fullmatch(r"[-_A-Za-z0-9]{43}", made)
+    kept(manager).change(lambda found: documents.added(found, key("b"), NOW))
+    assert documents.parse(manager.versions[-1]).salt_key == made
+    assert documents.new_salt_key() != documents.new_salt_key()
 
 
 def test_expired_keys_go_with_the_next_change() -> None:
@@ -130,12 +143,12 @@ def test_rotation_prints_the_key_alone_and_keeps_the_lifetime_of_the_old_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lasting = replace(key("a"), created="2027-01-01T00:00:00Z", expires="2027-01-31T00:00:00Z")
-    manager = SecretManager(versions=[documents.document([lasting])])
+    manager = SecretManager(versions=[documents.document([lasting], SALT_KEY)])
     monkeypatch.setattr(command, "_secret", lambda *_, **__: nullcontext((kept(manager), None)))
     monkeypatch.setattr(documents, "utc_now", lambda: datetime(2027, 1, 30, tzinfo=UTC))
     command.rotate("a", overlap="7d", expires=None)
     out, error = capsys.readouterr()
-    old, new = documents.parse(manager.versions[-1])
+    old, new = documents.parse(manager.versions[-1]).keys
     assert out.splitlines() == [out.strip()]
     assert hashlib.sha256(out.strip().encode()).hexdigest() == new.sha256
     assert new.expires == "2027-03-01T00:00:00Z", "30 days, as the old one"
@@ -167,11 +180,11 @@ def test_a_secret_that_the_stack_has_not_made_is_named() -> None:
 
 
 def test_two_changes_at_once_both_hold() -> None:
-    manager = SecretManager(versions=[documents.document([key("a")])])
+    manager = SecretManager(versions=[documents.document([key("a")], SALT_KEY)])
 
     def other(found: SecretManager) -> None:
         found.before_adding = lambda _: None
-        found.versions.append(documents.document([key("a"), key("theirs")]))
+        found.versions.append(documents.document([key("a"), key("theirs")], SALT_KEY))
 
     manager.before_adding = other
     kept(manager).change(lambda found: documents.added(found, key("ours"), NOW))
@@ -179,8 +192,8 @@ def test_two_changes_at_once_both_hold() -> None:
 
 
 def test_a_change_that_never_comes_through_says_so() -> None:
-    manager = SecretManager(versions=[documents.document([])])
-    manager.before_adding = lambda found: found.versions.append(documents.document([]))
+    manager = SecretManager(versions=[documents.document([], SALT_KEY)])
+    manager.before_adding = lambda found: found.versions.append(documents.document([], SALT_KEY))
     with pytest.raises(CloudError, match="concurrent changes kept interfering"):
         kept(manager).change(lambda found: found)
 

@@ -18,8 +18,10 @@
 //
 // How it treats requests and responses:
 //
-//   - The body of a request passes unchanged or not at all. A guard of its model or team can mask
-//     texts in it.
+//   - The body of a request passes unchanged or not at all, with two exceptions: a guard of its model or
+//     team can mask texts in it, and it gets the salt of its team for the prefix cache of an engine that
+//     knows one. The number of bodies that the program holds and their memory are limited, for each team
+//     and in all, as in the router.
 //   - Headers that pickers and engines trust are removed, and set from the verified identity.
 //   - The credential and `accept-encoding` are removed.
 //   - A response passes unchanged, except that the event with only the usage is removed from a stream
@@ -62,6 +64,7 @@ import (
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/internal/watch"
 )
 
@@ -73,8 +76,7 @@ const (
 	// gcPercent lets the small heap grow more between collections than Go's default of 100, because a
 	// collection delays requests. GOGC replaces it, and GOMEMLIMIT limits all memory
 	// of the Go runtime.
-	gcPercent  = 400
-	windowSize = 1 << 20
+	gcPercent = 400
 )
 
 type options struct {
@@ -83,7 +85,7 @@ type options struct {
 	grpcPort      int
 	healthPort    int
 	metricsPort   int
-	maxBodyBytes  int
+	bodies        holding.Settings
 	forwardedHops int
 	hidden        calls.Names
 	drain         time.Duration
@@ -115,7 +117,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.grpcPort, "grpc-port", 9010, "port of the external processor (HTTP/2 over TLS)")
 	flags.IntVar(&o.healthPort, "health-port", 9011, "port of the gRPC health protocol (plain text)")
 	flags.IntVar(&o.metricsPort, "metrics-port", 9012, "port of /metrics")
-	flags.IntVar(&o.maxBodyBytes, "max-body-bytes", 8<<20, "maximum size of a request body")
+	o.bodies.Flags(flags)
 	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
 	flags.Var(&o.hidden, "remove-response-headers", "headers that no client gets, separated by commas")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
@@ -132,13 +134,14 @@ func parse(args []string) (options, error) {
 	if err != nil {
 		return o, err
 	}
+	if err := o.bodies.Check(); err != nil {
+		return o, err
+	}
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("arguments: must be flags only, got %q", flags.Arg(0))
 	case o.config == "":
 		return o, errors.New("--config: is required")
-	case o.maxBodyBytes < 1:
-		return o, fmt.Errorf("--max-body-bytes: must be at least 1, got %d", o.maxBodyBytes)
 	case o.forwardedHops < 1:
 		return o, fmt.Errorf("--forwarded-hops: must be at least 1, got %d", o.forwardedHops)
 	case o.drain < 0:
@@ -157,7 +160,8 @@ func run(o options) error {
 		return err
 	}
 	secret := identity.NewSecret(file.Current().Keys.Secret)
-	metrics := usage.NewMetrics(func() (time.Duration, bool) { return secret.Age(time.Now()) })
+	hold := holding.New(o.bodies.Limits)
+	metrics := usage.NewMetrics(func() (time.Duration, bool) { return secret.Age(time.Now()) }, hold)
 	limiter := limits.New(metrics.StoreErrors.Inc)
 	if err := limiter.Use(file.Current()); err != nil {
 		return err
@@ -188,7 +192,7 @@ func run(o options) error {
 	processor := &extproc.Server{
 		Config: file.Current, Verifier: verifier, Limiter: limiter, Cache: answers, Metrics: metrics,
 		Records: usage.NewWriter(os.Stdout), Guards: guard.NewClient(),
-		MaxBodyBytes: o.maxBodyBytes, ForwardedHops: o.forwardedHops, Hidden: o.hidden,
+		Hold: hold, Limits: o.bodies, ForwardedHops: o.forwardedHops, Hidden: o.hidden,
 	}
 	return serve(ctx, o, ports, processor, func() bool {
 		return file.Current().Keys.Secret == "" || secret.Keys() != nil
@@ -216,8 +220,8 @@ func serve(ctx context.Context, o options, l listeners, processor *extproc.Serve
 	}
 	main := grpc.NewServer(
 		grpc.Creds(credentials.NewServerTLSFromCert(certificate)),
-		grpc.InitialWindowSize(windowSize),
-		grpc.InitialConnWindowSize(windowSize),
+		grpc.InitialWindowSize(calls.WindowBytes),
+		grpc.InitialConnWindowSize(16*calls.WindowBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
 	service.RegisterExternalProcessorServer(main, processor)

@@ -30,6 +30,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/internal/watch"
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/credential"
@@ -44,14 +45,14 @@ const (
 )
 
 type options struct {
-	config       string
-	address      string
-	account      string
-	port         int
-	metricsPort  int
-	maxBodyBytes int64
-	drain        time.Duration
-	grace        time.Duration
+	config      string
+	address     string
+	account     string
+	port        int
+	metricsPort int
+	bodies      holding.Settings
+	drain       time.Duration
+	grace       time.Duration
 }
 
 func main() {
@@ -77,7 +78,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.account, "account", account, "folder of the pod's service account")
 	flags.IntVar(&o.port, "port", 8000, "port of the API and of /health")
 	flags.IntVar(&o.metricsPort, "metrics-port", 9013, "port of the relay's own /metrics")
-	flags.Int64Var(&o.maxBodyBytes, "max-body-bytes", 16<<20, "maximum size of a request body")
+	o.bodies.Flags(flags)
 	flags.DurationVar(&o.drain, "drain", 15*time.Second, "time between reporting not ready and refusing new requests")
 	flags.DurationVar(&o.grace, "grace", 10*time.Minute, "maximum time for active requests to finish")
 	help := flags.Usage
@@ -92,13 +93,14 @@ func parse(args []string) (options, error) {
 	if err != nil {
 		return o, err
 	}
+	if err := o.bodies.Check(); err != nil {
+		return o, err
+	}
 	switch {
 	case flags.NArg() > 0:
 		return o, fmt.Errorf("arguments: must be flags only, got %q", flags.Arg(0))
 	case o.config == "":
 		return o, errors.New("--config: is required")
-	case o.maxBodyBytes < 1:
-		return o, fmt.Errorf("--max-body-bytes: must be at least 1, got %d", o.maxBodyBytes)
 	case o.drain < 0 || o.grace < 0:
 		return o, fmt.Errorf("--drain and --grace: must not be negative, got %s and %s", o.drain, o.grace)
 	}
@@ -116,9 +118,10 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	metrics := relay.NewMetrics()
+	hold := holding.New(o.bodies.Limits)
+	metrics := relay.NewMetrics(hold)
 	server := &relay.Server{
-		Config: file.Current, Metrics: metrics, MaxBodyBytes: o.maxBodyBytes,
+		Config: file.Current, Metrics: metrics, Hold: hold, Limits: o.bodies,
 		Attempts: relay.NewAttempts(credential.NewStore(), metrics, hosts),
 	}
 	// active requests end after the signal, and so do their counters

@@ -40,15 +40,13 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"gke-inference/gateway/internal/calls"
-	"gke-inference/gateway/router/internal/holding"
+	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/router/internal/routing"
 )
 
 const (
 	usageError = 2
 	readTime   = 10 * time.Second
-	// windowSize limits what the transport holds of one body before the program reads it.
-	windowSize = 64 << 10
 )
 
 type options struct {
@@ -56,9 +54,7 @@ type options struct {
 	grpcPort      int
 	healthPort    int
 	metricsPort   int
-	maxBodyBytes  int
-	limits        holding.Limits
-	bodyTime      time.Duration
+	bodies        holding.Settings
 	forwardedHops int
 	hidden        calls.Names
 	drain         time.Duration
@@ -86,12 +82,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.grpcPort, "grpc-port", 9004, "port of the external processor (HTTP/2 over TLS)")
 	flags.IntVar(&o.healthPort, "grpc-health-port", 9005, "port of the gRPC health protocol (plain text)")
 	flags.IntVar(&o.metricsPort, "metrics-port", 9090, "port of /metrics")
-	flags.IntVar(&o.maxBodyBytes, "max-body-bytes", 8<<20, "maximum size of a request body")
-	flags.IntVar(&o.limits.Bodies, "max-bodies", 1024, "maximum number of incomplete bodies")
-	flags.IntVar(&o.limits.BodiesOfOne, "max-bodies-per-client", 256, "maximum number of incomplete bodies from one address")
-	flags.IntVar(&o.limits.Bytes, "max-held-bytes", 160<<20, "maximum memory of bodies, beyond the first 64 KiB of each")
-	flags.IntVar(&o.limits.BytesOfOne, "max-held-bytes-per-client", 64<<20, "maximum memory of bodies from one address, beyond the first 64 KiB of each")
-	flags.DurationVar(&o.bodyTime, "body-time", time.Minute, "maximum time from the headers of a request to the end of its body")
+	o.bodies.Flags(flags)
 	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
 	flags.Var(&o.hidden, "remove-response-headers", "headers that no client gets, separated by commas")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
@@ -114,24 +105,12 @@ func check(o options, rest []string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("arguments: must be flags only, got %q", rest[0])
 	}
-	for _, one := range []struct {
-		name       string
-		value, low int
-	}{
-		{"max-body-bytes", o.maxBodyBytes, 1},
-		{"max-bodies", o.limits.Bodies, 1},
-		{"max-bodies-per-client", o.limits.BodiesOfOne, 1},
-		{"max-held-bytes", o.limits.Bytes, o.maxBodyBytes},
-		{"max-held-bytes-per-client", o.limits.BytesOfOne, o.maxBodyBytes},
-		{"forwarded-hops", o.forwardedHops, 1},
-	} {
-		if one.value < one.low {
-			return fmt.Errorf("--%s: must be at least %d, got %d", one.name, one.low, one.value)
-		}
+	if err := o.bodies.Check(); err != nil {
+		return err
 	}
 	switch {
-	case o.bodyTime <= 0:
-		return fmt.Errorf("--body-time: must be more than 0, got %s", o.bodyTime)
+	case o.forwardedHops < 1:
+		return fmt.Errorf("--forwarded-hops: must be at least 1, got %d", o.forwardedHops)
 	case o.drain < 0:
 		return fmt.Errorf("--drain: must not be negative, got %s", o.drain)
 	}
@@ -141,10 +120,9 @@ func check(o options, rest []string) error {
 func run(o options) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	hold := holding.New(o.limits)
+	hold := holding.New(o.bodies.Limits)
 	processor := &routing.Server{
-		Hold: hold, Metrics: routing.NewMetrics(hold),
-		MaxBodyBytes: o.maxBodyBytes, BodyTime: o.bodyTime, ForwardedHops: o.forwardedHops,
+		Hold: hold, Metrics: routing.NewMetrics(hold), Limits: o.bodies, ForwardedHops: o.forwardedHops,
 		Hidden: o.hidden,
 	}
 	var listeners [3]net.Listener
@@ -160,8 +138,8 @@ func run(o options) error {
 	}
 	main := grpc.NewServer(
 		grpc.Creds(credentials.NewServerTLSFromCert(certificate)),
-		grpc.InitialWindowSize(windowSize),
-		grpc.InitialConnWindowSize(16*windowSize),
+		grpc.InitialWindowSize(calls.WindowBytes),
+		grpc.InitialConnWindowSize(16*calls.WindowBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	)
 	service.RegisterExternalProcessorServer(main, processor)

@@ -30,6 +30,7 @@ TYPES = {
     "ext_authz": f"{_HTTP}.ext_authz.v3.ExtAuthz",
     "ext_authz_route": f"{_HTTP}.ext_authz.v3.ExtAuthzPerRoute",
     "rbac": f"{_HTTP}.rbac.v3.RBAC",
+    "rbac_route": f"{_HTTP}.rbac.v3.RBACPerRoute",
     "set_metadata": f"{_HTTP}.set_metadata.v3.Config",
     "with_matcher": "envoy.extensions.common.matching.v3.ExtensionWithMatcher",
     "skip_filter": "envoy.extensions.filters.common.matcher.action.v3.SkipFilter",

@@ -28,6 +28,7 @@ from twin.providers.gcp.resources.pools.networks import check_networks
 from twin.providers.gcp.resources.pools.placement import check_placement
 from twin.providers.gcp.resources.references import BUCKET, CLUSTER, NETWORK, SUBNETWORK, Link
 from twin.providers.gcp.resources.registries import check_repository
+from twin.providers.gcp.resources.security_policies import check_security_policy
 from twin.providers.gcp.resources.shared_vpc import (
     check_network,
     missing_network,
@@ -382,6 +383,8 @@ _CONTENT: dict[str, tuple[_Check, ...]] = {
     "compute/globalForwardingRule": (check_global_rule,),
     "compute/healthCheck": (check_probes,),
     "compute/regionNetworkEndpointGroup": (check_group,),
+    "compute/regionSecurityPolicy": (lambda v, _p, _s, _l: check_security_policy(v),),
+    "compute/securityPolicy": (lambda v, _p, _s, _l: check_security_policy(v),),
     "compute/subnetwork": (check_ranges, check_purpose),
     "compute/targetHttpsProxy": (check_client_validation,),
     "dns/recordSet": (_check_record, check_policy),

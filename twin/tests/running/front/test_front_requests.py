@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from gke_inference.front.routes import OUTLIER_DETECTION
+from gke_inference.gateway.edge import LARGEST_DECLARED_BYTES, edge_rules
 from twin.cluster.gateway.envoy.process import EnvoyError
 from twin.front import process
 from twin.front.process import FrontTier
@@ -22,7 +23,7 @@ from twin.host.paths import TwinPaths
 from twin.host.ports import free_port
 from twin.providers.gcp.effects import secret_manager, sign_in
 from twin.tests.eventually import eventually
-from twin.tests.fronts import ADDRESS, REGIONS, let_people_in, make_front
+from twin.tests.fronts import ADDRESS, REGIONS, camel, create, let_people_in, make_front
 from twin.tests.unit.gcp.conftest import Cloud
 from twin.toolchain import ToolError, tool
 from twin.world.nearness import CLIENT_REGION
@@ -169,6 +170,35 @@ def test_the_load_balancer_appends_the_client_and_its_own_address(place: Place) 
 def test_the_path_of_a_model_leads_to_its_regions_alone(place: Place) -> None:
     status, body = place.ask("asia-northeast1", "/models/small/v1/completions")
     assert (status, body) == (200, {"region": "us-central1", "path": "/v1/completions"})
+
+
+def test_a_body_over_the_declared_limit_is_refused_before_it_is_sent(place: Place) -> None:
+    kind = "compute/securityPolicy:SecurityPolicy"
+    made = create(
+        place.cloud,
+        kind,
+        "guard",
+        rules=[camel(each) for each in edge_rules(600)],
+        type="CLOUD_ARMOR",
+    )
+    change(place, "compute/backendService:BackendService", securityPolicy=made.id)
+    place.tier.reconcile()
+
+    def status(length: int, path: str = "/v1/completions") -> int:
+        with socket.create_connection((ADDRESS, place.listens), timeout=20) as connection:
+            head = f"POST {path} HTTP/1.1\r\nHost: m\r\nContent-Length: {length}\r\n\r\n{{}}"
+            connection.sendall(head.encode())
+            connection.settimeout(3)
+            try:
+                return int(connection.recv(64).split()[1])
+            except TimeoutError:
+                return 0  # the gateway waits for the rest of the body
+
+    eventually(lambda: status(LARGEST_DECLARED_BYTES + 1) == 403, 20)
+    assert status(LARGEST_DECLARED_BYTES + 1, "/models/small/v1/completions") == 0, "no policy"
+    assert status(LARGEST_DECLARED_BYTES) == 0
+    assert status(LARGEST_DECLARED_BYTES + 1, "/v1/files") == 0
+    assert place.ask("us-central1")[0] == 200
 
 
 def test_people_with_a_session_pass_under_their_hostname_and_others_do_not(place: Place) -> None:

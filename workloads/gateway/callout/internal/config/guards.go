@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +40,9 @@ type Model struct {
 	// Context is the maximum length of a prompt with its answer, in tokens; 0 if it is not known.
 	Context int64    `json:"context"`
 	Guards  []string `json:"guards"`
+	// CacheSaltPaths are the paths whose requests get a salt for the engine's prefix cache, so that no two
+	// teams share it. An engine may refuse a field that it does not know.
+	CacheSaltPaths []string `json:"cache_salt_paths"`
 }
 
 // FailsClosed reports whether a text without a verdict is refused.
@@ -63,6 +67,11 @@ func (c *Config) GuardsOf(team *Team, model, phase string) []NamedGuard {
 	return found
 }
 
+// Salts reports whether requests on a path to a model get a salt for the prefix cache.
+func (c *Config) Salts(model, path string) bool {
+	return slices.Contains(c.Models[model].CacheSaltPaths, path)
+}
+
 func (c *Config) checkGuards() error {
 	for _, name := range sorted(c.Guards) {
 		if err := c.Guards[name].check("guards." + name); err != nil {
@@ -72,6 +81,11 @@ func (c *Config) checkGuards() error {
 	for _, name := range sorted(c.Models) {
 		if context := c.Models[name].Context; context < 0 || context > maxContext {
 			return fmt.Errorf("models.%s.context: must be 0 to %d, got %d", name, int64(maxContext), context)
+		}
+		for _, path := range c.Models[name].CacheSaltPaths {
+			if !strings.HasPrefix(path, "/v1/") {
+				return fmt.Errorf("models.%s.cache_salt_paths: must be paths that begin with /v1/, got %q", name, path)
+			}
 		}
 		if err := c.checkGuardNames("models."+name, c.Models[name].Guards); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -118,5 +119,36 @@ func TestCallsOfFilesCountAsRequestsOfTheTeam(t *testing.T) {
 		if number == 3 && status != 429 {
 			t.Errorf("call 3: got %v", status)
 		}
+	}
+}
+
+func TestTwoTeamsShareNoPrefixAndTheWorkerSharesThatOfTheTeamThatItNames(t *testing.T) {
+	withKeys(t, map[string]string{"bbbbbbbb": "batches", "rrrrrrrr": "red"})
+	client, _ := gatewayWith(t, acting+"models: {m: {cache_salt_paths: [/v1/completions]}}\n", readKeys(t))
+	saltOf := func(key string, more ...string) string {
+		c := begin(t, client)
+		c.send(asked(false, append([]string{"authorization", "Bearer " + keyOf(key)}, more...)...))
+		c.send(requestBody(`{"model":"m","prompt":"a","max_tokens":1}`, true))
+		c.receive()
+		var passed strings.Builder
+		for {
+			part := c.receive().GetRequestBody().GetResponse().GetBodyMutation().GetStreamedResponse()
+			passed.Write(part.GetBody())
+			if part.GetEndOfStream() {
+				break
+			}
+		}
+		c.end()
+		var got struct {
+			Salt string `json:"cache_salt"`
+		}
+		if err := json.Unmarshal([]byte(passed.String()), &got); err != nil || got.Salt == "" {
+			t.Fatal(passed.String(), err)
+		}
+		return got.Salt
+	}
+	red, batches, acting := saltOf("rrrrrrrr"), saltOf("bbbbbbbb"), saltOf("bbbbbbbb", identity.BehalfHeader, "red")
+	if red == batches || red != acting {
+		t.Errorf("red %s, batches %s, batches for red %s", red, batches, acting)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/usage"
+	"gke-inference/gateway/internal/holding"
 )
 
 // played is a stream of calls without a network.
@@ -40,10 +41,11 @@ func BenchmarkARequest(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	hold := holding.New(bodies.Limits)
 	server := &Server{
 		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(identity.NewSecret("")),
-		Limiter: limits.New(func() {}), Metrics: usage.NewMetrics(func() (time.Duration, bool) { return 0, false }),
-		Records: usage.NewWriter(io.Discard), MaxBodyBytes: 1 << 20, ForwardedHops: 2,
+		Limiter: limits.New(func() {}), Metrics: usage.NewMetrics(func() (time.Duration, bool) { return 0, false }, hold),
+		Records: usage.NewWriter(io.Discard), Hold: hold, Limits: bodies, ForwardedHops: 2,
 	}
 	prompt := `{"model": "m", "max_tokens": 1, "prompt": "` + strings.Repeat("Measure what the callout adds. ", 40) + `"}`
 	calls := []*extproc.ProcessingRequest{

@@ -27,6 +27,9 @@ const (
 	// cacheStatus is the response header of RFC 9211; cacheName identifies this cache in it.
 	cacheStatus = "cache-status"
 	cacheName   = "gke-inference"
+	// questionCopies of a body exist while its question is read: its fields, its messages, and both in a new
+	// order.
+	questionCopies = 5
 	// maxReplayBytes leaves room for headers in the 128 KB that Google's load balancer accepts.
 	maxReplayBytes = 2 * calls.MaxReplyBytes
 )
@@ -51,7 +54,11 @@ func (e *exchange) lookUp() error {
 		return nil
 	}
 	began := time.Now()
-	question, fits := openai.ParseQuestion(e.body)
+	var question openai.Question
+	fits := e.held == nil || e.held.Copy(questionCopies)
+	if fits {
+		question, fits = openai.ParseQuestion(e.body)
+	}
 	switch wishes := directives(e.headers["cache-control"]); {
 	case wishes["no-store"]:
 		e.reuse.outcome = cache.Bypass

@@ -11,10 +11,16 @@ import (
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/texts"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/holding"
 )
 
-// maxCheckedBytes limits a response that is held until it is checked.
-const maxCheckedBytes = 16 << 20
+const (
+	// maxCheckedBytes limits a response that is held until it is checked.
+	maxCheckedBytes = 16 << 20
+	// guardCopies of a body exist while guards check it: its texts, the question in JSON twice while its
+	// buffer grows, and what a guard returns, in JSON and read.
+	guardCopies = 5
+)
 
 // guarded is the state of the guards for one request, with the part of its response that they hold.
 type guarded struct {
@@ -24,8 +30,7 @@ type guarded struct {
 	headers *extproc.HeaderMutation
 	// isWaiting is whether the response is incomplete.
 	isWaiting bool
-	whole     []byte
-	isTooLong bool
+	whole     *holding.Body
 	answer    *guard.Checks
 	stream    *guard.Stream
 }
@@ -50,6 +55,9 @@ func (e *exchange) guardPrompt() *openai.Error {
 	answers, checks := e.checks(config.OutputPhase), e.checks(config.InputPhase)
 	if answers.IsNone() && checks.IsNone() {
 		return nil
+	}
+	if e.held != nil && !e.held.Copy(guardCopies) {
+		return holding.TooMany(holding.ManyBytes)
 	}
 	found, refused := texts.Request(e.path, e.body, !answers.IsNone())
 	if refused != nil {
@@ -82,6 +90,7 @@ func (e *exchange) guardAnswer(isStream bool, headers *extproc.HeaderMutation) b
 		return false
 	}
 	e.guarded.answer, e.guarded.headers, e.guarded.isWaiting = checks, headers, true
+	e.guarded.whole = e.Hold.Begin(e.client())
 	return true
 }
 
@@ -108,29 +117,31 @@ func (e *exchange) checked(piece []byte, isEnd bool) ([]byte, *openai.Error) {
 	case !g.isWaiting:
 		return piece, nil
 	}
-	g.isTooLong = g.isTooLong || len(g.whole)+len(piece) > maxCheckedBytes
-	if g.isTooLong {
+	switch {
+	case g.whole == nil || g.whole.Size()+len(piece) > maxCheckedBytes || !g.whole.Add(piece):
 		return e.passUnchecked(piece)
-	}
-	g.whole = append(g.whole, piece...)
-	if !isEnd {
+	case !isEnd:
 		return nil, nil
+	case !g.whole.Copy(guardCopies):
+		return e.passUnchecked(nil)
 	}
-	body, fault := g.answer.Answer(e.stream.Context(), e.path, g.whole)
+	body, fault := g.answer.Answer(e.stream.Context(), e.path, g.whole.Whole())
 	if fault != nil {
 		return nil, fault
 	}
 	return body, e.sendHeldHeaders()
 }
 
-// passUnchecked passes a response that is too long to be held, if every guard fails open.
+// passUnchecked passes a response that is too long to be held, or for which there is no room, if every guard
+// fails open.
 func (e *exchange) passUnchecked(piece []byte) ([]byte, *openai.Error) {
 	if e.guarded.answer.Unchecked() != nil {
-		return nil, openai.Unavailable("The response is too long for a guardrail of this model.")
+		return nil, openai.Unavailable("The response is too long for a guardrail of this model, or too many are checked at once.")
 	}
-	body := append(e.guarded.whole, piece...)
-	e.guarded.whole = nil
-	return body, e.sendHeldHeaders()
+	if e.guarded.whole != nil {
+		piece = append(e.guarded.whole.Whole(), piece...)
+	}
+	return piece, e.sendHeldHeaders()
 }
 
 func (e *exchange) sendHeldHeaders() *openai.Error {

@@ -17,6 +17,7 @@ import (
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/holding"
 )
 
 // exchange is one request and its response.
@@ -30,12 +31,15 @@ type exchange struct {
 	caller  identity.Caller
 	team    *config.Team
 	// sender is the team of the credential: its priority counts, whichever team the request acts for.
-	sender  *config.Team
-	kind    requestKind
-	path    string
-	body    []byte
-	decided bool
-	request openai.Request
+	sender *config.Team
+	kind   requestKind
+	path   string
+	// held is the body until it is complete; then it is also body, and held counts its memory.
+	held     *holding.Body
+	body     []byte
+	deadline *time.Timer
+	decided  bool
+	request  openai.Request
 	// sent is when the request was forwarded.
 	sent time.Time
 
@@ -148,7 +152,20 @@ func (e *exchange) onRequestHeaders(message *extproc.HttpHeaders) error {
 	if message.GetEndOfStream() {
 		return e.decide(false)
 	}
+	if e.held = e.Hold.Begin(e.client()); e.held == nil {
+		return holding.TooMany(holding.ManyBodies)
+	}
+	e.deadline = time.NewTimer(e.Limits.BodyTime)
 	return nil
+}
+
+// client returns whom the memory of a body counts for: the team, or the address of a caller without a
+// credential, so that none of them takes the room of the others.
+func (e *exchange) client() string {
+	if e.caller.KeyID != "" {
+		return "team " + e.caller.Team
+	}
+	return calls.ClientAddress(e.headers, e.ForwardedHops)
 }
 
 func (e *exchange) identify(now time.Time) *openai.Error {
@@ -184,14 +201,10 @@ func (e *exchange) checkBodyHeaders() *openai.Error {
 	if fault != nil {
 		return fault
 	}
-	size, err := strconv.Atoi(calls.First(e.headers, "content-length"))
-	if err != nil {
-		return nil
+	size, err := strconv.ParseUint(calls.First(e.headers, contentLength), 10, 64)
+	if err == nil && size > uint64(e.Limits.MaxBodyBytes) {
+		return apierror.TooLarge(e.Limits.MaxBodyBytes)
 	}
-	if size > e.MaxBodyBytes {
-		return apierror.TooLarge(e.MaxBodyBytes)
-	}
-	e.body = make([]byte, 0, max(0, size))
 	return nil
 }
 
@@ -199,13 +212,15 @@ func (e *exchange) onRequestBody(message *extproc.HttpBody) error {
 	if e.kind == stored || e.kind == health {
 		return e.passPiece(message)
 	}
-	if e.decided {
+	if e.decided || e.held == nil {
 		return nil
 	}
-	if len(e.body)+len(message.GetBody()) > e.MaxBodyBytes {
-		return apierror.TooLarge(e.MaxBodyBytes)
+	if e.held.Size()+len(message.GetBody()) > e.Limits.MaxBodyBytes {
+		return apierror.TooLarge(e.Limits.MaxBodyBytes)
 	}
-	e.body = append(e.body, message.GetBody()...)
+	if !e.held.Add(message.GetBody()) {
+		return holding.TooMany(holding.ManyBytes)
+	}
 	if message.GetEndOfStream() {
 		return e.decide(true)
 	}
@@ -225,11 +240,22 @@ func (e *exchange) onRequestTrailers() error {
 // of the body ended the request; otherwise there was no body, or trailers follow.
 func (e *exchange) decide(isBodyEnd bool) error {
 	began := time.Now()
+	if e.held != nil {
+		e.deadline.Stop()
+		e.body = e.held.Whole()
+	}
 	if e.kind == prompt {
 		if fault := e.admit(began); fault != nil {
 			return fault
 		}
 		if fault := e.guardPrompt(); fault != nil {
+			return fault
+		}
+	}
+	parts, isSalted := [][]byte{e.body}, e.kind == prompt && e.config.Salts(e.request.Model, e.path)
+	if isSalted {
+		var fault *openai.Error
+		if parts, fault = openai.Salted(e.body, e.salt); fault != nil {
 			return fault
 		}
 	}
@@ -240,21 +266,32 @@ func (e *exchange) decide(isBodyEnd bool) error {
 	}
 	objective := e.config.ObjectiveOf(e.sender, e.request.Model)
 	mutation := upstreamMutation(e.headers, e.config, e.caller.Team, objective)
-	if e.guarded.isMasked {
+	if e.guarded.isMasked || isSalted {
 		mutation.RemoveHeaders = append(mutation.RemoveHeaders, contentLength)
 	}
 	if err := e.stream.Send(calls.RequestHeaders(mutation)); err != nil {
 		return err
 	}
 	e.sent = time.Now()
-	body := e.body
 	e.body = nil
-	return calls.EachPart(body, isBodyEnd, func(part *extproc.BodyResponse) error {
-		return e.stream.Send(&extproc.ProcessingResponse{
-			Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
-		})
+	defer e.held.End()
+	for at, part := range parts {
+		isLast := at == len(parts)-1
+		if err := calls.EachPart(part, isLast && isBodyEnd, e.sendRequest); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exchange) sendRequest(part *extproc.BodyResponse) error {
+	return e.stream.Send(&extproc.ProcessingResponse{
+		Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
 	})
 }
+
+// salt returns the salt of the request's team.
+func (e *exchange) salt(given string) string { return e.Verifier.CacheSalt(e.caller.Team, given) }
 
 func (e *exchange) admit(now time.Time) *openai.Error {
 	request, fault := openai.ParseRequest(e.path, e.body, e.config.Size)

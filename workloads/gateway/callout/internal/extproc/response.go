@@ -104,6 +104,7 @@ func (e *exchange) onResponseBody(message *extproc.HttpBody) error {
 	if err := e.sendResponse(out, isEnd); err != nil {
 		return err
 	}
+	e.guarded.whole.End()
 	e.Metrics.Since(usage.PhaseChunk, began)
 	if isEnd {
 		e.finish(true)
@@ -237,7 +238,7 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 		if e.kind != prompt || !e.decided || isComplete || e.status != 0 {
 			return openai.Usage{}, false
 		}
-		return openai.Usage{Prompt: size.Prompt, Completion: e.held()}, true
+		return openai.Usage{Prompt: size.Prompt, Completion: e.elapsed()}, true
 	}
 	if used, has := e.answer.Usage(); has {
 		if isComplete {
@@ -247,13 +248,13 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	}
 	made := min(e.answer.Tokens(), size.MostAnswer)
 	if !isComplete && !e.request.Stream {
-		made = e.held()
+		made = e.elapsed()
 	}
 	return openai.Usage{Prompt: size.Prompt, Completion: made}, true
 }
 
-// held returns the tokens of a whole answer that ended early, by the time that it held its engine.
-func (e *exchange) held() int64 {
+// elapsed returns the tokens of a whole answer that ended early, by the time that it held its engine.
+func (e *exchange) elapsed() int64 {
 	if e.request.Stream {
 		return 0
 	}

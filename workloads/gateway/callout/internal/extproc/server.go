@@ -25,6 +25,7 @@ import (
 	"gke-inference/gateway/callout/internal/openai"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/internal/tokens"
 )
 
@@ -40,8 +41,10 @@ type Server struct {
 	Records  *usage.Writer
 	// Guards checks texts with the guards of the configuration.
 	Guards *guard.Client
-	// MaxBodyBytes is the maximum size of a request body.
-	MaxBodyBytes int
+	// Hold has the bodies of requests until they are forwarded, and the answers that guards check as a whole.
+	Hold *holding.Hold
+	// Limits are those of the bodies.
+	Limits holding.Settings
 	// Rates are the measured speeds of the models.
 	Rates tokens.Rates
 	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
@@ -56,32 +59,55 @@ type Server struct {
 func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 	e := &exchange{Server: s, config: s.Config(), stream: stream, began: time.Now()}
 	defer e.finish(false)
+	defer e.release()
+	received := calls.Receive(stream)
 	for {
-		call, err := stream.Recv()
-		if err != nil {
-			if errors.Is(err, io.EOF) || status.Code(err) == codes.Canceled {
+		select {
+		case <-stream.Context().Done(): // the receiver may have ended without a word
+			return nil
+		case one := <-received:
+			if errors.Is(one.Err, io.EOF) || status.Code(one.Err) == codes.Canceled {
 				return nil
 			}
-			return err
-		}
-		if err := s.checkMode(call); err != nil {
-			return err
-		}
-		err = e.handle(call)
-		var fault *openai.Error
-		if errors.As(err, &fault) && stream.Context().Err() != nil {
-			return stream.Context().Err() // not an error: the client disconnected
-		}
-		if errors.As(err, &fault) {
-			return e.refuse(fault)
-		}
-		if errors.Is(err, errAnswered) {
-			return nil
-		}
-		if err != nil {
+			if one.Err != nil {
+				return one.Err
+			}
+			if isOver, err := e.answered(e.handle(one.Call)); isOver {
+				return err
+			}
+		case <-e.expired():
+			_, err := e.answered(holding.Late(s.Limits.BodyTime))
 			return err
 		}
 	}
+}
+
+// answered sends a fault to the client. isOver is whether the calls for the request end.
+func (e *exchange) answered(err error) (isOver bool, left error) {
+	var fault *openai.Error
+	switch {
+	case errors.As(err, &fault) && e.stream.Context().Err() != nil:
+		return true, e.stream.Context().Err() // not an error: the client disconnected
+	case errors.As(err, &fault):
+		e.release()
+		return true, e.refuse(fault)
+	case errors.Is(err, errAnswered):
+		return true, nil
+	}
+	return err != nil, err
+}
+
+// release gives back the memory of bodies.
+func (e *exchange) release() {
+	e.held.End()
+	e.guarded.whole.End()
+}
+
+func (e *exchange) expired() <-chan time.Time {
+	if e.deadline == nil {
+		return nil
+	}
+	return e.deadline.C
 }
 
 // checkMode rejects modes that would forward a body before the decision about it.
@@ -102,6 +128,9 @@ func (s *Server) checkMode(call *extproc.ProcessingRequest) error {
 }
 
 func (e *exchange) handle(call *extproc.ProcessingRequest) error {
+	if err := e.checkMode(call); err != nil {
+		return err
+	}
 	switch message := call.GetRequest().(type) {
 	case *extproc.ProcessingRequest_RequestHeaders:
 		return e.onRequestHeaders(message.RequestHeaders)

@@ -23,10 +23,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"gke-inference/gateway/callout/internal/config"
+	"gke-inference/gateway/callout/internal/guard"
 	"gke-inference/gateway/callout/internal/identity"
 	"gke-inference/gateway/callout/internal/limits"
 	"gke-inference/gateway/callout/internal/usage"
 	"gke-inference/gateway/internal/calls"
+	"gke-inference/gateway/internal/holding"
 )
 
 const file = `
@@ -37,6 +39,12 @@ batches: true
 teams: {anonymous: {models: [m], objective: batch, requests_per_minute: 2, tokens_per_minute: 1000000}}
 prices: {m: {input_usd_per_million: 1000, output_usd_per_million: 2000}}
 `
+
+// bodies are limits of a small gate.
+var bodies = holding.Settings{
+	Limits:       holding.Limits{Bodies: 64, BodiesOfOne: 64, Bytes: 16 << 20, BytesOfOne: 16 << 20},
+	MaxBodyBytes: 1 << 20, BodyTime: time.Minute,
+}
 
 type lines struct {
 	mu   sync.Mutex
@@ -82,17 +90,26 @@ func gatewayOf(t *testing.T, text string) (extproc.ExternalProcessorClient, *lin
 }
 
 func gatewayWith(t *testing.T, text string, keys *identity.Secret) (extproc.ExternalProcessorClient, *lines) {
+	client, written, _ := gatewayLimited(t, text, keys, bodies)
+	return client, written
+}
+
+func gatewayLimited(
+	t *testing.T, text string, keys *identity.Secret, bodies holding.Settings,
+) (extproc.ExternalProcessorClient, *lines, *holding.Hold) {
 	c, err := config.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	written := &lines{}
-	metrics := usage.NewMetrics(func() (time.Duration, bool) { return 0, false })
+	hold := holding.New(bodies.Limits)
+	metrics := usage.NewMetrics(func() (time.Duration, bool) { return 0, false }, hold)
 	server := grpc.NewServer()
 	extproc.RegisterExternalProcessorServer(server, &Server{
 		Config: func() *config.Config { return c }, Verifier: identity.NewVerifier(keys),
 		Limiter: limits.New(func() {}), Metrics: metrics, Records: usage.NewWriter(written),
-		MaxBodyBytes: 1 << 20, ForwardedHops: 2, Hidden: calls.Names{"endpoint-load-metrics", "server"},
+		Hold: hold, Limits: bodies, ForwardedHops: 2, Guards: guard.NewClient(),
+		Hidden: calls.Names{"endpoint-load-metrics", "server"},
 	})
 	listener := bufconn.Listen(1 << 20)
 	go func() { _ = server.Serve(listener) }()
@@ -104,7 +121,7 @@ func gatewayWith(t *testing.T, text string, keys *identity.Secret) (extproc.Exte
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	return extproc.NewExternalProcessorClient(connection), written
+	return extproc.NewExternalProcessorClient(connection), written, hold
 }
 
 func headers(pairs ...string) *core.HeaderMap {

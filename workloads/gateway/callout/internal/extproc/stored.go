@@ -54,11 +54,7 @@ func (e *exchange) passOn() error {
 }
 
 func (e *exchange) passPiece(message *extproc.HttpBody) error {
-	return calls.EachPart(message.GetBody(), message.GetEndOfStream(), func(part *extproc.BodyResponse) error {
-		return e.stream.Send(&extproc.ProcessingResponse{
-			Response: &extproc.ProcessingResponse_RequestBody{RequestBody: part},
-		})
-	})
+	return calls.EachPart(message.GetBody(), message.GetEndOfStream(), e.sendRequest)
 }
 
 func without(names []string, name string) []string {

@@ -29,12 +29,17 @@ type key struct {
 
 // Keys is one version of the document of API keys. It contains only hashes; revoked keys are removed
 // from it.
-type Keys struct{ byID map[string]*key }
+type Keys struct {
+	byID map[string]*key
+	// saltKey derives the salts of teams; empty in a document that no release with salts wrote.
+	saltKey string
+}
 
 // ParseKeys reads the document. Its errors name the number of a key, never its content.
 func ParseKeys(content []byte) (*Keys, error) {
 	var document struct {
-		Keys *[]*key `json:"keys"`
+		Keys    *[]*key `json:"keys"`
+		SaltKey string  `json:"cache_salt_key"`
 	}
 	if err := json.Unmarshal(content, &document); err != nil {
 		return nil, errors.New("the document of keys must be JSON with keys: id, team, sha256, created, expires")
@@ -42,7 +47,7 @@ func ParseKeys(content []byte) (*Keys, error) {
 	if document.Keys == nil {
 		return nil, errors.New("keys: is required in the document of keys")
 	}
-	found := &Keys{byID: map[string]*key{}}
+	found := &Keys{byID: map[string]*key{}, saltKey: document.SaltKey}
 	for number, one := range *document.Keys {
 		if one == nil || one.ID == "" || one.Team == "" {
 			return nil, fmt.Errorf("keys[%d]: id and team are required", number)

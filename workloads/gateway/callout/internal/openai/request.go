@@ -1,6 +1,6 @@
 // Package openai reads requests and responses of the OpenAI API, and creates its errors.
 //
-// Requests are read but never rewritten: the client's own bytes pass.
+// Requests are read but never encoded again: the client's own bytes pass.
 package openai
 
 import (

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"gke-inference/gateway/internal/holding"
 )
 
 // Metrics are the Prometheus metrics of the program.
@@ -32,8 +34,8 @@ const (
 )
 
 // NewMetrics registers the metrics. keyAge returns the age of the document of keys, and whether there
-// is one.
-func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
+// is one; hold has the bodies.
+func NewMetrics(keyAge func() (time.Duration, bool), hold *holding.Hold) *Metrics {
 	registry := prometheus.NewRegistry()
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		made := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -73,6 +75,7 @@ func NewMetrics(keyAge func() (time.Duration, bool)) *Metrics {
 			Buckets: []float64{1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5},
 		}, []string{"phase"}),
 	}
+	registry.MustRegister(hold.Metrics("callout_bodies", "callout_held_bytes")...)
 	registry.MustRegister(m.BudgetSpent, m.GuardTime, m.StoreErrors, m.Processing,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

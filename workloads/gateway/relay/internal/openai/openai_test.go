@@ -27,6 +27,14 @@ func TestATargetReadsItsOwnNameOfTheModelAndNothingElseChanges(t *testing.T) {
 	}
 }
 
+func TestTheSaltOfAPoolsEnginesDoesNotReachAProvider(t *testing.T) {
+	request := parsed(t, `{"model":"mine","cache_salt":"s","x":1}`)
+	request.DropCacheSalt()
+	if got := string(request.For("theirs")); got != `{"model":"theirs","x":1}` {
+		t.Fatal(got)
+	}
+}
+
 func TestAStreamIsAskedForItsUsage(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"model":"m","stream":true}`: `{"include_usage":true}`,

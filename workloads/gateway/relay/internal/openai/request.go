@@ -74,6 +74,13 @@ func (r *Request) For(model string) []byte {
 	return encoded(fields)
 }
 
+// DropCacheSalt removes the salt of the prefix cache: it is for the engines of a pool, and providers refuse
+// fields that they do not know.
+func (r *Request) DropCacheSalt() { delete(r.fields, "cache_salt") }
+
+// Sent releases the body: For must not be called any more.
+func (r *Request) Sent() { r.fields = nil }
+
 func encoded(value any) json.RawMessage {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)

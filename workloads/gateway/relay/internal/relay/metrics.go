@@ -2,6 +2,8 @@ package relay
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gke-inference/gateway/internal/holding"
 )
 
 // Metrics are the metrics of the relay. No label contains a client's name.
@@ -13,10 +15,11 @@ type Metrics struct {
 	Tokens   *prometheus.CounterVec
 	First    *prometheus.HistogramVec
 	InFlight prometheus.Gauge
+	Full     prometheus.Counter
 }
 
-// NewMetrics returns the relay's metrics in a separate registry.
-func NewMetrics() *Metrics {
+// NewMetrics returns the relay's metrics in a separate registry. hold has the bodies.
+func NewMetrics(hold *holding.Hold) *Metrics {
 	m := &Metrics{
 		Registry: prometheus.NewRegistry(),
 		Requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -38,7 +41,11 @@ func NewMetrics() *Metrics {
 		InFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "relay_requests_in_flight", Help: "Active requests.",
 		}),
+		Full: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "relay_bodies_refused_total", Help: "Requests refused because too many bodies were held.",
+		}),
 	}
-	m.Registry.MustRegister(m.Requests, m.Refusals, m.Attempts, m.Tokens, m.First, m.InFlight)
+	m.Registry.MustRegister(m.Requests, m.Refusals, m.Attempts, m.Tokens, m.First, m.InFlight, m.Full)
+	m.Registry.MustRegister(hold.Metrics("relay_bodies", "relay_held_bytes")...)
 	return m
 }

@@ -9,9 +9,13 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/relay/internal/config"
 )
+
+var small = holding.Limits{Bodies: 4, BodiesOfOne: 4, Bytes: 1 << 20, BytesOfOne: 1 << 20}
 
 type fixed struct{ forgotten int }
 
@@ -27,9 +31,11 @@ func (f *fixed) Forget(config.Auth) { f.forgotten++ }
 func relayed(t *testing.T, targets []*config.Target, headers map[string]string) *http.Response {
 	t.Helper()
 	found := &config.Config{Backends: map[string]*config.Backend{"m": {TimeoutSeconds: 5, Targets: targets}}}
-	metrics := NewMetrics()
+	hold := holding.New(small)
+	metrics := NewMetrics(hold)
 	server := httptest.NewServer(New(&Server{
-		Config: func() *config.Config { return found }, Metrics: metrics, MaxBodyBytes: 1000,
+		Config: func() *config.Config { return found }, Metrics: metrics,
+		Hold: hold, Limits: holding.Settings{MaxBodyBytes: 1000, BodyTime: time.Minute},
 		Attempts: NewAttempts(&fixed{}, metrics, nil),
 	}))
 	t.Cleanup(server.Close)
@@ -182,13 +188,15 @@ func TestOnlyAddressesOfThisMachineReplaceHosts(t *testing.T) {
 }
 
 func TestARequestThatTheRelayCannotServeIsRefused(t *testing.T) {
-	metrics := NewMetrics()
+	hold := holding.New(small)
+	metrics := NewMetrics(hold)
 	found := &config.Config{Backends: map[string]*config.Backend{"chats": {
 		TimeoutSeconds: 1,
 		Targets:        []*config.Target{{URL: "http://127.0.0.1:1", Paths: []string{"chat/completions"}, Weight: 1}},
 	}}}
 	server := New(&Server{
-		Config: func() *config.Config { return found }, Metrics: metrics, MaxBodyBytes: 100,
+		Config: func() *config.Config { return found }, Metrics: metrics,
+		Hold: hold, Limits: holding.Settings{MaxBodyBytes: 100, BodyTime: time.Minute},
 		Attempts: NewAttempts(&fixed{}, metrics, nil),
 	})
 	for _, one := range []struct {

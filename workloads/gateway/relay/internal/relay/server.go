@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/relay/internal/config"
 	"gke-inference/gateway/relay/internal/openai"
 )
@@ -34,11 +35,14 @@ type Admission interface {
 
 // Server handles the requests of clients.
 type Server struct {
-	Config       func() *config.Config
-	Metrics      *Metrics
-	Attempts     *Attempts
-	Admission    Admission
-	MaxBodyBytes int64
+	Config    func() *config.Config
+	Metrics   *Metrics
+	Attempts  *Attempts
+	Admission Admission
+	// Hold has the bodies of requests until a target answers.
+	Hold *holding.Hold
+	// Limits are those of the bodies.
+	Limits holding.Settings
 
 	running atomic.Int64
 	proxy   *httputil.ReverseProxy
@@ -65,6 +69,7 @@ type call struct {
 	name    string
 	path    string
 	request *openai.Request
+	held    *holding.Body
 	end     func(openai.Usage)
 	status  int
 	// isSent is set if the last called target may have used tokens.
@@ -93,6 +98,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		s.running.Add(-1)
 		s.Metrics.InFlight.Dec()
+		made.held.End()
 		s.Metrics.Requests.WithLabelValues(made.name, strconv.Itoa(made.status)).Inc()
 		made.end(openai.Usage{})
 		if s.Admission != nil {
@@ -127,16 +133,19 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Er
 	if r.Method != http.MethodPost {
 		return nil, openai.Invalid(http.StatusMethodNotAllowed, "method_not_allowed", "", "The method must be POST.")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.MaxBodyBytes))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, openai.Invalid(http.StatusRequestEntityTooLarge, "request_too_large", "",
-			"The body of the request is too large.")
-	case err != nil:
-		return nil, openai.Invalid(http.StatusBadRequest, "invalid_body", "", "The body of the request is incomplete.")
+	held, refused := s.hold(w, r)
+	if refused != nil {
+		return nil, refused
 	}
-	request, refused := openai.ParseRequest(path, body, s.Config().Size)
+	made, refused := s.admit(r, path, held)
+	if refused != nil {
+		held.End()
+	}
+	return made, refused
+}
+
+func (s *Server) admit(r *http.Request, path string, held *holding.Body) (*call, *openai.Error) {
+	request, refused := openai.ParseRequest(path, held.Whole(), s.Config().Size)
 	if refused != nil {
 		return nil, refused
 	}
@@ -145,12 +154,13 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (*call, *openai.Er
 		return nil, openai.Invalid(http.StatusNotFound, "model_not_found", "model",
 			"The model does not exist: "+clipped(request.Model))
 	}
-	made := &call{backend: backend, name: request.Model, path: path, request: request}
+	made := &call{backend: backend, name: request.Model, path: path, request: request, held: held}
 	if !backendHas(backend, path) {
 		return made, openai.Invalid(http.StatusNotFound, "unknown_url", "", "The model does not support "+r.URL.Path+".")
 	}
 	spent := func(openai.Usage) {}
 	if s.Admission != nil {
+		request.DropCacheSalt()
 		if spent, refused = s.Admission.Admit(r.Header, request.Guess()); refused != nil {
 			made.isRefused = true
 			return made, refused
@@ -229,6 +239,8 @@ func answered(answer *http.Response) error {
 		return nil
 	}
 	made.status = http.StatusOK
+	made.request.Sent() // no other target is called
+	made.held.End()
 	keep(answer.Header, answerHeaders)
 	answer.Trailer = nil
 	if made.request.Stream {

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"gke-inference/gateway/router/internal/holding"
+	"gke-inference/gateway/internal/holding"
 )
 
 // Metrics are what the program exports.
@@ -21,14 +21,9 @@ func NewMetrics(hold *holding.Hold) *Metrics {
 			Name: "body_router_refused_total", Help: "Requests that the router refused, by the error's code.",
 		}, []string{"code"}),
 	}
+	m.Registry.MustRegister(hold.Metrics("body_router_bodies", "body_router_held_bytes")...)
 	m.Registry.MustRegister(
 		m.Refused,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "body_router_bodies", Help: "Bodies that have begun and not ended.",
-		}, func() float64 { bodies, _ := hold.Held(); return float64(bodies) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "body_router_held_bytes", Help: "Memory of bodies beyond the first 64 KiB of each.",
-		}, func() float64 { _, bytes := hold.Held(); return float64(bytes) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -20,7 +20,7 @@ import (
 
 	"gke-inference/gateway/internal/apierror"
 	"gke-inference/gateway/internal/calls"
-	"gke-inference/gateway/router/internal/holding"
+	"gke-inference/gateway/internal/holding"
 	"gke-inference/gateway/router/internal/reading"
 )
 
@@ -35,10 +35,8 @@ type Server struct {
 
 	Hold    *holding.Hold
 	Metrics *Metrics
-	// MaxBodyBytes is the maximum size of a body whose model is read.
-	MaxBodyBytes int
-	// BodyTime is the maximum time from the headers of a request to the end of its body.
-	BodyTime time.Duration
+	// Limits are those of the bodies whose model is read.
+	Limits holding.Settings
 	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
 	ForwardedHops int
 	// Hidden are the headers of responses that no client gets.
@@ -60,25 +58,23 @@ type exchange struct {
 func (s *Server) Process(stream extproc.ExternalProcessor_ProcessServer) error {
 	e := &exchange{Server: s, stream: stream}
 	defer func() { e.body.End() }()
-	received := make(chan received)
-	go receive(stream, received)
+	received := calls.Receive(stream)
 	for {
 		select {
 		case <-stream.Context().Done(): // the receiver may have ended without a word
 			return nil
 		case one := <-received:
-			if errors.Is(one.err, io.EOF) || status.Code(one.err) == codes.Canceled {
+			if errors.Is(one.Err, io.EOF) || status.Code(one.Err) == codes.Canceled {
 				return nil
 			}
-			if one.err != nil {
-				return one.err
+			if one.Err != nil {
+				return one.Err
 			}
-			if isOver, err := e.answered(e.handle(one.call)); isOver {
+			if isOver, err := e.answered(e.handle(one.Call)); isOver {
 				return err
 			}
 		case <-e.expired():
-			_, err := e.answered(apierror.Invalid(http.StatusRequestTimeout, "request_timeout", "",
-				"The body must arrive within %s.", s.BodyTime))
+			_, err := e.answered(holding.Late(s.Limits.BodyTime))
 			return err
 		}
 	}
@@ -96,25 +92,6 @@ func (e *exchange) answered(err error) (isOver bool, left error) {
 	}
 	e.Metrics.Refused.WithLabelValues(fault.Code).Inc()
 	return true, e.stream.Send(calls.Refusal(program, fault, nil))
-}
-
-type received struct {
-	call *extproc.ProcessingRequest
-	err  error
-}
-
-func receive(stream extproc.ExternalProcessor_ProcessServer, into chan<- received) {
-	for {
-		call, err := stream.Recv()
-		select {
-		case into <- received{call, err}:
-		case <-stream.Context().Done():
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 func (e *exchange) expired() <-chan time.Time {
@@ -155,14 +132,14 @@ func (e *exchange) onHeaders(message *extproc.HttpHeaders) error {
 	if message.GetEndOfStream() || !isPrompt && !e.isJSON() {
 		return e.stream.Send(calls.RoutedHeaders(e.mutation()))
 	}
-	if size, err := strconv.ParseUint(calls.First(e.headers, "content-length"), 10, 64); err == nil && size > uint64(e.MaxBodyBytes) {
-		return apierror.TooLarge(e.MaxBodyBytes)
+	if size, err := strconv.ParseUint(calls.First(e.headers, "content-length"), 10, 64); err == nil && size > uint64(e.Limits.MaxBodyBytes) {
+		return apierror.TooLarge(e.Limits.MaxBodyBytes)
 	}
 	if e.body = e.Hold.Begin(calls.ClientAddress(e.headers, e.ForwardedHops)); e.body == nil {
-		return tooMany("Too many requests are being sent.")
+		return holding.TooMany(holding.ManyBodies)
 	}
 	e.reader.Found = e.found.found
-	e.deadline = time.NewTimer(e.BodyTime)
+	e.deadline = time.NewTimer(e.Limits.BodyTime)
 	return nil
 }
 
@@ -171,15 +148,15 @@ func (e *exchange) onBody(message *extproc.HttpBody) error {
 		return calls.EachPart(message.GetBody(), message.GetEndOfStream(), e.send)
 	}
 	piece := message.GetBody()
-	if e.body.Size()+len(piece) > e.MaxBodyBytes {
-		return apierror.TooLarge(e.MaxBodyBytes)
+	if e.body.Size()+len(piece) > e.Limits.MaxBodyBytes {
+		return apierror.TooLarge(e.Limits.MaxBodyBytes)
 	}
 	e.reader.Write(piece)
 	if e.reader.IsBroken() || e.found.fault != nil {
 		return e.found.check(&e.reader)
 	}
 	if !e.body.Add(piece) {
-		return tooMany("Too many large requests are being sent.")
+		return holding.TooMany(holding.ManyBytes)
 	}
 	if message.GetEndOfStream() {
 		return e.forward(true)
@@ -235,11 +212,4 @@ func (e *exchange) mutation() *extproc.HeaderMutation {
 func (e *exchange) isJSON() bool {
 	kind, _, _ := strings.Cut(calls.First(e.headers, "content-type"), ";")
 	return strings.EqualFold(strings.TrimSpace(kind), "application/json")
-}
-
-func tooMany(message string) *apierror.Error {
-	fault := &apierror.Error{
-		Status: http.StatusTooManyRequests, Type: "requests", Code: "too_many_bodies", Message: message,
-	}
-	return fault.With("retry-after", "1")
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"gke-inference/gateway/internal/calls"
-	"gke-inference/gateway/router/internal/holding"
+	"gke-inference/gateway/internal/holding"
 )
 
 const maxBody = 8 << 20
@@ -32,8 +32,11 @@ type world struct {
 
 func start(t *testing.T) *world {
 	hold := holding.New(limits)
-	server := &Server{Hold: hold, Metrics: NewMetrics(hold), MaxBodyBytes: maxBody, BodyTime: time.Minute, ForwardedHops: 2,
-		Hidden: calls.Names{"server", "x-went-into-resp-headers"}}
+	server := &Server{
+		Hold: hold, Metrics: NewMetrics(hold), ForwardedHops: 2,
+		Hidden: calls.Names{"server", "x-went-into-resp-headers"},
+		Limits: holding.Settings{Limits: limits, MaxBodyBytes: maxBody, BodyTime: time.Minute},
+	}
 	listener := bufconn.Listen(1 << 20)
 	made := grpc.NewServer()
 	extproc.RegisterExternalProcessorServer(made, server)
@@ -269,7 +272,7 @@ func TestHalfSentBodiesAreLimitedAndASmallRequestOfTheSameClientPasses(t *testin
 
 func TestABodyThatDoesNotArriveInTimeIsRefused(t *testing.T) {
 	w := start(t)
-	w.server.BodyTime = 50 * time.Millisecond
+	w.server.Limits.BodyTime = 50 * time.Millisecond
 	got := w.ask(request{method: "POST", path: "/v1/chat/completions", pieces: []string{`{"model":`}, isUnfinished: true})
 	if got.status != 408 || got.code != "request_timeout" {
 		t.Errorf("got %+v", got)

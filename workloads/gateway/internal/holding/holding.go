@@ -1,7 +1,14 @@
-// Package holding limits the bodies that the program holds until they are complete.
+// Package holding limits the bodies that a program holds: how many, how large, how long, and how much
+// memory they take together and for each client. A client can control none of these.
 package holding
 
-import "sync"
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"gke-inference/gateway/internal/apierror"
+)
 
 // BlockBytes is the unit in which bodies take memory.
 const BlockBytes = 32 << 10
@@ -10,18 +17,17 @@ const BlockBytes = 32 << 10
 // bytes never keep out a small one.
 const freeBlocks = 2
 
-// Limits are the limits of all bodies, and of those from one client address.
+// Limits are the limits of all bodies, and of those from one client.
 type Limits struct {
 	Bodies, BodiesOfOne int
 	Bytes, BytesOfOne   int
 }
 
-// MemoryBytes returns the most that bodies take.
-func (l Limits) MemoryBytes() int { return l.Bodies*freeBlocks*BlockBytes + l.Bytes }
-
 // Hold admits bodies within its limits.
 type Hold struct {
 	limits Limits
+
+	joining sync.Mutex
 
 	mutex   sync.Mutex
 	bodies  int
@@ -34,7 +40,7 @@ type client struct{ bodies, blocks int }
 // New returns an empty hold.
 func New(limits Limits) *Hold { return &Hold{limits: limits, clients: map[string]*client{}} }
 
-// Held returns the number of bodies and their bytes.
+// Held returns the number of bodies, and the bytes that count.
 func (h *Hold) Held() (bodies, bytes int) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -46,11 +52,12 @@ type Body struct {
 	hold    *Hold
 	address string
 	blocks  [][]byte
+	copies  int
 	counted int
 	size    int
 }
 
-// Begin admits a body from a client address, or returns nil if there are too many.
+// Begin admits a body from a client, or returns nil if there are too many.
 func (h *Hold) Begin(address string) *Body {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -70,15 +77,16 @@ func (h *Hold) Begin(address string) *Body {
 // Size returns the number of bytes that arrived.
 func (b *Body) Size() int { return b.size }
 
-// Add appends a piece. It returns false, and takes nothing more, if there is no room.
+// Add appends a piece. It returns false, and takes nothing of it, if there is no room.
 func (b *Body) Add(piece []byte) bool {
+	blocks := (b.size + len(piece) + BlockBytes - 1) / BlockBytes
+	if more := max(0, blocks-freeBlocks) - max(0, len(b.blocks)-freeBlocks); more > 0 && !b.room(more) {
+		return false
+	}
 	b.size += len(piece)
 	for len(piece) > 0 {
 		last := len(b.blocks) - 1
 		if last < 0 || len(b.blocks[last]) == BlockBytes {
-			if !b.room() {
-				return false
-			}
 			b.blocks = append(b.blocks, make([]byte, 0, BlockBytes))
 			last++
 		}
@@ -89,21 +97,47 @@ func (b *Body) Add(piece []byte) bool {
 	return true
 }
 
-func (b *Body) room() bool {
-	if len(b.blocks) < freeBlocks {
-		return true
+// Copy makes room for a number of copies of the body at a time, and reports whether there is some. Copies of
+// the first 64 KiB do not count, like the body itself.
+func (b *Body) Copy(copies int) bool {
+	large := max(0, (b.size+BlockBytes-1)/BlockBytes-freeBlocks)
+	more := (copies - b.copies) * large
+	if more > 0 && !b.room(more) {
+		return false
 	}
+	b.copies = max(b.copies, copies)
+	return true
+}
+
+func (b *Body) room(blocks int) bool {
 	h := b.hold
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	from := h.clients[b.address]
-	if (h.blocks+1)*BlockBytes > h.limits.Bytes || (from.blocks+1)*BlockBytes > h.limits.BytesOfOne {
+	if (h.blocks+blocks)*BlockBytes > h.limits.Bytes || (from.blocks+blocks)*BlockBytes > h.limits.BytesOfOne {
 		return false
 	}
-	h.blocks++
-	from.blocks++
-	b.counted++
+	h.blocks += blocks
+	from.blocks += blocks
+	b.counted += blocks
 	return true
+}
+
+// Whole returns the body in one piece, after its last Add. It counts until End. Only one body at a time is
+// in memory twice.
+func (b *Body) Whole() []byte {
+	if len(b.blocks) == 1 {
+		return b.blocks[0]
+	}
+	b.hold.joining.Lock()
+	defer b.hold.joining.Unlock()
+	whole := make([]byte, 0, b.size)
+	for i, block := range b.blocks {
+		whole = append(whole, block...)
+		b.blocks[i] = nil
+	}
+	b.blocks = [][]byte{whole}
+	return whole
 }
 
 // Pieces calls send with each piece in order, and releases it. isLast is set for the last one; an empty
@@ -135,4 +169,23 @@ func (b *Body) End() {
 	if from.bodies == 0 {
 		delete(h.clients, b.address)
 	}
+}
+
+// TooMany refuses a body for which there is no room, before it is read.
+func TooMany(message string) *apierror.Error {
+	fault := &apierror.Error{
+		Status: http.StatusTooManyRequests, Type: "requests", Code: "too_many_bodies", Message: message,
+	}
+	return fault.With("retry-after", "1")
+}
+
+// Messages of TooMany, by what there is too much of.
+const (
+	ManyBodies = "Too many requests are being sent."
+	ManyBytes  = "Too many large requests are being sent."
+)
+
+// Late refuses a body that does not arrive in time.
+func Late(limit time.Duration) *apierror.Error {
+	return apierror.Invalid(http.StatusRequestTimeout, "request_timeout", "", "The body must arrive within %s.", limit)
 }

@@ -1,0 +1,112 @@
+"""Expressions of Cloud Armor, and what a policy denies."""
+
+from typing import Any
+
+import pytest
+
+from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
+from gke_inference.gateway.edge import edge_rules
+from twin.front.armor import armor_route
+from twin.providers.gcp.checks import armor_language as language
+from twin.providers.gcp.checks.armor_language import ExpressionError, parse
+from twin.providers.gcp.resources.security_policies import (
+    Denial,
+    check_security_policy,
+    denials,
+)
+from twin.tests.fronts import camel
+from twin.wire.property_values import CloudError
+
+LENGTH = "request.headers['content-length']"
+EVERYBODY = {"config": {"srcIpRanges": ["*"]}, "versionedExpr": "SRC_IPS_V1"}
+
+
+def rule(priority: int, action: str, expression: str | None = None, **more: Any) -> dict[str, Any]:
+    match = EVERYBODY if expression is None else {"expr": {"expression": expression}}
+    return {"priority": priority, "action": action, "match": match, **more}
+
+
+def test_operators_bind_as_in_cel():
+    found = parse("request.method == 'PUT' || !has(request.headers['a']) && (request.path == '/b')")
+    assert found == language.Any(
+        (
+            language.HeaderIs(":method", "PUT"),
+            language.All(
+                (language.Not(language.HasHeader("a")), language.Path("/b", is_prefix=False))
+            ),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "low", "high"),
+    [(">", 6, 2**63 - 1), (">=", 5, 2**63 - 1), ("<", -(2**63 - 1), 4), ("==", 5, 5)],
+)
+def test_a_number_in_a_header_is_compared(operator: str, low: int, high: int) -> None:
+    found = parse(f"int({LENGTH}) {operator} 5")
+    assert found == language.HeaderNumber("content-length", low, high)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "must be an expression that the twin knows, got ''"),
+        (f"{LENGTH} > 5", f'must be an expression that the twin knows, got "{LENGTH} > 5"'),
+        ("has(request.headers['Host'])", "must name headers in lowercase, got 'Host'"),
+        ("(request.path == '/a'", "must have a closing parenthesis, got ''"),
+        ("request.path == '/a' 7", "must be an expression that the twin knows, got '7'"),
+        (" || ".join(["request.path == '/a'"] * 6), "must have at most 5 subexpressions, got 6"),
+    ],
+)
+def test_an_expression_that_is_wrong_or_unknown_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError) as error:
+        parse(text)
+    assert str(error.value) == message
+
+
+def test_a_policy_is_refused_for_its_expression_and_its_status() -> None:
+    with pytest.raises(CloudError, match=r"rules\[0\].match.expr.expression.*subexpressions"):
+        check_security_policy({"rules": [rule(1, "allow", " && ".join([f"has({LENGTH})"] * 6))]})
+    rules = [rule(1, "allow"), rule(2, "deny(413)", f"has({LENGTH})")]
+    with pytest.raises(CloudError, match=r"rules\[1\].action.*deny\(502\), got deny\(413\)"):
+        check_security_policy({"rules": rules})
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    a, b = "request.path == '/a'", "request.path == '/b'"
+    rules = [
+        rule(40, "deny(404)", "has(request.headers['never'])"),
+        rule(30, "throttle"),
+        rule(20, "deny(403)", b),
+        rule(15, "deny(502)", a, preview=True),
+        rule(10, "allow", a),
+    ]
+    (found,) = denials({"rules": rules})
+    assert found == Denial(403, language.All((language.Not(parse(a)), parse(b))))
+
+
+def test_the_platforms_policy_denies_a_body_by_its_declared_length_except_of_batch_files() -> None:
+    values = {"rules": [camel(each) for each in edge_rules(600)]}
+    check_security_policy(values)
+    (found,) = denials(values)
+    assert found.status == 403
+    (policy,) = armor_route([found])["rbac"]["rules"]["policies"].values()
+    assert policy["permissions"] == [
+        {
+            "and_rules": {
+                "rules": [
+                    {"header": {"name": "content-length", "present_match": True}},
+                    {
+                        "header": {
+                            "name": "content-length",
+                            "range_match": {
+                                "start": str(2 * MAX_BODY_BYTES + 1),
+                                "end": str(2**63 - 1),
+                            },
+                        }
+                    },
+                    {"not_rule": {"url_path": {"path": {"prefix": "/v1/files"}}}},
+                ]
+            }
+        }
+    ]
