@@ -1,8 +1,9 @@
 """Refuses a stack with unmet requirements on the twin, before anything is created."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from gke_inference.catalogue.load_balancing import CATALOGUE_PORT
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import Plan
 from infra.plan.endpoint import port_of
@@ -32,6 +33,7 @@ from twin.providers.gcp.effects.address import is_own_address
 from twin.world import scenario as scenarios
 from twin.world.capacity import World, initial, reservation_of
 from twin.world.store import Record, list_resources
+from workloads.engine.spec import PORT as ENGINE_PORT
 
 _ACCOUNT = "gcp:serviceaccount/account:Account"
 _ZONE = "gcp:dns/managedZone:ManagedZone"
@@ -154,25 +156,57 @@ def refuse_unbuilt(stack: str) -> None:
 
 
 def refuse_busy_port(stack: str, paths: TwinPaths) -> None:
-    """Check that no other program listens on the port of a stack's gateways.
+    """Check that no other program listens on a port of a stack's gateways or engines.
 
     Raises:
-        CheckFailedError: One does; the message names it and the options.
+        CheckFailedError: One does; the message names each port, its program and the options.
     """
-    platform = plan_of(stack).platform
-    if platform.layer is Layer.SERVING:  # its gateway is another stack's
-        return
-    port = port_of(platform.gateway)
+    fixed = list(_fixed_ports(stack, paths))
+    busy: list[str] = []
     for each in listeners():
-        is_there = each.is_on_all or is_own_address(paths, each.address)
-        if each.port != port or not is_there or (each.pid and is_of_twin(each.pid, paths)):
+        uses = [
+            one
+            for one in fixed
+            if one.port == each.port and (each.is_on_all or one.is_at(each.address))
+        ]
+        if not uses or (each.pid and is_of_twin(each.pid, paths)):
             continue
+        what = " and of ".join(one.what for one in uses)
         by = f"PID {each.pid} ({each.program})" if each.pid else "a program of another user"
         where = "all addresses" if each.is_on_all else each.address
-        raise CheckFailedError(
-            f"{stack}: port {port} of the gateway is in use by {by}, which listens on {where}."
-            f" Stop it, or set another `gateway.port` in stacks/Pulumi.{stack}.yaml"
+        settings = [one.setting for one in uses]
+        remedy = f"Stop it, or {settings[0]}" if all(settings) else "Stop it"
+        busy.append(
+            f"port {each.port} of {what} is in use by {by}, which listens on {where}. {remedy}"
         )
+    if busy:
+        raise CheckFailedError(f"{stack}: {'; '.join(busy)}")
+
+
+@dataclass(frozen=True)
+class _FixedPort:
+    """A port that the twin does not choose freely."""
+
+    port: int
+    what: str
+    setting: str
+    """How the user chooses another one; empty: not at all."""
+    is_at: Callable[[str], bool]
+    """Returns whether the twin uses the port at an address."""
+
+
+def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
+    platform = plan_of(stack).platform
+    if platform.layer is not Layer.SERVING:  # its gateway is another stack's
+        yield _FixedPort(
+            port_of(platform.gateway),
+            "the gateway",
+            f"set another `gateway.port` in stacks/Pulumi.{stack}.yaml",
+            lambda address: is_own_address(paths, address),
+        )
+    if platform.models:  # the addresses of pods are this twin's alone
+        yield _FixedPort(ENGINE_PORT, "the engines' pods", "", lambda _: False)
+        yield _FixedPort(CATALOGUE_PORT, "the model catalog's pods", "", lambda _: False)
 
 
 def _absent(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:

@@ -6,7 +6,9 @@ from typing import NamedTuple
 HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
 """Source ranges of health checks
 (docs.cloud.google.com/load-balancing/docs/health-check-concepts)."""
-BACKEND_PORTS = ("8000", "8080", "9002-9005", "9010-9011")
+CATALOGUE_PORT = 8080
+"""Port of the pods that serve a Gateway's model list."""
+BACKEND_PORTS = ("8000", str(CATALOGUE_PORT), "9002-9005", "9010-9011")
 """Pod ports that proxies and health checks of load balancers reach: engines, the catalog, pickers
 and the body-based router, and the client gate with its health check. In a Shared VPC nothing else
 opens them: GKE may write no firewall rules into a host project."""

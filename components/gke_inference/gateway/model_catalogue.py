@@ -30,10 +30,15 @@ from gke_inference.base.manifests import (
     manifest,
     service,
 )
-from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HEALTH_PATH, health_path
+from gke_inference.catalogue.load_balancing import (
+    CATALOGUE_PATH,
+    CATALOGUE_PORT,
+    HEALTH_PATH,
+    health_path,
+)
 from gke_inference.catalogue.versions import image
 
-PORT = 8080
+PORT = CATALOGUE_PORT
 COMPONENT = "model-catalogue"
 """Value of `app.kubernetes.io/component` on its objects."""
 _UNPRIVILEGED_NGINX_USER = 101

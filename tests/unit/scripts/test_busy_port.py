@@ -36,8 +36,24 @@ def test_a_port_that_another_program_has_on_all_addresses_is_refused(paths, monk
     with pytest.raises(CheckFailedError) as error:
         refuse_busy_port("local", paths)
     assert str(error.value) == (
-        f"local: port 8080 of the gateway is in use by {by}, which listens on all addresses."
-        " Stop it, or set another `gateway.port` in stacks/Pulumi.local.yaml"
+        "local: port 8080 of the gateway and of the model catalog's pods is in use by"
+        f" {by}, which listens on all addresses. Stop it"
+    )
+
+
+def test_ports_of_gateway_and_engines_that_other_programs_have_are_named_at_once(
+    paths, monkeypatch
+):
+    monkeypatch.setattr(refusals, "port_of", lambda _gateway: 8443)
+    found = [Listener(_ALL, 8000, 12, "python3"), Listener("::", 8443, 34, "node")]
+    monkeypatch.setattr(refusals, "listeners", lambda: found)
+    monkeypatch.setattr(refusals, "is_of_twin", lambda _pid, _paths: False)
+    with pytest.raises(CheckFailedError) as error:
+        refuse_busy_port("local", paths)
+    assert str(error.value) == (
+        "local: port 8000 of the engines' pods is in use by PID 12 (python3), which listens on all"
+        " addresses. Stop it; port 8443 of the gateway is in use by PID 34 (node), which listens on"
+        " all addresses. Stop it, or set another `gateway.port` in stacks/Pulumi.local.yaml"
     )
 
 
@@ -55,6 +71,7 @@ def test_the_gateways_own_address_that_another_program_has_is_refused(paths):
     [
         Listener(_ALL, 8081, 1234, "python3"),
         Listener("127.0.0.1", 8080, 1234, "python3"),
+        Listener("127.0.0.1", 8000, 1234, "python3"),
         Listener("127.64.0.2", 8080, 1234, "python3"),
         Listener("192.0.2.7", 8080, 1234, "python3"),
     ],
