@@ -8,7 +8,7 @@ HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
 (docs.cloud.google.com/load-balancing/docs/health-check-concepts)."""
 BACKEND_PORTS = ("8000", "8080", "9002-9005", "9010-9011")
 """Pod ports that proxies and health checks of load balancers reach: engines, the catalog, pickers
-and the body-based router, and the client gate with its health check. In a Shared VPC nothing else
+and the body router, and the client gate with its health check. In a Shared VPC nothing else
 opens them: GKE may write no firewall rules into a host project."""
 MAX_BODY_BYTES = 8 << 20
 """Most bytes of a request body that names a model: the router and the gate refuse larger ones."""
