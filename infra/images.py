@@ -13,10 +13,12 @@ from gke_inference.images.pull_through import (
     UpstreamCredentialsArgs,
 )
 from gke_inference.images.repository import EngineRepository, EngineRepositoryArgs
+from gke_inference.images.sources import ImageSources, ImageSourcesArgs
 from infra.plan import Plan
 from infra.plan.image_names import built, engines, repository_url
 from infra.plan.names import Names
 from infra.stack import Attestation, Images, Platform
+from infra.stack.images import ImageBuilds, Source
 
 
 def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
@@ -43,9 +45,12 @@ def build_images(plan: Plan, opts: pulumi.ResourceOptions) -> list[pulumi.Resour
         admission = _admission(plan, images, attestor)
         made.append(ImageAdmission("images-admission", admission, opts))
     if images.build is not None and builder is not None:
-        triggers = _build(plan, images, builder, attestor)
-        behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
-        ImageBuild("images-build", triggers, behind)
+        if images.build.source is None:
+            ImageSources("images-sources", _sources(platform, builder), opts)
+        else:
+            triggers = _build(plan, images.build, images.build.source, builder, attestor)
+            behind = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=made))
+            ImageBuild("images-build", triggers, behind)
     return made
 
 
@@ -137,19 +142,35 @@ def _admission(plan: Plan, images: Images, attestor: ImageAttestor) -> ImageAdmi
     )
 
 
+def _sources(platform: Platform, builder: ImageBuilder) -> ImageSourcesArgs:
+    name, region = next(iter(platform.regions.items()))
+    args = ImageSourcesArgs(
+        bucket_name=Names(platform).image_sources(),
+        labels={"env": platform.environment},
+        location=name,
+        project=platform.project,
+        reader=builder.member,
+    )
+    if region.data_key is not None:
+        args["kms_key"] = region.data_key
+    return args
+
+
 def _build(
-    plan: Plan, images: Images, builder: ImageBuilder, attestor: ImageAttestor | None
+    plan: Plan,
+    settings: ImageBuilds,
+    source: Source,
+    builder: ImageBuilder,
+    attestor: ImageAttestor | None,
 ) -> ImageBuildArgs:
-    if images.build is None:
-        raise ValueError("images.build must be set")
-    platform, source = plan.platform, images.build.source
+    platform = plan.platform
     args = ImageBuildArgs(
         branch=source.branch,
         builder=builder.email,
         images=[name for name in built(plan) if _is_pinned(name)],
         location=source.repository.split("/")[3],
         project=platform.project,
-        refuse_severity=images.build.refuse_severity.value,
+        refuse_severity=settings.refuse_severity.value,
         repositories=[repository_url(platform, region) for region in platform.regions],
         source_repository=source.repository,
     )

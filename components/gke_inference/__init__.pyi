@@ -294,6 +294,8 @@ from .images.repository import (
 from .images.repository import (
     EngineRepositoryArgs as EngineRepositoryArgs,
 )
+from .images.sources import ImageSources as ImageSources
+from .images.sources import ImageSourcesArgs as ImageSourcesArgs
 from .intent.intent import (
     LiveAdaptersArgs as LiveAdaptersArgs,
 )

@@ -44,6 +44,7 @@ from .images.build import ImageBuild
 from .images.builder import ImageBuilder
 from .images.pull_through import PullThrough
 from .images.repository import EngineRepository
+from .images.sources import ImageSources
 from .namespace.connected_models import ConnectedModels
 from .namespace.serving_namespace import ServingNamespace
 from .namespace.team_share import TeamShare
@@ -118,6 +119,7 @@ COMPONENTS: tuple[type[pulumi.ComponentResource], ...] = (
     ImageAttestor,
     ImageBuild,
     ImageBuilder,
+    ImageSources,
     InferenceCluster,
     InferenceGateway,
     JobNamespace,

@@ -186,6 +186,10 @@ class Names:
         """Return the service account ID of image builds."""
         return self._name("service_account", "images")
 
+    def image_sources(self) -> str:
+        """Return the global name of the bucket with the sources of image builds."""
+        return self._name("bucket", "image-sources")
+
     def attestor(self) -> str:
         """Return the name of the image attestor and its note."""
         return self._name("compute", "images")

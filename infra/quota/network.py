@@ -21,7 +21,7 @@ from infra.quota.parts import Ask
 from infra.stack import Front, Gateway, Task
 
 _SUBNETWORKS = 2  # nodes and proxies
-_SHARED_BACKENDS = 2  # the body-based router and the model catalog
+_SHARED_BACKENDS = 2  # the body router and the model catalog
 _OWN_BACKENDS = 1  # the catalog of a team's models
 _SYSTEM_POOLS = 1
 

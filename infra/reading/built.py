@@ -79,16 +79,12 @@ def unbuilt_problem(platform: Platform, stack: str, *, on_twin: bool = False) ->
     if not absent:
         return None
     owner = stack_of_images(platform, stack)
-    step = f"`gke-inference images bootstrap --stack {owner}{' --twin' if on_twin else ''}`"
-    twin = (
-        f"; the twin builds no image: to run the programs of this checkout, remove `images` from"
-        f" {owner}"
-    )
+    step = f"`gke-inference images prepare --stack {owner}{' --twin' if on_twin else ''}`"
     return InputError(
         "images.digests",
         f"must have {', '.join(absent)}, as only this repository's builds create these images",
         None,
-        f": {step} is the first step (docs/images.md){twin if on_twin else ''}",
+        f": {step} is the first step (docs/images.md)",
     )
 
 

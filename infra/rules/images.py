@@ -14,8 +14,8 @@ from infra.stack.problems import join, one_of
 _BY_TAG = ("dev", "local")
 """Environments whose engines may run by tag without a reason."""
 _FIRST = (
-    "; `gke-inference images bootstrap` creates their repository, and `gke-inference images pin`"
-    " adds the digests"
+    "; `gke-inference images prepare` builds our own, `gke-inference images mirror` copies the"
+    " others, and both add the digests"
 )
 
 _RAY = (Spanning.RAY, Spanning.KUBERAY)
@@ -34,6 +34,9 @@ def check_images(platform: Platform) -> Iterator[InputError]:
             yield one_of(join("images", "digests", name), name, known)
     if images.pull_through is not None:
         yield from _check_pull_through(images, images.pull_through)
+    if images.is_attested and images.build is not None and images.build.source is None:
+        rule = "must be set when images.attestation is not none, as only triggers attest images"
+        yield InputError("images.build.source", rule)
 
 
 def _check_pull_through(images: Images, settings: PullThrough) -> Iterator[InputError]:

@@ -42,10 +42,12 @@ class Source(StackModel):
 
 
 class ImageBuilds(StackModel):
-    """Cloud Build builds the platform's images when their sources change."""
+    """Cloud Build builds the platform's images."""
 
-    source: Source
-    """Source repository: a copy of this repository."""
+    source: Source | None = None
+    """Source repository: a copy of this repository, whose pushes trigger builds. By default,
+    `gke-inference images build` uploads a commit of this checkout, and nothing needs to be
+    connected."""
     refuse_severity: Flaw = Flaw.CRITICAL
     """Minimum severity of a known vulnerability that fails a build."""
 
@@ -98,6 +100,11 @@ class Images(StackModel):
     def upstream_credentials(self) -> dict[str, UpstreamCredentials]:
         """Credentials by registry that images are pulled through, possibly none."""
         return {} if self.pull_through is None else self.pull_through.credentials
+
+    @property
+    def source(self) -> Source | None:
+        """The connected repository of builds, if they have one."""
+        return None if self.build is None else self.build.source
 
     @property
     def is_attested(self) -> bool:

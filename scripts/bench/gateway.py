@@ -1,6 +1,6 @@
 """`gke-inference bench gateway`: the latency of the gateway, and the delay of a route change.
 
-It measures the gateway of the stack that is up, with the real Envoy, body-based router and picker
+It measures the gateway of the stack that is up, with the real Envoy, body router and picker
 in the path, and one client on one connection to each.
 """
 

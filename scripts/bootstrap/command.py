@@ -5,12 +5,14 @@ from typing import Annotated
 import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
+from infra.plan import resolve
 from infra.plan.backends import has_backends
 from infra.plan.clients import certificates_of, gated, people_of
 from infra.plan.delivery import has_config_sync
 from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
+from infra.plan.image_names import unbuilt
 from infra.plan.streams import has_tables, has_topics
 from infra.project import services_of
 from infra.stack import Front, Layer, Platform
@@ -50,7 +52,7 @@ def bootstrap(
         if undo and (ci is not None or location is not None):
             option, value = ("--ci", ci) if ci is not None else ("--location", location)
             raise SettingsError(f"{option}: must not be used with --undo, got {value!r}")
-        platform = stack_of(stack)
+        platform = stack_of(stack, with_digests=False)
         settings = settings_of(platform, stack, ci, location)
         _run(
             platform, settings, undo=undo, on_twin=twin, yes=yes, has_location=location is not None
@@ -133,10 +135,11 @@ def _run(
             return
         prepared = run.prepare(project, settings, place, dialog, has_location=has_location)
     if prepared is not None:
-        dialog.show(next_commands(prepared, settings.stack))
+        has_images = platform.layer is not Layer.SERVING and bool(unbuilt(resolve(platform)))
+        dialog.show(next_commands(prepared, settings.stack, has_unbuilt_images=has_images))
 
 
-def next_commands(project: Project, stack: str) -> list[str]:
+def next_commands(project: Project, stack: str, *, has_unbuilt_images: bool = False) -> list[str]:
     """Return the next commands, and the values for CI."""
     settings = next(each for each in project.stacks if each.stack == stack)
     name = settings.pulumi_stack or stack
@@ -145,6 +148,7 @@ def next_commands(project: Project, stack: str) -> list[str]:
         "Next:",
         f"  pulumi login gs://{project.bucket}",
         f"  pulumi stack init {name} --secrets-provider gcpkms://{project.key(settings)}",
+        *([f"  gke-inference images prepare --stack {stack}"] if has_unbuilt_images else []),
         f"  pulumi preview -s {name}",
     ]
     if settings.ci is not None:

@@ -102,10 +102,19 @@ def _started_twin(plan: Plan, stack: str) -> Project:
 def twin_project(plan: Plan, stack: str, paths: TwinPaths) -> Project:
     """Return the project of the same name on a twin."""
     from scripts.backend.twin_cloud import twin_cloud  # noqa: PLC0415 - as above
+    from twin.world.image_names import is_pushed  # noqa: PLC0415 - as above
 
     cloud = twin_cloud(plan.platform.project, plan.platform.project_number, paths)
     reading = replace(cloud, session=ReadOnly(cloud.session))
-    return Project(plan, stack, reading, NoRegistries(), _no_names, lambda: TwinLimits.of(paths))
+    return Project(
+        plan,
+        stack,
+        reading,
+        NoRegistries(),
+        _no_names,
+        lambda: TwinLimits.of(paths),
+        lambda image: is_pushed(image, paths, plan.platform.project),
+    )
 
 
 def _no_names(hostname: str) -> frozenset[str]:

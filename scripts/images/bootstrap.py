@@ -23,11 +23,17 @@ from infra.stack import Layer, Platform
 from scripts.images.actions import ImagesError
 from scripts.shared.pulumi_cli import PulumiCli
 
-_COMPONENTS: Final = ("ImageAdmission", "ImageAttestor", "ImageBuild", "ImageBuilder")
+_COMPONENTS: Final = (
+    "ImageAdmission",
+    "ImageAttestor",
+    "ImageBuild",
+    "ImageBuilder",
+    "ImageSources",
+)
 """Types of components that only `infra.images.build_images` creates."""
 _RESUMED: Final = tuple(
     f"urn:pulumi:*::*::gke-inference:index:{name}{end}"
-    for name in ("ImageAttestor", "ImageBuild", "ImageBuilder")
+    for name in ("ImageAttestor", "ImageBuild", "ImageBuilder", "ImageSources")
     for end in ("::", "$")
 )
 """Starts of targets of which nothing outside the first step is a dependent."""
@@ -61,7 +67,8 @@ def check(platform: Platform) -> list[str]:
         )
     if platform.images is None:
         raise ImagesError(
-            "images: is required in the stack (images.repository: name of the repository), got none"
+            "images: is required in the stack, such as `images: {repository: engines, build: {}}`,"
+            " got none"
         )
     absent = unbuilt(resolve(platform))
     bare = sorted({builds()[e].base_entry for e in absent if not builds()[e].base.digest})

@@ -1,10 +1,16 @@
-"""`gke-inference images build`: builds own images, with the stack's triggers or locally."""
+"""`gke-inference images build`: builds own images, in Cloud Build or locally.
 
+Cloud Build takes the sources of a commit from the connected repository of the stack's triggers, or
+from an archive that is uploaded to the stack's bucket.
+"""
+
+import io
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 from gke_inference.catalogue.versions import Build, builds
 from gke_inference.images.build_steps import (
@@ -25,6 +31,39 @@ from twin.host.paths import REPOSITORY
 Say = Callable[[str], None]
 _METADATA = f"build/images/{METADATA}"
 _HOST = "cloudbuild.googleapis.com"
+_SOURCES: Final = "workloads"
+"""Folder that every build needs."""
+_ANYWHERE: Final = "global"
+"""Location of builds without a connection, as of `gcloud builds submit`. New projects may have no
+quota for builds in a region (docs.cloud.google.com/build/docs/locations, read 2026-11-28)."""
+_POLL_SECONDS: Final = 5.0
+_RUNNING: Final = ("PENDING", "QUEUED", "WORKING")
+
+
+class Objects(Protocol):
+    """Object storage, as `workloads.transfer.store.Store` has it."""
+
+    def get(self, bucket: str, name: str) -> Any:
+        """Return an object's description, or None if there is none."""
+        ...
+
+    def upload(
+        self, bucket: str, name: str, stream: io.RawIOBase, size: int, *, is_final: bool
+    ) -> str:
+        """Write an object, which must not exist if `is_final`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Started:
+    """A build that Cloud Build has accepted."""
+
+    folder: str
+    """Image, such as `body-router`."""
+    name: str
+    """`projects/P/locations/L/builds/ID`."""
+    log: str
+    """Address of its log."""
 
 
 def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
@@ -50,19 +89,61 @@ def targets(platform: Platform, only: list[str], revision: str) -> list[Target]:
     ]
 
 
-def by_trigger(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]:
-    """Return the API call that runs a stack's trigger for an image at a commit.
+def call_of(platform: Platform, target: Target) -> tuple[str, dict[str, Any]]:
+    """Return the API call that builds an image at a commit: its trigger's, or a build of its own.
 
     Raises:
-        ImagesError: The stack has no triggers.
+        ImagesError: The stack does not use Cloud Build, or the image cannot be built.
     """
     images = _images(platform)
     if images.build is None:
         raise ImagesError(
             "images.build: is required in the stack, unless you build on this machine with --local"
         )
-    url = trigger_url(platform.project, images.build.source.repository, target.build)
-    return f"{url}:run", {"source": {"commitSha": target.revision}}
+    if images.build.source is not None:
+        url = trigger_url(platform.project, images.build.source.repository, target.build)
+        return f"{url}:run", {"source": {"commitSha": target.revision}}
+    source = {"bucket": Names(platform).image_sources(), "object": archive_name(target.revision)}
+    url = f"{_HOST}/v1/projects/{platform.project}/locations/{_ANYWHERE}/builds"
+    return url, {**_request(platform, target), "source": {"storageSource": source}}
+
+
+def archive_name(revision: str) -> str:
+    """Return the name of the object with the sources of a commit."""
+    return f"{revision}.tar.gz"
+
+
+def is_from_checkout(platform: Platform) -> bool:
+    """Return whether Cloud Build gets the sources from this checkout."""
+    images = platform.images
+    return images is not None and images.build is not None and images.build.source is None
+
+
+def upload(platform: Platform, revision: str, store: Objects) -> None:
+    """Upload the sources of a commit for builds from this checkout, unless they are there.
+
+    Raises:
+        ImagesError: This is no git checkout, or it has no such commit.
+        TransferError: Cloud Storage refuses.
+    """
+    bucket, name = Names(platform).image_sources(), archive_name(revision)
+    if store.get(bucket, name) is not None:
+        return
+    argv = ["git", "-C", str(REPOSITORY), "archive", "--format=tar.gz", revision, "--", _SOURCES]
+    ran = subprocess.run(argv, capture_output=True, check=False)
+    if ran.returncode:
+        reason = " ".join(ran.stderr.decode(errors="replace").split())
+        raise ImagesError(
+            f"--revision: must be a commit of this checkout, got {revision!r}: {reason}"
+        )
+    store.upload(bucket, name, io.BytesIO(ran.stdout), len(ran.stdout), is_final=False)  # pyright: ignore[reportArgumentType] - it only reads and seeks
+
+
+def uncommitted() -> list[str]:
+    """Return the changed files below `workloads/` that no commit has; none outside of git."""
+    argv = ["git", "-C", str(REPOSITORY), "status", "--porcelain", "--", _SOURCES]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return [line[3:] for line in ran.stdout.splitlines()]
 
 
 def trigger_url(project: str, source: str, build: Build) -> str:
@@ -85,27 +166,60 @@ def show(platform: Platform, target: Target, *, local: bool) -> dict[str, Any]:
     """
     if local:
         return {"command": shlex.join(_checked(target, _METADATA))}
-    url, body = by_trigger(platform, target)
+    url, body = call_of(platform, target)
+    shown = {"call": f"POST https://{url}", "body": body}
+    return shown if is_from_checkout(platform) else {**shown, "build": _request(platform, target)}
+
+
+def _request(platform: Platform, target: Target) -> dict[str, Any]:
     account = f"{Names(platform).image_builder()}@{platform.project}.iam.gserviceaccount.com"
     try:
-        request = build_request(target, f"projects/{platform.project}/serviceAccounts/{account}")
+        return build_request(target, f"projects/{platform.project}/serviceAccounts/{account}")
     except BuildError as error:
         raise ImagesError(str(error)) from None
-    return {"call": f"POST https://{url}", "body": body, "build": request}
 
 
-def run_trigger(cloud: Cloud, platform: Platform, target: Target, say: Say) -> None:
+def start(cloud: Cloud, platform: Platform, target: Target, say: Say) -> Started:
     """Start a build in Cloud Build and report the URL of its log.
 
     Raises:
-        ImagesError: The base has no digest, or the stack has no triggers.
+        ImagesError: The base has no digest, or the stack does not use Cloud Build.
         CloudError: Google refused.
     """
     _checked(target)
-    url, body = by_trigger(platform, target)
+    url, body = call_of(platform, target)
     answer = cloud.post(url, body)
     build: dict[str, Any] = answer.get("metadata", {}).get("build", {})
-    say(f"{target.build.folder}: {build.get('logUrl') or answer.get('name', 'started')}")
+    log = str(build.get("logUrl") or answer.get("name", "started"))
+    say(f"{target.build.folder}: {log}")
+    location = url.partition("/locations/")[2].partition("/")[0]
+    name = f"projects/{platform.project}/locations/{location}/builds/{build.get('id', '')}"
+    return Started(target.build.folder, name, log)
+
+
+def wait(cloud: Cloud, builds: Mapping[str, Started], say: Say) -> None:
+    """Wait until builds have succeeded.
+
+    Args:
+        cloud: The project's APIs.
+        builds: Builds by any key.
+        say: Prints a line.
+
+    Raises:
+        ImagesError: One failed.
+        CloudError: Google refused.
+    """
+    for each in builds.values():
+        found = cloud.get(f"{_HOST}/v1/{each.name}")
+        while str(found.get("status")) in _RUNNING:
+            cloud.sleep(_POLL_SECONDS)
+            found = cloud.get(f"{_HOST}/v1/{each.name}")
+        if found.get("status") != "SUCCESS":
+            detail = found.get("statusDetail") or f"see {each.log}"
+            raise ImagesError(
+                f"{each.folder}: the build ended with {found.get('status')}: {detail}"
+            )
+        say(f"{each.folder}: built")
 
 
 def run_local(target: Target) -> None:

@@ -1,19 +1,22 @@
 """`gke-inference images`: the container images of a stack, pinned, mirrored and built."""
 
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated
 
 import typer
 import yaml
 
+from infra.stack import Platform
 from scripts.images import actions as images_actions
 from scripts.images import bootstrap as images_bootstrap
 from scripts.images import build as images_build
 from scripts.images import files as images_files
 from scripts.images import listing as images_list
 from scripts.images import lock as images_lock
+from scripts.images import prepare as images_prepare
 from scripts.images.registry import Registry, RegistryError
 from scripts.shared.engine import Engine
 from scripts.shared.google_cloud import Cloud, CloudError
@@ -22,6 +25,7 @@ from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode
 from scripts.terminal.options import STACK_HELP, JsonOption, StackOption, stack_of
 from twin.host.paths import REPOSITORY, TwinPaths
+from workloads.transfer.errors import TransferError
 
 OnlyOption = Annotated[
     list[str] | None,
@@ -33,6 +37,15 @@ RevisionOption = Annotated[
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")
 ]
+
+YesOption = Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")]
+TwinOption = Annotated[
+    bool,
+    typer.Option(
+        "--twin", help="Use the project of the same name on the twin, instead of in Google Cloud."
+    ),
+]
+LocalOption = Annotated[bool, typer.Option("--local", help="Build with Docker on this machine.")]
 
 images = typer.Typer()
 
@@ -104,15 +117,17 @@ def build(
     stack: StackOption,
     only: OnlyOption = None,
     revision: RevisionOption = None,
-    local: Annotated[
-        bool, typer.Option("--local", help="Build with Docker on this machine.")
-    ] = False,
+    local: LocalOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Build our own images, with the Cloud Build triggers of a stack or on this machine."""
+    """Build our own images, in Cloud Build or on this machine."""
     with _plain_errors():
-        platform = stack_of(stack, with_digests=False)
-        for target in images_build.targets(platform, list(only or []), _commit(revision)):
+        platform, commit, cloud = stack_of(stack, with_digests=False), _commit(revision), None
+        targets = images_build.targets(platform, list(only or []), commit)
+        if not dry_run and not local and images_build.is_from_checkout(platform):
+            _check_committed(revision)
+            images_build.upload(platform, commit, _objects(platform, on_twin=False))
+        for target in targets:
             if dry_run:
                 steps = images_build.show(platform, target, local=local)
                 text = yaml.safe_dump({target.build.folder: steps}, sort_keys=False, width=1000)
@@ -120,20 +135,62 @@ def build(
             elif local:
                 images_build.run_local(target)
             else:
-                images_build.run_trigger(_cloud(platform.project), platform, target, _print_line)
+                cloud = cloud or _cloud(platform.project)
+                images_build.start(cloud, platform, target, _print_line)
+
+
+@images.command("prepare")
+def prepare_images(
+    stack: StackOption,
+    yes: YesOption = False,
+    twin: TwinOption = False,
+    local: LocalOption = False,
+    revision: RevisionOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Build the images that a stack needs before its first `up`, and pin them in the stack.
+
+    Runs `images bootstrap`, `build` and `pin` for the images that have no digest, and waits for the
+    builds. On the twin, the stack file stays as it is.
+    """
+    with _plain_errors():
+        platform, commit = stack_of(stack, with_digests=False), _commit(revision)
+        absent = images_prepare.check(platform, is_local=local)
+        if dry_run:
+            targets = images_bootstrap.deployed_targets(
+                _pulumi(stack, on_twin=twin), platform, stack
+            )
+            shown = images_bootstrap.shown(stack, yes=yes, targets=targets)
+            for line in (*shown, *images_bootstrap.next_steps(platform, stack, absent)):
+                _print_line(line)
+            return
+        if not absent:
+            _print_line(next(images_bootstrap.next_steps(platform, stack, absent)))
+            return
+        _check_committed(revision)
+        digests = images_prepare.prepare(
+            _place(stack, platform, on_twin=twin),
+            stack,
+            platform,
+            absent,
+            commit,
+            _print_line,
+            yes=yes,
+            is_local=local,
+        )
+        if twin:
+            _print_line(
+                f"The twin has {', '.join(digests)}: run `gke-inference up --stack {stack}`."
+            )
+        else:
+            _write_digests(stack, digests, dry_run=False)
 
 
 @images.command("bootstrap")
 def bootstrap_images(
     stack: StackOption,
-    yes: Annotated[bool, typer.Option("--yes", help="Make the changes without asking.")] = False,
-    twin: Annotated[
-        bool,
-        typer.Option(
-            "--twin",
-            help="Use the project of the same name on the twin, instead of in Google Cloud.",
-        ),
-    ] = False,
+    yes: YesOption = False,
+    twin: TwinOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
     """Create the repository and build triggers of a stack, before its first `up`."""
@@ -184,6 +241,7 @@ def _plain_errors() -> Generator[None]:
     except (
         CloudError,
         RegistryError,
+        TransferError,
         images_actions.ImagesError,
         images_lock.LockError,
     ) as error:
@@ -229,6 +287,38 @@ def _pulumi(stack: str, *, on_twin: bool) -> PulumiCli:
     engine = Engine(TwinPaths.default())
     engine.ensure_stack(stack)
     return engine
+
+
+def _check_committed(revision: str | None) -> None:
+    if revision is None:
+        images_prepare.check_committed()
+
+
+def _place(stack: str, platform: Platform, *, on_twin: bool) -> images_prepare.Place:
+    """Return the project of a stack, in Google Cloud or on the twin."""
+    cloud: Callable[[], Cloud] = partial(_cloud, platform.project)
+    registry = Registry()
+    if on_twin:
+        # the twin's modules take a while to load, and a real project does not need them
+        from scripts.backend.twin_cloud import TwinRegistry, twin_cloud  # noqa: PLC0415
+
+        paths = TwinPaths.default()
+        cloud = partial(twin_cloud, platform.project, platform.project_number, paths)
+        registry = TwinRegistry(paths)
+    return images_prepare.Place(
+        partial(_pulumi, stack, on_twin=on_twin),
+        cloud,
+        registry,
+        partial(_objects, platform, on_twin=on_twin),
+    )
+
+
+def _objects(platform: Platform, *, on_twin: bool) -> images_build.Objects:
+    """Return the object storage of a project."""
+    # Google's client takes a second to load, and most commands do not need it.
+    from scripts.models.session import open_store  # noqa: PLC0415
+
+    return open_store(platform.project, on_twin=on_twin, workers=1)
 
 
 def _cloud(project: str) -> Cloud:

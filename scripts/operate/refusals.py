@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PORT
 from gke_inference.catalogue.rungs import Rung
+from gke_inference.catalogue.versions import images
 from infra.plan import Plan
 from infra.plan.endpoint import port_of
 from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone, with_gateway
+from infra.plan.image_names import unbuilt
 from infra.plan.streams import ANSWER_COLUMNS
 from infra.quota.check import Standing, standings
 from infra.quota.needs import needs
@@ -32,6 +34,7 @@ from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects.address import is_own_address
 from twin.world import scenario as scenarios
 from twin.world.capacity import World, initial, reservation_of
+from twin.world.image_names import is_pushed
 from twin.world.store import Record, list_resources
 from workloads.engine.spec import PORT as ENGINE_PORT
 
@@ -139,16 +142,20 @@ def _scenarios(plan: Plan, paths: TwinPaths, stack: str) -> str:
     return f", or run `make up STACK={stack} SCENARIO={able[0]}`{rest}, whose cloud has them"
 
 
-def refuse_unbuilt(stack: str) -> None:
-    """Check that images of ours exist where the stack has a repository for them.
+def refuse_unbuilt(stack: str, paths: TwinPaths) -> None:
+    """Check that images of ours are built where the stack has a repository for them.
 
     Rule: agent.image.own.
 
     Raises:
-        CheckFailedError: An image has no digest; the message names each, and the first step.
+        CheckFailedError: An image is not built; the message names each, and the command.
     """
-    platform = plan_of(stack).platform
+    plan = plan_of(stack)
+    platform, placeholders = plan.platform, images()
     if platform.images is None:
+        return
+    references = [placeholders[name].reference for name in unbuilt(plan)]
+    if all(is_pushed(each, paths, platform.project) for each in references):
         return
     problem = unbuilt_problem(platform, stack, on_twin=True)
     if problem is not None:
@@ -258,8 +265,9 @@ def _sources(plan: Plan, paths: TwinPaths, world: World) -> Iterator[_Absent]:
     image = disk_image(plan)
     if image is not None and is_absent(image):
         yield _Absent(f"no disk image {image} (storage.image_cache)", "images", image)
-    if platform.images is not None and platform.images.build is not None:
-        path = platform.images.build.source.repository
+    source = None if platform.images is None else platform.images.source
+    if source is not None:
+        path = source.repository
         if is_absent(path):
             what = f"no repository {path} (images.build.source.repository)"
             yield _Absent(what, "build_repositories", path)

@@ -89,7 +89,7 @@ def _choose_real_engine(paths: TwinPaths, stack: str, model: str) -> None:
 def _check(stack: str, paths: TwinPaths, speed: float, real_engine: str) -> None:
     """Refuse invalid options, missing images and a busy port, before anything starts."""
     check_file(stack)
-    refuse_unbuilt(stack)
+    refuse_unbuilt(stack, paths)
     check_positive("--speed", speed)
     if real_engine:
         check_one("--real-engine", real_engine, stack_of(stack).models)

@@ -88,6 +88,9 @@ class Project:
     """Returns the addresses of a host name, possibly none."""
     limits: Callable[[], Limits]
     """Reads the limits of quotas."""
+    has_built: Callable[[str], bool] = lambda _: False
+    """Returns whether the project runs an image of ours that no digest pins, by its placeholder in
+    the lock. Google Cloud runs none."""
 
     @property
     def id(self) -> str:

@@ -68,14 +68,20 @@ def _image(project: Project, name: str, reference: str) -> Finding:
 
 def _unbuilt(project: Project, name: str, which: str) -> Finding:
     """Return what is left to do for an image that only our builds create and no digest pins."""
-    images, build, missing = project.plan.platform.images, builds()[name], State.MISSING
-    own = images is not None and images.repository is not None
+    known, build, missing = images(), builds()[name], State.MISSING
+    settings = project.plan.platform.images
+    own = settings is not None and settings.repository is not None
     if not own and not any(each.existing.repository for each in _regions(project)):
-        says = "only this repository's builds create it; set images.repository in the stack"
+        says = (
+            "only this repository's builds create it; add"
+            " `images: {repository: engines, build: {}}` to the stack"
+        )
         return Finding("image", which, missing, says)
     if not build.base.digest:
         says = f"nothing builds it, because {build.base_entry} has no digest"
         return Finding("image", which, missing, says, "gke-inference images pin")
+
+    prepare = f"gke-inference images prepare --stack {_owner(project)}"
 
     def look() -> Finding:
         for url in _supply_chain(project, build):
@@ -84,10 +90,11 @@ def _unbuilt(project: Project, name: str, which: str) -> Finding:
             except (NotFound, ServiceDisabled) as error:
                 off = f"{error.service} is on and " if isinstance(error, ServiceDisabled) else ""
                 says = f"build it once {off}{url.split('/')[-2]}/{url.split('/')[-1]} exists"
-                command = f"gke-inference images bootstrap --stack {_owner(project)}"
-                return Finding("image", which, State.LATER, says, command)
-        says = "no digest in images.digests; build it, then `gke-inference images pin --stack`"
-        return Finding("image", which, missing, says, _make(project, name))
+                return Finding("image", which, State.LATER, says, prepare)
+        if project.has_built(known[name].reference):
+            says = "in the twin's repositories; in Google Cloud, `up` needs its digest in the stack"
+            return Finding("image", which, State.MET, says)
+        return Finding("image", which, missing, "no digest in images.digests", prepare)
 
     return judged(project, "image", which, look)
 
@@ -106,7 +113,7 @@ def _supply_chain(project: Project, build: Build) -> Iterator[str]:
         if region.existing.repository is None:
             path = f"locations/{name}/repositories/{images.repository}"
             yield f"{_REPOSITORIES}/projects/{project.id}/{path}"
-    if images.build is not None:
+    if images.build is not None and images.build.source is not None:
         yield trigger_url(project.id, images.build.source.repository, build)
 
 
@@ -132,6 +139,8 @@ def connection(project: Project) -> Iterator[Finding]:
     """Yield whether Cloud Build is connected to the sources of own images."""
     platform = project.plan.platform
     if platform.images is None or platform.images.build is None:
+        return
+    if platform.images.build.source is None:
         return
     repository = platform.images.build.source.repository
     connected, _, short = repository.partition("/repositories/")

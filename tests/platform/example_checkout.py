@@ -20,13 +20,19 @@ _FOLDERS = (
 )
 
 
-def checkout(folder: Path, example: str) -> Path:
-    """Return a checkout whose stacks are those of docs/examples/EXAMPLE."""
+def bare_checkout(folder: Path) -> Path:
+    """Return a checkout without stacks."""
     for name in _FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__", "tests")
         shutil.copytree(REPOSITORY / name, folder / name, symlinks=True, ignore=ignored)
     (folder / ".venv").symlink_to(REPOSITORY / ".venv")
     shutil.copy(REPOSITORY / "Pulumi.yaml", folder)
+    return folder
+
+
+def checkout(folder: Path, example: str) -> Path:
+    """Return a checkout whose stacks are those of docs/examples/EXAMPLE."""
+    bare_checkout(folder)
     shutil.copytree(REPOSITORY / "docs" / "examples" / example, folder / "stacks")
     return folder
 

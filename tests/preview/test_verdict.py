@@ -6,9 +6,11 @@ import subprocess
 import pytest
 
 from scripts.check.verdict import judge
+from scripts.shared.scratch_project import scratch_checkout
 from scripts.verdicts import verdict as verdicts
 from scripts.verdicts.changes import Kind
-from scripts.verdicts.runs import compare
+from scripts.verdicts.checkouts import Checkout
+from scripts.verdicts.runs import compare, runner
 from tests.unit.verdicts.record import CHANGES, outline, recorded
 from twin.host.paths import REPOSITORY
 
@@ -20,6 +22,35 @@ STACK = "local"
 def git(folder, *arguments):
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
     subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True)
+
+
+EXAMPLES = sorted((REPOSITORY / "docs" / "examples").glob("*/Pulumi.*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def cli():
+    with runner() as found:
+        yield found
+        found.stop()
+
+
+# tests/contract/infra/test_checked_stacks.py reads every example; a test below compares `local`
+@pytest.mark.soak
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem.removeprefix("Pulumi."))
+def test_an_example_compared_with_itself_does_not_change(cli, tmp_path, file):
+    name = file.stem.removeprefix("Pulumi.")
+    root = scratch_checkout(tmp_path, name, file.read_text())
+    for other in file.parent.glob("Pulumi.*.yaml"):  # a serving stack is read with its platform
+        shutil.copy(other, root / "stacks")
+    side = Checkout("itself", root)
+    found = verdicts.of_stack(cli, name, side, side)
+    assert (found.error, found.blocks) == ("", [])
+    assert (found.changes, found.moves) == ((), ())
+    assert found.unchanged >= 10
+    assert found.money.before == found.money.after
+    assert found.capacity == ()
+    for each in (found.policies, found.invariants):
+        assert (each.new, each.fixed) == ((), ())
 
 
 @pytest.fixture

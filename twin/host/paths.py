@@ -91,6 +91,11 @@ class TwinPaths:
         return self.root / "uptime.json"
 
     @property
+    def artifacts_file(self) -> Path:
+        """Images in repositories of Artifact Registry."""
+        return self.root / "artifacts.json"
+
+    @property
     def gcs(self) -> Path:
         """Contents of the buckets."""
         return self.root / "gcs"

@@ -7,21 +7,14 @@ from typing import Final
 from gke_inference.catalogue.versions import engine_tags, is_placeholder
 from twin.host.paths import TwinPaths
 from twin.wire.property_values import Json, as_object, get_path
+from twin.world.built_images import REMOTE, is_built, repositories
 from twin.world.capacity import World
-from twin.world.store import Record, list_resources
+from twin.world.store import Record
 
-REPOSITORY: Final = "gcp:artifactregistry/repository:Repository"
-REMOTE: Final = "REMOTE_REPOSITORY"
 _HUB: Final = "docker.io"
 _IN_REPOSITORY = re.compile(
     r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[^/]+)/(?P<name>[^/]+)/(?P<path>.+)"
 )
-
-
-def repositories(paths: TwinPaths, project: str) -> list[Record]:
-    """Return the container image repositories of a project of the twin's cloud."""
-    found = list_resources(paths)
-    return [each for each in found if each.type == REPOSITORY and each.project == project]
 
 
 def upstream(repository: Record) -> str:
@@ -64,17 +57,17 @@ def upstream_of(image: str, known: Iterable[Record], project: str) -> tuple[str,
     )
 
 
-def missing(image: str, world: World, *, is_built: bool) -> str:
+def missing(image: str, world: World, *, is_unbuilt: bool) -> str:
     """Return why an image cannot be pulled; empty if it can (agent.image.tags, agent.image.own).
 
     Args:
         image: Reference of the image.
         world: The twin's world, which can list further tags.
-        is_built: Whether the project builds our own images, so that the placeholders in their
-            place are not the checkout's programs.
+        is_unbuilt: Whether the project has a repository for our own images and not yet this one, so
+            that the placeholder in its place is not the checkout's program.
     """
     if is_placeholder(image):
-        return _unbuilt(image) if is_built else ""
+        return _unbuilt(image) if is_unbuilt else ""
     if "@" in image:
         return ""
     name, _, tag = image.rpartition(":") if ":" in image.rpartition("/")[2] else (image, "", "")
@@ -97,13 +90,29 @@ def missing_in(image: str, paths: TwinPaths, project: str) -> str:
     served, problem = upstream_of(image, known, project)
     if problem:
         return problem
-    is_built = is_placeholder(image) and any(each.inputs.get("mode") != REMOTE for each in known)
-    return missing(served, World.load(paths.capacity_file), is_built=is_built)
+    is_unbuilt = (
+        is_placeholder(image)
+        and any(each.inputs.get("mode") != REMOTE for each in known)
+        and not is_pushed(image, paths, project)
+    )
+    return missing(served, World.load(paths.capacity_file), is_unbuilt=is_unbuilt)
+
+
+def is_pushed(image: str, paths: TwinPaths, project: str) -> bool:
+    """Return whether the twin's Cloud Build pushed an image of ours to a project's repositories.
+
+    Args:
+        image: Its placeholder in the lock, such as `gke-inference.invalid/callout:v0.1.0`.
+        paths: The twin.
+        project: The project.
+    """
+    name, _, tag = image.rpartition("/")[2].partition(":")
+    return is_built(paths, project, name, tag.removeprefix("v"))
 
 
 def _unbuilt(image: str) -> str:
     return (
         f'Failed to pull image "{image}": failed to resolve reference "{image}": no such host'
-        " (the twin's rule agent.image.own; the project has a repository: build the image, and pin"
-        " its digest in the stack)"
+        " (the twin's rule agent.image.own; the project has a repository: build the image with"
+        " `gke-inference images prepare --twin`)"
     )

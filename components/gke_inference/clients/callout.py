@@ -1,6 +1,6 @@
 """The objects of a region's callout, which the load balancer calls for every request.
 
-The program is workloads/gateway/callout, a traffic extension: it runs after the body-based router
+The program is workloads/gateway/callout, a traffic extension: it runs after the body router
 has chosen the route and before the picker chooses a replica
 (docs.cloud.google.com/service-extensions/docs/lb-extensions-overview).
 """

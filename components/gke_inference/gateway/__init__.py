@@ -1,1 +1,1 @@
-"""The inference gateway: routes, endpoint picker, body-based router, canaries."""
+"""The inference gateway: routes, endpoint picker, body router, canaries."""

@@ -124,7 +124,7 @@ class InferenceGatewayArgs(TypedDict):
     Default: false."""
     has_batches: NotRequired[bool]
     """Whether a `BatchService` serves `/v1/files` and `/v1/batches`, which then bypass the
-    body-based router. Default: false."""
+    body router. Default: false."""
     has_definitions: NotRequired[bool]
     """Whether the cluster already has the kinds InferenceObjective and InferenceModelRewrite, from
     another gateway or managed elsewhere. Default: false, since GKE installs only InferencePool."""
@@ -152,7 +152,7 @@ class InferenceGatewayArgs(TypedDict):
     route_sources: NotRequired[list[RouteSourceArgs]]
     """Other namespaces whose routes it accepts, which `ModelRoutes` creates. Default: none."""
     router_replicas: NotRequired[int]
-    """Replicas of the body-based router and of the model catalog. Default: 2."""
+    """Replicas of the body router and of the model catalog. Default: 2."""
     subnetwork: NotRequired[pulumi.Input[str]]
     """Subnetwork of the IP address. Required for `internal`."""
 
@@ -160,7 +160,7 @@ class InferenceGatewayArgs(TypedDict):
 class InferenceGateway(pulumi.ComponentResource):
     """A Gateway that routes by model name and picks the best replica for each request.
 
-    Creates the IP address, the Gateway, the body-based router, the model catalog, and for each
+    Creates the IP address, the Gateway, the body router, the model catalog, and for each
     model a pool with its picker, routes, objectives, health check and timeout. An external Gateway
     gets a Cloud Armor policy with a rate limit per IP address; a Gateway with a certificate gets an
     SSL policy that requires TLS 1.2. Prerequisites: the InferencePool CRD, which GKE installs (see

@@ -45,7 +45,7 @@ class ModelRoutesArgs(TypedDict):
 class ModelRoutes(pulumi.ComponentResource):
     """The model objects of `InferenceGateway`, for a Gateway that is managed elsewhere.
 
-    The Gateway's component creates the IP address, body-based router, Cloud Armor policy and the
+    The Gateway's component creates the IP address, body router, Cloud Armor policy and the
     kinds that pickers watch. Add this namespace to its `routeSources`.
     """
 

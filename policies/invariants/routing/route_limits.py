@@ -30,7 +30,7 @@ def _check(world: World) -> Iterator[Finding]:
                     count,
                     f"a rule has at most {_MATCHES} matches: exact adapter names quickly "
                     "exhaust them",
-                    "split the route, or match in the body-based router",
+                    "split the route, or match in the body router",
                 )
         if sum(counts) > _ALL_MATCHES and max(counts) <= _MATCHES:
             yield broken(

@@ -30,7 +30,7 @@ FOREIGN = "projects/acme-shared/locations/us-central1/repositories/engines"
 DIGEST = "sha256:" + "1" * 64
 SENTENCE = (
     "Pulumi.test.yaml: images.digests must have callout, as only this repository's builds create"
-    " these images, got none: `gke-inference images bootstrap --stack test` is the first step"
+    " these images, got none: `gke-inference images prepare --stack test` is the first step"
     " (docs/images.md)"
 )
 
@@ -176,7 +176,7 @@ def test_the_first_step_needs_no_digest_and_no_reason_for_tags(
         {"at": ["unpinned_images"], "value": None},
         {"at": ["images", "attestation"], "value": attestation},
     ]
-    with pytest.raises(pulumi.RunError, match="gke-inference images bootstrap"):
+    with pytest.raises(pulumi.RunError, match="gke-inference images prepare"):
         run_edited(cloud, edits, updates=True)
     first_step(monkeypatch, tmp_path, "{}")
     run_edited(cloud, edits, updates=True)

@@ -6,8 +6,11 @@ import pytest
 
 from infra.reading.built import UNBUILT
 from infra.reading.load import read
-from scripts.images import bootstrap
+from scripts.backend.twin_cloud import TwinRegistry, twin_cloud
+from scripts.images import bootstrap, prepare
+from scripts.operate.refusals import refuse_unbuilt
 from scripts.shared.engine import Engine
+from scripts.terminal.console import CheckFailedError
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import TwinPaths
@@ -44,8 +47,23 @@ def test_up_is_refused_and_the_first_step_is_not(engine):
 
     bootstrap.create(engine, read("prod"), "prod", yes=True)
     first = made(engine)
-    assert (first["Repository"], first["Trigger"], first["Account"]) == (3, 1, 1)
+    assert (first["Repository"], first["Trigger"], first["Account"]) == (3, 3, 1)
     assert not {"Cluster", "Network"} & set(first)
 
-    bootstrap.create(engine, read("prod"), "prod", yes=True)  # again: nothing more
-    assert made(engine) == first
+    with pytest.raises(
+        CheckFailedError, match="`gke-inference images prepare --stack prod --twin`"
+    ):
+        refuse_unbuilt("prod", engine.paths)
+    platform, said = read("prod"), []
+    cloud = twin_cloud(platform.project, platform.project_number, engine.paths)
+    place = prepare.Place(
+        lambda: engine, lambda: cloud, TwinRegistry(engine.paths), lambda: pytest.fail("no archive")
+    )
+    absent = prepare.check(platform, is_local=False)
+    digests = prepare.prepare(
+        place, "prod", platform, absent, "abc", said.append, yes=True, is_local=False
+    )
+    assert sorted(digests) == ["body-router", "callout"]
+    assert said[2:4] == ["body-router: built", "callout: built"]  # by their triggers
+    refuse_unbuilt("prod", engine.paths)
+    assert made(engine) == first  # again: nothing more

@@ -6,10 +6,12 @@ as tables are as wide as their content.
 """
 
 import re
+import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(r"^## (\d+)\. ", re.MULTILINE)
 _ANY = "…"
 
 
@@ -19,10 +21,21 @@ class Command:
     shown: list[str] = field(default_factory=list)
 
 
-def commands(page: Path) -> list[Command]:
-    """Return the commands of a page's console blocks, in order."""
+def sections(page: Path) -> dict[int, str]:
+    """Return the text of a page's numbered sections."""
+    _, *rest = _SECTION.split(page.read_text())
+    return dict(zip(map(int, rest[::2]), rest[1::2], strict=True))
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """Return the blocks of code in a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(text: str) -> list[Command]:
+    """Return the commands of a text's console blocks, in order."""
     found: list[Command] = []
-    for block in _BLOCK.findall(page.read_text()):
+    for block in blocks(text, "console"):
         for line in block.splitlines():
             if line.startswith("$ "):
                 found.append(Command(line.removeprefix("$ ")))
@@ -31,6 +44,26 @@ def commands(page: Path) -> list[Command]:
             else:
                 found[-1].shown.append(line)
     return found
+
+
+def run(command: Command, folder: Path, environment: Mapping[str, str]) -> str:
+    """Run a command as a reader does in a folder; return what it printed.
+
+    Raises:
+        AssertionError: It failed.
+    """
+    answer = subprocess.run(
+        ["bash", "-c", command.line],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert answer.returncode == 0, f"{command.line}\n{answer.stdout}"
+    return answer.stdout
 
 
 def unlike(shown: list[str], printed: str) -> str:

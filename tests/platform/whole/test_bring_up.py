@@ -20,14 +20,17 @@ import testinfra
 from scripts.operate.load import trace_of
 from scripts.shared.engine import Engine
 from scripts.shared.model_client import models, stream_chat
+from tests.platform.tutorial.console import commands, sections, unlike
 from twin.host import loopback_only, processes
 from twin.host.listening import is_of_twin, of_twin
+from twin.host.paths import REPOSITORY
 from twin.toolchain import tool
 from twin.wire.kube import Kube, KubeError
 from twin.world.scenario import find, load
 
 pytestmark = pytest.mark.needs_tools
 
+TUTORIAL = REPOSITORY / "docs" / "tutorial.md"
 _LARGEST = 8 << 20
 DEPLOYMENT = "/apis/apps/v1/namespaces/models/deployments/llama-3-1-8b-gpu"
 
@@ -51,6 +54,13 @@ def test_up_says_what_runs_where_on_which_rung_at_what_price(deployed):
     assert "ready" in line
     assert "tpu-v6e 2x2 reservation" in line
     assert float(line.split()[-1]) > 1
+
+
+def test_up_prints_what_the_tutorial_shows(deployed):
+    (command,) = commands(sections(TUTORIAL)[1])
+    folder = f"{deployed.paths.root.parent.name}/local"
+    shown = deployed.shown.replace(folder, "build/local")
+    assert unlike(command.shown, shown) == "", shown
 
 
 def test_the_gateways_address_is_written_to_a_file(platform):
@@ -299,8 +309,9 @@ def test_a_twin_that_was_killed_and_changed_by_hand_is_repaired_by_up(platform):
 def test_a_tpu_stock_out_is_survived_and_work_moves_back(platform):
     answer = platform.cli("up", "--stack", "local", "--scenario", "tpu-stockout", timeout=900)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    for word in ("stockout", "nvidia-l4", "tpu-v6e"):
-        assert word in answer.stdout.lower().replace("stock-out", "stockout"), word
+    (command,) = commands(sections(TUTORIAL)[3])
+    assert command.line == "make up SCENARIO=tpu-stockout"
+    assert unlike(command.shown, answer.stdout) == "", answer.stdout
     drawn = (platform.paths.root.parent / "local" / "timeline.svg").read_text()
     assert "<svg" in drawn
 

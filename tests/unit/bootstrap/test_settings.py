@@ -141,3 +141,5 @@ def test_the_values_for_ci_are_printed_for_a_stack_with_a_repository_only():
         f"{KEY_RING}/cryptoKeys/stack-staging",
         "  pulumi preview -s staging",
     ]
+    shown = next_commands(project, "staging", has_unbuilt_images=True)
+    assert shown[-2:] == ["  gke-inference images prepare --stack staging", without[-1]]

@@ -127,8 +127,8 @@ class ReadyProject(FakeGoogle):
         where = f"projects/{self.id}/locations/global/services/compute.googleapis.com/quotaInfos"
         self.resources[f"cloudquotas.googleapis.com/v1/{where}"] = {"quotaInfos": infos}
         self._reserve()
-        if platform.images is not None and platform.images.build is not None:
-            repository = platform.images.build.source.repository
+        if platform.images is not None and platform.images.source is not None:
+            repository = platform.images.source.repository
             build = f"cloudbuild.googleapis.com/v2/{repository}"
             self.resources[build] = {"name": repository}
             connection = build.partition("/repositories/")[0]

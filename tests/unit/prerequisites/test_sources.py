@@ -7,7 +7,7 @@ import pytest
 
 from gke_inference.catalogue.versions import builds
 from infra.stack import ImageCache
-from infra.stack.images import PullThrough, UpstreamCredentials
+from infra.stack.images import ImageBuilds, PullThrough, UpstreamCredentials
 from scripts.prerequisites import images as prerequisite_images
 from scripts.prerequisites.disks import disks
 from scripts.prerequisites.finding import State
@@ -130,12 +130,12 @@ def callout_of(project):
 
 
 @pytest.fixture
-def base(monkeypatch):
-    """Give the base of our Go programs a digest, as `images pin` does."""
+def bare_base(monkeypatch):
+    """Take the digest of the base of our Go programs away."""
     known = builds()
-    digest = replace(known["callout"].base, digest=f"sha256:{'3' * 64}")
-    pinned = {**known, "callout": replace(known["callout"], base=digest)}
-    monkeypatch.setattr(prerequisite_images, "builds", lambda: pinned)
+    base = replace(known["callout"].base, digest="")
+    bare = {**known, "callout": replace(known["callout"], base=base)}
+    monkeypatch.setattr(prerequisite_images, "builds", lambda: bare)
 
 
 def fill(google, project):
@@ -145,14 +145,14 @@ def fill(google, project):
     google.resources[TRIGGER] = {}
 
 
-def test_the_callout_is_not_built_while_its_base_has_no_digest(project):
+def test_the_callout_is_not_built_while_its_base_has_no_digest(project, bare_base):
     found = callout_of(without_digests(project))
     assert (found.state, found.command) == (State.MISSING, "gke-inference images pin")
     assert found.says == "nothing builds it, because bases.go has no digest"
 
 
 @pytest.mark.parametrize("absent", ["repository", "trigger"])
-def test_the_callout_comes_later_while_the_first_step_is_not_done(google, project, base, absent):
+def test_the_callout_comes_later_while_the_first_step_is_not_done(google, project, absent):
     changed = without_digests(project)
     fill(google, changed)
     url = TRIGGER
@@ -161,42 +161,65 @@ def test_the_callout_comes_later_while_the_first_step_is_not_done(google, projec
     del google.resources[url]
     found = callout_of(changed)
     assert (found.state, found.is_problem) == (State.LATER, False)
-    assert found.command == "gke-inference images bootstrap --stack prod"
+    assert found.command == "gke-inference images prepare --stack prod"
     assert found.says == f"build it once {'/'.join(url.split('/')[-2:])} exists"
 
 
-def test_the_callout_comes_later_while_its_apis_are_off(google, project, base):
+def test_the_callout_comes_later_while_its_apis_are_off(google, project):
     api = "artifactregistry.googleapis.com"
     google.refusals[REPOSITORIES] = refused(403, "has not been used", "SERVICE_DISABLED")
     found = callout_of(without_digests(project))
     assert (found.state, found.is_problem) == (State.LATER, False)
-    assert found.command == "gke-inference images bootstrap --stack prod"
+    assert found.command == "gke-inference images prepare --stack prod"
     assert found.says == f"build it once {api} is on and repositories/engines exists"
 
 
-def test_the_callout_is_in_no_public_registry_and_has_to_be_built(google, project, base):
+def test_the_callout_is_in_no_public_registry_and_has_to_be_built(google, project):
     changed = without_digests(project)
     fill(google, changed)
     found = callout_of(changed)
     assert (found.state, found.is_problem) == (State.MISSING, True)
-    assert found.command == "gke-inference images build --stack prod --only callout"
+    assert found.command == "gke-inference images prepare --stack prod"
 
 
-def test_without_triggers_the_repository_is_enough_to_build(google, project, base):
+def test_without_triggers_the_repository_is_enough_to_build(google, project):
     changed = without_digests(project, build=None)
     fill(google, changed)
     del google.resources[TRIGGER]
     assert callout_of(changed).state is State.MISSING
 
 
+def test_without_a_connected_repository_no_trigger_and_no_connection_is_wanted(google, project):
+    changed = without_digests(project, build=ImageBuilds())
+    fill(google, changed)
+    del google.resources[TRIGGER]
+    assert callout_of(changed).state is State.MISSING
+    assert list(connection(changed)) == []
+
+
+def test_the_twin_runs_the_callout_that_it_built(google, project):
+    changed = without_digests(project)
+    fill(google, changed)
+    built = replace(changed, has_built=lambda image: "callout" in image)
+    (found,) = [each for each in container_images(built) if each.name.startswith("callout:")]
+    assert found.state is State.MET
+    assert (
+        found.says
+        == "in the twin's repositories; in Google Cloud, `up` needs its digest in the stack"
+    )
+
+
 def test_without_a_repository_the_callout_can_be_nowhere(project):
     platform = project.plan.platform.model_copy(update={"images": None})
     found = callout_of(replace(project, plan=replace(project.plan, platform=platform)))
     assert (found.state, found.command) == (State.MISSING, "")
-    assert "set images.repository" in found.says
+    assert found.says == (
+        "only this repository's builds create it; add"
+        " `images: {repository: engines, build: {}}` to the stack"
+    )
 
 
-def test_an_image_whose_repository_is_not_shown_cannot_be_seen(google, project, base):
+def test_an_image_whose_repository_is_not_shown_cannot_be_seen(google, project):
     google.refusals[f"{REPOSITORIES}/locations/us-central1"] = refused(403, "denied")
     assert callout_of(without_digests(project)).state is State.UNSEEN
 

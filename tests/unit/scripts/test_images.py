@@ -75,7 +75,7 @@ def test_every_image_of_a_stack_is_listed_with_what_is_left_to_do():
     assert found["endpoint_picker"].is_pinned
     assert found["endpoint_picker"].note == "from the repository"
     assert found["model_catalogue"].note == "images mirror"
-    assert found["body_router"].note == "bases.go: images pin, then build"
+    assert found["body_router"].note == "images build"
     assert found["vllm_tpu"].note == "images build"
     assert found["vllm_gpu"].release == lock()["engines"]["vllm_gpu"]["version"]
 
@@ -274,7 +274,7 @@ def test_a_build_runs_the_trigger_of_the_image_at_the_commit():
     platform = stack(build=BUILT)
     target = images_build.targets(platform, ["vllm_tpu"], "abc")[0]
     said = []
-    images_build.run_trigger(Cloud("acme", Session()), platform, target, said.append)
+    images_build.start(Cloud("acme", Session()), platform, target, said.append)
     assert sent == [
         (
             "POST",

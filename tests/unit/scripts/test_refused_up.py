@@ -2,9 +2,11 @@
 
 import json
 import re
+import time
 
 import pytest
 
+from gke_inference.catalogue.versions import builds
 from infra.plan import resolve
 from infra.reading.load import read
 from infra.stack import Dns, Front, ImageCache, Images, ResultsKind, Stream, StreamResults
@@ -15,8 +17,12 @@ from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CheckFailedError
 from twin.host import paths as host_paths
 from twin.host.paths import TwinPaths
+from twin.providers.gcp.server import world_of
+from twin.world.built_images import REPOSITORY as REPOSITORY_TYPE
+from twin.world.built_images import push
 from twin.world.capacity import GivenCertificate, StockLine, World, initial
 from twin.world.scenario import load, names
+from twin.world.store import Record
 
 CERTIFICATE = "models-example-com"
 SNAPSHOT = "projects/acme-images/global/snapshots/llama-3-3-70b-instruct"
@@ -151,18 +157,30 @@ def test_a_file_that_lacks_what_a_new_twin_has_can_be_removed(paths):
     refuse_absence("local", paths)
 
 
-def test_prod_is_not_started_before_its_images_are_built():
+def test_prod_is_not_started_before_its_images_are_built(paths):
     with pytest.raises(CheckFailedError) as error:
-        refuse_unbuilt("prod")
+        refuse_unbuilt("prod", paths)
     assert str(error.value).startswith("prod: images.digests must have body-router, callout, ")
-    assert "`gke-inference images bootstrap --stack prod --twin` is the first" in str(error.value)
-    assert str(error.value).endswith("of this checkout, remove `images` from prod")
+    assert "`gke-inference images prepare --stack prod --twin` is the first" in str(error.value)
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("stack_name", ["local", "dev"])
-def test_a_stack_without_a_repository_of_its_own_is_started(stack_name):
-    refuse_unbuilt(stack_name)
+def test_a_stack_is_started_once_every_region_has_its_images(paths):
+    tag = f"acme-inference-staging/engines/body-router:{builds()['body_router'].version}-abc"
+    for region in ("us-central1", "us-east1"):
+        parent = f"projects/acme-inference-staging/locations/{region}/repositories/engines"
+        inputs = {"location": region, "repositoryId": "engines"}
+        given = (parent, "engines", "acme-inference-staging", region, "ready", True, inputs, {})
+        world_of(paths).store.add(Record(REPOSITORY_TYPE, *given, time.time()), [])
+    push(paths, f"us-central1-docker.pkg.dev/{tag}", f"sha256:{'1' * 64}")
+    with pytest.raises(CheckFailedError, match="must have body-router"):
+        refuse_unbuilt("staging", paths)
+    push(paths, f"us-east1-docker.pkg.dev/{tag}", f"sha256:{'1' * 64}")
+    refuse_unbuilt("staging", paths)
+
+
+def test_a_stack_without_a_repository_of_its_own_is_started(paths):
+    refuse_unbuilt("local", paths)
 
 
 @pytest.mark.parametrize("scenario", names())

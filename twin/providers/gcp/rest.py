@@ -29,6 +29,7 @@ ELSEWHERE: Final = 0
 
 _SERVICE: Final = "gcp:projects/service:Service"
 _BUCKET: Final = "gcp:storage/bucket:Bucket"
+_TRIGGER: Final = "gcp:cloudbuild/trigger:Trigger"
 _CLUSTER: Final = "gcp:container/cluster:Cluster"
 _VERSION: Final = re.compile(r"^(compute/|dns/)?v\d+/")
 _LISTED: Final = ("alertPolicies", "notificationChannels")
@@ -75,8 +76,19 @@ def answer(paths: TwinPaths, number: int, host: str, path: str) -> Answer:
         return _unknown(_NO_MODEL[action])
     if action in _LISTED:
         return 200, _listed(records, name)
-    found = next((record for record in records if record.id == name), None)
+    found = next((record for record in records if name in (record.id, _by_name(record))), None)
     return _absent(paths, name) if found is None else (200, _body(records, found))
+
+
+def _by_name(record: Record) -> str:
+    """Return the path of a trigger by its name, which Cloud Build accepts instead of the ID.
+
+    Source: cloud.google.com/build/docs/api/reference/rest/v1/projects.triggers/get ("triggerId:
+    Identifier (id or name) of the BuildTrigger to get"; 2026-11-28).
+    """
+    if record.type != _TRIGGER:
+        return ""
+    return f"{record.id.rpartition('/')[0]}/{record.inputs.get('name')}"
 
 
 def _absent(paths: TwinPaths, name: str) -> Answer:

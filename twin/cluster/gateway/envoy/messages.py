@@ -9,7 +9,7 @@ EnvoyJson = dict[str, Any]
 ENDPOINT_HEADER = "x-gateway-destination-endpoint"
 """Header with the endpoint that a picker selected."""
 MODEL_HEADER = "x-gateway-model-name"
-"""Header with a request's model, from the body-based router."""
+"""Header with a request's model, from the body router."""
 PICKER_FILTER = "gke.endpoint_picker"
 FRONT_SOURCE = "127.255.254.1"
 """Source of connections from global load balancers to regional gateways."""

@@ -108,6 +108,18 @@ def has_object(paths: TwinPaths, bucket: str, name: str) -> bool:
     return status < 400
 
 
+def read(paths: TwinPaths, bucket: str, name: str) -> bytes:
+    """Return the content of an object.
+
+    Raises:
+        CloudError: it does not exist.
+    """
+    where = f"/storage/v1/b/{quote(bucket)}/o/{quote(name, safe='')}?alt=media"
+    status, answer = _request(paths, "GET", where)
+    _expect(status, answer)
+    return answer
+
+
 def upload(paths: TwinPaths, bucket: str, name: str, body: bytes, content_type: str) -> Json:
     """Write an object and return its metadata from the server."""
     where = f"/upload/storage/v1/b/{quote(bucket)}/o?uploadType=media&name={quote(name, safe='')}"

@@ -34,6 +34,14 @@ BUCKET: Final = Kind(
     "bucket",
     "gcp:storage/bucket:Bucket",
 )
+REPOSITORY: Final = Kind(
+    (
+        "gcp:artifactregistry/repositoryIamMember:RepositoryIamMember",
+        "gcp:artifactregistry/repositoryIamBinding:RepositoryIamBinding",
+    ),
+    "repository",
+    "gcp:artifactregistry/repository:Repository",
+)
 SECRET: Final = Kind(
     (
         "gcp:secretmanager/secretIamMember:SecretIamMember",

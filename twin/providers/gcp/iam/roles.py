@@ -18,6 +18,7 @@ _SECRET_CHANGES: Final = tuple(
 _ADD_SECRET: Final = "secretmanager.versions.add"  # noqa: S105 - a permission
 _READ_SECRET: Final = "secretmanager.versions.access"  # noqa: S105 - a permission
 _CONSUME: Final = "pubsub.subscriptions.consume"
+_PUSH: Final = "artifactregistry.repositories.uploadArtifacts"
 _PUBLISH: Final = "pubsub.topics.publish"
 _PUBSUB_READS: Final = ("pubsub.subscriptions.get", "pubsub.topics.get")
 _PUBSUB_EDITS: Final = (_CONSUME, _PUBLISH, *_PUBSUB_READS)
@@ -25,6 +26,7 @@ _PUBSUB_EDITS: Final = (_CONSUME, _PUBLISH, *_PUBSUB_READS)
 ROLES: Final[dict[str, frozenset[str]]] = {
     role: frozenset(permissions)
     for role, permissions in {
+        "roles/artifactregistry.writer": (_PUSH,),
         "roles/editor": (*_PUBSUB_EDITS, *_SECRET_READS, *_SECRET_CHANGES, _ADD_SECRET),
         "roles/owner": (
             *_PUBSUB_EDITS,

@@ -252,7 +252,7 @@ class Cluster:
         file.write_text(json.dumps({str(port): ["127.0.0.1", real]}))
 
     def start_body_router(self) -> None:
-        """Start the body-based router and make its pod and Service."""
+        """Start the body router and make its pod and Service."""
         grpc = free_port()
         self._launch(
             "body-router",

@@ -150,7 +150,7 @@ class House:
 
 
 def route_by_body(request: Any, memory: dict[str, Any]) -> list[Any]:
-    """Name the model of the body in a header, as the body-based router does."""
+    """Name the model of the body in a header, as the body router does."""
     event = event_of(request)
     if event == "request_headers":
         return []

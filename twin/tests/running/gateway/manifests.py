@@ -14,7 +14,7 @@ def service(name: str, selector: dict[str, str], port: int) -> dict[str, Any]:
 
 
 def gateway(name: str, address: str, port: int) -> list[dict[str, Any]]:
-    """Return a Gateway and the extension that sends its requests to the body-based router."""
+    """Return a Gateway and the extension that sends its requests to the body router."""
     return [
         {
             "apiVersion": "gateway.networking.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""The gateway as clients see it: the real API server, Envoy, body-based router and pickers."""
+"""The gateway as clients see it: the real API server, Envoy, body router and pickers."""
 
 import http.client
 import itertools
@@ -200,7 +200,7 @@ def test_the_access_log_tells_model_pool_endpoint_and_the_waits_for_processors(c
     assert entry["endpoint"].endswith(":8000")
     assert isinstance(entry["duration_ms"], int)
     waits = entry["processors"]
-    assert len(waits) == 2  # the body-based router and the picker
+    assert len(waits) == 2  # the body router and the picker
     for processor in waits.values():
         assert 0 < int(processor["request_headers_us"]) <= 1000 * (entry["duration_ms"] + 1)
     assert int(waits["picker"]["response_headers_us"]) > 0

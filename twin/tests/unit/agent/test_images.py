@@ -26,22 +26,22 @@ LOCKED = images()["vllm_gpu"].reference
     ],
 )
 def test_an_image_that_was_seen_or_is_not_an_engines_can_be_pulled(image: str) -> None:
-    assert missing(image, initial(), is_built=False) == ""
+    assert missing(image, initial(), is_unbuilt=False) == ""
 
 
 @pytest.mark.parametrize(
     "image", ["docker.io/vllm/vllm-tpu:v0.32.0", "vllm/vllm-openai:v0.99.0", "vllm/vllm-openai"]
 )
 def test_a_tag_of_an_engine_that_nobody_saw_cannot_be_pulled(image: str) -> None:
-    problem = missing(image, initial(), is_built=False)
+    problem = missing(image, initial(), is_unbuilt=False)
     assert problem.startswith(f'Failed to pull image "{image}"')
     assert "\": not found (the twin's rule agent.image.tags; if the tag exists, add" in problem
 
 
 def test_a_tag_that_the_world_lists_can_be_pulled() -> None:
     world = World(image_tags=("docker.io/vllm/vllm-openai:v0.99.0",))
-    assert missing("vllm/vllm-openai:v0.99.0", world, is_built=False) == ""
-    assert missing("vllm/vllm-openai:v0.99.1", world, is_built=False) != ""
+    assert missing("vllm/vllm-openai:v0.99.0", world, is_unbuilt=False) == ""
+    assert missing("vllm/vllm-openai:v0.99.1", world, is_unbuilt=False) != ""
 
 
 OWN = [each.reference for each in images().values() if each.is_placeholder]
@@ -49,19 +49,19 @@ OWN = [each.reference for each in images().values() if each.is_placeholder]
 
 @pytest.mark.parametrize("image", OWN)
 def test_an_image_that_nobody_built_cannot_be_pulled_where_there_is_a_repository(image) -> None:
-    problem = missing(image, World(), is_built=True)
+    problem = missing(image, World(), is_unbuilt=True)
     assert problem.startswith(f'Failed to pull image "{image}"')
     assert "agent.image.own" in problem
 
 
 @pytest.mark.parametrize("image", OWN)
 def test_without_a_repository_the_twin_runs_our_programs_from_the_checkout(image) -> None:
-    assert missing(image, World(), is_built=False) == ""
+    assert missing(image, World(), is_unbuilt=False) == ""
 
 
 def test_a_built_image_is_pulled_by_its_digest() -> None:
     image = f"us-central1-docker.pkg.dev/acme/engines/callout@sha256:{'0' * 64}"
-    assert missing(image, World(), is_built=True) == ""
+    assert missing(image, World(), is_unbuilt=True) == ""
 
 
 def repository(name: str, **inputs: object) -> Record:

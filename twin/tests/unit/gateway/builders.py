@@ -98,7 +98,7 @@ def policy(kind: str, name: str, target: dict[str, Any], **default: Any) -> dict
 
 
 def body_router(**extension: Any) -> list[dict[str, Any]]:
-    """The body-based router: extension, Service and pod."""
+    """The body router: extension, Service and pod."""
     entry = {
         "name": "bbr",
         "authority": "models.example.com",
