@@ -9,13 +9,11 @@ from urllib.parse import urlsplit
 
 import requests
 
-from scripts.images.registry import Registry, RegistryError
 from scripts.shared.google_cloud import Cloud, Json, Response
 from twin.host.paths import TwinPaths
 from twin.providers.gcp import cloud_build, rest
 from twin.providers.gcp.effects import gcs, secret_manager
 from twin.providers.gcp.server import world_of
-from twin.world.built_images import digest_of
 
 _STORAGE: Final = "storage.googleapis.com"
 
@@ -61,26 +59,6 @@ class TwinSession:
             address = f"{gcs.url(self.paths)}{parts.path}"
             return requests.request(method, address, json=json, params=params, timeout=timeout)
         return _answer(status, body)
-
-
-class TwinRegistry(Registry):
-    """The repositories of a twin's projects. It asks no other registry."""
-
-    def __init__(self, paths: TwinPaths) -> None:
-        """Read the images of a twin."""
-        super().__init__()
-        self._paths = paths
-
-    def digest(self, reference: str) -> str:
-        """Return the digest of a tag.
-
-        Raises:
-            RegistryError: The twin's Cloud Build did not push it.
-        """
-        found = digest_of(self._paths, reference)
-        if found is None:
-            raise RegistryError(f"{reference}: MANIFEST_UNKNOWN: the twin did not build it")
-        return found
 
 
 def _content(body: Json | None) -> bytes:

@@ -300,7 +300,8 @@ def _place(stack: str, platform: Platform, *, on_twin: bool) -> images_prepare.P
     registry = Registry()
     if on_twin:
         # the twin's modules take a while to load, and a real project does not need them
-        from scripts.backend.twin_cloud import TwinRegistry, twin_cloud  # noqa: PLC0415
+        from scripts.backend.twin_cloud import twin_cloud  # noqa: PLC0415
+        from scripts.images.twin_registry import TwinRegistry  # noqa: PLC0415
 
         paths = TwinPaths.default()
         cloud = partial(twin_cloud, platform.project, platform.project_number, paths)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gke_inference.catalogue.versions import Build, builds
-from twin.host.paths import REPOSITORY
+from twin.host.paths import WORKLOADS
 
-CONTEXT = REPOSITORY / "workloads"
 PYTHON = "3.12"
 """Python of `bases.python`; a test compares them."""
 PLATFORM = "x86_64-manylinux_2_31"
@@ -89,7 +88,7 @@ class PackageLock:
 
 def folder_of(build: Build) -> Path:
     """Return the build folder of an image."""
-    return CONTEXT / "images" / build.folder
+    return WORKLOADS / "images" / build.folder
 
 
 def locks() -> dict[str, PackageLock]:
@@ -103,7 +102,7 @@ def locks() -> dict[str, PackageLock]:
         )
         for build in builds().values()
     }
-    found["transfer"] = PackageLock(CONTEXT / "transfer")
+    found["transfer"] = PackageLock(WORKLOADS / "transfer")
     return {name: lock for name, lock in found.items() if lock.wanted.exists()}
 
 

@@ -19,7 +19,6 @@ from infra.plan.names import Names, object_name
 from infra.stack import Platform
 from scripts.bootstrap import changes, places
 from scripts.bootstrap.state import Surroundings
-from scripts.images.lock import CONTEXT
 from scripts.models.places import Target, targets
 from scripts.models.uploads import PushOptions
 from scripts.shared import google_clients
@@ -27,7 +26,7 @@ from scripts.shared.clusters import dns_endpoint
 from scripts.shared.google_cloud import Cloud, CloudError
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.options import check_one, stack_of
-from twin.host.paths import REPOSITORY, TwinPaths
+from twin.host.paths import REPOSITORY, WORKLOADS, TwinPaths
 
 PROJECT: Final = "gke-inference-weights"
 """Name of the Pulumi project of such jobs."""
@@ -82,7 +81,7 @@ def job_args(plan: Plan, target: Target, options: PushOptions) -> WeightsJobArgs
         makes_current=options.makes_current,
         namespace=Names(platform).namespace(),
         node_service_account=_node_account(platform, region),
-        program=program_files(CONTEXT),
+        program=program_files(WORKLOADS),
         project=platform.project,
         project_number=str(platform.project_number),
         repository=str(options.repository),

@@ -7,6 +7,8 @@ from pathlib import Path
 from twin.host.private_files import private_folder
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+WORKLOADS = REPOSITORY / "workloads"
+"""Programs that run in containers: the context in which their images are built."""
 
 
 TWIN_VARIABLE = "GKE_INFERENCE_TWIN_DIR"

@@ -45,10 +45,8 @@ def with_armor(base: str, **clients: Any) -> Any:
 def test_the_gate_asks_the_guards_of_the_example_and_then_model_armor(deployed) -> None:
     seen = deployed(example())
     (settings,) = settings_of(seen)
-    assert settings["models"] == {
-        name: {"context": 8192, "guards": ["personal-data"]}
-        for name in ("llama-3.1-8b", "sql", "support")
-    }
+    guards = {name: model["guards"] for name, model in settings["models"].items()}
+    assert guards == {name: ["personal-data"] for name in ("llama-3.1-8b", "sql", "support")}
     assert settings["teams"]["evaluation"]["guards"] == ["house"]
     assert settings["guards"]["house"] == {
         "failure": "open",

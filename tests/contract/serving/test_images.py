@@ -6,8 +6,9 @@ import pytest
 
 from gke_inference.catalogue.versions import builds, engine_version, lock
 from scripts.images import lock as images_lock
-from scripts.images.lock import CONTEXT, folder_of, locks
+from scripts.images.lock import folder_of, locks
 from tests.contract.serving import dockerfiles
+from twin.host.paths import WORKLOADS
 
 OURS = sorted(build.folder for build in builds().values())
 ENGINES = sorted(build.folder for name, build in builds().items() if name in lock()["engines"])
@@ -15,16 +16,16 @@ ENGINES = sorted(build.folder for name, build in builds().items() if name in loc
 
 def read(folder, tmp_path):
     return dockerfiles.Dockerfile.read(
-        CONTEXT / "images" / folder / "Dockerfile", CONTEXT, tmp_path
+        WORKLOADS / "images" / folder / "Dockerfile", WORKLOADS, tmp_path
     )
 
 
 def exists(source):
-    return (CONTEXT / source).exists()
+    return (WORKLOADS / source).exists()
 
 
 def test_every_folder_of_images_is_in_the_lock():
-    folders = {path.parent.name for path in (CONTEXT / "images").glob("*/Dockerfile")}
+    folders = {path.parent.name for path in (WORKLOADS / "images").glob("*/Dockerfile")}
     assert folders == set(OURS)
 
 
@@ -56,14 +57,14 @@ def test_a_dockerfile_breaks_no_rule(folder, tmp_path):
     ],
 )
 def test_a_broken_rule_is_found(old, new, message, tmp_path):
-    source = CONTEXT / "images" / "vllm-gpu" / "Dockerfile"
+    source = WORKLOADS / "images" / "vllm-gpu" / "Dockerfile"
     assert old in source.read_text()
     broken = tmp_path / "broken"
     broken.mkdir()
     path = broken / "Dockerfile"
     path.write_text(source.read_text().replace(old, new, 1))
     Path(f"{path}.dockerignore").write_text(Path(f"{source}.dockerignore").read_text())
-    file = dockerfiles.Dockerfile.read(path, CONTEXT, tmp_path)
+    file = dockerfiles.Dockerfile.read(path, WORKLOADS, tmp_path)
     assert message in "\n".join(dockerfiles.problems(file, exists))
 
 
@@ -133,7 +134,7 @@ def test_the_engine_in_an_image_is_the_release_that_its_arguments_are_made_for(f
 
 def test_the_callouts_image_has_its_release_and_compiles_with_the_go_that_its_sources_need():
     build = builds()["callout"]
-    wanted = re.search(r"^go (\d+\.\d+)", (CONTEXT / "gateway" / "go.mod").read_text(), re.M)
+    wanted = re.search(r"^go (\d+\.\d+)", (WORKLOADS / "gateway" / "go.mod").read_text(), re.M)
     assert wanted is not None
     assert build.base_entry == "bases.go"
     assert build.base.tag.startswith(f"{wanted.group(1)}.")
@@ -194,7 +195,7 @@ def test_the_images_of_python_alone_are_built_by_the_same_steps(name):
     """What may differ: the name, the program, its variables, and how it starts."""
 
     def steps(folder: str) -> list[str]:
-        text = (CONTEXT / "images" / folder / "Dockerfile").read_text().replace("\\\n", " ")
+        text = (WORKLOADS / "images" / folder / "Dockerfile").read_text().replace("\\\n", " ")
         lines = [" ".join(line.split()) for line in text.replace(folder, "NAME").splitlines()]
         own = ("#", "COPY --chmod", "ENV HOME", "RUN python3 -c", "ENTRYPOINT", "WORKDIR", "LABEL")
         return [line for line in lines if line and not line.startswith(own)]

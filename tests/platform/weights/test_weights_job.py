@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from scripts.images.lock import CONTEXT
 from scripts.models.in_cluster import program_files
 from tests.platform.weights.hub import serve
 from twin import daemon
 from twin.cluster.base.context import ClusterContext
 from twin.engines.real.tiny_model import write_model
-from twin.host.paths import TwinPaths
+from twin.host.paths import WORKLOADS, TwinPaths
 from twin.providers.gcp import server as gcp
 from twin.providers.gcp.effects import gcs
 from twin.providers.kubernetes import server as kubernetes
@@ -81,7 +80,7 @@ class Deployment:
         folder.mkdir()
         (folder / "Pulumi.yaml").write_text("name: job\nruntime: python\nmain: .\n")
         (folder / "__main__.py").write_text(PROGRAM)
-        (folder / "program.json").write_text(json.dumps(program_files(CONTEXT)))
+        (folder / "program.json").write_text(json.dumps(program_files(WORKLOADS)))
         (folder / "kubeconfig").write_text(context.kubeconfig.read_text())
         self._environment = {**os.environ, **pulumi_environment(context.paths, ports)}
         self.run("stack", "init", "test")

@@ -5,10 +5,8 @@ import pytest
 from tests.platform.tutorial.console import commands, unlike
 
 
-def test_commands_have_their_lines_under_them(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("```sh\n$ no\n```\n\n```console\n$ a \\\n    b\nshown\n$ c\n```\n")
-    found = commands(page)
+def test_commands_have_their_lines_under_them():
+    found = commands("```sh\n$ no\n```\n\n```console\n$ a \\\n    b\nshown\n$ c\n```\n")
     assert [(each.line, each.shown) for each in found] == [("a  b", ["shown"]), ("c", [])]
 
 

@@ -11,9 +11,10 @@ import pytest
 
 from gke_inference.catalogue.versions import builds
 from infra.reading.load import STACKS, parse, platform_of, read
-from scripts.backend.twin_cloud import TwinRegistry, twin_cloud
+from scripts.backend.twin_cloud import twin_cloud
 from scripts.images import build, prepare
 from scripts.images.actions import ImagesError
+from scripts.images.twin_registry import TwinRegistry
 from scripts.shared.google_cloud import ServiceDisabled
 from scripts.shared.pulumi_cli import PulumiCli
 from twin.host.paths import TwinPaths

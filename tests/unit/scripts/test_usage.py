@@ -48,10 +48,13 @@ def end_of(monkeypatch, *arguments: str) -> int:
         ),
         ("quota", "--stack: is required (Stack to use: NAME of a file stacks/Pulumi.NAME.yaml)"),
         ("quota --stack prod --against x", "--against: must be one of cloud, twin, got 'x'"),
-        ("images", "COMMAND: is required (one of list, pin, mirror, build, bootstrap, lock)"),
+        (
+            "images",
+            "COMMAND: is required (one of list, pin, mirror, build, prepare, bootstrap, lock)",
+        ),
         (
             "images lst",
-            "COMMAND: must be one of list, pin, mirror, build, bootstrap, lock, got 'lst'; did you",
+            "COMMAND: must be one of list, pin, mirror, build, prepare, bootstrap, lock, got 'lst'",
         ),
         ("images pin --stak x", "--stak: is not an option of gke-inference images pin; did you"),
         ("bench routing --workers 0", "--workers: must be at least 1, got 0"),
