@@ -32,7 +32,6 @@ from infra.arguments import provisioning as assemble
 from infra.arguments.devices import additional_networks
 from infra.arguments.fleet import exported_args
 from infra.arguments.folders import lustre_folder_args, shared_folder_args, weights_volume_args
-from infra.arguments.guardrails import has_traffic_extension
 from infra.arguments.hostname import certificate_args
 from infra.arguments.provisioning import RegionNetwork, Site
 from infra.arguments.sharing import route_sources
@@ -325,8 +324,6 @@ def _build_serving(
     args = assemble_models.gateway_args(platform, region, servers, network.subnetwork)
     if sources := route_sources(platform):
         args["route_sources"] = sources
-    if not has_traffic_extension(platform, region):
-        args["cleans_responses"] = True
     gateway = InferenceGateway(
         f"{region.name}-gateway",
         args,

@@ -5,7 +5,6 @@ from typing import TypedDict
 import pulumi
 
 from gke_inference.catalogue.engines import engine
-from gke_inference.catalogue.names import router_name
 from gke_inference.clients.apigee_gate import ApigeeGateArgs, ApigeeProductArgs
 from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
@@ -88,7 +87,6 @@ def apigee_args(
             )
             for name, product in apigee.products.items()
         },
-        router_name=router_name(Names(platform).gateway()),
         subnetwork=pulumi.Output.from_input(subnetwork).apply(
             lambda name: (
                 name

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from gke_inference.catalogue.names import router_name
 from gke_inference.clients.settings import ClientGuardArgs
 from gke_inference.guardrails.armor_calls import ArmorCallArgs
 from gke_inference.guardrails.model_armor import ArmorFiltersArgs, ModelArmorArgs
@@ -11,7 +10,6 @@ from gke_inference.guardrails.model_armor_project import ModelArmorProjectArgs
 from gke_inference.guardrails.nemo import PORT
 from gke_inference.guardrails.nemo_guardrails import NemoGuardrailsArgs
 from infra.plan import RegionPlan
-from infra.plan.clients import gated, has_apigee
 from infra.plan.guardrails import (
     floor_of,
     guard_replicas,
@@ -85,14 +83,7 @@ def armor_gate_args(platform: Platform, region: RegionPlan) -> ModelArmorGateArg
         gate_name=GATE,
         gateway_name=names.gateway(),
         namespace=names.gateway_namespace(),
-        router_name=router_name(names.gateway()),
     )
-
-
-def has_traffic_extension(platform: Platform, region: RegionPlan) -> bool:
-    """Return whether a gate or Model Armor has the one traffic extension of a region's gateway."""
-    has_gate = gated(platform) is not None or has_apigee(platform)
-    return has_gate or bool(armor_calls(platform, region))
 
 
 def nemo_args(platform: Platform) -> dict[str, NemoGuardrailsArgs]:

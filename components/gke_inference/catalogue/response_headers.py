@@ -1,8 +1,8 @@
 """Headers of responses that no client gets: they name software, or the load of one replica.
 
-The list is data/response_headers.yaml, with sources. Routes remove them, and so does one program
-that the load balancer calls for responses, which gets the list as an argument. A route's filter
-alone would not do: in Envoy it acts before extensions and pickers, and the picker adds a header.
+The list is data/response_headers.yaml, with sources. Routes remove them, and so does the client
+gate, which gets the list as an argument: in Envoy a route's filter acts before extensions and
+pickers, and the picker adds a header.
 """
 
 from functools import cache
@@ -23,5 +23,5 @@ def hidden_headers() -> tuple[str, ...]:
 
 
 def hidden_headers_flag() -> str:
-    """Return the argument that tells the list to the body router and to the client gate."""
+    """Return the argument that tells the list to the client gate."""
     return f"--remove-response-headers={','.join(hidden_headers())}"

@@ -10,7 +10,6 @@ import pulumi
 
 from gke_inference.base.inputs import one_of, whole
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
-from gke_inference.base.response_call import response_call
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HEALTH_PATH
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway.routes import PATHS_BY_TASK
@@ -59,9 +58,6 @@ class ApigeeGateArgs(TypedDict):
     proxy: NotRequired[str]
     """Deployed API proxy with an extension processor and policies of your own, such as
     LLMTokenQuota. Default: the proxy that the operator creates, named like the objects."""
-    router_name: NotRequired[str]
-    """Name of the Gateway's body router (`InferenceGateway`), which then removes the headers of
-    software from responses. Default: only the filters of the routes remove them."""
     timeout_ms: NotRequired[int]
     """Timeout per message in milliseconds, 10 to 10000. Default: 1000."""
 
@@ -135,8 +131,6 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
         "supportedEvents": list(EVENTS),
         "timeout": f"{int(args.get('timeout_ms', 1000))}ms",
     }
-    router = args.get("router_name")
-    first = [] if router is None else [response_call(router, args["namespace"])]
     return manifest(
         "gateway_traffic_extension",
         args["gate_name"],
@@ -144,7 +138,7 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
         labels=labels_for(args["gate_name"], COMPONENT),
         spec={
             "extensionChains": [
-                {"extensions": [*first, called], "matchCondition": condition, "name": COMPONENT}
+                {"extensions": [called], "matchCondition": condition, "name": COMPONENT}
             ],
             "targetRefs": [api("gateway").reference(args["gateway_name"])],
         },

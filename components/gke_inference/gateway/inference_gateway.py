@@ -15,7 +15,7 @@ from .definitions import definitions
 from .edge import REQUESTS_PER_MINUTE, gateway_policy, security_policy, ssl_policy
 from .extension_timeout import extension_timeout
 from .router import COMPONENT as ROUTER
-from .router import response_extension, router_objects, routing_extension
+from .router import router_objects, routing_extension
 
 FORWARDING_RULES = "networking.gke.io/forwarding-rules"
 """Annotation with the names of a Gateway's forwarding rules, which GKE sets."""
@@ -108,11 +108,6 @@ class InferenceGatewayArgs(TypedDict):
     """Names that `ModelBackends` routes, to list with the models. Default: none."""
     certificate: NotRequired[str]
     """Regional Certificate Manager certificate. If set, the gateway serves HTTPS only."""
-    cleans_responses: NotRequired[bool]
-    """Whether the body router removes the headers of software, such as `server`, from responses,
-    through the Gateway's GCPTrafficExtension. A Gateway has one, so leave this out with another: a
-    `ClientGate` removes them too, and `ModelArmorGate` and `ApigeeGate` call the router if they
-    have its name. Default: false; the filters of the routes do not reach the picker's header."""
     fairness_wait_seconds: NotRequired[int]
     """If set, requests for which no replica has room wait in the picker, in a queue for each client
     (header `x-gateway-inference-fairness-id`), and the queues take turns. A request that waited
@@ -304,9 +299,6 @@ class InferenceGateway(pulumi.ComponentResource):
         after = pulumi.ResourceOptions(depends_on=[limited])
         called = pulumi.ResourceOptions.merge(behind, after)
         register(f"{name}-router-{role_of(extension)}", extension, called)
-        if args.get("cleans_responses", False):
-            responses = response_extension(router, namespace, gateway, router)
-            register(f"{name}-router-{role_of(responses)}", responses, called)
 
     def _build_definitions(self, name: str, args: InferenceGatewayArgs) -> list[pulumi.Resource]:
         if args.get("has_definitions", False):

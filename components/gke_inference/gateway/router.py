@@ -20,14 +20,12 @@ from gke_inference.base.manifests import (
     scraping,
     service,
 )
-from gke_inference.base.response_call import ROUTER_PORT as PORT
-from gke_inference.base.response_call import response_call
-from gke_inference.catalogue.response_headers import hidden_headers_flag
 from gke_inference.catalogue.versions import api, image
 
 from .body_memory import ROUTER
 
 MODEL_HEADER = "X-Gateway-Model-Name"
+PORT = 9004
 HEALTH_PORT = 9005
 METRICS_PORT = 9090
 PROBE_SECONDS = 2
@@ -42,8 +40,6 @@ BATCH_CONDITION = " || ".join(
 """CEL condition for these paths (docs.cloud.google.com/service-extensions, CEL matcher reference).
 GKE rejects `^` and `|` in a condition, which limits `matches`."""
 _NONROOT_USER = 65532
-ARGUMENTS = (*ROUTER.arguments, hidden_headers_flag())
-"""Arguments of the router that do not depend on its Gateway."""
 
 
 def router_objects(name: str, namespace: str, replicas: int, hops: int) -> list[Manifest]:
@@ -148,25 +144,13 @@ def routing_extension(
     )
 
 
-def response_extension(name: str, namespace: str, gateway: str, router: str) -> Manifest:
-    """Return the GCPTrafficExtension through which a Gateway calls the router for responses."""
-    chain = {"extensions": [response_call(router, namespace)], "name": "responses"}
-    return manifest(
-        "gateway_traffic_extension",
-        name,
-        namespace,
-        labels=labels_for(name, COMPONENT),
-        spec={"extensionChains": [chain], "targetRefs": [api("gateway").reference(gateway)]},
-    )
-
-
 def _pod(name: str, hops: int) -> Manifest:
     probe: Manifest = {"grpc": {"port": HEALTH_PORT}}
     return {
         "automountServiceAccountToken": False,
         "containers": [
             {
-                "args": [*ARGUMENTS, f"--forwarded-hops={hops}"],
+                "args": [*ROUTER.arguments, f"--forwarded-hops={hops}"],
                 "env": ROUTER.environment,
                 "image": image("body_router").reference,
                 "livenessProbe": {**probe, "initialDelaySeconds": 5, "periodSeconds": 10},

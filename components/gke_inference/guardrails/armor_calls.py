@@ -9,7 +9,6 @@ import json
 from typing import TypedDict
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest
-from gke_inference.base.response_call import response_call
 from gke_inference.catalogue.versions import api
 
 COMPONENT = "model-armor"
@@ -59,13 +58,10 @@ def armor_extension(call: ArmorCallArgs) -> Manifest:
     }
 
 
-def armor_gate(
-    name: str, namespace: str, gateway: str, calls: list[ArmorCallArgs], router: str | None = None
-) -> Manifest:
-    """Return a GCPTrafficExtension that calls Model Armor, and the body router for responses."""
+def armor_gate(name: str, namespace: str, gateway: str, calls: list[ArmorCallArgs]) -> Manifest:
+    """Return a GCPTrafficExtension that calls only Model Armor."""
     target = api("gateway").reference(gateway)
-    first = [] if router is None else [response_call(router, namespace)]
-    chain = {"extensions": [*first, *map(armor_extension, calls)], "name": "guardrails"}
+    chain = {"extensions": [armor_extension(call) for call in calls], "name": "guardrails"}
     return manifest(
         "gateway_traffic_extension",
         name,

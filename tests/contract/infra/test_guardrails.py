@@ -78,7 +78,7 @@ def test_rails_of_a_folder_are_in_the_cluster_and_only_the_gate_reaches_guards(d
     }
 
 
-def test_a_gateway_without_teams_has_one_extension_for_responses_and_model_armor(deployed) -> None:
+def test_a_gateway_without_teams_has_one_extension_for_model_armor(deployed) -> None:
     seen = deployed(with_armor("staging", anonymous="reachable from the office alone"))
     found = seen.all(EXTENSION)
     assert {one.inputs["metadata"]["name"] for one in found} == {"guardrails"}
@@ -86,7 +86,7 @@ def test_a_gateway_without_teams_has_one_extension_for_responses_and_model_armor
     for one in found:
         (chain,) = one.inputs["spec"]["extensionChains"]
         called = [each["name"] for each in chain["extensions"]]
-        assert called == ["response-headers", "model-armor-closed"]
+        assert called == ["model-armor-closed"]
 
 
 def test_each_region_has_its_own_template_and_the_project_one_set_of_roles(deployed) -> None:

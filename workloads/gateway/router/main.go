@@ -1,7 +1,5 @@
 // Command router is the first external processor of an inference gateway: it names the model of a
-// request in a header, by which the gateway chooses the route. On a gateway without a client gate it is
-// also the last one: a GCPTrafficExtension calls it for the headers of responses, from which it removes
-// those that no client gets.
+// request in a header, by which the gateway chooses the route.
 //
 // Google's load balancer calls it for each request, as a GCPRoutingExtension of the Gateway with full-duplex
 // bodies. A body is held until it is complete, and passes unchanged. What no model can serve is refused
@@ -56,7 +54,6 @@ type options struct {
 	metricsPort   int
 	bodies        holding.Settings
 	forwardedHops int
-	hidden        calls.Names
 	drain         time.Duration
 }
 
@@ -84,7 +81,6 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.metricsPort, "metrics-port", 9090, "port of /metrics")
 	o.bodies.Flags(flags)
 	flags.IntVar(&o.forwardedHops, "forwarded-hops", 2, "position of the client in X-Forwarded-For, counted from the end")
-	flags.Var(&o.hidden, "remove-response-headers", "headers that no client gets, separated by commas")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "time between reporting not serving and refusing new calls")
 	help := flags.Usage
 	flags.Usage = func() {}
@@ -123,7 +119,6 @@ func run(o options) error {
 	hold := holding.New(o.bodies.Limits)
 	processor := &routing.Server{
 		Hold: hold, Metrics: routing.NewMetrics(hold), Limits: o.bodies, ForwardedHops: o.forwardedHops,
-		Hidden: o.hidden,
 	}
 	var listeners [3]net.Listener
 	for i, port := range []int{o.grpcPort, o.healthPort, o.metricsPort} {

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from gke_inference.gateway.router import ARGUMENTS
+from gke_inference.gateway.body_memory import ROUTER
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
 from twin.cluster.controlplane.bootstrap import gateway_classes
@@ -260,7 +260,7 @@ class Cluster:
             f"--grpc-port={grpc}",
             f"--grpc-health-port={free_port()}",
             f"--metrics-port={free_port()}",
-            *ARGUMENTS,
+            *ROUTER.arguments,
         )
         self.move_port("bbr", 9004, grpc)
         self.pod("bbr", {"app": "bbr"}, f"127.48.{BLOCK}.1")

@@ -233,8 +233,10 @@ def test_a_filter_on_a_header_that_load_balancers_reserve_makes_a_route_not_acce
     kind: str, on_backend: bool, change: dict[str, Any], reason: str
 ):
     filters = [{"type": kind, f"{kind[0].lower()}{kind[1:]}": change}]
-    on = {"filters": filters}
-    made = rule(to_service("w", **on)) if on_backend else rule(to_service("w"), **on)
+    if on_backend:
+        made = rule(to_service("w", filters=filters))
+    else:
+        made = rule(to_service("w"), filters=filters)
     found = translate(snapshot(gateway(), route("r", made), service("w")))
     (status,) = [each.status for each in found.statuses if each.kind == "HTTPRoute"]
     (accepted,) = [c for c in status["parents"][0]["conditions"] if c["type"] == "Accepted"]

@@ -32,7 +32,7 @@ Path("seen.json").write_text(json.dumps(seen))
 class Context:
     """The context of an engine's call."""
 
-    def add_callback(self, _callback):
+    def add_callback(self, _callback) -> bool:
         return True
 
     def abort(self, code, message):

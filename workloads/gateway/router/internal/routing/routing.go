@@ -2,8 +2,7 @@
 // request in a header, by which the gateway chooses the route.
 //
 // It is the first program that sees a request, before its identity is known. It therefore holds only
-// bodies of limited size, number and age, and refuses others before it reads them. Of a response it sees
-// only the headers, in calls of their own, and removes those that no client gets.
+// bodies of limited size, number and age, and refuses others before it reads them.
 package routing
 
 import (
@@ -39,8 +38,6 @@ type Server struct {
 	Limits holding.Settings
 	// ForwardedHops is the client's position in X-Forwarded-For, counted from the end.
 	ForwardedHops int
-	// Hidden are the headers of responses that no client gets.
-	Hidden calls.Names
 }
 
 // exchange is one request.
@@ -114,9 +111,6 @@ func (e *exchange) handle(call *extproc.ProcessingRequest) error {
 			}
 		}
 		return e.stream.Send(calls.RequestTrailers())
-	case *extproc.ProcessingRequest_ResponseHeaders:
-		hidden := e.Hidden.In(calls.HeadersOf(message.ResponseHeaders.GetHeaders()))
-		return e.stream.Send(calls.ResponseHeaders(&extproc.HeaderMutation{RemoveHeaders: hidden}))
 	default:
 		return status.Errorf(codes.Unimplemented, "unknown call %T", message)
 	}

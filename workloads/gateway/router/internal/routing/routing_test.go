@@ -34,7 +34,6 @@ func start(t *testing.T) *world {
 	hold := holding.New(limits)
 	server := &Server{
 		Hold: hold, Metrics: NewMetrics(hold), ForwardedHops: 2,
-		Hidden: calls.Names{"server", "x-went-into-resp-headers"},
 		Limits: holding.Settings{Limits: limits, MaxBodyBytes: maxBody, BodyTime: time.Minute},
 	}
 	listener := bufconn.Listen(1 << 20)
@@ -317,28 +316,5 @@ func TestABodyThatIsNotJSONPassesOnOtherPaths(t *testing.T) {
 	})
 	if got.body != form || !got.ended || got.set[ModelHeader] != "" || len(got.removed) != 1 {
 		t.Errorf("got %d bytes, ended %v, %v, %v", len(got.body), got.ended, got.set, got.removed)
-	}
-}
-
-func TestAResponseLosesTheHeadersThatNoClientGets(t *testing.T) {
-	stream, err := start(t).client.Process(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	headers := &core.HeaderMap{}
-	for _, name := range []string{":status", "content-type", "Server", "x-went-into-resp-headers", "x-request-id"} {
-		headers.Headers = append(headers.Headers, &core.HeaderValue{Key: name, RawValue: []byte("1")})
-	}
-	_ = stream.Send(&extproc.ProcessingRequest{Request: &extproc.ProcessingRequest_ResponseHeaders{
-		ResponseHeaders: &extproc.HttpHeaders{Headers: headers},
-	}})
-	got, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	common := got.GetResponseHeaders().GetResponse()
-	removed := common.GetHeaderMutation().GetRemoveHeaders()
-	if fmt.Sprint(removed) != "[server x-went-into-resp-headers]" || common.GetClearRouteCache() {
-		t.Errorf("got %s", got)
 	}
 }
