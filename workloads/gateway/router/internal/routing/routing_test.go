@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
-	"gke-inference/gateway/internal/calls"
 	"gke-inference/gateway/internal/holding"
 )
 
