@@ -11,12 +11,11 @@ from pathlib import Path
 
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.monitoring import addresses
+from twin.cluster.monitoring.system_jobs import RESTARTS
 from twin.host import processes
 
 _LOG = logging.getLogger(__name__)
 _RETRY_SECONDS = 5.0
-RESTARTS = "kube_pod_container_status_restarts_total"
-"""Not in GKE's packages: the job makes GKE's system metric of container restarts from it."""
 METRICS = {
     "pods": (
         RESTARTS,

@@ -9,7 +9,6 @@
 from collections.abc import Mapping
 
 from twin.cluster.monitoring.durations import Clock
-from twin.cluster.monitoring.kube_state_metrics import RESTARTS
 from twin.wire.kube import JsonObject
 
 KUBE_STATE_JOB = "kube-state-metrics"
@@ -18,6 +17,8 @@ LOAD_BALANCER_FILE = "load-balancer.json"
 EXTRA_FILES = "extra-*.json"
 """Targets of other parts of the twin: files in the folder of targets, with a label `job`."""
 RESTART_COUNT = "kubernetes_io:container_restart_count"
+RESTARTS = "kube_pod_container_status_restarts_total"
+"""Not in GKE's packages: the job makes `RESTART_COUNT` from it."""
 DUTY_CYCLE = "kubernetes_io:container_accelerator_duty_cycle"
 _KUBE_STATE_INTERVAL = "30s"
 _LOAD_BALANCER_INTERVAL = "1m"

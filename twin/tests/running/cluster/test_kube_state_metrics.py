@@ -7,14 +7,9 @@ from pathlib import Path
 import pytest
 
 from twin.cluster.monitoring import promql
-from twin.cluster.monitoring.kube_state_metrics import (
-    METRICS,
-    RESTARTS,
-    KubeStateMetrics,
-    process_name,
-)
+from twin.cluster.monitoring.kube_state_metrics import METRICS, KubeStateMetrics, process_name
 from twin.cluster.monitoring.server import address_of
-from twin.cluster.monitoring.system_jobs import RESTART_COUNT
+from twin.cluster.monitoring.system_jobs import RESTART_COUNT, RESTARTS
 from twin.host import processes
 
 pytestmark = pytest.mark.needs_tools

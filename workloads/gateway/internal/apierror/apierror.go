@@ -70,6 +70,11 @@ func Invalid(status int, code, param, format string, args ...any) *Error {
 	}
 }
 
+// Failed reports a failure that is not the client's.
+func Failed(status int, code, message string) *Error {
+	return &Error{Status: status, Type: "server_error", Code: code, Message: message}
+}
+
 // TooLarge refuses a body over the limit.
 func TooLarge(limit int) *Error {
 	return Invalid(http.StatusRequestEntityTooLarge, "request_too_large", "",

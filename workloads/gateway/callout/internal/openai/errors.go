@@ -37,8 +37,7 @@ func TooManyGuesses(retry time.Duration) *Error {
 
 // Unavailable refuses a request that cannot be checked now.
 func Unavailable(message string) *Error {
-	e := &Error{Status: 503, Type: "server_error", Code: "service_unavailable", Message: message}
-	return e.With("retry-after", "2")
+	return apierror.Failed(503, "service_unavailable", message).With("retry-after", "2")
 }
 
 // InvalidBody refuses a body that the picker does not accept, for the reason that it gives.
@@ -51,8 +50,7 @@ func Failed(status int) *Error {
 	if status < http.StatusInternalServerError {
 		return apierror.Invalid(status, "invalid_request", "", "The model rejected the request with status %d.", status)
 	}
-	message := fmt.Sprintf("The model could not answer: status %d.", status)
-	return &Error{Status: status, Type: "server_error", Code: "server_error", Message: message}
+	return apierror.Failed(status, "server_error", fmt.Sprintf("The model could not answer: status %d.", status))
 }
 
 // ModelNotFound refuses a model that does not exist for the caller.

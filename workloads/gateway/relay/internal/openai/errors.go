@@ -17,7 +17,7 @@ func Invalid(status int, code, param, message string) *Error {
 
 // Failed reports a failure of a backend, not of the client.
 func Failed(status int, code, message string) *Error {
-	return &Error{Status: status, Type: "server_error", Code: code, Message: message}
+	return apierror.Failed(status, code, message)
 }
 
 // Overloaded refuses a request that can be retried soon.
