@@ -76,7 +76,7 @@ class EngineRepository(pulumi.ComponentResource):
                     location=args["location"],
                     member=member,
                     project=args["project"],
-                    repository=repository_id if made is None else made.name,
+                    repository=repository_id,
                     role=f"roles/artifactregistry.{role}",
                     opts=behind,
                 )
