@@ -75,7 +75,9 @@ def answer(
 def resolve(paths: TwinPaths, hostname: str, client: str) -> list[str]:
     """Return the answer of the twin's Cloud DNS to a client of a region."""
     down = set(_verdicts(paths))
-    return answer(list_resources(paths), hostname, client, lambda each: each not in down)
+    return answer(
+        list_resources(paths, (_RECORD,)), hostname, client, lambda each: each not in down
+    )
 
 
 def probes(records: Iterable[Record]) -> Iterator[Probe]:
@@ -153,7 +155,7 @@ class Prober:
 
     def round(self, now: float) -> None:
         """Check the targets that are due, and record the results."""
-        wanted = set(probes(list_resources(self.paths)))
+        wanted = set(probes(list_resources(self.paths, (_RECORD, _CHECK))))
         self._targets = {probe: self._targets.get(probe, _Target()) for probe in wanted}
         for probe, target in self._targets.items():
             if now < target.due:

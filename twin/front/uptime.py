@@ -190,7 +190,7 @@ class Uptime:
         """Run the checks that are due, and serve what they saw."""
         wanted = {
             (check, name): region
-            for check in checks(list_resources(self._paths))
+            for check in checks(list_resources(self._paths, (CHECK,)))
             for name, region in check.checkers
         }
         self._seen = {key: seen for key, seen in self._seen.items() if key in wanted}

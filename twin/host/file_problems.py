@@ -31,10 +31,19 @@ def read_yaml(file: Path) -> Any:
         OSError: the file cannot be read.
         ValueError: the file is not valid YAML; the message is one line with its name.
     """
+    return parse_yaml(file.name, file.read_bytes())
+
+
+def parse_yaml(name: str, content: bytes) -> Any:
+    """Return the content of a YAML file that was read.
+
+    Raises:
+        ValueError: the content is not valid YAML; the message is one line with the file's name.
+    """
     try:
-        return yaml.safe_load(file.read_text())
+        return yaml.safe_load(content.decode())
     except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{file.name} is not YAML: {yaml_problem(error)}") from None
+        raise ValueError(f"{name} is not YAML: {yaml_problem(error)}") from None
 
 
 def lines_of(file: str, error: ValidationError, document: Any) -> str:

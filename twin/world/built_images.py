@@ -21,8 +21,7 @@ _TAGGED: Final = re.compile(
 
 def repositories(paths: TwinPaths, project: str) -> list[Record]:
     """Return the container image repositories of a project of the twin's cloud."""
-    found = list_resources(paths)
-    return [each for each in found if each.type == REPOSITORY and each.project == project]
+    return [each for each in list_resources(paths, (REPOSITORY,)) if each.project == project]
 
 
 class PushRefused(Exception):

@@ -7,14 +7,14 @@ and of the list of allocations, which `capacity_ledger.py` keeps for all cluster
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from twin.host.file_problems import lines_of, read_yaml
+from twin.host.file_problems import lines_of, parse_yaml
 from twin.world.machines import Machine, Provisioning
 from twin.world.quota import QuotaKind, QuotaLine, is_accelerator
 from twin.world.regions import regions
@@ -169,13 +169,10 @@ class World(_Strict):
             ValueError: the file is not valid; the message has one line per invalid field.
         """
         try:
-            document = read_yaml(file)
+            content = file.read_bytes()
         except FileNotFoundError:
             return initial()
-        try:
-            return cls.model_validate({} if document is None else document)
-        except ValidationError as error:
-            raise ValueError(lines_of(file.name, error, document)) from None
+        return _parsed(file.name, content)
 
     def save(self, file: Path) -> None:
         """Write the file atomically, so that no reader sees a partial file."""
@@ -183,6 +180,15 @@ class World(_Strict):
         partial = file.with_suffix(".tmp")
         partial.write_text(yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False))
         partial.replace(file)
+
+
+@lru_cache(maxsize=16)  # every scan of every autoscaler reads the file, which seldom changes
+def _parsed(name: str, content: bytes) -> World:
+    document = parse_yaml(name, content)
+    try:
+        return World.model_validate({} if document is None else document)
+    except ValidationError as error:
+        raise ValueError(lines_of(name, error, document)) from None
 
 
 @cache

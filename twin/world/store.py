@@ -6,7 +6,7 @@ Each call is one short transaction on its own connection, so threads and process
 import json
 import sqlite3
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,10 +181,13 @@ class Store:
         with self._open() as db:
             return db.execute(query, (token, name, f"{name}@*")).fetchone() is not None
 
-    def all(self) -> list[Record]:
-        """Return every resource, oldest first."""
+    def all(self, types: Collection[str] = ()) -> list[Record]:
+        """Return every resource, oldest first; with `types`, only those of these types."""
+        marks = ",".join("?" * len(types))
+        clause = f" WHERE type IN ({marks})" if types else ""
+        query = f"SELECT * FROM resources{clause} ORDER BY created"  # noqa: S608
         with self._open() as db:
-            return [_record(row) for row in db.execute("SELECT * FROM resources ORDER BY created")]
+            return [_record(row) for row in db.execute(query, tuple(types))]
 
     def users(self, token: str, resource_id: str) -> list[Use]:
         """Return the resources that reference a resource."""
@@ -276,7 +279,7 @@ def find_by_name(token: str, name: str, paths: TwinPaths | None = None) -> Json 
     return found[0].outputs if found else None
 
 
-def list_resources(paths: TwinPaths | None = None) -> list[Record]:
-    """Return every resource of a twin, oldest first."""
+def list_resources(paths: TwinPaths | None = None, types: Collection[str] = ()) -> list[Record]:
+    """Return every resource of a twin, oldest first; with `types`, only those of these types."""
     file = (paths or TwinPaths.default()).cloud_db
-    return Store(file).all() if file.exists() else []
+    return Store(file).all(types) if file.exists() else []

@@ -23,6 +23,6 @@ def missing_image(paths: TwinPaths, project: str, rule: JsonObject) -> Answer | 
         path = f"projects/{disk.get('project') or project}/global/images/{disk['diskImageName']}"
         if World.load(paths.capacity_file).gives(path):
             continue
-        if not any((each.type, each.id) == (_IMAGE, path) for each in list_resources(paths)):
+        if not any(each.id == path for each in list_resources(paths, (_IMAGE,))):
             return Answer("not-found", "NOT_FOUND", f"The resource '{path}' was not found")
     return None

@@ -166,17 +166,19 @@ class ApiExtension:
         note_port(self._ctx.dir, self._api.group, port)
         changed = threading.Event()
         bindings = Informer(self._ctx.watches, _BINDINGS, changed)
-        bindings.start(stop)
+        registered = Informer(self._ctx.watches, APISERVICES, changed)
+        for each in (bindings, registered):
+            each.start(stop)
         while not stop.is_set():
             changed.wait(_REGISTER_SECONDS)
             changed.clear()
-            if bindings.synced.is_set() and not stop.is_set():
+            if bindings.synced.is_set() and registered.synced.is_set() and not stop.is_set():
                 is_left = self._api.is_adapter and has_adapter(bindings.items())
-                self._register(port, is_left=is_left)
+                self._register(port, registered.items(), is_left=is_left)
         server.shutdown()
         server.server_close()
 
-    def _register(self, port: int, *, is_left: bool) -> None:
+    def _register(self, port: int, registered: list[JsonObject], *, is_left: bool) -> None:
         """Register this server; if a program installs an adapter, remove the registration.
 
         Otherwise the program's registration would conflict with fields of another manager.
@@ -186,12 +188,12 @@ class ApiExtension:
         mine = f"{self._api.version}.{self._api.group}"
         kube = self._ctx.kube
         try:
-            registered = {item["metadata"]["name"]: item for item in kube.list(APISERVICES)}
-            service = part(registered.get(mine, {}), "spec", "service")
+            known = {item["metadata"]["name"]: item for item in registered}
+            service = part(known.get(mine, {}), "spec", "service")
             is_own = service.get("name") == name and service.get("namespace") == _NAMESPACE
             if is_left and is_own:
                 kube.delete(f"{APISERVICES}/{mine}")
-            elif not is_left and (mine not in registered or (is_own and service != target)):
+            elif not is_left and (mine not in known or (is_own and service != target)):
                 self._create(mine, target)
         except KubeError as error:
             _LOG.warning("%s: %s", self._api.group, error)

@@ -117,6 +117,6 @@ class Collector:
         spec = self._context.spec
         return any(
             part(record.inputs, "managedOpentelemetryConfig").get("scope") == _SCOPE
-            for record in list_resources(self._context.paths)
-            if record.type == _CLUSTER and record.inputs.get("name") == spec.name
+            for record in list_resources(self._context.paths, (_CLUSTER,))
+            if record.inputs.get("name") == spec.name
         )

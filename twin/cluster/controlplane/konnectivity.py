@@ -13,12 +13,14 @@ import ipaddress
 import logging
 import ssl
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from twin.cluster.base import podports
 from twin.cluster.base.api_extension import APISERVICES, port_behind
 from twin.cluster.base.context import ClusterContext
 from twin.cluster.base.fields import part, parts
+from twin.cluster.base.informer import Informer
 from twin.cluster.base.matching import container_port, selects
 from twin.cluster.controlplane.processes import Ports
 from twin.wire.kube import JsonObject, KubeError
@@ -27,7 +29,12 @@ _LOG = logging.getLogger(__name__)
 _CHUNK = 65_536
 _HEAD_SECONDS = 10.0
 _CHECK_SECONDS = 0.5
+_SERVICES = "/api/v1/services"
+_PODS = "/api/v1/pods"
 _REFUSED = (OSError, ValueError, KubeError, LookupError)
+
+Objects = Callable[[str], list[JsonObject]]
+"""Returns the objects of a collection."""
 
 
 def target_of(authority: str) -> tuple[str, int]:
@@ -72,10 +79,14 @@ class Konnectivity:
     def __init__(self, ctx: ClusterContext) -> None:
         self._ctx = ctx
         self._open: set[asyncio.Task[None]] = set()
+        self._informers: dict[str, Informer] = {}
         self._port = Ports.load_or_choose(ctx.dir / "ports.json").egress
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `stop` is set."""
+        for path in (_SERVICES, _PODS, APISERVICES):
+            self._informers[path] = Informer(self._ctx.watches, path, threading.Event())
+            self._informers[path].start(stop)
         asyncio.run(self._serve(stop))
 
     async def _serve(self, stop: threading.Event) -> None:
@@ -144,16 +155,22 @@ class Konnectivity:
         """
         if ipaddress.ip_address(host).is_loopback:
             return host, port
-        kube = self._ctx.kube
-        services = kube.list("/api/v1/services")
+        try:
+            return self._find(host, port, lambda path: self._informers[path].items())
+        except LookupError:  # what was made a moment ago
+            return self._find(host, port, self._ctx.kube.list)
+
+    def _find(self, host: str, port: int, objects: Objects) -> tuple[str, int]:
+        services = objects(_SERVICES)
         service = next((each for each in services if each["spec"].get("clusterIP") == host), None)
         if service is None:
             raise LookupError(f"no Service has the address {host}")
         meta = service["metadata"]
-        pods = kube.list(f"/api/v1/namespaces/{meta['namespace']}/pods")
-        registered = kube.list(APISERVICES)
+        pods = [
+            each for each in objects(_PODS) if each["metadata"]["namespace"] == meta["namespace"]
+        ]
         for pod, number in backends(service, port, pods):
-            extension = port_behind(self._ctx.dir, service, registered)
+            extension = port_behind(self._ctx.dir, service, objects(APISERVICES))
             if extension is not None:
                 return "127.0.0.1", extension
             return podports.resolve(self._ctx.dir, pod, number)

@@ -57,9 +57,9 @@ class RayOperator:
         """Return whether the cluster has the add-on."""
         return any(
             each.status == "ready"
-            and (each.type, each.name) == (_CLUSTER, self._ctx.spec.name)
+            and each.name == self._ctx.spec.name
             and any(addon.get("enabled") for addon in get_path(each.outputs, _ADDON) or ())
-            for each in list_resources(self._ctx.paths)
+            for each in list_resources(self._ctx.paths, (_CLUSTER,))
         )
 
     def _ensure(self) -> bool:

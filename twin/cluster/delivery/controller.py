@@ -70,7 +70,8 @@ class ConfigSync:
         """Return whether the cluster's fleet membership enables Config Sync."""
         spec = self._ctx.spec
         suffix = f"/locations/{spec.location}/clusters/{spec.name}"
-        records = [each for each in list_resources(self._ctx.paths) if each.status == "ready"]
+        found = list_resources(self._ctx.paths, (_MEMBERSHIP, _FEATURE))
+        records = [each for each in found if each.status == "ready"]
         members = {
             each.name
             for each in records

@@ -65,7 +65,7 @@ class FleetMember:
     def look(self) -> bool:
         """Find out the cluster's role in the fleet. Return whether it is a member."""
         was_config = self._is_config
-        records = [] if not self._paths.cloud_db.exists() else list_resources(self._paths)
+        records = list_resources(self._paths, (_MEMBERSHIP, _FEATURE, _SUBNETWORK))
         ready = [each for each in records if each.status == "ready"]
         member = self._membership(ready)
         features = {each.name: each for each in ready if each.type == _FEATURE}

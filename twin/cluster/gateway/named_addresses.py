@@ -20,8 +20,8 @@ def lookup(paths: TwinPaths, region: str, name: str) -> NamedAddress | None:
     """
     from twin.world import store  # noqa: PLC0415  (a Gateway without such an address needs no cloud)
 
-    for each in store.list_resources(paths):
-        if each.type not in ADDRESS_TYPES or each.name != name or each.status == "creating":
+    for each in store.list_resources(paths, ADDRESS_TYPES):
+        if each.name != name or each.status == "creating":
             continue
         found = each.outputs
         if last_segment(str(found.get("region") or region)) != region:

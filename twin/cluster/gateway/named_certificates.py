@@ -13,6 +13,7 @@ _AUTHORIZATION = "gcp:certificatemanager/dnsAuthorization:DnsAuthorization"
 _RECORD = "gcp:dns/recordSet:RecordSet"
 _ZONE = "gcp:dns/managedZone:ManagedZone"
 _UPLOADED = "gcp:compute/regionSslCertificate:RegionSslCertificate"
+_TYPES = (_MANAGED, _AUTHORIZATION, _RECORD, _ZONE, _UPLOADED)
 
 
 def is_active(paths: TwinPaths, region: str, name: str, world: World | None = None) -> bool:
@@ -27,7 +28,7 @@ def is_active(paths: TwinPaths, region: str, name: str, world: World | None = No
     given = (world or World.load(paths.capacity_file)).certificates
     if any(each.name == name and fnmatchcase(region, each.region) for each in given):
         return True
-    records = [each for each in list_resources(paths) if each.status != "creating"]
+    records = [each for each in list_resources(paths, _TYPES) if each.status != "creating"]
     for each in records:
         if each.name != last_segment(name) or each.type not in (_MANAGED, _UPLOADED):
             continue
@@ -41,7 +42,7 @@ def is_wide(paths: TwinPaths, name: str, world: World | None = None) -> bool:
     given = (world or World.load(paths.capacity_file)).certificates
     if any(each.name == name and each.region == "global" for each in given):
         return True
-    found = [each for each in list_resources(paths) if each.name == last_segment(name)]
+    found = [each for each in list_resources(paths, _TYPES) if each.name == last_segment(name)]
     is_scoped = any(each.inputs.get("scope") == "ALL_REGIONS" for each in found)
     return is_scoped and is_active(paths, "global", name, world)
 

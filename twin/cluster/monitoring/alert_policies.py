@@ -16,9 +16,7 @@ _INTERVAL = "1m"
 def rule_file(paths: TwinPaths, project: str, clock: Clock) -> dict[str, list[JsonObject]]:
     """Return the rule file of a project's enabled PromQL policies."""
     policies = [
-        record.inputs
-        for record in list_resources(paths)
-        if record.type == _POLICY and _is_of(record, project)
+        record.inputs for record in list_resources(paths, (_POLICY,)) if _is_of(record, project)
     ]
     rules = [
         rule

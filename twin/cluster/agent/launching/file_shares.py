@@ -45,7 +45,8 @@ def share_folder(
     Raises:
         ConfigError: The cluster has no driver, or there is no such share or instance.
     """
-    resources = [each for each in list_resources(paths) if each.status == "ready"]
+    found = list_resources(paths, (_CLUSTER, _INSTANCE, _LUSTRE))
+    resources = [each for each in found if each.status == "ready"]
     if not any(_has_driver(each, cluster, driver) for each in resources):
         raise ConfigError(f"driver name {driver} not found in the list of registered CSI drivers")
     if driver == lustre.DRIVER:

@@ -31,7 +31,8 @@ def check_profile(paths: TwinPaths, cluster: str, storage_class: str, bucket: st
     """
     if storage_class not in _CLASSES:
         return
-    resources = [each for each in list_resources(paths) if each.status == "ready"]
+    found = list_resources(paths, (_CLUSTER, _GRANT))
+    resources = [each for each in found if each.status == "ready"]
     least = gke_minimum("fuse-profiles")
     versions = [
         str(each.outputs.get("masterVersion"))

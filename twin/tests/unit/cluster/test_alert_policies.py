@@ -1,9 +1,11 @@
 """Alert policies of the twin's cloud, as its Prometheus evaluates them."""
 
+from dataclasses import replace
+
 from twin.cluster.monitoring import alert_policies
 from twin.cluster.monitoring.durations import Clock
 from twin.host.paths import TwinPaths
-from twin.world.store import Record
+from twin.world.store import Record, Store
 
 
 def policy(project="acme", **changes):
@@ -33,13 +35,15 @@ def policy(project="acme", **changes):
     )
 
 
-def groups(monkeypatch, tmp_path, *records):
-    monkeypatch.setattr(alert_policies, "list_resources", lambda _paths: list(records))
-    return alert_policies.rule_file(TwinPaths(tmp_path), "acme", Clock(30, 1))["groups"]
+def groups(folder, *records):
+    paths = TwinPaths(folder)
+    for at, record in enumerate(records):
+        Store(paths.cloud_db).add(replace(record, id=str(at)), [])
+    return alert_policies.rule_file(paths, "acme", Clock(30, 1))["groups"]
 
 
-def test_a_policy_is_a_rule_on_the_twin_s_clock(monkeypatch, tmp_path):
-    (group,) = groups(monkeypatch, tmp_path, policy())
+def test_a_policy_is_a_rule_on_the_twin_s_clock(tmp_path):
+    (group,) = groups(tmp_path, policy())
     assert group["interval"] == "2000ms"
     assert group["rules"] == [
         {
@@ -66,10 +70,9 @@ def test_the_ranges_of_an_alert_run_on_the_twins_clock_too():
     assert Clock(1, 1).windows("rate(a[1m])") == "rate(a[60000ms])", "never longer than it says"
 
 
-def test_policies_that_are_off_or_of_another_project_or_kind_are_none(monkeypatch, tmp_path):
+def test_policies_that_are_off_or_of_another_project_or_kind_are_none(tmp_path):
     threshold = [{"displayName": "cpu", "conditionThreshold": {"comparison": "COMPARISON_GT"}}]
     found = groups(
-        monkeypatch,
         tmp_path,
         policy(enabled=False),
         policy(project="other"),

@@ -15,8 +15,7 @@ class FakeKube:
         self.items = {item["metadata"]["name"]: item for item in items}
         self.managers: dict[str, str] = {}
 
-    def list(self, path: str) -> list[dict[str, Any]]:
-        assert path == APISERVICES
+    def known(self) -> list[dict[str, Any]]:
         return list(self.items.values())
 
     def delete(self, path: str) -> None:
@@ -44,15 +43,15 @@ def server(kube: FakeKube) -> Any:
 
 def test_without_an_adapter_the_twin_registers_its_own_server() -> None:
     kube = FakeKube()
-    server(kube)._register(4000, is_left=False)
+    server(kube)._register(4000, kube.known(), is_left=False)
     assert kube.items[NAME]["spec"]["service"]["port"] == 4000
 
 
 def test_a_programs_registration_meets_no_field_of_another_manager() -> None:
     kube = FakeKube()
     twin = server(kube)
-    twin._register(4000, is_left=False)
-    twin._register(4000, is_left=True)  # a program bound the adapter's role
+    twin._register(4000, kube.known(), is_left=False)
+    twin._register(4000, kube.known(), is_left=True)  # a program bound the adapter's role
     assert kube.items == {}  # so that an apply by any manager owns every field
 
 
@@ -60,6 +59,6 @@ def test_a_programs_registration_is_left_alone() -> None:
     own = {"metadata": {"name": NAME}, "spec": {"service": {"name": "adapter", "namespace": "m"}}}
     kube = FakeKube(own)
     for is_left in (True, False):
-        server(kube)._register(4000, is_left=is_left)
+        server(kube)._register(4000, kube.known(), is_left=is_left)
         assert kube.items == {NAME: own}
         assert kube.managers == {}
