@@ -13,6 +13,8 @@ and served as they are. Their form, for simulators:
   `GET /v1/models` (content type `application/json`);
 - ConfigMap key `default.conf`, mounted at `/etc/nginx/conf.d/default.conf`, is the nginx server;
 - `GET /v1/models/NAME` answers with the entry of that name, or 404 with an error;
+- a method other than GET and HEAD on these paths gets 405 with an error, since GKE's gateways do
+  not match methods (kubernetes-sigs/gateway-api, conformance/reports/v1.6/gke-gateway);
 - `GET /healthz` answers 200, also behind a team's prefix, `/v1/responses` and what is below it 404
   with an error, and anything else 404.
 """
@@ -53,14 +55,17 @@ _REFUSED = _error(
     "unknown_url", "This model does not serve the Responses API: use /v1/chat/completions."
 )
 _UNKNOWN = _error("model_not_found", "The model does not exist.", "model")
+_WRITTEN = _error("method_not_allowed", "The method must be GET.")
+_READ_ONLY = f"if ($request_method !~ ^(GET|HEAD)$) {{ return 405 '{_WRITTEN}'; }}"
+_OK = f'{{ {_READ_ONLY} return 200 "ok"; }}'
 _SERVER = f"""\
 server {{
     listen 8080;
     server_tokens off;
     access_log off;
     default_type application/json;
-    location = {HEALTH_PATH} {{ return 200 "ok"; }}
-    location = {CATALOGUE_PATH} {{ alias /srv/catalogue/models.json; }}
+    location = {HEALTH_PATH} {_OK}
+    location = {CATALOGUE_PATH} {{ {_READ_ONLY} alias /srv/catalogue/models.json; }}
     location /v1/responses {{ return 404 '{_REFUSED}'; }}
     location / {{ return 404; }}
 }}
@@ -97,7 +102,7 @@ def catalogue_objects(
     server = _SERVER.replace(listed, f"{_single(models, path)}    location = {path} ")
     if (own := health_path(path)) != HEALTH_PATH:
         probes = f"    location = {HEALTH_PATH} "
-        server = server.replace(probes, f'    location = {own} {{ return 200 "ok"; }}\n{probes}')
+        server = server.replace(probes, f"    location = {own} {_OK}\n{probes}")
     files = {"default.conf": server, "models.json": catalogue_document(models)}
     return [
         manifest("config_map", name, namespace, labels=labels, data=files),
@@ -116,7 +121,9 @@ def _single(models: dict[str, list[str]], path: str) -> str:
     """Return the locations below the list: one for each name, and one for all others."""
     found = {f"{path}/": f"404 '{_UNKNOWN}'"}
     found |= {f"= {path}/{each['id']}": f"200 '{json.dumps(each)}'" for each in _entries(models)}
-    return "".join(f"    location {at} {{ return {says}; }}\n" for at, says in found.items())
+    return "".join(
+        f"    location {at} {{ {_READ_ONLY} return {says}; }}\n" for at, says in found.items()
+    )
 
 
 def _pod(name: str) -> Manifest:

@@ -221,8 +221,8 @@ def catalogue_route(
     prefix = {"type": "PathPrefix", "value": RESPONSES_PATH}
     refused = [{**name_match(each), "path": prefix} for each in unread]
     listed: list[Manifest] = [
-        {"method": "GET", "path": {"type": "PathPrefix", "value": path}},
-        {"method": "GET", "path": {"type": "Exact", "value": health_path(path)}},
+        {"path": {"type": "PathPrefix", "value": path}},
+        {"path": {"type": "Exact", "value": health_path(path)}},
     ]
     rules = [rule_of(backends, matches) for matches in (listed, *dealt(refused, MATCHES_PER_RULE))]
     spec = {**route_head(gateway_namespace or namespace, gateway, hostname), "rules": rules}
@@ -235,8 +235,8 @@ def rule_of(
 ) -> Manifest:
     """Return a rule of a route, whose responses lose the headers that no client gets.
 
-    GKE's classes gke-l7-rilb and gke-l7-regional-external-managed pass the Gateway API's test of
-    this filter (kubernetes-sigs/gateway-api, conformance/reports/v1.1.0/gke-gateway).
+    GKE declares this filter for all of its classes that were tested (kubernetes-sigs/gateway-api,
+    conformance/reports/v1.1.0 to v1.6, gke-gateway: HTTPRouteResponseHeaderModification).
     """
     hidden = {"remove": list(hidden_headers())}
     removal = {"responseHeaderModifier": hidden, "type": "ResponseHeaderModifier"}

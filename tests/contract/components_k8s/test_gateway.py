@@ -19,7 +19,7 @@ from tests.contract.components_k8s.gateway_args import (
     build,
     named,
 )
-from twin.cluster.agent.launching.static_server import read_site
+from twin.cluster.agent.launching.static_server import Answer, Site, read_site
 from twin.providers.gcp.checks.validate import validate_inputs
 
 
@@ -277,33 +277,52 @@ def test_the_catalogue_lists_every_model_and_adapter(recorder):
     rules = named(recorder, CUSTOM["route"], "inference-catalogue")["spec"]["rules"]
     assert [rule["matches"] for rule in rules] == [
         [
-            {"method": "GET", "path": {"type": "PathPrefix", "value": "/v1/models"}},
-            {"method": "GET", "path": {"type": "Exact", "value": "/healthz"}},
+            {"path": {"type": "PathPrefix", "value": "/v1/models"}},
+            {"path": {"type": "Exact", "value": "/healthz"}},
         ]
     ]
+
+
+def answer_of(site: Site, path: str, method: str = "GET") -> Answer:
+    location = site.find(path)
+    assert location is not None
+    found = location.answer(method)
+    assert found is not None
+    return found
 
 
 def test_one_model_or_adapter_is_answered_with_its_entry_of_the_list(recorder):
     build(recorder, args(LLAMA, EMBED))
     files = named(recorder, CONFIG_MAP, "inference-catalogue")["data"]
     site, listed = read_site(files["default.conf"]), json.loads(files["models.json"])["data"]
-    answers = [site.find(f"/v1/models/{entry['id']}") for entry in listed]
-    assert [found and (found.status, json.loads(found.text)) for found in answers] == [
+    answers = [answer_of(site, f"/v1/models/{entry['id']}") for entry in listed]
+    assert [(status, json.loads(text)) for status, text in answers] == [
         (200, entry) for entry in listed
     ]
-    unknown = site.find("/v1/models/gpt-7")
-    assert unknown is not None
-    assert (unknown.status, json.loads(unknown.text)["error"]["code"]) == (404, "model_not_found")
+    status, text = answer_of(site, "/v1/models/gpt-7")
+    assert (status, json.loads(text)["error"]["code"]) == (404, "model_not_found")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+@pytest.mark.parametrize(
+    "path", ["/v1/models", "/v1/models/llama-3.1-8b", "/v1/models/x", "/healthz"]
+)
+def test_the_catalogue_is_only_read(recorder, path: str, method: str):
+    """GKE's gateways do not match methods (rule gateway.features), so the catalogue does."""
+    build(recorder, args(LLAMA))
+    site = read_site(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
+    status, text = answer_of(site, path, method)
+    assert status == 405
+    assert json.loads(text)["error"]["code"] == "method_not_allowed"
 
 
 def test_the_refusal_of_the_responses_api_has_openais_format(recorder):
     build(recorder, args())
     site = read_site(named(recorder, CONFIG_MAP, "inference-catalogue")["data"]["default.conf"])
     for path in ("/v1/responses", "/v1/responses/resp_1/cancel"):
-        refusal = site.find(path)
-        assert refusal is not None
-        assert refusal.status == 404
-        assert json.loads(refusal.text)["error"] == {
+        status, text = answer_of(site, path, "POST")
+        assert status == 404
+        assert json.loads(text)["error"] == {
             "code": "unknown_url",
             "message": "This model does not serve the Responses API: use /v1/chat/completions.",
             "param": None,

@@ -1,25 +1,63 @@
-"""The web server of the model catalogue: reads the few nginx directives that the catalogue uses.
+"""The web server of the model catalogue, in place of nginx.
 
 `python -m twin.cluster.agent.launching.static_server ADDRESS MOUNTS`, where MOUNTS is a
-JSON object of mount path to folder. Understood: `listen PORT;`, `default_type TYPE;` and
-`location [=] PATH { … }` with `return CODE ["TEXT"];`, the text in quotes of either kind, or
-`alias FILE;`. Anything else in a
-configuration is ignored.
+JSON object of mount path to folder.
+
+Its configuration is parsed as nginx parses it, so an unknown or misplaced directive ends the
+server. It serves one `server` block with `listen`, `default_type` and `location [=] PATH`; a
+location has `return`, also inside an `if` of `$request_method`, or `alias`. Any other directive of
+nginx is refused, as this server would not act on it, except for those in `_WITHOUT_EFFECT`.
 """
 
 import json
 import re
 import sys
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final, NamedTuple
 
+import crossplane  # pyright: ignore[reportMissingTypeStubs]
 from aiohttp import web
 
-_CONFIGURATION = "/etc/nginx/conf.d"
-_LOCATION = re.compile(r"location\s+(=\s+)?(\S+)\s*\{((?:'[^']*'|[^}'])*)\}")
-_RETURN = re.compile(r"return\s+(\d+)(?:\s+(?:\"([^\"]*)\"|'([^']*)'))?\s*;")
-_ALIAS = re.compile(r"alias\s+(\S+)\s*;")
-_DEFAULT_PORT = 8080
+_CONFIGURATION: Final = "/etc/nginx/conf.d"
+_WITHOUT_EFFECT: Final = frozenset({"access_log", "server_tokens"})
+_DEFAULT_PORT: Final = 80
+_DEFAULT_TYPE: Final = "text/plain"
+_STATIC_METHODS: Final = frozenset({"GET", "HEAD"})
+"""Methods of a file; nginx answers others with 405."""
+_NAMED: Final = 2
+_OPERATORS: Final = {"=", "!=", "~", "!~"}
+_Directive = dict[str, Any]
+
+
+class ConfigurationError(Exception):
+    """A configuration with which nginx would not start, or of which this server is not capable."""
+
+
+class Answer(NamedTuple):
+    """A status and a text."""
+
+    status: int
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A `return`, and the methods for which it holds; None: for all."""
+
+    answer: Answer
+    operator: str | None = None
+    operand: str = ""
+
+    def holds(self, method: str) -> bool:
+        """Return whether a request with this method ends here."""
+        if self.operator is None:
+            return True
+        if self.operator in {"=", "!="}:
+            return (method == self.operand) == (self.operator == "=")
+        return bool(re.search(self.operand, method)) == (self.operator == "~")
 
 
 @dataclass(frozen=True)
@@ -28,9 +66,17 @@ class Location:
 
     exact: bool
     path: str
-    status: int = 200
-    text: str = ""
+    steps: tuple[Step, ...] = ()
     file: str | None = None
+
+    def answer(self, method: str = "GET") -> Answer | None:
+        """Return the answer to a method; None: the content of `file`."""
+        for step in self.steps:
+            if step.holds(method):
+                return step.answer
+        if self.file is None:
+            return Answer(404)
+        return None if method in _STATIC_METHODS else Answer(405)
 
 
 @dataclass(frozen=True)
@@ -51,28 +97,82 @@ class Site:
 
 
 def read_site(text: str) -> Site:
-    """Read a server block."""
-    port = re.search(r"listen\s+(?:\S*:)?(\d+)", text)
-    content_type = re.search(r"default_type\s+([^;]+);", text)
-    locations: list[Location] = []
-    for equals, path, body in _LOCATION.findall(text):
-        answer, alias = _RETURN.search(body), _ALIAS.search(body)
-        if answer:
-            locations.append(
-                Location(
-                    bool(equals),
-                    path,
-                    int(answer.group(1)),
-                    answer.group(2) or answer.group(3) or "",
-                )
-            )
-        elif alias:
-            locations.append(Location(bool(equals), path, file=alias.group(1)))
-    return Site(
-        int(port.group(1)) if port else _DEFAULT_PORT,
-        content_type.group(1).strip() if content_type else "text/plain",
-        tuple(locations),
-    )
+    """Read what a file in nginx's folder `conf.d` says.
+
+    Raises:
+        ConfigurationError: nginx would refuse it, or it has directives that are not served here.
+    """
+    port, content_type, locations = _DEFAULT_PORT, _DEFAULT_TYPE, list[Location]()
+    (server,) = _servers(text)
+    for directive in server:
+        name, arguments = directive["directive"], directive["args"]
+        if name == "listen" and len(arguments) == 1:
+            port = int(str(arguments[0]).rpartition(":")[2])
+        elif name == "default_type":
+            content_type = str(arguments[0])
+        elif name == "location":
+            locations.append(_location(directive))
+        elif name not in _WITHOUT_EFFECT:
+            raise _not_served(directive)
+    return Site(port, content_type, tuple(locations))
+
+
+def _servers(text: str) -> list[list[_Directive]]:
+    parse: Callable[..., _Directive] = crossplane.parse  # pyright: ignore
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "nginx.conf"
+        file.write_text(f"events {{}} http {{{text}\n}}\n")  # lines keep their numbers
+        parsed = parse(str(file), single=True, strict=True)
+        errors = [str(each["error"]).replace(f"{folder}/", "") for each in parsed["errors"]]
+    if errors:
+        raise ConfigurationError(f"nginx: [emerg] {errors[0]}")
+    blocks: list[_Directive] = parsed["config"][0]["parsed"][1]["block"]
+    for directive in blocks:
+        if directive["directive"] != "server":
+            raise _not_served(directive)
+    if len(blocks) != 1:
+        raise ConfigurationError(f"must have one server block, got {len(blocks)}")
+    return [each["block"] for each in blocks]
+
+
+def _location(directive: _Directive) -> Location:
+    arguments: list[str] = directive["args"]
+    exact = arguments[0] == "="
+    if len(arguments) == _NAMED and not exact:
+        raise _not_served(directive)
+    steps: list[Step] = []
+    file = None
+    for inner in directive["block"]:
+        if inner["directive"] == "return":
+            steps.append(Step(_answer(inner)))
+        elif inner["directive"] == "if":
+            steps.append(_condition(inner))
+        elif inner["directive"] == "alias":
+            file = str(inner["args"][0])
+        else:
+            raise _not_served(inner)
+    return Location(exact, arguments[-1], tuple(steps), file)
+
+
+def _condition(directive: _Directive) -> Step:
+    variable, operator, operand = (*directive["args"], "", "", "")[:3]
+    block = directive["block"]
+    returns = [each for each in block if each["directive"] == "return"]
+    if variable != "$request_method" or operator not in _OPERATORS or len(returns) != len(block):
+        raise _not_served(directive)
+    return Step(_answer(returns[0]), operator, operand)
+
+
+def _answer(directive: _Directive) -> Answer:
+    status, text = (*directive["args"], "")[:2]
+    if "$" in text:
+        raise _not_served(directive)
+    return Answer(int(status), text)
+
+
+def _not_served(directive: _Directive) -> ConfigurationError:
+    words = " ".join([directive["directive"], *directive["args"]])
+    return ConfigurationError(f"line {directive['line']}: the twin does not serve {words!r}")
 
 
 def host_path(path: str, mounts: dict[str, str]) -> Path:
@@ -88,13 +188,12 @@ def application(site: Site, mounts: dict[str, str]) -> web.Application:
 
     async def answer(request: web.Request) -> web.Response:
         location = site.find(request.path)
-        if location is None:
-            return web.Response(status=404)
-        if location.file is None:
+        found = Answer(404) if location is None else location.answer(request.method)
+        if found is not None:
             return web.Response(
-                status=location.status, text=location.text, content_type=site.content_type
+                status=found.status, text=found.text, content_type=site.content_type
             )
-        file = host_path(location.file, mounts)
+        file = host_path(str(location and location.file), mounts)
         if not file.is_file():
             return web.Response(status=404)
         return web.Response(body=file.read_bytes(), content_type=site.content_type)
@@ -108,7 +207,10 @@ def main(address: str, mounts: dict[str, str]) -> None:
     """Serve until SIGTERM."""
     folder = Path(mounts.get(_CONFIGURATION, "/nonexistent"))
     text = "\n".join(file.read_text() for file in sorted(folder.glob("*.conf")))
-    site = read_site(text)
+    try:
+        site = read_site(text)
+    except ConfigurationError as error:
+        sys.exit(str(error))
     web.run_app(
         application(site, mounts), host=address, port=site.port, access_log=None, print=None
     )

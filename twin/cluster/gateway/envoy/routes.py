@@ -25,9 +25,6 @@ from twin.world.rules import all_rules
 _REDIRECTS = {
     301: "MOVED_PERMANENTLY",
     302: "FOUND",
-    303: "SEE_OTHER",
-    307: "TEMPORARY_REDIRECT",
-    308: "PERMANENT_REDIRECT",
 }
 _RETRIED_METHODS = "^(GET|HEAD|OPTIONS)$"
 
@@ -153,8 +150,6 @@ def _match(match: Match) -> EnvoyJson:
     else:
         found["path_separated_prefix"] = match.path.rstrip("/")
     headers = [_header_match(header) for header in match.headers]
-    if match.method is not None:
-        headers.append({"name": ":method", "string_match": {"exact": match.method}})
     if headers:
         found["headers"] = headers
     if match.query:
@@ -213,25 +208,17 @@ def _action(
     if route.rewrite is not None:
         if route.rewrite.hostname is not None:
             action["host_rewrite_literal"] = route.rewrite.hostname
-        action.update(_path_change(route.rewrite.path, prefix, "prefix_rewrite"))
-    if route.mirrors:
-        action["request_mirror_policies"] = [_mirror(mirror) for mirror in route.mirrors]
+        if prefix is not None:
+            action["prefix_rewrite"] = prefix
+    if route.mirror is not None:
+        action["request_mirror_policies"] = [_mirror(route.mirror)]
     return action
-
-
-def _path_change(full: str | None, prefix: str | None, word: str) -> EnvoyJson:
-    if full is not None:
-        replacement = full.replace("\\", "\\\\")
-        return {"regex_rewrite": {"pattern": {"regex": "^[^?]*"}, "substitution": replacement}}
-    return {word: prefix} if prefix is not None else {}
 
 
 def _weighted(target: Target, backends: dict[str, Backend]) -> EnvoyJson:
     found: EnvoyJson = {
         "name": target.backend or "invalid",
         "weight": target.weight,
-        **_headers("request", target.request_headers),
-        **_headers("response", target.response_headers),
     }
     picker = backends[target.backend].picker if target.backend else None
     if picker is not None:
@@ -257,14 +244,12 @@ def _redirect(redirect: Redirect, prefix: str | None, listener: Listener) -> Env
     """Return a redirect; without scheme and port, it keeps the port of its listener."""
     found: EnvoyJson = {"response_code": _REDIRECTS[redirect.status]}
     usual = 443 if listener.certificates else 80
-    if redirect.port is None and redirect.scheme is None and listener.port != usual:
+    if redirect.scheme is None and listener.port != usual:
         found["port_redirect"] = listener.port
     if redirect.scheme is not None:
         found["scheme_redirect"] = redirect.scheme
     if redirect.hostname is not None:
         found["host_redirect"] = redirect.hostname
-    if redirect.port is not None:
-        found["port_redirect"] = redirect.port
     if redirect.path is not None:
         found["path_redirect"] = redirect.path
     elif prefix is not None:

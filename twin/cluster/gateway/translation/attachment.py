@@ -95,12 +95,10 @@ def attach(
         listener
         for listener in gateway["spec"]["listeners"]
         if ref.get("sectionName") in {None, listener["name"]}
-        and ref.get("port") in {None, listener["port"]}
     ]
     namespace, name = key_of(gateway)
     if not wanted:
-        asked = ref.get("sectionName") or ref.get("port")
-        text = f"Gateway {namespace}/{name} has no listener {asked}"
+        text = f"Gateway {namespace}/{name} has no listener {ref.get('sectionName')}"
         raise Problem("NoMatchingParent", text)
     source = route["metadata"]["namespace"]
     open_to = [

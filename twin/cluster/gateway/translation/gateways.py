@@ -232,7 +232,10 @@ def model_of(key: Key, gateway: GatewayParts, only_region: str = "") -> GatewayM
         for listener in listeners
         for _, routes in listener.hosts
         for route in routes
-        for name in [t.backend for t in route.targets] + [m.backend for m in route.mirrors]
+        for name in [
+            *(target.backend for target in route.targets),
+            None if route.mirror is None else route.mirror.backend,
+        ]
     }
     found = gateway.backends.found
     return GatewayModel(

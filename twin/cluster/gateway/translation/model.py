@@ -111,7 +111,6 @@ class Match:
     path: str = "/"
     exact: bool = False
     """Whether the whole path must match; otherwise its leading elements."""
-    method: str | None = None
     headers: tuple[ValueMatch, ...] = ()
     query: tuple[ValueMatch, ...] = ()
 
@@ -132,17 +131,15 @@ class Redirect:
     status: int = 302
     scheme: str | None = None
     hostname: str | None = None
-    port: int | None = None
     path: str | None = None
     prefix: str | None = None
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A rewrite of host and path; None keeps that part."""
+    """A rewrite of host and leading path elements; None keeps that part."""
 
     hostname: str | None = None
-    path: str | None = None
     prefix: str | None = None
 
 
@@ -161,8 +158,6 @@ class Target:
     backend: str | None
     """None if the reference is invalid; its share of requests gets 500."""
     weight: int = 1
-    request_headers: HeaderChange = field(default_factory=HeaderChange)
-    response_headers: HeaderChange = field(default_factory=HeaderChange)
 
 
 @dataclass(frozen=True)
@@ -178,7 +173,7 @@ class Route:
     response_headers: HeaderChange = field(default_factory=HeaderChange)
     redirect: Redirect | None = None
     rewrite: Rewrite | None = None
-    mirrors: tuple[Mirror, ...] = ()
+    mirror: Mirror | None = None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from twin.cluster.gateway.translation import rules_of_routes as rules
 from twin.cluster.gateway.translation.backends import BackendIndex
 from twin.cluster.gateway.translation.conditions import Problem
 from twin.cluster.gateway.translation.model import Backend, Mirror, Route, Target
-from twin.cluster.gateway.translation.objects import JsonObject, items, key_of, mapping
+from twin.cluster.gateway.translation.objects import JsonObject, items, key_of
 
 _ANYTHING: JsonObject = {}
 
@@ -28,6 +28,7 @@ def translate_route(obj: JsonObject, backends: BackendIndex) -> RouteResult:
     unresolved: list[Problem] = []
     routes: list[Route] = []
     try:
+        rules.check_features(obj)
         for number, rule in enumerate(items(obj["spec"], "rules") or [_ANYTHING]):
             routes += _rule(obj, number, rule, backends, unresolved)
     except Problem as problem:
@@ -45,7 +46,7 @@ def _rule(
     namespace, name = key_of(obj)
     where = f"spec.rules[{number}]"
     filters: list[JsonObject] = items(rule, "filters")
-    rules.check_filters(filters, rules.RULE_FILTERS, f"{where}.filters")
+    rules.check_filters(filters, f"{where}.filters")
     refs: list[JsonObject] = items(rule, "backendRefs")
     resolved = [_resolve(namespace, ref, backends, unresolved) for ref in refs]
     request, response = rules.header_changes(filters)
@@ -53,15 +54,15 @@ def _rule(
         name="",
         match=rules.match_of({}, where),
         targets=tuple(
-            _target(ref, backend, f"{where}.backendRefs[{position}]")
-            for position, (ref, backend) in enumerate(zip(refs, resolved, strict=True))
+            Target(backend.name if backend else None, ref.get("weight", 1))
+            for ref, backend in zip(refs, resolved, strict=True)
         ),
-        timeout_seconds=_timeout(rule, resolved, where),
+        timeout_seconds=_timeout(resolved),
         request_headers=request,
         response_headers=response,
         redirect=rules.redirect_of(filters),
         rewrite=rules.rewrite_of(filters),
-        mirrors=_mirrors(namespace, filters, backends, unresolved),
+        mirror=_mirror(namespace, filters, backends, unresolved),
     )
     matches: list[JsonObject] = items(rule, "matches") or [_ANYTHING]
     return [
@@ -84,43 +85,24 @@ def _resolve(
         return None
 
 
-def _target(ref: JsonObject, backend: Backend | None, where: str) -> Target:
-    filters: list[JsonObject] = items(ref, "filters")
-    rules.check_filters(filters, rules.BACKEND_FILTERS, f"{where}.filters")
-    request, response = rules.header_changes(filters)
-    return Target(backend.name if backend else None, ref.get("weight", 1), request, response)
-
-
-def _timeout(rule: JsonObject, resolved: list[Backend | None], where: str) -> float:
+def _timeout(resolved: list[Backend | None]) -> float:
     """Return the response timeout in seconds.
 
     On Google's load balancer, the timeout belongs to the backend service. Envoy has one per route,
     so a rule with several backends uses the longest of their timeouts.
     """
-    asked: JsonObject = mapping(rule, "timeouts")
-    known = [backend for backend in resolved if backend is not None]
-    if asked and any(backend.picker for backend in known):
-        text = (
-            f"{where}.timeouts: must be absent when a backend is an InferencePool, "
-            f"got {asked}; set timeoutSec in its GCPBackendPolicy"
-        )
-        raise Problem("UnsupportedValue", text)
-    if "request" in asked:
-        return rules.duration_seconds(asked["request"])
-    return float(max((backend.timeout_seconds for backend in known), default=30))
+    return float(max((each.timeout_seconds for each in resolved if each is not None), default=30))
 
 
-def _mirrors(
+def _mirror(
     namespace: str,
     filters: list[JsonObject],
     backends: BackendIndex,
     unresolved: list[Problem],
-) -> tuple[Mirror, ...]:
-    mirrors: list[Mirror] = []
+) -> Mirror | None:
     for item in filters:
         if item["type"] == "RequestMirror":
             spec: JsonObject = item["requestMirror"]
             backend = _resolve(namespace, spec["backendRef"], backends, unresolved)
-            if backend is not None:
-                mirrors.append(Mirror(backend.name, rules.mirror_percent(spec)))
-    return tuple(mirrors)
+            return None if backend is None else Mirror(backend.name, rules.mirror_percent(spec))
+    return None

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from gke_inference.catalogue.route_features import undeclared_features
 from twin.cluster.gateway.translation.conditions import Problem
 from twin.cluster.gateway.translation.model import (
     HeaderChange,
@@ -24,7 +25,6 @@ RULE_FILTERS = frozenset(
         "RequestMirror",
     }
 )
-BACKEND_FILTERS = frozenset({"RequestHeaderModifier", "ResponseHeaderModifier"})
 _MODIFIERS = {
     "RequestHeaderModifier": "requestHeaderModifier",
     "ResponseHeaderModifier": "responseHeaderModifier",
@@ -33,6 +33,17 @@ _MODIFIERS = {
 
 def _unsupported(where: str, wanted: str, got: Any) -> Problem:
     return Problem("UnsupportedValue", f"{where}: must be {wanted}, got {got}")
+
+
+def check_features(route: JsonObject) -> None:
+    """Refuse what GKE's gateways do not declare (rule gateway.features).
+
+    Raises:
+        Problem: A field of the route asks for such a feature.
+    """
+    for each in undeclared_features(route):
+        text = f"{each.field}: must be absent, as GKE does not declare {each.feature}"
+        raise Problem("UnsupportedValue", f"{text}, got {each.value}")
 
 
 def _value_match(item: JsonObject, where: str, *, lower: bool) -> ValueMatch:
@@ -65,7 +76,6 @@ def match_of(item: JsonObject, where: str) -> Match:
     return Match(
         path=value,
         exact=kind == "Exact",
-        method=item.get("method"),
         headers=tuple(
             _value_match(h, f"{where}.headers", lower=True)
             for h in headers
@@ -82,7 +92,6 @@ def precedence(route: Route, created: str) -> tuple[Any, ...]:
     return (
         not match.exact,
         -len(match.path),
-        match.method is None,
         -len(match.headers),
         -len(match.query),
         created,
@@ -116,16 +125,16 @@ def header_changes(filters: list[JsonObject]) -> tuple[HeaderChange, HeaderChang
     )
 
 
-def check_filters(filters: list[JsonObject], allowed: frozenset[str], where: str) -> None:
-    """Reject filters that GKE's gateway classes do not support.
+def check_filters(filters: list[JsonObject], where: str) -> None:
+    """Reject filters of a rule that GKE's gateway classes do not support.
 
     Raises:
         Problem: a filter is not supported, or changes a header that load balancers reserve.
     """
     for position, item in enumerate(filters):
         kind: str = item["type"]
-        if kind not in allowed:
-            raise _unsupported(f"{where}.type", " or ".join(sorted(allowed)), kind)
+        if kind not in RULE_FILTERS:
+            raise _unsupported(f"{where}.type", " or ".join(sorted(RULE_FILTERS)), kind)
         if kind in _MODIFIERS:
             field = _MODIFIERS[kind]
             _check_names(mapping(item, field), f"{where}[{position}].{field}")
@@ -161,7 +170,6 @@ def redirect_of(filters: list[JsonObject]) -> Redirect | None:
                 status=spec.get("statusCode", 302),
                 scheme=spec.get("scheme"),
                 hostname=spec.get("hostname"),
-                port=spec.get("port"),
                 path=full,
                 prefix=prefix,
             )
@@ -173,8 +181,8 @@ def rewrite_of(filters: list[JsonObject]) -> Rewrite | None:
     for item in filters:
         if item["type"] == "URLRewrite":
             spec: JsonObject = item["urlRewrite"]
-            full, prefix = _path_change(spec)
-            return Rewrite(hostname=spec.get("hostname"), path=full, prefix=prefix)
+            _, prefix = _path_change(spec)
+            return Rewrite(hostname=spec.get("hostname"), prefix=prefix)
     return None
 
 

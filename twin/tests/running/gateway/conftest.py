@@ -41,7 +41,7 @@ def models(cluster: Cluster):
     pods["catalogue"] = [cluster.pod("catalogue", {"app": "catalogue"})]
     names = {"llama-8b": "llama", "gemma-27b": "gemma", **dict.fromkeys(ADAPTERS, "llama")}
     catalogue = {
-        "matches": [{"path": {"type": "Exact", "value": "/v1/models"}, "method": "GET"}],
+        "matches": [{"path": {"type": "Exact", "value": "/v1/models"}}],
         "backendRefs": [{"name": "catalogue", "port": 80}],
     }
     svc = service("catalogue", {"app": "catalogue"}, 80)

@@ -13,7 +13,6 @@ from twin.tests.running.gateway.manifests import (
     pool,
     pool_ref,
     route,
-    service,
     time_limit,
 )
 from twin.wire.kube import KubeError
@@ -153,7 +152,7 @@ def test_retries_of_a_route_are_refused_because_gke_has_no_such_field(cluster):
 
 
 @pytest.mark.usefixtures("models")
-def test_time_outs_of_a_route_to_a_pool_are_not_accepted(cluster, eventually):
+def test_time_outs_of_a_route_are_not_accepted(cluster, eventually):
     rule = {"backendRefs": [pool_ref("llama")], "timeouts": {"request": "5s"}}
     cluster.apply(route("timed", "models", [{**rule, "matches": [{"path": {"value": "/timed"}}]}]))
     try:
@@ -222,22 +221,3 @@ def test_half_of_the_requests_are_mirrored_where_a_route_says_so(models, cluster
         assert {model for _, _, model in copies()} == {"mirrored"}
     finally:
         cluster.delete(*ROUTE, "mirrored")
-
-
-@pytest.mark.usefixtures("models")
-def test_a_service_may_have_time_outs_of_a_route(models, cluster, eventually):
-    svc = service("slow", {"app": "catalogue"}, 80)
-    svc["spec"]["ports"][0]["targetPort"] = 8000
-    rule = {
-        "matches": [{"path": {"value": "/slow"}}],
-        "backendRefs": [{"name": "slow", "port": 80}],
-        "timeouts": {"request": "500ms"},
-    }
-    cluster.apply(svc, route("slow", "models", [rule]))
-    cluster.engines.delay_seconds[models["catalogue"][0]] = 5.0
-    try:
-        _, _, body = eventually(lambda: (a := ask(None, "/slow"))[0] == 504 and a, 30)
-        assert body["error"]["type"] == "TimeoutError"
-    finally:
-        cluster.engines.delay_seconds.clear()
-        cluster.delete(*ROUTE, "slow")

@@ -1,6 +1,7 @@
 """Ports, probes, hooks, images and the catalogue's web server."""
 
 import asyncio
+import re
 import socket
 import time
 from concurrent import futures
@@ -12,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from twin.cluster.agent import lifecycle, probes
 from twin.cluster.agent.images import Images
-from twin.cluster.agent.launching.static_server import application, read_site
+from twin.cluster.agent.launching.static_server import ConfigurationError, application, read_site
 from twin.cluster.base import podports
 from twin.host.ports import free_port
 from twin.wire import rpc
@@ -23,7 +24,10 @@ SITE = """
 server {
     listen 8081;
     default_type application/json;
-    location = /healthz { return 200 "ok"; }
+    location = /healthz {
+        if ($request_method !~ ^(GET|HEAD)$) { return 405 '{"code": 405}'; }
+        return 200 "ok";
+    }
     location = /v1/models { alias /srv/catalogue/models.json; }
     location / { return 404; }
 }
@@ -176,6 +180,39 @@ def test_the_catalogue_serves_what_its_nginx_configuration_says(tmp_path: Path):
         async with TestClient(TestServer(app)) as client:
             answers = [await client.get(path) for path in ("/healthz", "/v1/models", "/other")]
             assert answers[1].content_type == "application/json"
+            answers += [await client.post(path) for path in ("/healthz", "/v1/models")]
             return [(answer.status, await answer.text()) for answer in answers]
 
-    assert asyncio.run(ask()) == [(200, "ok"), (200, '{"object": "list"}'), (404, "")]
+    read = [(200, "ok"), (200, '{"object": "list"}'), (404, "")]
+    assert asyncio.run(ask()) == [*read, (405, '{"code": 405}'), (405, "")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("alias", "aliases", 'unknown directive "aliases"'),
+        (
+            "listen 8081;",
+            "listen 8081",
+            "line 3: the twin does not serve 'listen 8081 default_type application/json'",
+        ),
+        ("default_type application/json;", "", None),
+        (
+            "listen 8081;",
+            "return 200 ok; server { listen 1; }",
+            '"server" directive is not allowed here',
+        ),
+        ("listen 8081;", "gzip on;", "line 3: the twin does not serve 'gzip on'"),
+        ('return 200 "ok"', "return 200 $uri", "line 7: the twin does not serve 'return 200 $uri'"),
+        ("= /healthz", "~ /healthz", "the twin does not serve 'location ~ /healthz'"),
+    ],
+)
+def test_a_configuration_that_nginx_or_the_twin_does_not_serve_ends_the_catalogue(
+    old: str, new: str, message: str | None
+):
+    text = SITE.replace(old, new)
+    if message is None:
+        assert read_site(text).content_type == "text/plain"
+        return
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        read_site(text)

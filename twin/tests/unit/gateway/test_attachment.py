@@ -50,11 +50,13 @@ def test_a_route_attaches_to_every_listener_it_does_not_choose_between():
     assert attached(found) == ["a", "b"]
 
 
-@pytest.mark.parametrize("choice", [{"sectionName": "b"}, {"port": 2}])
-def test_a_route_may_choose_a_listener_by_name_or_port(choice):
-    parents = [{"name": "gw", "namespace": "ns", **choice}]
-    found, _ = outcome([listener("a", 1), listener("b", 2)], parentRefs=parents)
+def test_a_route_may_choose_a_listener_by_name_not_by_port():
+    parent = {"name": "gw", "namespace": "ns"}
+    both = [listener("a", 1), listener("b", 2)]
+    found, _ = outcome(both, parentRefs=[{**parent, "sectionName": "b"}])
     assert attached(found) == ["b"]
+    found, reason = outcome(both, parentRefs=[{**parent, "port": 2}])
+    assert (attached(found), reason) == ([], "!UnsupportedValue")
 
 
 def test_a_listener_that_is_not_there_is_said():
