@@ -1,4 +1,4 @@
-"""Limits that end containers and pods: memory, and the size of emptyDir volumes.
+"""Limits that end containers and pods: memory, emptyDir volumes and ephemeral storage.
 
 Only what really is in memory or on disk on this machine counts (rule agent.limits). A simulated
 engine uses as little as its process does, whatever its model would need.
@@ -14,6 +14,7 @@ from twin.providers.kubernetes.manifests.quantities import amount
 from twin.wire.kube import JsonObject
 
 _PERIOD_SECONDS = 2.0
+_STORAGE = "ephemeral-storage"
 
 
 class Limits:
@@ -34,7 +35,7 @@ class Limits:
         self._due = 0.0
 
     def look(self, containers: list[Container], grace: float) -> None:
-        """Kill containers over their memory limit, and evict a pod over the size of a volume.
+        """Kill containers over their memory limit, and evict a pod over a limit of storage.
 
         Args:
             containers: Containers of the pod.
@@ -52,7 +53,7 @@ class Limits:
                 used = sum(folder_bytes(self._volumes / name) for name in own)
                 if used + resident_bytes(container.record.pid) > limit:
                     container.kill_for_memory()
-        message = self._too_large()
+        message = self._too_large() or self._too_much(containers)
         if message and not any(container.evicted for container in containers):
             containers[0].event("Warning", "Evicted", message)
             for container in containers:
@@ -75,10 +76,32 @@ class Limits:
                 return f'Usage of EmptyDir volume "{name}" exceeds the limit "{size}". '
         return ""
 
+    def _too_much(self, containers: list[Container]) -> str:
+        """Return why the pod's ephemeral storage is too much; empty if it is not."""
+        logs = {each.name: _file_bytes(each.log) for each in containers}
+        given = {each.name: _limits(each.spec).get(_STORAGE) for each in containers}
+        limits = {name: limit for name, quantity in given.items() if (limit := _bytes(quantity))}
+        if limits:
+            disks = [n for n, each in self._empty.items() if each.get("medium") != "Memory"]
+            used = sum(logs.values()) + sum(folder_bytes(self._volumes / name) for name in disks)
+            if used > (total := sum(limits.values())):
+                words = "Pod ephemeral local storage usage exceeds the total limit of containers"
+                return f"{words} {_in_binary(total)}. "
+        for name, limit in limits.items():
+            if logs[name] > limit:
+                words = f"Container {name} exceeded its local ephemeral storage limit"
+                return f'{words} "{given[name]}". '
+        return ""
+
 
 def memory_limit(spec: JsonObject) -> int | None:
     """Return the memory limit of a container in bytes, or None without one."""
-    return _bytes(spec.get("resources", {}).get("limits", {}).get("memory"))
+    return _bytes(_limits(spec).get("memory"))
+
+
+def _limits(spec: JsonObject) -> JsonObject:
+    found: JsonObject = spec.get("resources", {}).get("limits") or {}
+    return found
 
 
 def resident_bytes(pid: int) -> int:
@@ -105,6 +128,19 @@ def folder_bytes(folder: Path) -> int:
             except OSError:  # removed meanwhile
                 continue
     return total
+
+
+def _file_bytes(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _in_binary(size: int) -> str:
+    """Return a size as Kubernetes writes a sum of binary quantities, such as `3Gi`."""
+    for suffix in ("", "Ki", "Mi", "Gi"):
+        if size % 1024:
+            return f"{size}{suffix}"
+        size //= 1024
+    return f"{size}Ti"
 
 
 def _bytes(quantity: object) -> int | None:

@@ -28,10 +28,10 @@ def make(tmp_path: Path) -> Iterator[Make]:
 
     def build(program: str, policy: str = "Always", **spec: Any) -> Container:
         container = Container(
-            {"name": "c", "image": "program:1", **spec},
+            {"name": "c", "image": "program:1"} | spec,
             Launch(Kind.ENGINE, [sys.executable, "-S", "-c", program], {"PATH": "/usr/bin"}),
             tmp_path,
-            tmp_path / "c.log",
+            tmp_path / f"{spec.get('name', 'c')}.log",
             policy,
             Rules(speed=1000),
             lambda port: ("127.0.0.1", int(port)),
@@ -52,12 +52,19 @@ def pod(*volumes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run(container: Container, limits: Limits, until: Callable[[], bool], seconds: float) -> bool:
+def run(
+    container: Container,
+    limits: Limits,
+    until: Callable[[], bool],
+    seconds: float,
+    *others: Container,
+) -> bool:
     """Whether something becomes true while the container runs within its limits."""
+    containers = [container, *others]
     end = time.monotonic() + seconds
     while time.monotonic() < end and not until():
-        tick_all([container], 0.1)
-        limits.look([container], 0.1)
+        tick_all(containers, 0.1)
+        limits.look(containers, 0.1)
         time.sleep(0.05)
     return until()
 
@@ -111,12 +118,50 @@ def test_a_pod_with_more_in_a_volume_than_its_size_limit_is_evicted(
     (folder / "file").write_bytes(bytes(2 << 20))
     volume = {"emptyDir": {"sizeLimit": "1Mi"}, "name": "home"}
     container = make(SMALL)
-    own = pod(volume)
-    assert run(container, Limits(own, tmp_path), lambda: container.finished, 20)
-    found = status.pod_status(own, [container], time.time())
-    assert (found["phase"], found["reason"]) == ("Failed", "Evicted")
-    assert found["message"] == 'Usage of EmptyDir volume "home" exceeds the limit "1Mi". '
+    message = evicted(container, Limits(pod(volume), tmp_path), volume)
+    assert message == 'Usage of EmptyDir volume "home" exceeds the limit "1Mi". '
     assert container.restarts == 0
+
+
+def evicted(container: Container, limits: Limits, *volumes: dict[str, Any]) -> str:
+    """Return the message with which a pod was evicted."""
+    assert run(container, limits, lambda: container.finished, 20)
+    found = status.pod_status(pod(*volumes), [container], time.time())
+    assert (found["phase"], found["reason"]) == ("Failed", "Evicted")
+    return str(found["message"])
+
+
+def disk(size: str) -> dict[str, Any]:
+    return {"resources": {"limits": {"ephemeral-storage": size}}}
+
+
+def test_a_pod_whose_logs_and_volumes_exceed_its_ephemeral_storage_is_evicted(
+    make: Make, tmp_path: Path
+) -> None:
+    folder = tmp_path / "volumes" / "cache"
+    folder.mkdir(parents=True)
+    (folder / "file").write_bytes(bytes(2 << 20))
+    on_disk = {"emptyDir": {}, "name": "cache"}
+    in_memory = {"emptyDir": {"medium": "Memory"}, "name": "cache"}
+    container = make(SMALL, **disk("2Mi"))
+    assert not run(container, Limits(pod(in_memory), tmp_path), lambda: container.finished, 3)
+    assert not run(container, Limits(pod(on_disk), tmp_path), lambda: container.finished, 3)
+    (tmp_path / "c.log").write_text("a line\n")
+    message = evicted(container, Limits(pod(on_disk), tmp_path), on_disk)
+    assert (
+        message == "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. "
+    )
+
+
+def test_a_container_whose_log_exceeds_its_ephemeral_storage_has_its_pod_evicted(
+    make: Make, tmp_path: Path
+) -> None:
+    container = make(f"print('x' * {3 << 20}, flush=True); {SMALL}", **disk("2Mi"))
+    other = make(SMALL, name="other", **disk("1Gi"))
+    limits = Limits(pod(), tmp_path)
+    assert run(container, limits, lambda: container.finished, 20, other)
+    found = status.pod_status(pod(), [container, other], time.time())
+    assert found["message"] == 'Container c exceeded its local ephemeral storage limit "2Mi". '
 
 
 def test_a_process_that_has_ended_has_no_memory() -> None:
