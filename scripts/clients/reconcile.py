@@ -108,8 +108,9 @@ def counted(
 ) -> dict[tuple[str, str], int]:
     """Return the tokens that engines counted by model and kind.
 
-    The growth of a counter is its last value minus its first value, per series. A counter that is
-    smaller at the end was reset and counts from 0.
+    The growth of a counter is its last value minus its first value, per series. If the engine
+    restarted in between, the counter began again from 0, and Prometheus' `increase` adds the parts;
+    it extrapolates to the ends of the period, so only such counters are read with it.
 
     Raises:
         QueryError, CloudError: Prometheus does not answer.
@@ -121,7 +122,10 @@ def counted(
         for model, kind, selector in _selectors(cluster.plan):
             ends = cluster.query(f"last_over_time({selector}[{long}s] offset {late}s)")
             begins = cluster.query(f"last_over_time({selector}[5m] offset {late + long}s)")
-            found[model, kind] = found.get((model, kind), 0) + _growth(begins, ends)
+            period = f"({selector}[{long}s] offset {late}s)"
+            restarted = cluster.query(f"increase{period} and resets{period} > 0")
+            growth = _growth(begins, ends, restarted)
+            found[model, kind] = found.get((model, kind), 0) + growth
     return found
 
 
@@ -144,13 +148,21 @@ def _selectors(region: RegionPlan) -> list[tuple[str, str, str]]:
     return made
 
 
-def _growth(begins: Sequence[Sample], ends: Sequence[Sample]) -> int:
-    before = {tuple(sorted(one.labels.items())): one.value for one in begins}
-    total = 0.0
-    for one in ends:
-        start = before.get(tuple(sorted(one.labels.items())), 0.0)
-        total += one.value - start if one.value >= start else one.value
-    return round(total)
+def _growth(begins: Sequence[Sample], ends: Sequence[Sample], restarted: Sequence[Sample]) -> int:
+    before, again = _by_series(begins), _by_series(restarted)
+    grown = [
+        again.get(series, value - before.get(series, 0.0))
+        for series, value in _by_series(ends).items()
+    ]
+    return round(sum(grown))
+
+
+def _by_series(samples: Sequence[Sample]) -> dict[tuple[tuple[str, str], ...], float]:
+    """Return values by labels, without the metric's name, which functions drop."""
+    return {
+        tuple(sorted((k, v) for k, v in one.labels.items() if k != "__name__")): one.value
+        for one in samples
+    }
 
 
 def compare(

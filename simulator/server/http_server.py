@@ -72,6 +72,7 @@ class HttpServer:
             self.app,
             access_log=None,
             handle_signals=False,
+            handler_cancellation=True,  # the engines abort whole answers, too, that nobody reads
             shutdown_timeout=max(limit or 0.0, _WRITE_SECONDS),
         )
         await self._runner.setup()

@@ -43,7 +43,9 @@ async def serve(given: argparse.Namespace, address: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     app = Sidecar(f"http://{address}:{given.vllm_port}").app
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_SECONDS
+    )
     await runner.setup()
     await web.TCPSite(runner, address, given.port, backlog=2048).start()
     await stop.wait()

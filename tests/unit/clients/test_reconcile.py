@@ -37,16 +37,18 @@ class Counters:
     """A cluster whose Prometheus has the counters of each job: at the beginning, and at the end."""
 
     plan: Any
-    known: dict[str, tuple[float, float]]
+    known: dict[str, tuple[float, ...]]
+    """First and last value; of a counter that was reset, also its growth in all."""
     asked: list[str]
 
     def query(self, expression: str) -> list[Sample]:
         self.asked.append(expression)
-        is_end = "[3570s]" in expression
+        at = 2 if expression.startswith("increase") else int("[3570s]" in expression)
+        name = {} if at == 2 else {"__name__": "vllm:prompt_tokens_total"}
         return [
-            Sample({"job": job, "pod": "p"}, values[1] if is_end else values[0], 0)
+            Sample({**name, "job": job, "pod": "p"}, values[at], 0)
             for job, values in self.known.items()
-            if f'job="{job}"' in expression and "prompt_tokens" in expression
+            if f'job="{job}"' in expression and "prompt_tokens" in expression and at < len(values)
         ]
 
 
@@ -64,18 +66,19 @@ def test_records_of_adapters_count_for_their_model_and_older_ones_not_at_all():
     }
 
 
-def test_counters_grow_series_by_series_and_one_that_was_reset_counts_from_zero():
+def test_counters_grow_series_by_series_and_one_that_was_reset_counts_all_its_parts():
     region = PLAN.regions["us-central1"]
-    known = {"llama-3-1-8b": (1000.0, 1500.0), "gemma-3-27b": (900.0, 40.0)}
+    known = {"llama-3-1-8b": (1000.0, 1500.0), "gemma-3-27b": (900.0, 40.0, 310.2)}
     cluster: Any = Counters(region, known, [])
     found = counted([cluster, cluster], WINDOW, NOW)
     assert found["llama-3.1-8b", "prompt"] == 2 * 500
-    assert found["gemma-3-27b", "prompt"] == 2 * 40
+    assert found["gemma-3-27b", "prompt"] == 620
     assert found["llama-3.1-8b", "completion"] == 0
     assert not any("embedding" in one for one in cluster.asked), "embeddings pass no gate"
     assert f'cluster="{region.cluster_name}"' in cluster.asked[0]
     assert cluster.asked[0].endswith("[3570s] offset 30s)")
     assert cluster.asked[1].endswith("[5m] offset 3600s)")
+    assert cluster.asked[2].endswith("[3570s] offset 30s) > 0")
 
 
 def test_a_canary_counts_for_its_model():

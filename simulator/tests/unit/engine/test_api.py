@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from openai import AsyncOpenAI, NotFoundError
 from simulator.engine.engine import Engine
 from simulator.server.server import ApiServer
 from simulator.tests.unit.engine.support import MODEL, ReplayClock, deployment, serve
+from twin.host.ports import free_port
 
 CHAT = {"messages": [{"role": "user", "content": "How does a batch work?"}]}
 
@@ -339,21 +341,38 @@ def test_a_queue_with_room_for_one_of_two_choices_keeps_neither():
     assert serve(deployment("--max-num-queued-reqs", "1"), use) == (503, 0)
 
 
-def test_a_client_that_goes_away_aborts_its_request():
-    async def use(client: Any, engine: Engine) -> tuple[int, str]:
-        body = {"prompt": "x", "max_tokens": 100_000, "ignore_eos": True, "stream": True}
-        answer = await client.post("/v1/completions", json=body)
-        await answer.content.readline()
-        answer.close()
-        for _ in range(1000):
-            if engine.unfinished == 0:
-                break
-            await asyncio.sleep(0.005)
-        return engine.unfinished, engine.metrics.render()
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_goes_away_aborts_its_request(stream: bool):
+    """vLLM does so for whole answers, too (entrypoints/serve/utils/api_utils.py)."""
 
-    unfinished, metrics = serve(deployment(), use)
+    async def use() -> tuple[int, str]:
+        port = free_port()
+        engine = Engine(deployment("--port", str(port)), ReplayClock())
+        server = ApiServer(engine)
+        await server.start()
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        fields = {"prompt": "x", "max_tokens": 100_000, "ignore_eos": True, "stream": stream}
+        body = json.dumps(fields).encode()
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await until(lambda: engine.unfinished == 1)
+        writer.close()
+        await until(lambda: engine.unfinished == 0)
+        left, metrics = engine.unfinished, engine.metrics.render()
+        await server.stop()
+        return left, metrics
+
+    unfinished, metrics = asyncio.run(use())
     assert unfinished == 0
     assert 'finished_reason="abort",model_name="llama-3.1-8b"} 1.0' in metrics
+
+
+async def until(is_met: Callable[[], bool]) -> None:
+    """Wait for something, five seconds at most."""
+    for _ in range(1000):
+        if is_met():
+            break
+        await asyncio.sleep(0.005)
 
 
 def test_a_request_for_several_choices_gets_different_ones_and_one_usage():

@@ -9,39 +9,58 @@ import (
 // keptPart is the weight of all earlier answers when a new one is observed: the last 20 count most.
 const keptPart = 0.95
 
-// Rates are the speeds at which models generate one answer, measured from complete answers. Waiting in a
-// queue and reading the prompt are part of the time.
+// Rates are what complete answers of each model tell about those that end early: the speed at which it
+// generates one answer, and how many tokens its prompts really have for each that was estimated. Waiting in
+// a queue and reading the prompt are part of the time.
 type Rates struct {
 	mu    sync.Mutex
 	known map[string]rate
 }
 
-type rate struct{ tokens, seconds float64 }
+type rate struct {
+	tokens, seconds float64
+	// prompt and estimated are the tokens of prompts by the engine's count and by this package's.
+	prompt, estimated float64
+}
 
-// Observe takes a complete answer of a model.
-func (r *Rates) Observe(model string, tokens, sequences int64, took time.Duration) {
-	if tokens <= 0 || sequences <= 0 || took <= 0 {
-		return
-	}
+// Observe takes a complete answer of a model with the tokens that the engine counted.
+func (r *Rates) Observe(model string, size Size, prompt, completion int64, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known == nil {
 		r.known = map[string]rate{}
 	}
-	before := r.known[model]
-	r.known[model] = rate{
-		before.tokens*keptPart + float64(tokens)/float64(sequences),
-		before.seconds*keptPart + took.Seconds(),
+	seen := r.known[model]
+	if completion > 0 && size.Sequences > 0 && took > 0 {
+		seen.tokens = seen.tokens*keptPart + float64(completion)/float64(size.Sequences)
+		seen.seconds = seen.seconds*keptPart + took.Seconds()
 	}
+	if prompt > 0 && size.Prompt > 0 && !size.isExact() {
+		seen.prompt = seen.prompt*keptPart + float64(prompt)
+		seen.estimated = seen.estimated*keptPart + float64(size.Prompt)
+	}
+	r.known[model] = seen
+}
+
+// Prompt returns the probable tokens of a prompt that the engine did not count: the estimate of its texts,
+// corrected by how far those of earlier prompts were off, and at most what the prompt can have.
+func (r *Rates) Prompt(model string, size Size) int64 {
+	r.mu.Lock()
+	known := r.known[model]
+	r.mu.Unlock()
+	if known.estimated == 0 || size.isExact() {
+		return size.Prompt
+	}
+	return min(size.MostPrompt, int64(math.Round(float64(size.Prompt)*known.prompt/known.estimated)))
 }
 
 // Elapsed returns how many tokens a request has generated after some time: what the model generates in
 // this time, and at most what the request can use, which is the result while nothing is measured.
 func (r *Rates) Elapsed(model string, size Size, took time.Duration) int64 {
 	r.mu.Lock()
-	known, has := r.known[model]
+	known := r.known[model]
 	r.mu.Unlock()
-	if !has {
+	if known.seconds == 0 {
 		return size.MostAnswer
 	}
 	made := math.Ceil(known.tokens / known.seconds * took.Seconds() * float64(size.Sequences))

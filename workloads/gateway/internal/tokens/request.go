@@ -48,6 +48,9 @@ type Size struct {
 	IsLimited bool
 }
 
+// isExact is whether the prompts are token IDs, of which no more can be counted than there are.
+func (s Size) isExact() bool { return s.Prompt >= s.MostPrompt }
+
 // Invalid is the error of a field that is not a whole number within its bounds.
 type Invalid struct {
 	Field     string

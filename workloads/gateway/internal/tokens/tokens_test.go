@@ -184,15 +184,39 @@ func TestAWholeAnswerWithoutUsageCountsItsTexts(t *testing.T) {
 	}
 }
 
+func TestAPromptThatTheEngineDidNotCountCostsWhatPromptsLikeItDid(t *testing.T) {
+	var rates Rates
+	text := Size{Prompt: 100, MostPrompt: 450, Sequences: 1}
+	ids := Size{Prompt: 100, MostPrompt: 100, Sequences: 1}
+	if got := rates.Prompt("m", text); got != 100 {
+		t.Errorf("got %d, want the estimate while none is measured", got)
+	}
+	rates.Observe("m", Size{Prompt: 200, MostPrompt: 900, Sequences: 1}, 120, 10, time.Second)
+	rates.Observe("m", ids, 100, 10, time.Second)
+	if got := rates.Prompt("m", text); got != 60 {
+		t.Errorf("got %d, want 60 percent of the estimate", got)
+	}
+	if got := rates.Prompt("m", ids); got != 100 {
+		t.Errorf("got %d, want the exact number of token IDs", got)
+	}
+	if got := rates.Prompt("other", text); got != 100 {
+		t.Errorf("got %d for another model", got)
+	}
+	rates.Observe("dense", Size{Prompt: 10, MostPrompt: 45, Sequences: 1}, 450, 10, time.Second)
+	if got := rates.Prompt("dense", text); got != 450 {
+		t.Errorf("got %d, want at most a token for each byte", got)
+	}
+}
+
 func TestAnAnswerThatNobodyWaitedForCostsTheTimeThatItHeldItsEngine(t *testing.T) {
 	var rates Rates
 	size := Size{MostAnswer: 1000, Sequences: 2}
 	if got := rates.Elapsed("m", size, time.Second); got != 1000 {
 		t.Errorf("got %d, want the reservation while no answer is measured", got)
 	}
-	rates.Observe("m", 100, 1, 2*time.Second)
-	rates.Observe("m", 60, 2, time.Second)
-	rates.Observe("m", 0, 1, time.Hour)
+	rates.Observe("m", Size{Sequences: 1}, 0, 100, 2*time.Second)
+	rates.Observe("m", Size{Sequences: 2}, 0, 60, time.Second)
+	rates.Observe("m", Size{Sequences: 1}, 0, 0, time.Hour)
 	if got := rates.Elapsed("m", size, 2*time.Second); got != 173 { // two of (95 + 30) / 2.9 a second
 		t.Errorf("got %d", got)
 	}

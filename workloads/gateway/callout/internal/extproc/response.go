@@ -238,11 +238,11 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 		if e.kind != prompt || !e.decided || isComplete || e.status != 0 {
 			return openai.Usage{}, false
 		}
-		return openai.Usage{Prompt: size.Prompt, Completion: e.elapsed()}, true
+		return openai.Usage{Prompt: e.Rates.Prompt(e.request.Model, size), Completion: e.elapsed()}, true
 	}
 	if used, has := e.answer.Usage(); has {
 		if isComplete {
-			e.Rates.Observe(e.request.Model, used.Completion, size.Sequences, time.Since(e.sent))
+			e.Rates.Observe(e.request.Model, size, used.Prompt, used.Completion, time.Since(e.sent))
 		}
 		return used, false
 	}
@@ -250,7 +250,7 @@ func (e *exchange) used(isComplete bool) (used openai.Usage, isEstimated bool) {
 	if !isComplete && !e.request.Stream {
 		made = e.elapsed()
 	}
-	return openai.Usage{Prompt: size.Prompt, Completion: made}, true
+	return openai.Usage{Prompt: e.Rates.Prompt(e.request.Model, size), Completion: made}, true
 }
 
 // elapsed returns the tokens of a whole answer that ended early, by the time that it held its engine.
