@@ -1,7 +1,9 @@
-"""A program for the real vLLM's interpreter that reports what its argument parser accepts.
+"""A program for the real vLLM's interpreter that reports which command lines it accepts.
 
 `read_parser.py table` prints every flag with aliases and choices; `read_parser.py check` reads a
 JSON list of command lines and prints the error of each, empty if it is accepted.
+`read_parser.py create` reads a JSON list of `{"argv": …, "config": …}`, makes the engine's
+configuration for a model with this `config.json` and no weights, and prints the error of each.
 `read_parser.py registries` prints the values of flags that it looks up when it starts.
 """
 
@@ -10,6 +12,8 @@ import importlib
 import io
 import json
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 
@@ -42,6 +46,27 @@ def check(parser: Any, argv: list[str]) -> str:
     return ""
 
 
+def create(parser: Any, case: dict[str, Any]) -> str:
+    """Return why vLLM cannot make its configuration for a model; empty if it can."""
+    engine: Any = importlib.import_module("vllm.engine.arg_utils")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "config.json").write_text(json.dumps(case["config"]))
+        arguments = parser.parse_args([folder, *case["argv"][1:]])
+        arguments.model = folder
+        try:
+            engine.AsyncEngineArgs.from_cli_args(arguments).create_engine_config()
+        except ValueError as error:  # pydantic's is one
+            return _reason(str(error))
+    return ""
+
+
+def _reason(text: str) -> str:
+    """Return vLLM's own words from the message of a validator."""
+    lines = [line.strip() for line in text.splitlines()]
+    found = next((line for line in lines if line.startswith("Value error, ")), lines[0])
+    return found.removeprefix("Value error, ").split(" [type=", 1)[0]
+
+
 def registries() -> dict[str, list[str]]:
     """Return the values that the installed release knows, by flag without the leading dashes."""
     attention: Any = importlib.import_module("vllm.v1.attention.backends.registry")
@@ -72,6 +97,8 @@ def main() -> None:
     parser = _parser()
     if sys.argv[1] == "table":
         print(json.dumps(table(parser)))  # noqa: T201
+    elif sys.argv[1] == "create":
+        print(json.dumps([create(parser, case) for case in json.load(sys.stdin)]))  # noqa: T201
     else:
         print(json.dumps([check(parser, argv) for argv in json.load(sys.stdin)]))  # noqa: T201
 

@@ -6,15 +6,14 @@ docs/real-engine.md lists what differs by design.
 import http.client
 import json
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gke_inference.catalogue import engine_metrics, engine_registries
+from simulator.tests.running.engines.real_parser import ask_parser
 from simulator.tests.running.engines.requests_table import CASES, MODEL, POOLING, Case
 from simulator.tests.running.engines.servers import BLOCK, Server, start_real, start_simulated
 from tests.stack_plans import plans_of_stacks
@@ -43,19 +42,6 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 @pytest.fixture
 def real(servers: tuple[Server, Server]) -> Server:
     return servers[0]
-
-
-def ask_parser(what: str, given: str = "") -> Any:
-    script = Path(install.__file__).with_name("read_parser.py")
-    answer = subprocess.run(
-        [install.python(), script, what],
-        input=given,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"VLLM_LOGGING_LEVEL": "ERROR", "HF_HUB_OFFLINE": "1", "HOME": "/nonexistent"},
-    )
-    return json.loads(answer.stdout.splitlines()[-1])
 
 
 def stack_arguments() -> dict[str, list[str]]:
