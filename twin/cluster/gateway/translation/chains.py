@@ -1,6 +1,7 @@
 """Chains of an extension: match conditions and called programs."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,13 +18,14 @@ from twin.cluster.gateway.translation.objects import (
     strings,
 )
 from twin.cluster.gateway.translation.policies import set_health_check, timeout_of
-from twin.cluster.gateway.translation.rules_of_routes import duration_seconds
 from twin.world.rules import all_rules
 
 _REQUEST: Final = ("RequestHeaders", "RequestBody", "RequestTrailers")
 _RESPONSE: Final = ("ResponseHeaders", "ResponseBody", "ResponseTrailers")
 _DUPLEX: Final = "FullDuplexStreamed"
 _SETTINGS: Final = "model_armor_settings"
+_DURATION: Final = re.compile(r"(\d+)(h|ms|m|s)")
+_UNIT_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 @dataclass(frozen=True)
@@ -260,3 +262,8 @@ def _metadata(where: str, item: JsonObject) -> tuple[tuple[str, str], ...]:
         text = f"{where}.metadata: the twin replaces no {{forwarding_rule_id}}"
         raise Problem("UnsupportedValue", text)
     return tuple(sorted(metadata.items()))
+
+
+def duration_seconds(text: str) -> float:
+    """Return a duration of the Gateway API, such as `1m30s`, in seconds."""
+    return sum(int(n) * _UNIT_SECONDS[unit] for n, unit in _DURATION.findall(text))

@@ -192,12 +192,3 @@ def mirror_percent(spec: JsonObject) -> float:
     if fraction is not None:
         return 100.0 * fraction["numerator"] / fraction.get("denominator", 100)
     return float(spec.get("percent", 100))
-
-
-_DURATION = re.compile(r"(\d+)(h|ms|m|s)")
-_UNIT_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-
-
-def duration_seconds(text: str) -> float:
-    """Return a duration of the Gateway API, such as `1m30s`, in seconds."""
-    return sum(int(n) * _UNIT_SECONDS[unit] for n, unit in _DURATION.findall(text))

@@ -3,6 +3,7 @@
 import pytest
 
 from twin.cluster.gateway.translation.cel import parse
+from twin.cluster.gateway.translation.chains import duration_seconds
 from twin.cluster.gateway.translation.model import Endpoint
 from twin.cluster.gateway.translation.translate import translate
 from twin.tests.unit.gateway.builders import (
@@ -316,3 +317,10 @@ def test_a_call_of_model_armor_that_cannot_be_is_refused(fields, message):
     found = armored(**fields)
     assert is_closed(found.gateways[GW].traffic_chains)
     assert message_of(found, TRAFFIC, "guard") == message + CLOSED
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1s250ms", 1.25)]
+)
+def test_a_duration_of_the_gateway_api_is_read_in_seconds(text, seconds):
+    assert duration_seconds(text) == seconds

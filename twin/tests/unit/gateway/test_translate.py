@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from twin.cluster.gateway.translation.model import Endpoint, Match, Target, ValueMatch
-from twin.cluster.gateway.translation.rules_of_routes import duration_seconds
 from twin.cluster.gateway.translation.translate import translate
 from twin.tests.unit.gateway.builders import (
     conditions,
@@ -306,10 +305,3 @@ def test_a_hundred_adapters_over_two_rules_are_a_hundred_routes():
     )
     assert len(routes_of(found)) == 100
     assert len(found.gateways[GW].backends) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1s250ms", 1.25)]
-)
-def test_a_duration_of_the_gateway_api_is_read_in_seconds(text, seconds):
-    assert duration_seconds(text) == seconds
