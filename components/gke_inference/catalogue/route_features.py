@@ -7,9 +7,10 @@ feature that this one lacks, and no query parameters before 1.35.2-gke.1751000. 
 a feature that it does not declare is not documented; the twin assumes that the route is not
 accepted.
 
-`HTTPRoutePathRewrite` is not declared, but gke-l7-global-external-managed replaces prefixes, and
-refuses to replace a whole path (Stack Overflow, "GKE Gateway API ReplaceFullPath"), so only that is
-listed.
+`HTTPRoutePathRewrite` is not declared, but users of gke-l7-global-external-managed say that it
+replaces prefixes and refuses to replace a whole path (Stack Overflow, "GKE Gateway API
+ReplaceFullPath"), so only that is listed. `fleet_gateway` replaces a prefix with a multi-cluster
+class, for which there is no report; that this works is assumed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 _REDIRECTS = (301, 302)
+_OF_BACKENDS = {
+    "RequestHeaderModifier": "HTTPRouteBackendRequestHeaderModification",
+    "RequestRedirect": "HTTPRouteBackendRequestRedirect",
+    "URLRewrite": "HTTPRouteBackendURLRewrite",
+}
+_TIMEOUTS = {"request": "HTTPRouteRequestTimeout", "backendRequest": "HTTPRouteBackendTimeout"}
 _EMPTY: Mapping[str, Any] = {}
 
 
@@ -37,18 +44,24 @@ def undeclared_features(route: Mapping[str, Any]) -> Iterator[Undeclared]:
     for at, parent in _numbered(spec, "parentRefs", "spec"):
         yield from _given(parent, "port", at, "HTTPRouteParentRefPort")
     for at, rule in _numbered(spec, "rules", "spec"):
+        yield from _given(rule, "name", at, "HTTPRouteNamedRouteRule")
         for place, match in _numbered(rule, "matches", at):
             yield from _given(match, "method", place, "HTTPRouteMethodMatching")
         yield from _filters(rule, at)
         for place, backend in _numbered(rule, "backendRefs", at):
-            feature = "HTTPRouteBackendRequestHeaderModification"
-            yield from _given(backend, "filters", place, feature)
-        yield from _given(rule, "timeouts", at, "HTTPRouteRequestTimeout")
+            for where, each in _numbered(backend, "filters", place):
+                kind = str(each.get("type"))
+                yield Undeclared(where, _OF_BACKENDS.get(kind, f"{kind} of a backend"), kind)
+        timeouts: Mapping[str, Any] = rule.get("timeouts") or _EMPTY
+        for name, feature in _TIMEOUTS.items():
+            yield from _given(timeouts, name, f"{at}.timeouts", feature)
+        yield from _given(rule, "retry", at, "HTTPRouteRetry")
 
 
 def _filters(rule: Mapping[str, Any], at: str) -> Iterator[Undeclared]:
     mirrors = 0
     for place, each in _numbered(rule, "filters", at):
+        yield from _given(each, "cors", place, "HTTPRouteCORS")
         mirrors += each.get("type") == "RequestMirror"
         if each.get("type") == "RequestMirror" and mirrors > 1:
             yield Undeclared(place, "HTTPRouteRequestMultipleMirrors", f"{mirrors} mirrors")

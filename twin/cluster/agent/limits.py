@@ -15,6 +15,8 @@ from twin.wire.kube import JsonObject
 
 _PERIOD_SECONDS = 2.0
 _STORAGE = "ephemeral-storage"
+_LOG_BYTES = 5 * 10 * 2**20
+"""The kubelet keeps five files of 10 MiB (containerLogMaxFiles, containerLogMaxSize)."""
 
 
 class Limits:
@@ -32,6 +34,7 @@ class Limits:
             if "emptyDir" in volume
         }
         self._volumes = folder / "volumes"
+        self._began: dict[str, int] = {}
         self._due = 0.0
 
     def look(self, containers: list[Container], grace: float) -> None:
@@ -76,17 +79,29 @@ class Limits:
                 return f'Usage of EmptyDir volume "{name}" exceeds the limit "{size}". '
         return ""
 
+    def _log_bytes(self, container: Container) -> int:
+        """Return what a container of this pod wrote to its log, as far as the kubelet keeps it."""
+        size = _file_bytes(container.log)
+        # the file goes on with what an earlier pod of this name wrote
+        began = self._began.setdefault(container.name, size)
+        return min(size - began, _LOG_BYTES)
+
     def _too_much(self, containers: list[Container]) -> str:
         """Return why the pod's ephemeral storage is too much; empty if it is not."""
-        logs = {each.name: _file_bytes(each.log) for each in containers}
+        logs = {each.name: self._log_bytes(each) for each in containers}
         given = {each.name: _limits(each.spec).get(_STORAGE) for each in containers}
-        limits = {name: limit for name, quantity in given.items() if (limit := _bytes(quantity))}
+        limits = {
+            name: limit
+            for name, quantity in given.items()
+            if (limit := _bytes(quantity)) is not None
+        }
         if limits:
             disks = [n for n, each in self._empty.items() if each.get("medium") != "Memory"]
             used = sum(logs.values()) + sum(folder_bytes(self._volumes / name) for name in disks)
             if used > (total := sum(limits.values())):
                 words = "Pod ephemeral local storage usage exceeds the total limit of containers"
-                return f"{words} {_in_binary(total)}. "
+                only = next(iter(limits)) if len(limits) == 1 else None
+                return f"{words} {_in_binary(total) if only is None else given[only]}. "
         for name, limit in limits.items():
             if logs[name] > limit:
                 words = f"Container {name} exceeded its local ephemeral storage limit"

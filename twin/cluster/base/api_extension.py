@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 from twin.cluster.base.context import ClusterContext
@@ -188,15 +189,29 @@ class ApiExtension:
         mine = f"{self._api.version}.{self._api.group}"
         kube = self._ctx.kube
         try:
-            known = {item["metadata"]["name"]: item for item in registered}
-            service = part(known.get(mine, {}), "spec", "service")
-            is_own = service.get("name") == name and service.get("namespace") == _NAMESPACE
-            if is_left and is_own:
-                kube.delete(f"{APISERVICES}/{mine}")
-            elif not is_left and (mine not in known or (is_own and service != target)):
-                self._create(mine, target)
+            wanted = self._change(registered, mine, target, is_left=is_left)
+            # what is watched can be older than what a program has registered meanwhile
+            if wanted is not None and wanted == self._change(
+                kube.list(APISERVICES), mine, target, is_left=is_left
+            ):
+                if wanted == "delete":
+                    kube.delete(f"{APISERVICES}/{mine}")
+                else:
+                    self._create(mine, target)
         except KubeError as error:
             _LOG.warning("%s: %s", self._api.group, error)
+
+    @staticmethod
+    def _change(
+        registered: list[JsonObject], mine: str, target: JsonObject, *, is_left: bool
+    ) -> Literal["create", "delete"] | None:
+        """Return what to do about the registration named `mine`."""
+        known = {item["metadata"]["name"]: item for item in registered}
+        service = part(known.get(mine, {}), "spec", "service")
+        is_own = (service.get("name"), service.get("namespace")) == (target["name"], _NAMESPACE)
+        if is_left:
+            return "delete" if is_own else None
+        return "create" if mine not in known or (is_own and service != target) else None
 
     def _create(self, registration: str, target: JsonObject) -> None:
         service = {

@@ -15,10 +15,10 @@ JsonObject = dict[str, Any]
 
 _CLASSES: Final[tuple[tuple[str, str, str], ...]] = (
     ("llama-4", "Llama4ForCausalLM", "llama4_text"),
-    ("llama|distill-llama", "LlamaForCausalLM", "llama"),
+    ("llama", "LlamaForCausalLM", "llama"),
     ("qwen3.*-a[0-9]+b", "Qwen3MoeForCausalLM", "qwen3_moe"),
     ("qwen3", "Qwen3ForCausalLM", "qwen3"),
-    ("qwen2|distill-qwen", "Qwen2ForCausalLM", "qwen2"),
+    ("qwen2|qwen-", "Qwen2ForCausalLM", "qwen2"),
     ("gemma-3", "Gemma3ForCausalLM", "gemma3_text"),
     ("gemma-2", "Gemma2ForCausalLM", "gemma2"),
     ("deepseek-v3|kimi-k2", "DeepseekV3ForCausalLM", "deepseek_v3"),
@@ -82,6 +82,6 @@ def config_of(model: Architecture) -> JsonObject:
 
 def _class_of(name: str) -> tuple[str, str]:
     for pattern, found, kind in _CLASSES:
-        if re.match(pattern, name) or re.search(rf"(?:^|-)(?:{pattern})", name):
+        if re.search(rf"(?:^|-)(?:{pattern})", name):
             return found, kind
     raise LookupError(f"no class of vLLM is known for {name}")

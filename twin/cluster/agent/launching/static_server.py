@@ -27,6 +27,7 @@ _DEFAULT_PORT: Final = 80
 _DEFAULT_TYPE: Final = "text/plain"
 _STATIC_METHODS: Final = frozenset({"GET", "HEAD"})
 """Methods of a file; nginx answers others with 405."""
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _NAMED: Final = 2
 _OPERATORS: Final = {"=", "!=", "~", "!~"}
 _Directive = dict[str, Any]
@@ -106,8 +107,9 @@ def read_site(text: str) -> Site:
     (server,) = _servers(text)
     for directive in server:
         name, arguments = directive["directive"], directive["args"]
-        if name == "listen" and len(arguments) == 1:
-            port = int(str(arguments[0]).rpartition(":")[2])
+        given = str(arguments[0]).rpartition(":")[2] if arguments else ""
+        if name == "listen" and len(arguments) == 1 and given.isdigit():
+            port = int(given)
         elif name == "default_type":
             content_type = str(arguments[0])
         elif name == "location":
@@ -156,16 +158,20 @@ def _location(directive: _Directive) -> Location:
 
 def _condition(directive: _Directive) -> Step:
     variable, operator, operand = (*directive["args"], "", "", "")[:3]
-    block = directive["block"]
-    returns = [each for each in block if each["directive"] == "return"]
-    if variable != "$request_method" or operator not in _OPERATORS or len(returns) != len(block):
+    block: list[_Directive] = directive["block"]
+    is_return = [each["directive"] for each in block] == ["return"]
+    if variable != "$request_method" or operator not in _OPERATORS or not is_return:
         raise _not_served(directive)
-    return Step(_answer(returns[0]), operator, operand)
+    try:
+        re.compile(operand)
+    except re.error as error:
+        raise ConfigurationError(f"line {directive['line']}: {operand!r}: {error}") from None
+    return Step(_answer(block[0]), operator, operand)
 
 
 def _answer(directive: _Directive) -> Answer:
     status, text = (*directive["args"], "")[:2]
-    if "$" in text:
+    if "$" in text or not str(status).isdigit() or int(status) in _REDIRECTS:
         raise _not_served(directive)
     return Answer(int(status), text)
 

@@ -43,8 +43,12 @@ class Pods:
         return eventually(check, 40)
 
     def states(self, name: str) -> Iterator[JsonObject]:
-        """Yield each status of a pod's container that the API server has, until the test ends."""
-        for _, found in self.kube.watch(self.path, threading.Event()):
+        """Yield each status of a pod's container that the API server has, for a minute."""
+        stop = threading.Event()
+        end = threading.Timer(60, stop.set)
+        end.daemon = True
+        end.start()
+        for _, found in self.kube.watch(self.path, stop):
             if found.get("metadata", {}).get("name") == name:
                 yield from found["status"].get("containerStatuses", [])[:1]
 

@@ -145,9 +145,12 @@ def test_a_pod_whose_logs_and_volumes_exceed_its_ephemeral_storage_is_evicted(
     in_memory = {"emptyDir": {"medium": "Memory"}, "name": "cache"}
     container = make(SMALL, **disk("2Mi"))
     assert not run(container, Limits(pod(in_memory), tmp_path), lambda: container.finished, 3)
-    assert not run(container, Limits(pod(on_disk), tmp_path), lambda: container.finished, 3)
-    (tmp_path / "c.log").write_text("a line\n")
-    message = evicted(container, Limits(pod(on_disk), tmp_path), on_disk)
+    (tmp_path / "c.log").write_text("of an earlier pod of this name\n")
+    limits = Limits(pod(on_disk), tmp_path)
+    assert not run(container, limits, lambda: container.finished, 3)
+    with (tmp_path / "c.log").open("a") as log:
+        log.write("a line\n")
+    message = evicted(container, limits, on_disk)
     assert (
         message == "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. "
     )

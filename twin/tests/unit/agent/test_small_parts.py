@@ -204,6 +204,11 @@ def test_the_catalogue_serves_what_its_nginx_configuration_says(tmp_path: Path):
         ),
         ("listen 8081;", "gzip on;", "line 3: the twin does not serve 'gzip on'"),
         ('return 200 "ok"', "return 200 $uri", "line 7: the twin does not serve 'return 200 $uri'"),
+        ('return 200 "ok"', "return 301 http://a", "does not serve 'return 301 http://a'"),
+        ('return 200 "ok"', "return http://a", "does not serve 'return http://a'"),
+        ("8081", "unix:/a", "does not serve 'listen unix:/a'"),
+        ("^(GET|HEAD)$", "(GET", "line 6: "),
+        ("return 405 '{\"code\": 405}';", "", "does not serve 'if $request_method"),
         ("= /healthz", "~ /healthz", "the twin does not serve 'location ~ /healthz'"),
     ],
 )

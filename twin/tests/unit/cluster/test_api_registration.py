@@ -18,6 +18,10 @@ class FakeKube:
     def known(self) -> list[dict[str, Any]]:
         return list(self.items.values())
 
+    def list(self, path: str) -> list[dict[str, Any]]:
+        assert path == APISERVICES
+        return self.known()
+
     def delete(self, path: str) -> None:
         del self.items[path.removeprefix(f"{APISERVICES}/")]
 
@@ -62,3 +66,13 @@ def test_a_programs_registration_is_left_alone() -> None:
         server(kube)._register(4000, kube.known(), is_left=is_left)
         assert kube.items == {NAME: own}
         assert kube.managers == {}
+
+
+def test_what_a_program_registered_a_moment_ago_is_left_alone() -> None:
+    own = {"metadata": {"name": NAME}, "spec": {"service": {"name": "adapter", "namespace": "m"}}}
+    before = FakeKube()
+    server(before)._register(4000, [], is_left=False)
+    kube = FakeKube(own)
+    for is_left, seen in ((True, before.known()), (False, [])):  # the watch is late
+        server(kube)._register(4000, seen, is_left=is_left)
+        assert (kube.items, kube.managers) == ({NAME: own}, {})

@@ -104,6 +104,7 @@ func (r *reader) listed() {
 				r.text()
 			case '[':
 				count := r.ids()
+				r.hasOthers = true
 				r.prompts = append(r.prompts, prompt{count, count, count})
 			default:
 				r.Skip()
@@ -111,6 +112,7 @@ func (r *reader) listed() {
 			}
 		})
 		if ids > 0 {
+			r.hasOthers = true
 			r.prompts = append(r.prompts, prompt{ids, ids, ids})
 		}
 	default:
@@ -149,6 +151,7 @@ func (r *reader) embeds() {
 		r.Skip()
 	}
 	for range count {
+		r.hasOthers = true
 		r.prompts = append(r.prompts, prompt{1, r.model.Context, 1})
 	}
 }

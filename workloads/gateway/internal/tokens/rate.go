@@ -35,7 +35,7 @@ func (r *Rates) Observe(model string, size Size, prompt, completion int64, took 
 		seen.tokens = seen.tokens*keptPart + float64(completion)/float64(size.Sequences)
 		seen.seconds = seen.seconds*keptPart + took.Seconds()
 	}
-	if prompt > 0 && size.Prompt > 0 && !size.isExact() {
+	if prompt > 0 && size.Prompt > 0 && size.IsText {
 		seen.prompt = seen.prompt*keptPart + float64(prompt)
 		seen.estimated = seen.estimated*keptPart + float64(size.Prompt)
 	}
@@ -48,7 +48,7 @@ func (r *Rates) Prompt(model string, size Size) int64 {
 	r.mu.Lock()
 	known := r.known[model]
 	r.mu.Unlock()
-	if known.estimated == 0 || size.isExact() {
+	if known.estimated == 0 || !size.IsText {
 		return size.Prompt
 	}
 	return min(size.MostPrompt, int64(math.Round(float64(size.Prompt)*known.prompt/known.estimated)))

@@ -46,10 +46,10 @@ type Size struct {
 	Sequences int64
 	// IsLimited is whether the client limits the length of the answer.
 	IsLimited bool
+	// IsText is whether the prompts are nothing but texts of the request, of whose tokens Prompt is an
+	// estimate: no token IDs, vectors or media, and nothing that an engine adds from elsewhere.
+	IsText bool
 }
-
-// isExact is whether the prompts are token IDs, of which no more can be counted than there are.
-func (s Size) isExact() bool { return s.Prompt >= s.MostPrompt }
 
 // Invalid is the error of a field that is not a whole number within its bounds.
 type Invalid struct {
@@ -96,6 +96,7 @@ type reader struct {
 	isChat    bool
 	media     int64
 	fills     bool
+	hasOthers bool // prompts other than texts
 	toolBytes int64
 	// suffixBytes are those of the text after each prompt.
 	suffixBytes int64
@@ -159,7 +160,9 @@ func (r *reader) size(bytes int64) Size {
 	if len(r.prompts) == 0 {
 		r.prompts = []prompt{{}}
 	}
-	found := Size{IsLimited: r.hasLimit, Sequences: r.choices * int64(len(r.prompts))}
+	found := Size{
+		IsLimited: r.hasLimit, Sequences: r.choices * int64(len(r.prompts)), IsText: !r.fills && !r.hasOthers,
+	}
 	generates := r.isChat || r.path == completions
 	for _, one := range r.prompts {
 		answer := int64(0)

@@ -184,14 +184,40 @@ func TestAWholeAnswerWithoutUsageCountsItsTexts(t *testing.T) {
 	}
 }
 
+func TestPromptsOfIDsVectorsMediaOrStoredTextsAreNotTexts(t *testing.T) {
+	for path, bodies := range map[string]map[string]bool{
+		"/v1/completions": {
+			`{"prompt":"a"}`: true, `{"prompt":["a","b"]}`: true, `{"prompt":[1,2]}`: false,
+			`{"prompt":[[1],[2]]}`: false, `{"prompt_embeds":"AA=="}`: false, `{"prompt":"a","prompt_embeds":null}`: true,
+		},
+		"/v1/chat/completions": {
+			`{"messages":[{"role":"user","content":"a"}]}`:                     true,
+			`{"messages":[{"role":"user","content":"a"}],"chat_template":"x"}`: false,
+		},
+	} {
+		for body, want := range bodies {
+			size, err := Of(path, []byte(body), Model{Context: 8192})
+			if err != nil || size.IsText != want {
+				t.Errorf("%s %s: got %+v, %v", path, body, size, err)
+			}
+		}
+	}
+}
+
 func TestAPromptThatTheEngineDidNotCountCostsWhatPromptsLikeItDid(t *testing.T) {
 	var rates Rates
-	text := Size{Prompt: 100, MostPrompt: 450, Sequences: 1}
+	text := Size{Prompt: 100, MostPrompt: 450, Sequences: 1, IsText: true}
 	ids := Size{Prompt: 100, MostPrompt: 100, Sequences: 1}
 	if got := rates.Prompt("m", text); got != 100 {
 		t.Errorf("got %d, want the estimate while none is measured", got)
 	}
-	rates.Observe("m", Size{Prompt: 200, MostPrompt: 900, Sequences: 1}, 120, 10, time.Second)
+	image, err := Of("/v1/chat/completions", []byte(`{"messages":[{"role":"user","content":[
+		{"type":"image_url","image_url":{"url":"data:,"}}]}]}`), Model{Context: 8192})
+	if err != nil || image.IsText {
+		t.Fatalf("got %+v, %v for an image", image, err)
+	}
+	rates.Observe("m", Size{Prompt: 200, MostPrompt: 900, Sequences: 1, IsText: true}, 120, 10, time.Second)
+	rates.Observe("m", image, 1500, 10, time.Second)
 	rates.Observe("m", ids, 100, 10, time.Second)
 	if got := rates.Prompt("m", text); got != 60 {
 		t.Errorf("got %d, want 60 percent of the estimate", got)
@@ -202,7 +228,7 @@ func TestAPromptThatTheEngineDidNotCountCostsWhatPromptsLikeItDid(t *testing.T) 
 	if got := rates.Prompt("other", text); got != 100 {
 		t.Errorf("got %d for another model", got)
 	}
-	rates.Observe("dense", Size{Prompt: 10, MostPrompt: 45, Sequences: 1}, 450, 10, time.Second)
+	rates.Observe("dense", Size{Prompt: 10, MostPrompt: 45, Sequences: 1, IsText: true}, 450, 10, time.Second)
 	if got := rates.Prompt("dense", text); got != 450 {
 		t.Errorf("got %d, want at most a token for each byte", got)
 	}
