@@ -150,11 +150,12 @@ def _selectors(region: RegionPlan) -> list[tuple[str, str, str]]:
 
 def _growth(begins: Sequence[Sample], ends: Sequence[Sample], restarted: Sequence[Sample]) -> int:
     before, again = _by_series(begins), _by_series(restarted)
-    grown = [
-        again.get(series, value - before.get(series, 0.0))
-        for series, value in _by_series(ends).items()
-    ]
-    return round(sum(grown))
+    total = 0.0
+    for series, value in _by_series(ends).items():
+        start = before.get(series, 0.0)
+        # a counter that is smaller and was not reset in the period was reset just before it
+        total += again.get(series, value - start if value >= start else value)
+    return round(total)
 
 
 def _by_series(samples: Sequence[Sample]) -> dict[tuple[tuple[str, str], ...], float]:

@@ -81,6 +81,11 @@ def test_counters_grow_series_by_series_and_one_that_was_reset_counts_all_its_pa
     assert cluster.asked[2].endswith("[3570s] offset 30s) > 0")
 
 
+def test_a_counter_that_was_reset_just_before_the_period_counts_from_zero():
+    cluster: Any = Counters(PLAN.regions["us-central1"], {"gemma-3-27b": (900.0, 40.0)}, [])
+    assert counted([cluster], WINDOW, NOW)["gemma-3-27b", "prompt"] == 40
+
+
 def test_a_canary_counts_for_its_model():
     canary = {"percent": 10, "version": "v2", "weights": "llama-3.1-8b-v2"}
     at = ["models", "llama-3.1-8b", "canary"]
