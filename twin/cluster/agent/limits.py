@@ -10,10 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 
 from twin.cluster.agent.container import Container
+from twin.cluster.base.fields import part
 from twin.providers.kubernetes.manifests.quantities import amount
 from twin.wire.kube import JsonObject
 
 _PERIOD_SECONDS = 2.0
+_LIMITS = ("resources", "limits")
 _STORAGE = "ephemeral-storage"
 _LOG_BYTES = 5 * 10 * 2**20
 """The kubelet keeps five files of 10 MiB (containerLogMaxFiles, containerLogMaxSize)."""
@@ -88,20 +90,21 @@ class Limits:
 
     def _too_much(self, containers: list[Container]) -> str:
         """Return why the pod's ephemeral storage is too much; empty if it is not."""
-        logs = {each.name: self._log_bytes(each) for each in containers}
-        given = {each.name: _limits(each.spec).get(_STORAGE) for each in containers}
+        given = {each.name: part(each.spec, *_LIMITS).get(_STORAGE) for each in containers}
         limits = {
             name: limit
             for name, quantity in given.items()
             if (limit := _bytes(quantity)) is not None
         }
-        if limits:
-            disks = [n for n, each in self._empty.items() if each.get("medium") != "Memory"]
-            used = sum(logs.values()) + sum(folder_bytes(self._volumes / name) for name in disks)
-            if used > (total := sum(limits.values())):
-                words = "Pod ephemeral local storage usage exceeds the total limit of containers"
-                only = next(iter(limits)) if len(limits) == 1 else None
-                return f"{words} {_in_binary(total) if only is None else given[only]}. "
+        if not limits:
+            return ""
+        logs = {each.name: self._log_bytes(each) for each in containers}
+        disks = [n for n, each in self._empty.items() if each.get("medium") != "Memory"]
+        used = sum(logs.values()) + sum(folder_bytes(self._volumes / name) for name in disks)
+        if used > (total := sum(limits.values())):
+            words = "Pod ephemeral local storage usage exceeds the total limit of containers"
+            only = next(iter(limits)) if len(limits) == 1 else None
+            return f"{words} {_in_binary(total) if only is None else given[only]}. "
         for name, limit in limits.items():
             if logs[name] > limit:
                 words = f"Container {name} exceeded its local ephemeral storage limit"
@@ -111,12 +114,7 @@ class Limits:
 
 def memory_limit(spec: JsonObject) -> int | None:
     """Return the memory limit of a container in bytes, or None without one."""
-    return _bytes(_limits(spec).get("memory"))
-
-
-def _limits(spec: JsonObject) -> JsonObject:
-    found: JsonObject = spec.get("resources", {}).get("limits") or {}
-    return found
+    return _bytes(part(spec, *_LIMITS).get("memory"))
 
 
 def resident_bytes(pid: int) -> int:

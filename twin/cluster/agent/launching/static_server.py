@@ -104,8 +104,7 @@ def read_site(text: str) -> Site:
         ConfigurationError: nginx would refuse it, or it has directives that are not served here.
     """
     port, content_type, locations = _DEFAULT_PORT, _DEFAULT_TYPE, list[Location]()
-    (server,) = _servers(text)
-    for directive in server:
+    for directive in _server(text):
         name, arguments = directive["directive"], directive["args"]
         given = str(arguments[0]).rpartition(":")[2] if arguments else ""
         if name == "listen" and len(arguments) == 1 and given.isdigit():
@@ -119,7 +118,8 @@ def read_site(text: str) -> Site:
     return Site(port, content_type, tuple(locations))
 
 
-def _servers(text: str) -> list[list[_Directive]]:
+def _server(text: str) -> list[_Directive]:
+    """Return the directives of the one server block."""
     parse: Callable[..., _Directive] = crossplane.parse  # pyright: ignore
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "nginx.conf"
@@ -134,7 +134,8 @@ def _servers(text: str) -> list[list[_Directive]]:
             raise _not_served(directive)
     if len(blocks) != 1:
         raise ConfigurationError(f"must have one server block, got {len(blocks)}")
-    return [each["block"] for each in blocks]
+    found: list[_Directive] = blocks[0]["block"]
+    return found
 
 
 def _location(directive: _Directive) -> Location:
