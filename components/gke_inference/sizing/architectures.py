@@ -82,6 +82,11 @@ class Architecture:
     """Diffusion: operations of one pass, where published or counted."""
 
     @property
+    def is_published(self) -> bool:
+        """Whether the sizes are those of the publisher's `config.json`, which lists a tower."""
+        return self.source.startswith("config ")
+
+    @property
     def is_vision(self) -> bool:
         """Whether it accepts images."""
         return self.vision > 0
@@ -136,7 +141,7 @@ def longest_context(weights: str, name: str) -> tuple[str, int] | None:
     path = weights.removeprefix("gs://").partition("/")[2] if "://" in weights else weights
     word = (path if find(path) else name).rstrip("/").lower()
     found = find(word)
-    if found is None or not found.context or not found.source.startswith("config "):
+    if found is None or not found.context or not found.is_published:
         return None
     if _NAMES_CONTEXT.search(word):
         return None

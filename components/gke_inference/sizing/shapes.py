@@ -23,8 +23,6 @@ _VERSION = re.compile(r"/[0-9a-f]{12}$")
 SAMPLE = "gke_inference_sample"
 """Key in the `config.json` of a sample model."""
 _SEES = re.compile(r"(?i)(?:^|[-_./])(?:vl|vision|omni)(?:[-_.]|$)")
-_READ = "config "
-"""Prefix of the source of models whose `config.json` was read, which would list a tower."""
 _QUANTIZED_BITS = {"awq": 4, "gptq": 4, "bitsandbytes": 4, "mxfp4": 4, "modelopt_fp4": 4, "fp8": 8}
 
 
@@ -128,7 +126,7 @@ def shape(model: Architecture) -> ModelShape:
         window=model.window,
         image_tokens=model.image_tokens,
         image_pixels=model.image_pixels,
-        vision=model.is_vision or (False if model.source.startswith(_READ) else None),
+        vision=model.is_vision or (False if model.is_published else None),
         experts=model.experts,
         active_experts=model.active_experts,
     )

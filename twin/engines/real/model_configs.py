@@ -30,14 +30,12 @@ _CLASSES: Final[tuple[tuple[str, str, str], ...]] = (
     ("bge-m3", "XLMRobertaModel", "xlm-roberta"),
 )
 """Pattern of a model's name, class, and `model_type`; the first match counts."""
-_EXACT: Final = "config "
-"""Prefix of the source of sizes that were read from the publisher's `config.json`."""
 _GPT_J: Final = {"n_embd": "hidden", "n_layer": "layers", "n_head": "heads"}
 
 
 def has_config(model: Architecture) -> bool:
     """Return whether the table has a language model's sizes as its publisher gives them."""
-    return model.kind != "diffusion" and model.source.startswith(_EXACT)
+    return model.kind != "diffusion" and model.is_published
 
 
 def config_of(model: Architecture) -> JsonObject:
