@@ -30,21 +30,31 @@ def listeners_of(model: GatewayModel, folder: Path, access_log: Path) -> dict[st
         access_log: file for the access log.
     """
     ports: dict[int, list[EnvoyJson]] = {}
-    secure: set[int] = set()
+    unnamed: dict[int, EnvoyJson] = {}
     for group in listener_groups(model):
         chain = _filter_chain(model, group, folder, access_log)
         ports.setdefault(group[0].port, []).append(chain)
         if group[0].certificates:
-            secure.add(group[0].port)
+            unnamed.setdefault(group[0].port, _any_name(chain))
     return {
         f"port-{port}": {
             "name": f"port-{port}",
             "address": {"socket_address": {"address": model.address, "port_value": port}},
             "filter_chains": chains,
-            **({"listener_filters": [_TLS_INSPECTOR]} if port in secure else {}),
+            **(
+                {"default_filter_chain": unnamed[port], "listener_filters": [_TLS_INSPECTOR]}
+                if port in unnamed
+                else {}
+            ),
         }
         for port, chains in ports.items()
     }
+
+
+def _any_name(chain: EnvoyJson) -> EnvoyJson:
+    """Return the chain for clients that name no host of a port in TLS (rule gateway.sni)."""
+    kept = {key: value for key, value in chain.items() if key != "filter_chain_match"}
+    return kept | {"name": f"{chain['name']}-any"}
 
 
 _TLS_INSPECTOR = {

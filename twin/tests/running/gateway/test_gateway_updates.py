@@ -203,16 +203,13 @@ def test_a_managed_certificate_is_one_that_clients_of_the_twin_trust(cluster, ev
     }
     World(certificates=(GivenCertificate(name="models"),)).save(cluster.paths.capacity_file)
     cluster.apply(*secure, route("secure", "secure", model_rules({"llama-8b": "llama"})))
-    context = ssl.create_default_context(cafile=str(cluster.paths.pki / "ca.crt"))
+    trusting = ssl.create_default_context(cafile=str(cluster.paths.pki / "ca.crt"))
 
-    class Connection(http.client.HTTPSConnection):
-        def connect(self):
-            http.client.HTTPConnection.connect(self)
-            self.sock = context.wrap_socket(self.sock, server_hostname="models.example.com")
-
-    def answered():
-        connection = Connection(THIRD, 18443, timeout=10)
+    def answered(context: ssl.SSLContext, named: str | None) -> bool:
+        connection = http.client.HTTPConnection(THIRD, 18443, timeout=10)
         try:
+            connection.connect()
+            connection.sock = context.wrap_socket(connection.sock, server_hostname=named)
             body = json.dumps({"model": "llama-8b", "prompt": "x"})
             connection.request("POST", "/v1/completions", body, {"Host": "models.example.com"})
             return connection.getresponse().status == 200
@@ -221,7 +218,11 @@ def test_a_managed_certificate_is_one_that_clients_of_the_twin_trust(cluster, ev
         finally:
             connection.close()
 
-    eventually(answered)
+    eventually(lambda: answered(trusting, "models.example.com"))
+    probing = ssl.create_default_context(cafile=str(cluster.paths.pki / "ca.crt"))
+    probing.check_hostname = False
+    assert answered(probing, None), "health checks of Google name no host in TLS"
+    assert answered(probing, "other.example.com"), "the Host header chooses the route"
     cluster.delete("gateway.networking.k8s.io/v1", "Gateway", "secure")
 
 

@@ -421,7 +421,8 @@ def test_the_real_envoy_takes_every_shape_of_it(tmp_path):
     listeners = listeners_of(found, tmp_path, tmp_path / "access.log")
     tables = tables_of(found)
     for item in listeners.values():
-        for chain in item["filter_chains"]:
+        unnamed = item.get("default_filter_chain")
+        for chain in [*item["filter_chains"], *([unnamed] if unnamed else [])]:
             manager = chain["filters"][0]["typed_config"]
             manager["route_config"] = tables[manager.pop("rds")["route_config_name"]]
             manager["route_config"]["validate_clusters"] = False
