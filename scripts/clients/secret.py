@@ -71,7 +71,10 @@ class KeySecret:
             now = int(last(made["name"]))
             if now == number + 1:
                 return
-            between = self.cloud.get(f"{self.host}/v1/{self.name}/versions/{now - 1}:access")
+            try:
+                between = self.cloud.get(f"{self.host}/v1/{self.name}/versions/{now - 1}:access")
+            except NotFound:  # the number is of an earlier secret with this name
+                return
             number, found = now, parse(base64.b64decode(between["payload"]["data"]).decode())
         raise CloudError(f"{self.name}: concurrent changes kept interfering; run the command again")
 

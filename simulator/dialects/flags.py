@@ -58,6 +58,7 @@ def parse(engine: str, prog: str, argv: Sequence[str], **required: bool) -> argp
             options |= {"action": "store_true", "default": False}
         elif flag.type == "list":
             options["nargs"] = "*" if flag.name in _COUNTS["*"] else "+"
+            options["choices"] = flag.choices or None
         else:
             options["type"] = _TYPES.get(flag.type, str)
             options["choices"] = flag.choices or None

@@ -10,6 +10,7 @@ from simulator.engine.engine import Engine
 from simulator.engine.request import FinishReason, Request
 from simulator.server.bodies import answers, asks, log_probabilities, messages, text
 from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.json_answers import json_response
 from simulator.server.bodies.structured import Form
 from simulator.server.generation import POD_HEADER, SPEED_HEADER, interleaved
 from simulator.server.http_server import Handler, HttpServer
@@ -160,7 +161,7 @@ class DialectServer(HttpServer):
 
     def unrouted(self, error: web.HTTPException) -> web.Response:
         """Return the response for an unknown path or method, in FastAPI's format."""
-        return web.json_response({"detail": error.reason}, status=error.status)
+        return json_response({"detail": error.reason}, status=error.status)
 
     def submit(self, ask: Ask) -> Request:
         """Queue a request.
@@ -218,7 +219,7 @@ class DialectServer(HttpServer):
 
     def json(self, body: Any, **headers: str) -> web.Response:
         """Return a response that is not streamed."""
-        return web.json_response(body, headers={**self._headers, **headers})
+        return json_response(body, headers={**self._headers, **headers})
 
     async def streamed(
         self, http: web.Request, choices: Sequence[tuple[Ask, Events]], **headers: str

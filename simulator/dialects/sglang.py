@@ -49,6 +49,7 @@ from simulator.engine.request import Request
 from simulator.server.bodies import asks, text, vectors
 from simulator.server.bodies.errors import ApiError
 from simulator.server.bodies.fields import FieldError
+from simulator.server.bodies.json_answers import json_response
 from simulator.server.bodies.templates import prompt_text
 from simulator.server.http_server import is_known_key
 
@@ -110,7 +111,7 @@ class SglangServer(DialectServer):
         }
         if error.status == 401:
             body = {"error": "Unauthorized"}
-        return web.json_response(body, status=error.status)
+        return json_response(body, status=error.status)
 
     def dead(self) -> ApiError:
         """Return the response if the scheduler is lost."""
@@ -144,7 +145,7 @@ class SglangServer(DialectServer):
         return web.Response(status=503 if self._engine.dead or self._is_ending else 200)
 
     async def _root(self, _http: web.Request) -> web.Response:
-        return web.json_response("SGLang is running")
+        return json_response("SGLang is running")
 
     async def _metrics(self, _http: web.Request) -> web.Response:
         headers = {"Content-Type": "text/plain; version=1.0.0; charset=utf-8"}
@@ -166,25 +167,25 @@ class SglangServer(DialectServer):
         longest = self._deployment.max_model_len
         data = [self._card(self._served, self._served, None, longest)]
         data += [self._card(n, path, self._served, None) for n, path in self.adapters.items()]
-        return web.json_response({"object": "list", "data": data})
+        return json_response({"object": "list", "data": data})
 
     async def _model(self, http: web.Request) -> web.Response:
         self._check(http)
         name = http.match_info["model"]
         if name == self._served:
             longest = self._deployment.max_model_len
-            return web.json_response(self._card(name, name, None, longest))
+            return json_response(self._card(name, name, None, longest))
         error = {
             "message": f"The model '{name}' does not exist",
             "type": "invalid_request_error",
             "param": "model",
             "code": "model_not_found",
         }
-        return web.json_response({"error": error}, status=404)
+        return json_response({"error": error}, status=404)
 
     async def _model_info(self, http: web.Request) -> web.Response:
         self._check(http)
-        return web.json_response(
+        return json_response(
             {
                 "model_path": self._deployment.model,
                 "served_model_name": self._served,
@@ -394,7 +395,7 @@ class SglangServer(DialectServer):
             "error_message": problem,
             "loaded_adapters": dict(self.adapters),
         }
-        return web.json_response(body, status=400 if problem else 200)
+        return json_response(body, status=400 if problem else 200)
 
     async def _not_simulated(self, http: web.Request) -> web.Response:
         raise ApiError(501, f"{http.path} is not available on a simulated engine.", kind="501")

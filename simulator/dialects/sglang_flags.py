@@ -19,6 +19,7 @@ _SIMULATED_PAGE = 16
 """Tokens per page if the flag is 1, SGLang's default; a finer cache only costs time."""
 _RUNNING = 2048
 _ADAPTERS = 8
+_LONGER = "SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN"
 _KV_CACHE = {"bf16": "bfloat16"}
 
 
@@ -57,6 +58,9 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     context = command_line.whole("sglang", "context-length", flags.context_length, 0)
     given: list[str] = flags.lora_paths or []
     adapters = [_adapter(word) for word in given]
+    chunk = flags.chunked_prefill_size if (flags.chunked_prefill_size or 0) > 0 else None
+    running = flags.max_running_requests or _RUNNING
+    _check(flags)
     words: dict[str, object] = {
         "served-model-name": flags.served_model_name or flags.model_path,
         "tensor-parallel-size": flags.tp_size or 1,
@@ -64,8 +68,8 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
         "max-model-len": -1,
         "gpu-memory-utilization": flags.mem_fraction_static or 0.88,
         "block-size": page_size if page_size > 1 else _SIMULATED_PAGE,
-        "max-num-seqs": flags.max_running_requests or _RUNNING,
-        "max-num-batched-tokens": flags.chunked_prefill_size,
+        "max-num-seqs": min(running, chunk or running),  # which vLLM has at most as many
+        "max-num-batched-tokens": chunk,
         "quantization": flags.quantization,
         "kv-cache-dtype": _KV_CACHE.get(flags.kv_cache_dtype or "", flags.kv_cache_dtype),
         "max-loras": flags.max_loras_per_batch
@@ -87,7 +91,40 @@ def settle(argv: Sequence[str], environment: Mapping[str, str]) -> Settings:
     except EngineError as error:
         raise _in_own_words(error) from error
     longest = context or deployment.shape.context
+    trained = deployment.shape.context
+    if longest > trained and environment.get(_LONGER, "").lower() not in ("1", "true"):
+        raise EngineError(
+            f"ValueError: Warning: User-specified context_length ({longest}) is greater than the "
+            f"derived context_length ({trained}). This may lead to incorrect model outputs or CUDA "
+            "errors. Note that the derived context_length may differ from max_position_embeddings "
+            "in the model's config. To allow overriding this maximum, set the env var "
+            f"{_LONGER}=1"
+        )
     return Settings(flags, replace(deployment, max_model_len=longest), page_size)
+
+
+def _check(flags: argparse.Namespace) -> None:
+    """Check what SGLang checks before it loads a model, in its words.
+
+    Raises:
+        EngineError: SGLang would not start.
+    """
+    name = str(flags.served_model_name or flags.model_path)
+    if ":" in name:
+        raise EngineError(
+            "AssertionError: served_model_name cannot contain a colon (':') character. The colon "
+            "is reserved for the 'model:adapter' syntax used in LoRA adapter specification. "
+            f"Invalid value: '{name}'"
+        )
+    has_modules = flags.max_lora_rank and flags.lora_target_modules
+    if flags.enable_lora and not flags.lora_paths and not has_modules:
+        raise EngineError(
+            "AssertionError: When no initial --lora-paths is provided, you need to specify both "
+            "--max-lora-rank and --lora-target-modules for LoRA initialization."
+        )
+    chunk, page = flags.chunked_prefill_size or 0, flags.page_size or 1
+    if chunk > 0 and chunk % page:
+        raise EngineError("AssertionError: chunked_prefill_size must be divisible by page_size")
 
 
 def _adapter(given: str) -> tuple[str, str]:

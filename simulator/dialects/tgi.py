@@ -36,6 +36,7 @@ from simulator.engine.engine import Engine
 from simulator.engine.request import Request
 from simulator.server.bodies import answers, asks, messages, text
 from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.json_answers import json_response
 
 __all__ = ["TgiServer", "make", "settle"]
 _OVERLOADED = "overloaded"
@@ -96,7 +97,7 @@ class TgiServer(DialectServer):
             said = "Failed to deserialize the JSON body into the target type: "
             return web.Response(text=said + error.message, status=422)
         body = {"error": error.message, "error_type": error.kind}
-        return web.json_response(body, status=error.status)
+        return json_response(body, status=error.status)
 
     def unrouted(self, error: web.HTTPException) -> web.Response:
         """Return axum's response for an unknown path or method: an empty body."""
@@ -110,12 +111,12 @@ class TgiServer(DialectServer):
     async def _health(self, _http: web.Request) -> web.Response:
         if self._engine.dead:
             body = {"error": "unhealthy", "error_type": "healthcheck"}
-            return web.json_response(body, status=503)
+            return json_response(body, status=503)
         return web.Response()
 
     async def _info(self, _http: web.Request) -> web.Response:
         settings = self._settings
-        return web.json_response(
+        return json_response(
             {
                 "model_id": self._deployment.model,
                 "model_sha": None,
@@ -137,7 +138,7 @@ class TgiServer(DialectServer):
     async def _models(self, _http: web.Request) -> web.Response:
         model = self._deployment.model
         entry = {"id": model, "object": "model", "created": 0, "owned_by": model}
-        return web.json_response({"object": "list", "data": [entry]})
+        return json_response({"object": "list", "data": [entry]})
 
     async def _page(self, _http: web.Request) -> web.Response:
         return web.Response(text=self._engine.page())

@@ -25,6 +25,7 @@ from simulator.engine.request import Request
 from simulator.engine.settings import Deployment, EngineError, Surroundings, deploy
 from simulator.server.bodies import asks, fields, messages, text
 from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.json_answers import json_response
 from simulator.server.bodies.structured import Form
 from twin.engines import vllm_flags
 
@@ -125,12 +126,12 @@ class TritonServer(DialectServer):
         """Return an error as FastAPI's `detail`."""
         detail: Any = error.message
         if isinstance(error, fields.FieldError):
-            return web.json_response({"detail": error.found}, status=422)
+            return json_response({"detail": error.found}, status=422)
         if error.kind == "Bad Request":
             where = error.param or ""
             detail = [{"type": "value_error", "loc": ["body", where], "msg": error.message}]
-            return web.json_response({"detail": detail}, status=422)
-        return web.json_response({"detail": detail}, status=error.status)
+            return json_response({"detail": detail}, status=422)
+        return json_response({"detail": detail}, status=error.status)
 
     def dead(self) -> ApiError:
         """Return the response if the backend is lost."""
@@ -150,13 +151,13 @@ class TritonServer(DialectServer):
 
     async def _models(self, _http: web.Request) -> web.Response:
         data = [self._card(name) for name in self._settings.models]
-        return web.json_response({"object": "list", "data": data})
+        return json_response({"object": "list", "data": data})
 
     async def _model(self, http: web.Request) -> web.Response:
         name = http.match_info["model"]
         if name not in self._settings.models:
             raise ApiError(404, f"Unknown model: {name}")
-        return web.json_response(self._card(name))
+        return json_response(self._card(name))
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
         body = fields.checked(triton_bodies.Chat, await asks.read_json(http))

@@ -14,6 +14,7 @@ from simulator.server.bodies.answers import Answer, event, plain_chunk
 from simulator.server.bodies.asks import Ask, Server, read_asks, read_json
 from simulator.server.bodies.errors import engine_dead
 from simulator.server.bodies.images import Sight
+from simulator.server.bodies.json_answers import json_response
 from simulator.server.load_report import load_report
 from simulator.server.models_api import ServedModels
 from simulator.server.submission import ended, queue_all
@@ -78,7 +79,7 @@ class Generation:
         if requests[0].keeps_kv:
             whole["kv_transfer_params"] = self._engine.kv.answer(requests[0])
         headers = {**self.headers, **load_report(http, self._engine)}
-        return web.json_response(whole, headers=headers)
+        return json_response(whole, headers=headers)
 
     def read(self, body: Json, model: str, *, chat: bool) -> list[Ask]:
         """Return the requests of a body, one per choice.

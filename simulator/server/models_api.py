@@ -11,6 +11,7 @@ from simulator.engine.engine import Engine
 from simulator.server import adapter_files
 from simulator.server.bodies import asks, fields
 from simulator.server.bodies.errors import ApiError, unknown_model
+from simulator.server.bodies.json_answers import json_response
 
 _LARGEST_RANK = 16  # vLLM's default of --max-lora-rank
 
@@ -78,7 +79,7 @@ class ServedModels:
             self._card(name, path, deployment.served_names[0], None)
             for name, path in self.adapters.items()
         ]
-        return web.json_response({"object": "list", "data": data})
+        return json_response({"object": "list", "data": data})
 
     async def load(self, http: web.Request) -> web.Response:
         """Answer `POST /v1/load_lora_adapter`."""

@@ -14,6 +14,7 @@ from simulator.engine.engine import Engine
 from simulator.server.bodies import fields, vectors
 from simulator.server.bodies.asks import check_length, prompt_tokens, read_json, salt_in
 from simulator.server.bodies.errors import ApiError
+from simulator.server.bodies.json_answers import json_response
 from simulator.server.models_api import ServedModels
 from simulator.server.submission import ended, queue_all
 
@@ -98,7 +99,7 @@ class Pooling:
             }
             for index in best[: body.get("top_n") or None]
         ]
-        return web.json_response(
+        return json_response(
             {
                 "id": f"score-{uuid.uuid4().hex[:16]}",
                 "model": model,
@@ -160,7 +161,7 @@ def _encoded(vector: list[float], form: str | None) -> list[float] | str:
 
 def _listed(kind: str, model: str, data: list[Json], tokens: int) -> web.Response:
     """Return a list of vectors or scores, with the tokens that it took."""
-    return web.json_response(
+    return json_response(
         {
             "id": f"{kind}-{uuid.uuid4().hex[:16]}",
             "object": "list",

@@ -8,6 +8,7 @@ from simulator.server.bodies import fields
 from simulator.server.bodies.answers import event
 from simulator.server.bodies.asks import read_json
 from simulator.server.bodies.errors import engine_dead
+from simulator.server.bodies.json_answers import json_response
 from simulator.server.bodies.responses import ResponseWriter, chat_of, unknown_response
 from simulator.server.generation import EVENT_STREAM, Generation
 from simulator.server.models_api import ServedModels
@@ -42,7 +43,7 @@ class Responses:
             return await self._stream(http, request, writer)
         reason = await self._generation.finish(request)
         whole = writer.whole(reason, request.generated, request.cached_tokens)
-        return web.json_response(whole, headers=self._generation.headers)
+        return json_response(whole, headers=self._generation.headers)
 
     async def _stream(
         self, http: web.Request, request: Request, writer: ResponseWriter

@@ -10,6 +10,7 @@ from simulator.engine.exposition import CONTENT_TYPE
 from simulator.server.bodies import asks, fields, text
 from simulator.server.bodies.errors import ApiError
 from simulator.server.bodies.images import Sight, chat_prompt
+from simulator.server.bodies.json_answers import json_response
 from simulator.server.generation import Generation
 from simulator.server.http_server import Handler, HttpServer, is_known_key
 from simulator.server.models_api import ServedModels
@@ -76,7 +77,7 @@ class ApiServer(HttpServer):
             return error.response()
         except web.HTTPException as error:
             status = error.status
-            return web.json_response({"detail": error.reason}, status=status)
+            return json_response({"detail": error.reason}, status=status)
         except (ConnectionResetError, asyncio.CancelledError):
             status = 499
             raise
@@ -100,10 +101,10 @@ class ApiServer(HttpServer):
         return web.Response(status=503 if self._engine.dead else 200)
 
     async def _load(self, _http: web.Request) -> web.Response:
-        return web.json_response({"server_load": self._in_flight})
+        return json_response({"server_load": self._in_flight})
 
     async def _version(self, _http: web.Request) -> web.Response:
-        return web.json_response({"version": version()})
+        return json_response({"version": version()})
 
     async def _metrics(self, _http: web.Request) -> web.Response:
         body = self._engine.page().encode()
@@ -120,9 +121,9 @@ class ApiServer(HttpServer):
         longest = self._deployment.max_model_len
         answer = {"count": len(tokens), "max_model_len": longest, "tokens": tokens}
         pieces = list(map(text.piece_of, tokens)) if body.get("return_token_strs") else None
-        return web.json_response({**answer, "token_strs": pieces})
+        return json_response({**answer, "token_strs": pieces})
 
     async def _detokenize(self, http: web.Request) -> web.Response:
         body = fields.checked(fields.VllmTokens, await asks.read_json(http))
         self._models.resolve(body.get("model"))
-        return web.json_response({"prompt": "".join(map(text.piece_of, body["tokens"]))})
+        return json_response({"prompt": "".join(map(text.piece_of, body["tokens"]))})

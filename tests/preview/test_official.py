@@ -85,7 +85,10 @@ def test_a_run_attaches_the_twins_own_and_with_official_what_is_installed(user):
 
 @pytest.mark.soak  # tests/unit has what `env` prints; the test above runs the same plugins
 def test_an_environment_for_plain_pulumi_keeps_the_gcp_provider_of_the_twin(user):
-    exports = user.run("env", "--official")
+    exports = subprocess.run(
+        [*PROGRAM, "env", "--official"],
+        cwd=REPOSITORY, env=user.environment, stdout=subprocess.PIPE, text=True, check=True,
+    ).stdout  # fmt: skip
     ports = daemon.ports(user.paths)
     assert ports is not None
     assert f"export PULUMI_DEBUG_PROVIDERS=gcp:{ports['gcp']}\n" in exports

@@ -31,6 +31,13 @@ def _config_format(value: str, _known: tuple[str, ...]) -> str:
     )
 
 
+def _quantization(value: str, known: tuple[str, ...]) -> str:
+    return (
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n"
+        f"  Value error, Unknown quantization method: {value}. Must be one of {list(known)}."
+    )
+
+
 def _level(value: str, known: tuple[str, ...]) -> str:
     return (
         "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig\n"
@@ -52,6 +59,7 @@ _TEXTS: dict[str, Callable[[str, tuple[str, ...]], str]] = {
     "config-format": _config_format,
     "mamba-backend": _enumerated("Mamba SSU backend"),
     "optimization-level": _level,
+    "quantization": _quantization,
     "reasoning-parser": _reasoning_parser,
     "tokenizer-mode": _tokenizer,
     "tool-call-parser": _tool_parser,

@@ -44,20 +44,26 @@ class PythonEnvironment:
     """Description of the download and its duration."""
     finish: Callable[[Path], None] = _nothing
     """Called with the environment's folder after its packages are installed."""
+    beneath: "PythonEnvironment | None" = None
+    """Environment whose packages it also has; it is installed first."""
 
     @property
     def folder(self) -> Path:
         """Folder of the environment, whether or not it exists.
 
-        Its name contains the release and a hash of the lock, so a new lock gives a new folder.
+        Its name contains the release and a hash of the locks, so a new lock gives a new folder.
         """
-        digest = hashlib.sha256(self.lock.read_bytes()).hexdigest()[:8]
+        locked = self.lock.read_bytes()
+        if self.beneath is not None:
+            locked += self.beneath.lock.read_bytes()
+        digest = hashlib.sha256(locked).hexdigest()[:8]
         return cache_root().parent / "engines" / f"{self.package}-{self.version}-{digest}"
 
     @property
     def is_installed(self) -> bool:
         """Whether its programs can start."""
-        return (self.folder / ".complete").exists()
+        is_complete = (self.folder / ".complete").exists()
+        return is_complete and (self.beneath is None or self.beneath.is_installed)
 
     @property
     def hint(self) -> str:
@@ -86,6 +92,8 @@ class PythonEnvironment:
         Raises:
             ToolError: the disk has too little space, or a locked package is not in the index.
         """
+        if self.beneath is not None:
+            self.beneath.install(announce)
         folder = self.folder
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / f".lock-{self.word}").open("w") as lock:
@@ -100,6 +108,9 @@ class PythonEnvironment:
             interpreter = str(folder / "bin" / "python")
             uv = [sys.executable, "-m", "uv", "pip", "sync", "--python", interpreter]
             self._run([*uv, "--require-hashes", str(self.lock)])
+            if self.beneath is not None:
+                listed = packages_of(folder) / f"{self.beneath.package}.pth"
+                listed.write_text(f"{self.beneath.packages()}\n")
             announce("compiling bytecode")
             self.finish(folder)
             (folder / ".complete").write_text(self.version + "\n")

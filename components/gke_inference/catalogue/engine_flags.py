@@ -47,8 +47,12 @@ class Flag:
         if self.type in _SWITCHES:
             words = _SWITCHES[self.type]
             return None if value in words else InputError(self.name, _one_of(words), value)
-        if self.choices and value not in self.choices:
-            return InputError(self.name, _one_of(self.choices), value, hint(value, self.choices))
+        if self.choices:
+            given = value.split() if self.type == "list" else [value]
+            wrong = next((each for each in given if each not in self.choices), None)
+            if wrong is not None:
+                rule = _one_of(self.choices)
+                return InputError(self.name, rule, wrong, hint(wrong, self.choices))
         pattern, words = _NUMBERS.get(self.type, (None, ""))
         if pattern is not None and not pattern.fullmatch(value):
             return InputError(self.name, f"must be {words}", value)

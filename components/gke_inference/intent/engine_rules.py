@@ -21,6 +21,7 @@ from gke_inference.sizing.shapes import sees
 
 _TOOLS, _TOOL_PARSER = "enable-auto-tool-choice", "tool-call-parser"
 _BALANCED, _EXPERTS = "enable-eplb", "enable-expert-parallel"
+_CHUNK = "chunked-prefill-size"
 _LISTS = ("block_size", "kv_cache_dtype", "quantization")
 
 
@@ -81,8 +82,12 @@ def _variables(intent: ServingIntent) -> Iterator[InputError]:
 
 
 def _together(intent: ServingIntent) -> Iterator[InputError]:
-    """Yield flags of vLLM that are ignored, or fail at startup, without another."""
+    """Yield flags that are ignored, or fail at startup, without or with another setting."""
     given = intent.engine_args
+    chunk, block = given.get(_CHUNK, ""), intent.block_size
+    if intent.engine == "sglang" and block and chunk.isdigit() and int(chunk) % block:
+        rule = f"must be a multiple of block_size, which is {block}"
+        yield InputError(f"engine_args.{_CHUNK}", rule, int(chunk))
     if intent.engine != "vllm":
         return
     if given.get(_BALANCED) == "true" and intent.experts is None and given.get(_EXPERTS) != "true":

@@ -23,7 +23,8 @@ _VERSION = re.compile(r"/[0-9a-f]{12}$")
 SAMPLE = "gke_inference_sample"
 """Key in the `config.json` of a sample model."""
 _SEES = re.compile(r"(?i)(?:^|[-_./])(?:vl|vision|omni)(?:[-_.]|$)")
-_QUANTIZED_BITS = {"awq": 4, "gptq": 4, "bitsandbytes": 4, "mxfp4": 4, "modelopt_fp4": 4, "fp8": 8}
+_FOUR_BITS = ("awq", "bitsandbytes", "gptq", "gptq_marlin", "modelopt_fp4", "mxfp4")
+_QUANTIZED_BITS = {**dict.fromkeys(_FOUR_BITS, 4), "fp8": 8}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from typing import Any
 
 from aiohttp import web
 
+from simulator.server.bodies.json_answers import json_response
+
 _TYPES = {
     400: "BadRequestError",
     401: "Unauthorized",
@@ -38,7 +40,7 @@ class ApiError(Exception):
 
     def response(self) -> web.Response:
         """Return the answer."""
-        return web.json_response(self.body(), status=self.status)
+        return json_response(self.body(), status=self.status)
 
 
 def engine_dead() -> ApiError:

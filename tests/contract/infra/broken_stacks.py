@@ -13,9 +13,9 @@ from typing import Any
 import yaml
 
 from infra.reading.load import KEY, PROJECT, STACKS, platform_of
+from tests.shipped_stacks import EXAMPLES
 
 FOLDER = Path(__file__).parent / "broken"
-EXAMPLES = STACKS.parent / "docs" / "examples"
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,6 @@ ANSWERS: dict[str, dict[str, Any]] = {
 GATEWAY = "kubernetes:gateway.networking.k8s.io/v1:Gateway"
 PROGRAMMED = {FORWARDING_RULES: "/projects/1/regions/r/forwardingRules/gkegw1-a-models"}
 """What GKE writes on a Gateway."""
-ADDRESSED = {"addresses": [{"type": "IPAddress", "value": f"10.0.{at}.9"} for at in range(2)]}
-"""Its status, for a Gateway with two addresses."""
 
 
 POLICY = "kubernetes:networking.gke.io/v1:GCPGatewayPolicy"
@@ -66,10 +64,19 @@ class CloudRecorder(Recorder):
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         name, outputs = super().new_resource(args)
         if args.typ == GATEWAY and self.is_read(args):
-            outputs = {**outputs, "metadata": {"annotations": PROGRAMMED}, "status": ADDRESSED}
+            metadata, status = {"annotations": PROGRAMMED}, {"addresses": self._given_addresses()}
+            outputs = {**outputs, "metadata": metadata, "status": status}
         if args.typ == POLICY and self.is_read(args):
             outputs = {**outputs, "status": ATTACHED}
         return name, {**outputs, **COMPUTED.get(args.typ, {})}
+
+    def _given_addresses(self) -> list[dict[str, str]]:
+        """Return an address for each that the last Gateway's spec asks for."""
+        specs = [each.inputs["spec"] for each in self.registrations if each.type == GATEWAY]
+        asked: list[Any] = next(
+            (each["addresses"] for each in reversed(specs) if each.get("addresses")), []
+        )
+        return [{"type": "IPAddress", "value": f"10.0.{at}.9"} for at in range(len(asked))]
 
 
 Deployed = Callable[[Platform], Records]

@@ -10,8 +10,8 @@ from infra.project import services_of
 from infra.reading.load import parse, platform_of
 from infra.stack import Task
 from infra.stack.problems import StackError
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 
 ARMOR = {"failure": "closed", "filters": {"sensitive_data": True}, "kind": "model-armor"}
 

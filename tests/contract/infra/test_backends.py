@@ -12,7 +12,7 @@ from infra.plan.image_names import needed
 from infra.project import services_of
 from infra.reading.load import parse, platform_of
 from infra.stack.problems import StackError
-from tests.contract.infra.broken_stacks import EXAMPLES
+from tests.shipped_stacks import EXAMPLES
 
 MODEL = "llama-3.1-8b"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"

@@ -10,8 +10,8 @@ from infra.bootstrap.roles import SECRET_ROLE
 from infra.bootstrap.settings import Project
 from infra.reading.load import STACKS, parse, platform_of
 from scripts.bootstrap.command import settings_of
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 
 ROLES = {
     "artifactregistry": "artifactregistry.admin",

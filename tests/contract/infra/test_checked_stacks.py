@@ -21,9 +21,9 @@ from policies.objects.documents import Document, Source
 from tests.contract.infra import test_disaggregation
 from tests.contract.infra.cloud import Deployed
 from tests.contract.recorder import Records, Registration
+from tests.shipped_stacks import EXAMPLES
 from twin.providers.kubernetes.manifests.objects import to_object
 
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 RULES = [listed.rule for listed in invariants().values()]
 
 

@@ -12,8 +12,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from infra.reading.load import parse, platform_of
 from infra.stack.problems import StackError
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 
 SPIFFE = "spiffe://example.org/lab"
 UNREADABLE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"

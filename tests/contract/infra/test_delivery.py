@@ -13,9 +13,10 @@ from infra.project import DELIVERY_SERVICES, services_of
 from infra.reading.load import parse, settings_in
 from infra.stack import DeliveryTool, Platform
 from infra.team_program import deploy_team
-from tests.contract.infra.broken_stacks import EXAMPLES, edited
+from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Records
+from tests.shipped_stacks import EXAMPLES
 
 FOLDER = EXAMPLES / "gitops"
 ARGO = {"at": ["delivery", "with"], "value": "argo-cd"}

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from infra.reading.load import parse, platform_of
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 
 BATCH = {"Bucket": 3, "HorizontalPodAutoscaler": 3, "BucketIAMMember": 4}
 

@@ -13,8 +13,8 @@ from infra.quota.network import network_asks
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 
 CLASS = "gke-l7-cross-regional-internal-managed-mc"
 IMPORT = {"group": "networking.gke.io", "kind": "GCPInferencePoolImport", "name": "qwen3-0-6b"}

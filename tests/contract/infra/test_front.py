@@ -14,8 +14,8 @@ from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Exposure, Front, Gateway, Platform
 from infra.stack.problems import StackError
 from planner.choice.cost import HOURS_PER_MONTH
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 
 REGIONS = ["us-central1", "europe-west4", "asia-northeast1"]
 

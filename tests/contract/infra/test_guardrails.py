@@ -13,8 +13,9 @@ from infra.plan import resolve
 from infra.plan.image_names import needed
 from infra.project import services_of
 from infra.reading.load import KEY, PROJECT, parse
-from tests.contract.infra.broken_stacks import EXAMPLES, edited
+from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.test_clients import TEAMS, settings_of
+from tests.shipped_stacks import EXAMPLES
 
 EXTENSION = "kubernetes:networking.gke.io/v1:GCPTrafficExtension"
 TEMPLATE = "gcp:modelarmor/template:Template"

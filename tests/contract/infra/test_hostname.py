@@ -6,8 +6,8 @@ from typing import Any
 from infra.program import deploy
 from infra.reading.load import parse, platform_of
 from infra.stack import Dns, Platform
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import CloudRecorder
+from tests.shipped_stacks import EXAMPLES
 
 EXAMPLE = EXAMPLES / "three-regions" / "Pulumi.three-regions.yaml"
 

@@ -7,8 +7,8 @@ import pytest
 
 from infra.reading.load import STACKS, parse, platform_of
 from scripts.backend.identifiers import CONNECTION, IDENTIFIERS
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 
 OTHERWISE = {
     "gcp:billing/budget:Budget",

@@ -17,8 +17,8 @@ from gke_inference.catalogue.image_contents import (
 )
 from gke_inference.catalogue.versions import builds, images
 from infra.reading.load import STACKS, parse, platform_of
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 from twin.host.paths import REPOSITORY
 
 FILES = [

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,10 @@ from infra.quota.needs import needs
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError
+from tests.shipped_stacks import EXAMPLES
 from twin.providers.gcp.checks.diff import changes
 from twin.providers.gcp.schema import resource
 
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 POOL = "gcp:container/nodePool:NodePool"
 REGION = "us-central1"
 RANGE = f"regions.{REGION}.ranges.accelerators"

@@ -33,9 +33,10 @@ from infra.stack import Layer, Platform
 from infra.stack.problems import StackError
 from infra.team_program import deploy_team
 from policies.framework.reading import CLUSTER
-from tests.contract.infra.broken_stacks import EXAMPLES, edited
+from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Records
+from tests.shipped_stacks import EXAMPLES
 from twin.wire.rpc import UNKNOWN
 
 TEAMS = EXAMPLES / "teams"

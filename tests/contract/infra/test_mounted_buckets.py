@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from infra.reading.load import STACKS, parse, read
-from tests.contract.infra.broken_stacks import EXAMPLES, edited
+from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import Deployed
 from tests.contract.recorder import Records
+from tests.shipped_stacks import EXAMPLES
 from twin.cluster.agent.launching.bucket_access import check_access
 from twin.host.paths import TwinPaths
 from twin.world.store import Record, Store

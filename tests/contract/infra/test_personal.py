@@ -12,7 +12,7 @@ from infra.reading.load import parse, platform_of
 from policies.framework.reading import kept_pods
 from policies.framework.resources import Resource
 from scripts.bootstrap.command import settings_of
-from tests.contract.infra.broken_stacks import EXAMPLES
+from tests.shipped_stacks import EXAMPLES
 from workloads.engine.diffusion import TEXT_ENCODER_BITS
 
 BUCKET = "acme-images-personal-us-east5"

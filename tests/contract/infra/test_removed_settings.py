@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from infra.reading.load import STACKS, parse, platform_of
+from infra.reading.load import parse, platform_of
 from infra.stack import Layer
 from infra.stack.problems import StackError
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES, FILES
 
 Place = tuple[str | int, ...]
-FILES = sorted([*STACKS.glob("Pulumi.*.yaml"), *EXAMPLES.glob("*/Pulumi.*.yaml")])
 SHORT = EXAMPLES / "device-claims" / "Pulumi.device-claims.yaml"
 
 

@@ -10,7 +10,8 @@ import yaml
 
 from infra.reading.load import STACKS
 from infra.reading.schema import SCHEMA_FILE, is_current, schema_text, stack_schema
-from tests.contract.infra.broken_stacks import EXAMPLES, broken_stacks
+from tests.contract.infra.broken_stacks import broken_stacks
+from tests.shipped_stacks import EXAMPLES
 
 # What the schema alone finds: a fault in one field, not between two.
 IN_ONE_FIELD = ("text-for-a-number", "typo-in-a-field", "typo-in-a-word", "unknown-accelerator")

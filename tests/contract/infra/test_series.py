@@ -14,11 +14,11 @@ from scripts.check.series import names_in, series_read
 from tests.contract.components_gcp import observed
 from tests.contract.infra.cloud import Deployed
 from tests.contract.recorder import Registration
+from tests.shipped_stacks import EXAMPLES
 from twin.cluster.monitoring.kube_state_metrics import METRICS as KUBE_STATE
 from twin.cluster.monitoring.system_jobs import DUTY_CYCLE, RESTART_COUNT, load_balancer_series
 from twin.front import uptime
 
-EXAMPLES = STACKS.parent / "docs" / "examples"
 PICKER = (Path(__file__).parents[1] / "components_gcp" / "picker-metrics.txt").read_text().split()
 _PUBSUB = (STACKS.parent / "twin" / "tools" / "pubsub" / "server.go").read_text()
 PUBSUB = [f"pubsub_googleapis_com:{name}" for name in re.findall(r'"(subscription_\w+)"', _PUBSUB)]

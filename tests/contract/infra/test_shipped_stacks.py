@@ -15,7 +15,7 @@ from infra.plan import resolve
 from infra.plan.front import has_fleet_gateway
 from infra.platform_reference import planned, shared
 from infra.reading.layers import platform_name
-from infra.reading.load import STACKS, platform_of, read
+from infra.reading.load import platform_of, read
 from infra.stack import ClusterMode, Layer, Platform
 from infra.team_program import deploy_team
 from policies.checker.checker import check_objects
@@ -25,9 +25,9 @@ from policies.framework.reading import STACK_REFERENCE
 from policies.objects.documents import Document, Source
 from policies.pack.rendered import findings
 from policies.rules import policies
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Registration
+from tests.shipped_stacks import FILES
 from twin.cluster.base.network_policies import lets_in, sent_by_pod
 from twin.cluster.gateway.translation.backends import BackendIndex
 from twin.cluster.gateway.translation.model import GatewayModel, Processor
@@ -39,7 +39,6 @@ from twin.providers.kubernetes.manifests.objects import to_object
 from twin.tests.unit.gateway.builders import gateway_class
 from twin.world.rules import all_rules
 
-FILES = sorted([*STACKS.glob("Pulumi.*.yaml"), *EXAMPLES.glob("*/Pulumi.*.yaml")])
 ADVISORY = {name for name, listed in policies().items() if listed.rule.level == "advisory"}
 INVARIANTS = [listed.rule for listed in invariants().values()]
 

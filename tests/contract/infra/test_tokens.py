@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from infra.reading.load import STACKS, read
-from tests.contract.infra.broken_stacks import EXAMPLES
 from tests.contract.infra.cloud import Deployed
+from tests.shipped_stacks import EXAMPLES
 from twin.providers.kubernetes.manifests.objects import to_object
 
 NEEDS_IT = {

@@ -9,12 +9,12 @@ import yaml
 from infra.plan import resolve
 from infra.plan.image_names import unbuilt
 from infra.reading.built import OUTPUTS, UNBUILT, kept_outputs, unbuilt_problem
-from infra.reading.load import STACKS, platform_of, read
+from infra.reading.load import platform_of, read
 from infra.stack.problems import StackError
 from scripts.delivery.writing import check_targets
 from scripts.terminal.console import CheckFailedError
+from tests.shipped_stacks import EXAMPLES
 
-EXAMPLES = STACKS.parent / "docs" / "examples"
 TEAMS = EXAMPLES / "teams"
 PICTURES = platform_of(EXAMPLES / "pictures" / "Pulumi.pictures.yaml")
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue import engine_flags, engine_registries
+from gke_inference.catalogue.accelerators import accelerator, accelerator_names
 from gke_inference.catalogue.engine_registries import names, registries
+from gke_inference.catalogue.engines import engine
 from gke_inference.catalogue.versions import engine_version
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack.problems import StackError
@@ -98,6 +100,21 @@ def test_every_registry_is_of_a_flag_and_of_the_releases_of_the_lock():
         assert known[flag].type == "string", flag
         assert not known[flag].choices, flag
         assert all(names("vllm", flag, release) for release in releases), flag
+
+
+def test_every_quantization_that_the_platform_offers_is_one_of_the_release():
+    offered = {
+        (name, chip, word)
+        for name in ("sglang", "vllm")
+        for chip in accelerator_names()
+        if (able := engine(name).abilities(accelerator(chip).kind, chip))
+        for word in able.quantization
+    }
+    assert {name for name, _, _ in offered} == {"sglang", "vllm"}
+    for name, chip, word in sorted(offered):
+        able = engine(name).abilities(accelerator(chip).kind, chip)
+        assert able is not None
+        assert word in names(name, "quantization", engine_version(able.image)), (name, chip)
 
 
 def test_a_choice_of_any_engine_is_suggested():

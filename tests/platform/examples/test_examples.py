@@ -13,6 +13,7 @@ from scripts.operate.ask import stream_chat
 from scripts.operate.sample_weights import push_sample
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError
+from tests.shipped_stacks import EXAMPLES
 from twin import daemon
 from twin.host import processes
 from twin.host.paths import REPOSITORY, TwinPaths
@@ -21,7 +22,6 @@ from workloads.transfer.versions import Home
 
 pytestmark = pytest.mark.needs_tools
 
-EXAMPLES = REPOSITORY / "docs" / "examples"
 MODEL = "llama-3.1-8b"
 READY_SECONDS = 240
 SETTINGS = {"project": "acme-demo-1", "projectNumber": "314159265358", "port": "8080"}

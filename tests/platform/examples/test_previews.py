@@ -9,7 +9,8 @@ from collections import Counter
 import pytest
 
 from scripts.shared.scratch_project import scratch_project
-from tests.platform.examples.test_examples import EXAMPLES, engine
+from tests.platform.examples.test_examples import engine
+from tests.shipped_stacks import EXAMPLES
 from tests.warm_engine import WarmEngine
 
 pytestmark = pytest.mark.needs_tools

@@ -18,8 +18,8 @@ from tests.platform.faults.app import Backend
 from tests.platform.faults.app import receiver as receiver_of
 from tests.platform.faults.rig import Platform, together, wait_for
 from tests.running.personal.pictures import pictures
+from tests.shipped_stacks import EXAMPLES
 from twin.engines.image_pipeline import DIFFUSION
-from twin.host.paths import REPOSITORY
 from twin.providers.gcp.effects import gcs
 from twin.world.rules import DEFAULT_SPEED
 from twin.world.run_services import SERVICE
@@ -28,7 +28,6 @@ from workloads.personal.callback import verify
 
 pytestmark = pytest.mark.needs_tools
 
-EXAMPLES = REPOSITORY / "docs" / "examples"
 EXAMPLE = EXAMPLES / "personalized-images"
 PICTURES = EXAMPLES / "pictures" / "Pulumi.pictures.yaml"
 VIDEO = EXAMPLES / "video" / "Pulumi.video.yaml"

@@ -45,6 +45,8 @@ class SecretManager:
 
     exists: bool = True
     versions: list[str] = field(default_factory=list[str])
+    earlier: int = 0
+    """Versions of a secret with the same name that was deleted."""
     before_adding: Callable[["SecretManager"], None] = lambda _: None
 
     def request(
@@ -67,15 +69,16 @@ class SecretManager:
             return self._add(base64.b64decode(json["payload"]["data"]).decode())
         asked = re.fullmatch(rf"{SECRET}/versions/(latest|\d+):access", path)
         assert asked, url
-        number = len(self.versions) if asked[1] == "latest" else int(asked[1])
-        if not 0 < number <= len(self.versions):
+        newest = self.earlier + len(self.versions)
+        number = newest if asked[1] == "latest" else int(asked[1])
+        if not self.earlier < number <= newest:
             return Answer(404, {"error": {"message": "not found"}})
-        data = base64.b64encode(self.versions[number - 1].encode()).decode()
+        data = base64.b64encode(self.versions[number - self.earlier - 1].encode()).decode()
         return Answer(200, {"name": f"{SECRET}/versions/{number}", "payload": {"data": data}})
 
     def _add(self, text: str) -> Answer:
         self.versions.append(text)
-        return Answer(200, {"name": f"{SECRET}/versions/{len(self.versions)}"})
+        return Answer(200, {"name": f"{SECRET}/versions/{self.earlier + len(self.versions)}"})
 
 
 def kept(manager: SecretManager) -> KeySecret:
@@ -189,6 +192,14 @@ def test_two_changes_at_once_both_hold() -> None:
     manager.before_adding = other
     kept(manager).change(lambda found: documents.added(found, key("ours"), NOW))
     assert [each.id for each in kept(manager).read()[1]] == ["a", "theirs", "ours"]
+
+
+def test_the_first_key_of_a_secret_that_was_made_again_may_have_any_number() -> None:
+    manager = SecretManager(earlier=2)
+    kept(manager).change(lambda found: documents.added(found, key("a"), NOW))
+    assert len(manager.versions) == 1
+    number, found = kept(manager).read()
+    assert (number, [each.id for each in found]) == (3, ["a"])
 
 
 def test_a_change_that_never_comes_through_says_so() -> None:

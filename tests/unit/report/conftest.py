@@ -8,11 +8,11 @@ import pytest
 
 from infra.reading.load import STACKS, parse, platform_of
 from scripts.check.render import write
+from tests.shipped_stacks import EXAMPLES
 
 CLUSTER = "urn:pulumi:local::gke-inference::gcp:container/cluster:Cluster::us-central1"
 PROVIDER = "urn:pulumi:local::gke-inference::pulumi:providers:kubernetes::us-central1"
 NAME = "acme-local-us-central1"
-EXAMPLES = STACKS.parent / "docs" / "examples"
 
 
 @pytest.fixture

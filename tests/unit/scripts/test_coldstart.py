@@ -7,7 +7,7 @@ import pytest
 from infra.cost.costing import starts
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
-from tests.contract.infra.broken_stacks import EXAMPLES
+from tests.shipped_stacks import EXAMPLES
 
 
 @pytest.mark.parametrize(

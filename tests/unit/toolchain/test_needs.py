@@ -7,10 +7,9 @@ import pytest
 from infra.plan import resolve
 from infra.reading.load import read
 from scripts.operate.stack_tools import purposes_of
+from tests.shipped_stacks import EXAMPLES
 from twin.host.paths import REPOSITORY
 from twin.toolchain import ToolError, modules, named, needed_by, recipe
-
-EXAMPLES = REPOSITORY / "docs" / "examples"
 
 
 def names(*purposes):

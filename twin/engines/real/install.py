@@ -1,4 +1,4 @@
-"""Installation of the real vLLM, in its own environment of several gigabytes.
+"""Installation of the real vLLM, in its own environment of several gigabytes, and of SGLang.
 
 It is optional and never part of the checkout's environment. A user installs it once with
 `gke-inference tools --with vllm`, and every checkout of that user finds it.
@@ -44,6 +44,19 @@ VLLM = PythonEnvironment(
     finish=_finish,
 )
 """6.2 GiB remain; the rest is space for downloads that uv keeps or unpacks."""
+
+SGLANG = PythonEnvironment(
+    word="sglang",
+    title="the real SGLang",
+    package="sglang",
+    version="0.5.21",
+    lock=Path(__file__).parent / "sglang.lock",
+    disk_gib=1,
+    fetching="sglang 0.5.21 without its GPU libraries: 40 MiB, a few seconds",
+    finish=lambda folder: compile_bytecode(folder, "sglang/srt"),
+    beneath=VLLM,
+)
+"""SGLang as far as it runs without a GPU: it checks its arguments, and serves nothing."""
 
 
 def environment() -> Path:

@@ -2,14 +2,16 @@
 
 import pytest
 
-from twin.engines.real import install
+from twin.engines.real.install import SGLANG, VLLM
+
+_NEEDED = {"needs_sglang": SGLANG, "needs_vllm": VLLM}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests that need the real vLLM if it is not installed."""
-    if install.is_installed():
-        return
-    reason = "the real vLLM is not installed: `gke-inference tools --with vllm`"
-    for item in items:
-        if "needs_vllm" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason=reason))
+    """Skip tests that need a real engine which is not installed."""
+    for marker, environment in _NEEDED.items():
+        if environment.is_installed:
+            continue
+        for item in items:
+            if marker in item.keywords:
+                item.add_marker(pytest.mark.skip(reason=environment.hint))
