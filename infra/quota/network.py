@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import machine
+from gke_inference.catalogue.load_balancing import HTTPS_PORT
 from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.catalogue.quotas import (
     NAT_PORTS_PER_NODE,
@@ -181,7 +182,7 @@ def _front(plan: Plan) -> Iterator[Ask]:
         return
     yield Ask(metric("NETWORKS"), None, "network", who, 1)
     yield Ask(metric("SUBNETWORKS"), None, "network", who, len(with_gateway(platform)))
-    redirects = 1 if port_of(platform.gateway) == 443 else 0
+    redirects = 1 if port_of(platform.gateway) == HTTPS_PORT else 0
     yield Ask(metric("URL_MAPS"), None, "network", who, 1 + redirects)
     yield Ask(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)
     if redirects:

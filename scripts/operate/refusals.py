@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gke_inference.catalogue.load_balancing import CATALOGUE_PORT
+from gke_inference.catalogue.load_balancing import CATALOGUE_PORT, HTTPS_PORT, REDIRECT_PORT
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.versions import images
 from infra.plan import Plan
+from infra.plan.clients import cached, has_counters
 from infra.plan.endpoint import port_of
 from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone, with_gateway
 from infra.plan.image_names import unbuilt
@@ -32,6 +33,7 @@ from twin.cluster.gateway.named_certificates import is_active, is_wide
 from twin.host.listening import is_of_twin, listeners
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects.address import is_own_address
+from twin.providers.gcp.resources.memorystore import PORT as STORE_PORT
 from twin.world import scenario as scenarios
 from twin.world.capacity import World, initial, reservation_of
 from twin.world.image_names import is_pushed
@@ -211,6 +213,15 @@ def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
             f"set another `gateway.port` in stacks/Pulumi.{stack}.yaml",
             lambda address: is_own_address(paths, address),
         )
+        if platform.gateway.front is Front.GLOBAL and port_of(platform.gateway) == HTTPS_PORT:
+            yield _FixedPort(
+                REDIRECT_PORT,
+                "the redirect from HTTP",
+                f"set another `gateway.port` in stacks/Pulumi.{stack}.yaml",
+                lambda address: is_own_address(paths, address),
+            )
+    if has_counters(platform) or cached(platform) is not None:
+        yield _FixedPort(STORE_PORT, "the stores of counters and answers", "", lambda _: False)
     if platform.models:  # the addresses of pods are this twin's alone
         yield _FixedPort(ENGINE_PORT, "the engines' pods", "", lambda _: False)
         yield _FixedPort(CATALOGUE_PORT, "the model catalog's pods", "", lambda _: False)

@@ -42,14 +42,18 @@ async def serve(given: argparse.Namespace, address: str) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    app = Sidecar(f"http://{address}:{given.vllm_port}").app
-    runner = web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_SECONDS
-    )
+    runner = runner_of(Sidecar(f"http://{address}:{given.vllm_port}"))
     await runner.setup()
     await web.TCPSite(runner, address, given.port, backlog=2048).start()
     await stop.wait()
     await runner.cleanup()
+
+
+def runner_of(sidecar: Sidecar) -> web.AppRunner:
+    """Return the server, which drops the request to the engine when its client goes away."""
+    return web.AppRunner(
+        sidecar.app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_SECONDS
+    )
 
 
 def main() -> None:

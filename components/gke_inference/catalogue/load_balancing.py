@@ -6,6 +6,9 @@ from typing import NamedTuple
 HEALTH_CHECK_RANGES = ("35.191.0.0/16", "130.211.0.0/22")
 """Source ranges of health checks
 (docs.cloud.google.com/load-balancing/docs/health-check-concepts)."""
+HTTPS_PORT = 443
+REDIRECT_PORT = 80
+"""Port on which a global front with the default port answers with a redirect to HTTPS."""
 CATALOGUE_PORT = 8080
 """Port of the pods that serve a Gateway's model list."""
 BACKEND_PORTS = ("8000", str(CATALOGUE_PORT), "9002-9005", "9010-9011")

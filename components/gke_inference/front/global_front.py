@@ -6,6 +6,7 @@ import pulumi
 from pulumi_gcp import certificatemanager, compute
 
 from gke_inference.base.inputs import name_of, under, user_labels, whole
+from gke_inference.catalogue.load_balancing import HTTPS_PORT, REDIRECT_PORT
 from gke_inference.gateway.edge import REQUESTS_PER_MINUTE
 
 from .client_certificates import CERTIFICATE_HEADERS, check_authorities, client_validation
@@ -13,7 +14,6 @@ from .edge import security_policy, ssl_policy
 from .people import FrontPeopleArgs, check_people, let_members_in, people_matcher
 from .routes import OUTLIER_DETECTION, path_matcher
 
-_HTTPS_PORT = 443
 _MAX_TIMEOUT_SECONDS = 3600
 
 
@@ -89,7 +89,7 @@ class GlobalFront(pulumi.ComponentResource):
         self._limit = whole(
             args, "requests_per_minute", REQUESTS_PER_MINUTE, least=1, most=1_000_000
         )
-        self._port = whole(args, "port", _HTTPS_PORT, least=1, most=65_535)
+        self._port = whole(args, "port", HTTPS_PORT, least=1, most=65_535)
         _check_regions(args)
         if "client_authorities" in args:
             check_authorities(args["client_authorities"])
@@ -235,7 +235,7 @@ class GlobalFront(pulumi.ComponentResource):
 
     def _build_redirect(self, name: str, address: "compute.GlobalAddress") -> None:
         """Build the redirect from HTTP to HTTPS, for the default port only."""
-        if self._port != _HTTPS_PORT:
+        if self._port != HTTPS_PORT:
             return
         redirect = compute.URLMap(
             f"{name}-redirect",
@@ -256,7 +256,7 @@ class GlobalFront(pulumi.ComponentResource):
             url_map=redirect.id,
             opts=under(self),
         )
-        self._build_rule(name, "-redirect", address, proxy.id, 80)
+        self._build_rule(name, "-redirect", address, proxy.id, REDIRECT_PORT)
 
     def _build_rule(
         self,

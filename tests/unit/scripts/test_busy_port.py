@@ -86,3 +86,22 @@ def test_the_gateway_of_the_same_twin_is_no_obstacle_to_the_next_up(paths, monke
     monkeypatch.setattr(refusals, "listeners", lambda: [own])
     monkeypatch.setattr(refusals, "is_of_twin", lambda pid, where: (pid, where) == (77, paths))
     refuse_busy_port("local", paths)
+
+
+def test_the_stores_of_the_client_gate_are_among_the_ports(paths, monkeypatch):
+    monkeypatch.setattr(refusals, "listeners", lambda: [Listener("::", 6379, 21, "redis-server")])
+    monkeypatch.setattr(refusals, "is_of_twin", lambda _pid, _paths: False)
+    with pytest.raises(CheckFailedError) as error:
+        refuse_busy_port("prod", paths)
+    assert str(error.value) == (
+        "prod: port 6379 of the stores of counters and answers is in use by PID 21"
+        " (redis-server), which listens on all addresses. Stop it"
+    )
+    refuse_busy_port("local", paths)
+
+
+def test_the_redirect_of_a_global_front_is_among_the_ports(paths, monkeypatch):
+    monkeypatch.setattr(refusals, "listeners", lambda: [Listener(_ALL, 80, 21, "nginx")])
+    monkeypatch.setattr(refusals, "is_of_twin", lambda _pid, _paths: False)
+    with pytest.raises(CheckFailedError, match="port 80 of the redirect from HTTP is in use"):
+        refuse_busy_port("prod", paths)

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from simulator.sidecar.__main__ import arguments
+from simulator.sidecar.__main__ import arguments, runner_of
 from simulator.sidecar.proxy import PREFILL_HEADER, Sidecar
 
 PARAMS = {"do_remote_prefill": True, "remote_host": "127.0.0.9"}
@@ -135,3 +135,46 @@ def test_flags_that_the_twin_cannot_honour_are_refused(argv):
     with pytest.raises(SystemExit) as ended:
         arguments(argv)
     assert ended.value.code == 2
+
+
+class Slow:
+    """An engine that never answers, and knows when its client has gone."""
+
+    def __init__(self) -> None:
+        self.asked, self.left = asyncio.Event(), asyncio.Event()
+        self.app = web.Application()
+        self.app.router.add_post("/v1/completions", self._answer)
+
+    async def _answer(self, _http: web.Request) -> web.Response:
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+        raise AssertionError("nobody ends the wait")
+
+
+def test_a_client_that_goes_away_ends_its_request_at_the_engine():
+    async def main() -> None:
+        slow = Slow()
+        engine = web.AppRunner(slow.app, handler_cancellation=True)
+        await engine.setup()
+        site = web.TCPSite(engine, "127.0.0.1", 0)
+        await site.start()
+        runner = runner_of(Sidecar(f"http://127.0.0.1:{port_of(engine)}"))
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        async with ClientSession() as session:
+            url = f"http://127.0.0.1:{port_of(runner)}/v1/completions"
+            asking = asyncio.create_task(session.post(url, json=ASKED))
+            await slow.asked.wait()
+            asking.cancel()
+            await asyncio.wait_for(slow.left.wait(), 5)
+        await runner.cleanup()
+        await engine.cleanup()
+
+    asyncio.run(main())
+
+
+def port_of(runner: web.AppRunner) -> int:
+    return int(runner.addresses[0][1])
