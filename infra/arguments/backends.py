@@ -8,7 +8,6 @@ from gke_inference.backends.pool_fallback import PoolFallbackArgs
 from gke_inference.backends.settings import BackendArgs, BackendTargetArgs, RelayCallersArgs
 from gke_inference.base.manifests import NAME_LABEL
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
-from infra.arguments.ingress import collectors_namespace
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.backends import RELAY, fallback_of, secrets_of
 from infra.plan.clients import gated
@@ -107,7 +106,7 @@ def pool_selector(served: ServedModel, labels: dict[str, str]) -> dict[str, str]
 
 def _callers(region: RegionPlan) -> RelayCallersArgs:
     return RelayCallersArgs(
-        metrics_namespace=collectors_namespace(region.settings.mode),
+        metrics_namespace=region.metrics_namespace,
         proxies_cidr=region.settings.proxies,
     )
 

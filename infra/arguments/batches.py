@@ -8,7 +8,6 @@ from gke_inference.batches.batch_bucket import BatchBucketArgs
 from gke_inference.batches.settings import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
-from infra.arguments.ingress import collectors_namespace
 from infra.plan import RegionPlan
 from infra.plan.batches import SERVICE, BatchModel, BatchPlan
 from infra.plan.clients import gated
@@ -94,7 +93,7 @@ def service_args(
     )
     if platform.network_policies:
         args["callers"] = BatchCallersArgs(
-            metrics_namespace=collectors_namespace(region.settings.mode),
+            metrics_namespace=region.metrics_namespace,
             proxies_cidr=region.settings.proxies,
         )
     if engines:

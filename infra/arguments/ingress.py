@@ -1,13 +1,12 @@
 """Arguments for ingress to serving pods: ranges, metrics collectors and peer models."""
 
-from gke_inference.catalogue import managed_prometheus
 from gke_inference.namespace.network_policies import AllowedIngressArgs
 from infra.plan import RegionPlan
 from infra.plan.batches import batches_in
 from infra.plan.clients import cached_in, gated
 from infra.plan.guardrails import has_guards
 from infra.plan.streams import streams
-from infra.stack import ClusterMode, Platform
+from infra.stack import Platform
 
 
 def ingress_args(
@@ -22,7 +21,7 @@ def ingress_args(
     """
     settings = region.settings
     args = AllowedIngressArgs(
-        metrics_namespace=collectors_namespace(settings.mode),
+        metrics_namespace=region.metrics_namespace,
         proxies_cidr=settings.proxies,
     )
     if region.is_exported:
@@ -42,11 +41,6 @@ def ingress_args(
     if batches_in(platform, region.name) is not None:
         args["batch_workers"] = True
     return args
-
-
-def collectors_namespace(mode: ClusterMode) -> str:
-    """Return the namespace of the Managed Prometheus collectors in a cluster."""
-    return managed_prometheus.collectors_namespace(autopilot=mode is ClusterMode.AUTOPILOT)
 
 
 def connected(region: RegionPlan) -> list[str]:

@@ -8,7 +8,6 @@ from gke_inference.queues.job_queue import (
     QueueTeamArgs,
     team_queue_name,
 )
-from infra.arguments.ingress import collectors_namespace
 from infra.plan import RegionPlan
 from infra.plan.queue_places import team_namespace
 from infra.plan.queues import QueueFlavorPlan, QueuePlan
@@ -16,7 +15,7 @@ from infra.plan.queues import QueueFlavorPlan, QueuePlan
 
 def operator_args(region: RegionPlan) -> QueueOperatorArgs:
     """Return the arguments of Kueue in a region."""
-    args = QueueOperatorArgs(metrics_namespace=collectors_namespace(region.settings.mode))
+    args = QueueOperatorArgs(metrics_namespace=region.metrics_namespace)
     if region.has_job_sets:
         args["job_sets"] = True
     return args

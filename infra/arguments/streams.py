@@ -7,7 +7,6 @@ from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
 from gke_inference.streams.stream_table import StreamTableArgs
 from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
 from gke_inference.streams.stream_worker import StreamWorkerArgs
-from infra.arguments.ingress import collectors_namespace
 from infra.plan import RegionPlan
 from infra.plan.endpoint import endpoint
 from infra.plan.names import Names
@@ -85,7 +84,7 @@ def worker_args(
         deadline_seconds=settings.deadline_seconds,
         endpoint=address.apply(lambda found: endpoint(platform.gateway, found)),
         max_workers=settings.workers.max,
-        metrics_namespace=collectors_namespace(region.settings.mode),
+        metrics_namespace=region.metrics_namespace,
         min_workers=settings.workers.min,
         model=settings.model,
         names=[settings.model, *model.adapter_names(settings.model)],

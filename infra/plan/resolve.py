@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from gke_inference.catalogue.managed_prometheus import collectors_namespace
 from gke_inference.catalogue.names import deployment_names
 from gke_inference.intent.intent import ROLES
 from infra.plan.batches import batches_in
@@ -20,6 +21,7 @@ from infra.plan.streams import streams
 from infra.plan.system_nodes import SystemNodes, system_nodes
 from infra.stack import (
     Canary,
+    ClusterMode,
     ClusterSpread,
     EngineSettings,
     Form,
@@ -67,6 +69,11 @@ class RegionPlan:
     def has_gateway(self) -> bool:
         """Whether the region serves models, from this or other stacks."""
         return self.is_shared or bool(self.served)
+
+    @property
+    def metrics_namespace(self) -> str:
+        """Namespace of the cluster's collectors of Managed Prometheus."""
+        return collectors_namespace(autopilot=self.settings.mode is ClusterMode.AUTOPILOT)
 
     @property
     def used_capacity(self) -> tuple[RegionCapacity, ...]:

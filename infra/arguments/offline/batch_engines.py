@@ -10,7 +10,6 @@ from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
 from gke_inference.serving.offline.batch_engine import BatchEngineArgs
-from infra.arguments.ingress import collectors_namespace
 from infra.arguments.models import granted_secrets, server_args, weights_access
 from infra.plan import RegionPlan, ServedModel
 from infra.plan.batches import SERVICE, BatchPlan
@@ -107,7 +106,7 @@ def engine_args(
         bucket=bucket,
         deadline_seconds=batches.settings.deadline_seconds,
         images=replacements(platform, region.name),
-        metrics_namespace=collectors_namespace(region.settings.mode),
+        metrics_namespace=region.metrics_namespace,
         models={
             each.name: list(each.endpoints) for each in batches.models if each.engine == served.name
         },
