@@ -6,6 +6,7 @@ one Envoy cluster per client region, in which nearer regions have a higher prior
 
 from typing import Any, Final
 
+from twin.cluster.gateway.envoy.armor import FILTER, armor_filter, armor_route
 from twin.cluster.gateway.envoy.messages import (
     FRONT_SOURCE,
     PUBLISHED_HEADER,
@@ -14,7 +15,6 @@ from twin.cluster.gateway.envoy.messages import (
     extension,
     typed,
 )
-from twin.front.armor import FILTER, armor_filter, armor_route
 from twin.front.client_certificates import describe, header_changes, tls_settings
 from twin.front.model import Front, Outliers, Path, Region, Service
 from twin.providers.gcp.effects import sign_in

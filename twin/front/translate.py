@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from typing import Final
 
+from twin.cluster.gateway.envoy.armor import STATUS
 from twin.cluster.gateway.translation.model import Certificate
-from twin.front.armor import STATUS
 from twin.front.client_certificates import unknown_variables, validation
 from twin.front.cloud import Cloud, objects
 from twin.front.model import Front, Outliers, Path, Region, Service

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from twin.cluster.base.context import ClusterSpec
 from twin.cluster.base.watches import Watches
-from twin.cluster.gateway import named_addresses, named_certificates
+from twin.cluster.gateway import named_addresses, named_armor, named_certificates
 from twin.cluster.gateway.cloud_objects import CloudObjects
 from twin.cluster.gateway.cluster_network import network_of
 from twin.cluster.gateway.envoy.dataplane import DataPlane, folder_name
@@ -162,6 +162,9 @@ class GatewayController:
             certificate_named=self._certificate,
             wide_certificate_named=self._wide_certificate,
             google_api=self._google_api,
+            denials_of=lambda name: named_armor.lookup(
+                self._ctx.paths, self._ctx.spec.project, self._ctx.spec.region, name
+            ),
             region=self._ctx.spec.region,
             network=network_of(self._ctx.paths, self._ctx.spec),
             port_of=lambda pod, port: podports.resolve(self._ctx.dir, pod, port),

@@ -1,13 +1,14 @@
 """Envoy filters for authorization, extensions and endpoint pickers.
 
-Google authorizes a request, calls route extensions, selects the route, and then calls traffic
-extensions, which are the last before a backend. For responses, traffic extensions come first, in
-reverse order. The picker is the last filter of a request, so that it sees the changes of a traffic
-extension.
+Google authorizes a request, calls route extensions, selects the route, applies the backend's Cloud
+Armor policy, and then calls traffic extensions, which are the last before a backend. For responses,
+traffic extensions come first, in reverse order. The picker is the last filter of a request, so that
+it sees the changes of a traffic extension.
 """
 
 from typing import Final
 
+from twin.cluster.gateway.envoy.armor import armor_filter
 from twin.cluster.gateway.envoy.authorization import authorization_filters
 from twin.cluster.gateway.envoy.conditions import any_of
 from twin.cluster.gateway.envoy.messages import (
@@ -31,6 +32,7 @@ def filters_of(model: GatewayModel) -> list[EnvoyJson]:
     return [
         *authorization_filters(model.authorization),
         *_stage(_ROUTING, model.routing_chains),
+        *([armor_filter()] if any(backend.denied for backend in model.backends) else []),
         *_stage(_TRAFFIC, model.traffic_chains),
         _picker_filter(),
     ]

@@ -1,5 +1,6 @@
 """Routes as Envoy route tables."""
 
+from twin.cluster.gateway.envoy.armor import FILTER, armor_route
 from twin.cluster.gateway.envoy.messages import (
     PICKER_FILTER,
     EnvoyJson,
@@ -220,19 +221,20 @@ def _weighted(target: Target, backends: dict[str, Backend]) -> EnvoyJson:
         "name": target.backend or "invalid",
         "weight": target.weight,
     }
-    picker = backends[target.backend].picker if target.backend else None
-    if picker is not None:
-        found["typed_per_filter_config"] = {
-            PICKER_FILTER: typed(
-                "ext_proc_route",
-                overrides={
-                    "grpc_service": grpc_service(picker),
-                    "processing_mode": processing_mode(picker),
-                    "failure_mode_allow": picker.fail_open,
-                },
-            )
-        }
-    return found
+    backend = backends[target.backend] if target.backend else None
+    filters: EnvoyJson = {}
+    if backend is not None and backend.picker is not None:
+        filters[PICKER_FILTER] = typed(
+            "ext_proc_route",
+            overrides={
+                "grpc_service": grpc_service(backend.picker),
+                "processing_mode": processing_mode(backend.picker),
+                "failure_mode_allow": backend.picker.fail_open,
+            },
+        )
+    if backend is not None and backend.denied:
+        filters[FILTER] = armor_route(backend.denied)
+    return found | ({"typed_per_filter_config": filters} if filters else {})
 
 
 def _mirror(mirror: Mirror) -> EnvoyJson:

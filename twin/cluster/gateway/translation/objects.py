@@ -8,6 +8,7 @@ from typing import Any
 from twin.cluster.gateway.translation.fleet import Fleet
 from twin.cluster.gateway.translation.model import Certificate
 from twin.cluster.gateway.translation.vpc import ClusterNetwork
+from twin.providers.gcp.resources.security_policies import Denial
 
 JsonObject = dict[str, Any]
 Key = tuple[str, str]
@@ -113,6 +114,10 @@ def _no_certificate(name: str, hostname: str, address: str) -> Certificate | Non
     return None
 
 
+def _no_denials(name: str) -> tuple[Denial, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """All objects of one cluster that affect its gateways, by kind and key."""
@@ -130,6 +135,8 @@ class Snapshot:
     """The same for certificates of the scope ALL_REGIONS."""
     google_api: Callable[[str], tuple[str, int] | None] = field(default=_no_google_api)
     """Address of a Google service that an extension names; None if the twin does not have it."""
+    denials_of: Callable[[str], tuple[Denial, ...]] = field(default=_no_denials)
+    """What the Cloud Armor policy of the region with a name refuses; empty if there is none."""
     fleet: Fleet | None = None
     """Its fleet, if this is the config cluster of one."""
     region: str = ""

@@ -16,6 +16,7 @@ from twin.cluster.gateway.translation.objects import (
     key_of,
     mapping,
 )
+from twin.providers.gcp.resources.security_policies import Denial
 from twin.world.rules import all_rules
 
 _TARGET_KINDS = {
@@ -32,7 +33,13 @@ _CHECK_FIELDS = {
     "GRPC": "grpcHealthCheck",
     "TCP": "tcpHealthCheck",
 }
-_NOT_ENFORCED = ("securityPolicy", "iap", "maxRatePerEndpoint", "customMetrics")
+_NOT_ENFORCED = {
+    "securityPolicy": "rates of securityPolicy",
+    "iap": "iap",
+    "maxRatePerEndpoint": "maxRatePerEndpoint",
+    "customMetrics": "customMetrics",
+}
+"""Words for the fields that the twin does not enforce, or only in part."""
 
 
 def default_health_check() -> HealthCheck:
@@ -122,6 +129,15 @@ def timeout_of(snapshot: Snapshot, namespace: str, group: str, kind: str, name: 
     return int(spec.get("timeoutSec", all_rules()["gateway.timeout.default"].value))
 
 
+def denied_of(
+    snapshot: Snapshot, namespace: str, group: str, kind: str, name: str
+) -> tuple[Denial, ...]:
+    """Return what the Cloud Armor policy of a Service or an InferencePool refuses."""
+    policy = policy_for(snapshot, "GCPBackendPolicy", namespace, group, kind, name)
+    armor = mapping(policy["spec"], "default").get("securityPolicy") if policy else None
+    return () if armor is None else snapshot.denials_of(str(armor))
+
+
 def policy_statuses(
     snapshot: Snapshot, attached: set[tuple[str, str, str, str]]
 ) -> list[StatusUpdate]:
@@ -165,7 +181,9 @@ def _attachment(
         return Condition("Attached", False, "Pending", says)
     given = mapping(policy["spec"], "default")
     enforced = {"customMetrics"} if kind == IMPORT_KIND else set[str]()
-    ignored = [key for key in _NOT_ENFORCED if key in given and key not in enforced]
+    ignored = [
+        words for key, words in _NOT_ENFORCED.items() if key in given and key not in enforced
+    ]
     note = f"; the twin does not enforce {', '.join(ignored)}" if ignored else ""
     return Condition("Attached", True, "Attached", f"attached to {what}{note}")
 

@@ -5,12 +5,15 @@ import subprocess
 
 import pytest
 
+from twin.cluster.gateway.envoy.armor import FILTER
 from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
 from twin.cluster.gateway.envoy.listeners import listeners_of
 from twin.cluster.gateway.envoy.messages import PICKER_FILTER, file_name, response
 from twin.cluster.gateway.envoy.routes import tables_of
 from twin.cluster.gateway.translation.objects import GATEWAY_GROUP, INTERNAL_CLASS
 from twin.cluster.gateway.translation.translate import translate
+from twin.providers.gcp.checks.armor_language import HasHeader
+from twin.providers.gcp.resources.security_policies import Denial
 from twin.tests.unit.gateway.builders import (
     POOL_API,
     body_router,
@@ -32,8 +35,17 @@ from twin.toolchain import ToolError, tool
 GATEWAY = {"group": GATEWAY_GROUP, "kind": "Gateway", "name": "gw"}
 
 
+ARMED = policy(
+    "GCPBackendPolicy",
+    "armed",
+    {"group": POOL_API, "kind": "InferencePool", "name": "m"},
+    securityPolicy="armor",
+)
+
+
 def model_of(*objects):
-    return translate(snapshot(*objects)).gateways["ns", "gw"]
+    denied = (Denial(403, HasHeader("x-forged")),)
+    return translate(snapshot(*objects, denials_of=lambda _: denied)).gateways["ns", "gw"]
 
 
 def routes_of(*rules, extra=()):
@@ -251,8 +263,11 @@ def test_filters_are_own_address_then_body_router_then_picker_then_router(tmp_pa
 
 
 def filters_with(*extensions, tmp_path):
-    objects = [gateway(), *body_router(), *extensions]
-    found = listeners_of(model_of(*objects), tmp_path, tmp_path / "log")
+    return filters_of(model_of(gateway(), *body_router(), *extensions), tmp_path)
+
+
+def filters_of(found, tmp_path):
+    found = listeners_of(found, tmp_path, tmp_path / "log")
     manager = found["port-8080"]["filter_chains"][0]["filters"][0]["typed_config"]
     return {f["name"]: f["typed_config"] for f in manager["http_filters"]}
 
@@ -388,6 +403,7 @@ def everything():
             metadata={"a": "b"},
             forwardHeaders=["x"],
         ),
+        ARMED,
         policy(
             "HealthCheckPolicy",
             "g",
@@ -407,6 +423,18 @@ def everything():
             config={"type": "GRPC", "grpcHealthCheck": {"port": 9005}},
         ),
     ]
+
+
+def test_a_cloud_armor_policy_is_applied_between_the_extensions_and_only_to_its_backend(tmp_path):
+    rules = rule(to_pool("m"), to_pool("n"))
+    objects = [gateway(), route("r", rules), *model("m"), *model("n"), *body_router()]
+    plain, guarded = model_of(*objects), model_of(*objects, ARMED)
+    assert FILTER not in filters_of(plain, tmp_path)
+    names = list(filters_of(guarded, tmp_path))
+    assert names.index("gke.routing_extension.0") < names.index(FILTER) < names.index(PICKER_FILTER)
+    (table,) = tables_of(guarded).values()
+    clusters = table["virtual_hosts"][0]["routes"][0]["route"]["weighted_clusters"]["clusters"]
+    assert [FILTER in each["typed_per_filter_config"] for each in clusters] == [True, False]
 
 
 def test_the_real_envoy_takes_every_shape_of_it(tmp_path):

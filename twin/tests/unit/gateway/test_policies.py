@@ -7,6 +7,8 @@ import pytest
 from twin.cluster.gateway.envoy.clusters import clusters_of, endpoints_of
 from twin.cluster.gateway.translation.model import HealthCheck
 from twin.cluster.gateway.translation.translate import translate
+from twin.providers.gcp.checks.armor_language import HasHeader
+from twin.providers.gcp.resources.security_policies import Denial
 from twin.tests.unit.gateway.builders import (
     GATEWAY_API,
     POOL_API,
@@ -149,7 +151,21 @@ def test_a_split_over_backends_waits_as_long_as_the_slowest_of_them():
 def test_what_the_twin_does_not_enforce_is_in_the_message():
     found, _ = pool_with(policy("GCPBackendPolicy", "p", TARGET, securityPolicy="armor"))
     update = next(u for u in found.statuses if u.kind == "GCPBackendPolicy")
-    assert "does not enforce securityPolicy" in update.status["conditions"][0]["message"]
+    assert "does not enforce rates of securityPolicy" in update.status["conditions"][0]["message"]
+
+
+def test_a_backend_refuses_what_the_cloud_armor_policy_of_its_region_denies():
+    denied = (Denial(403, HasHeader("x-forged")),)
+    named = {"armor": denied}
+    objects = [gateway(), route("r", rule(to_pool("m"), to_service("w"))), *model("m")]
+    armed = policy("GCPBackendPolicy", "p", TARGET, securityPolicy="armor")
+    found = translate(
+        snapshot(*objects, service("w"), armed, denials_of=lambda name: named.get(name, ()))
+    )
+    backends = {each.name: each.denied for each in found.gateways["ns", "gw"].backends}
+    assert backends == {"pool/ns/m": denied, "service/ns/w/80": ()}
+    (backend,) = pool_with(armed)[0].gateways["ns", "gw"].backends
+    assert backend.denied == (), "there is no such policy"
 
 
 def test_the_service_of_a_routing_extension_may_have_a_health_check():

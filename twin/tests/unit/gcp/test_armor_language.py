@@ -6,7 +6,7 @@ import pytest
 
 from gke_inference.catalogue.load_balancing import MAX_BODY_BYTES
 from gke_inference.gateway.edge import edge_rules
-from twin.front.armor import armor_route
+from twin.cluster.gateway.envoy.armor import armor_route
 from twin.providers.gcp.checks import armor_language as language
 from twin.providers.gcp.checks.armor_language import ExpressionError, parse
 from twin.providers.gcp.resources.security_policies import (
