@@ -14,6 +14,7 @@ from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack.problems import StackError
+from tests.shipped_stacks import EXAMPLES
 from twin.engines.vllm_flags import parse as as_vllm_reads
 from workloads.diffusion.__main__ import parser
 
@@ -181,6 +182,16 @@ def test_a_stack_refuses_the_same_on_its_own_path(field, name, value, message):
     named = message.replace("(tensor_parallel)", "(settings.tensor_parallel)")
     assert named in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_chunk_of_sglang_that_is_no_multiple_of_its_pages_is_refused():
+    platform = platform_of(EXAMPLES / "engines" / "Pulumi.engines.yaml")
+    settings = platform["models"]["qwen3-4b"].setdefault("settings", {})
+    settings |= {"block_size": 64, "engine_args": {"chunked-prefill-size": 4096}}
+    assert parse(json.dumps(platform))
+    settings["engine_args"] = {"chunked-prefill-size": 100}
+    with pytest.raises(StackError, match="chunked-prefill-size must be a multiple of block_size, "):
+        parse(json.dumps(platform))
 
 
 def test_values_of_yaml_are_written_as_the_engine_reads_them(args):

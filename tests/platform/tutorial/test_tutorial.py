@@ -25,6 +25,8 @@ def folder(tmp_path):
     shutil.copytree(REPOSITORY / "stacks", made / "stacks")
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
         shutil.copy2(REPOSITORY / name, made)
+    for file in (made / "requirements.lock", *made.rglob("pyproject.toml")):
+        os.utime(file, (0, 0))  # older than `.venv`: the packages are those of the tests
     yield made
     paths = TwinPaths(made / "build" / "twin")
     daemon.shut_down(paths)
@@ -39,7 +41,6 @@ def test_the_tutorial_prints_what_its_page_shows(folder):
     environment = {
         **os.environ,
         "GKE_INFERENCE_TWIN_DIR": str(folder / "build" / "twin"),
-        "MAKEFLAGS": "-o .venv/.ready",  # the packages are those of the tests
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'components'}",
     }

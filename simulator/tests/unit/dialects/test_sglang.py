@@ -271,6 +271,34 @@ def test_a_model_without_room_for_its_cache_does_not_start():
         sglang.settle(flags, ON_H100 | {"GKE_INFERENCE_SIM_CHIPS": "2"})
 
 
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--context-length=131073"], r"ValueError: .* \(131073\) is greater than .* \(131072\)"),
+        (["--page-size=64", "--chunked-prefill-size=100"], "must be divisible by page_size"),
+        (["--enable-lora", "--max-lora-rank=16"], "specify both --max-lora-rank and --lora-target"),
+        (["--served-model-name=a:b"], "cannot contain a colon .*Invalid value: 'a:b'"),
+    ],
+)
+def test_what_the_real_server_refuses_before_it_loads_a_model_ends_it(
+    flags: list[str], problem: str
+):
+    with pytest.raises(EngineError, match=problem):
+        sglang.settle([*ARGUMENTS, *flags], ON_H100)
+
+
+def test_a_longer_context_is_possible_with_sglangs_own_variable():
+    given = ON_H100 | {"SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN": "1"}
+    settled = sglang.settle([*ARGUMENTS, "--context-length=131073"], given)
+    assert settled.deployment.max_model_len == 131073
+
+
+def test_chunks_may_be_smaller_than_the_number_of_requests_and_off():
+    small = sglang.settle([*ARGUMENTS, "--chunked-prefill-size=128"], ON_H100).deployment
+    assert small.max_batched_tokens == 128
+    assert sglang.settle([*ARGUMENTS, "--chunked-prefill-size=-1"], ON_H100)
+
+
 def test_a_server_does_not_start_with_lmcache():
     with pytest.raises(EngineError, match="No module named 'lmcache'"):
         sglang.settle([*ARGUMENTS, "--enable-lmcache"], ON_H100)
