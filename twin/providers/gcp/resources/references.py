@@ -95,10 +95,14 @@ class Reference:
     blocks: bool = True
     """Whether the target cannot be deleted while this resource exists."""
     must_exist: bool = True
+    beside: str = ""
+    """Property with the path of a resource in whose project a bare name is looked up."""
 
 
-def _to(path: str, *targets: str, blocks: bool = True, must_exist: bool = True) -> Reference:
-    return Reference(path, targets, blocks, must_exist)
+def _to(
+    path: str, *targets: str, blocks: bool = True, must_exist: bool = True, beside: str = ""
+) -> Reference:
+    return Reference(path, targets, blocks, must_exist, beside)
 
 
 _NET, _SUB = _to("network", NETWORK), _to("subnetwork", SUBNETWORK)
@@ -234,7 +238,9 @@ _REFERENCES: dict[str, tuple[Reference, ...]] = {
     "serviceaccount/iAMMember": (_to("serviceAccountId", ACCOUNT, blocks=False),),
     "servicenetworking/connection": (
         _NET,
-        _to("reservedPeeringRanges[]", "gcp:compute/globalAddress:GlobalAddress"),
+        _to(  # it has no project of its own
+            "reservedPeeringRanges[]", "gcp:compute/globalAddress:GlobalAddress", beside="network"
+        ),
     ),
     "storage/anywhereCache": (_to("bucket", BUCKET, blocks=False),),
     "storage/bucketIAMMember": (_to("bucket", BUCKET, blocks=False),),
@@ -258,13 +264,20 @@ class Link:
 def links(known: Resource, inputs: Json, project: str, store: Store) -> Iterator[Link]:
     """Yield the references of a resource, resolved if the target exists."""
     for reference in _REFERENCES.get(known.kind, ()):
+        home = _project_of(str(inputs.get(reference.beside) or "")) or project
         for value in _values(inputs, reference.path.split(".")):
             for name in names_in(value):
                 if not name or is_unknown(name):
                     continue
-                target = resolve(reference.targets, name, inputs, project, store)
-                checked = reference.must_exist and not _is_foreign(reference, name, project)
+                target = resolve(reference.targets, name, inputs, home, store)
+                checked = reference.must_exist and not _is_foreign(reference, name, home)
                 yield Link(reference.path.replace("[]", ""), name, reference, target, checked)
+
+
+def _project_of(value: str) -> str:
+    """Return the project of a path; empty for a bare name."""
+    parts = relative_path(value).split("/")
+    return parts[1] if parts[0] == "projects" and len(parts) > 1 else ""
 
 
 def uses(found: list[Link]) -> list[Use]:

@@ -49,6 +49,21 @@ def test_an_instance_has_a_mount_point_and_files_that_go_with_it(cloud: Cloud) -
     assert not folder.exists()
 
 
+def test_a_peering_is_of_the_project_of_its_network(cloud: Cloud) -> None:
+    host = "acme-host"
+    path = f"projects/{host}/global/networks/net"
+    cloud.create("gcp:compute/network:Network", "net", {**NETWORK, "project": host})
+    address = {"addressType": "INTERNAL", "name": "services", "network": path, "project": host}
+    address |= {"address": "10.64.0.0", "prefixLength": 22, "purpose": "VPC_PEERING"}
+    cloud.create("gcp:compute/globalAddress:GlobalAddress", "services", address)
+    connection = {"network": path, "service": "servicenetworking.googleapis.com"}
+    connection["reservedPeeringRanges"] = ["services"]
+    kind = "gcp:servicenetworking/connection:Connection"
+    with pytest.raises(Refused, match="GlobalAddress 'others'"):
+        cloud.create(kind, "peering", {**connection, "reservedPeeringRanges": ["others"]})
+    assert cloud.create(kind, "peering", connection)
+
+
 def test_a_network_without_private_services_access_has_no_instance(cloud: Cloud) -> None:
     cloud.create("gcp:compute/network:Network", "net", NETWORK)
     with pytest.raises(Refused, match="network net has no private services access"):
