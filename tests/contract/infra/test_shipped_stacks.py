@@ -3,6 +3,8 @@
 `tests/preview` runs the policy pack in the engine on the stacks of `stacks/`, for its own sake.
 """
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,9 @@ from policies.rules import policies
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Registration
 from tests.shipped_stacks import FILES
-from twin.cluster.base.network_policies import lets_in, sent_by_pod
+from twin.cluster.base.matching import selects
+from twin.cluster.base.network_policies import IsPeer, lets_in, sent_by_pod
+from twin.cluster.controlplane.konnectivity import backends
 from twin.cluster.gateway.translation.backends import BackendIndex
 from twin.cluster.gateway.translation.model import GatewayModel, Processor
 from twin.cluster.gateway.translation.objects import NamedAddress, Snapshot, key_of
@@ -233,6 +237,70 @@ def test_collectors_reach_every_monitored_port_of_a_shipped_stack(
     made = registered(file, cloud, deployed)
     for source in clusters_of(made, ()):
         assert unscraped(source, platform) == []
+
+
+def configured(pod: dict[str, Any], bodies: list[dict[str, Any]]) -> str:
+    """Return what a pod's programs read: its spec and the ConfigMaps that it mounts."""
+    volumes = [json.dumps(each) for each in pod["spec"].get("volumes", [])]
+    mounted = [
+        body["data"]
+        for body in bodies
+        if body["kind"] == "ConfigMap"
+        and body["metadata"].get("namespace") == pod["metadata"]["namespace"]
+        and any(f'"name": "{body["metadata"]["name"]}"' in volume for volume in volumes)
+    ]
+    return json.dumps([pod["spec"], mounted])
+
+
+def unreached(source: Source) -> list[str]:
+    """Return the Services in the settings of programs whose pods NetworkPolicies close to them."""
+    bodies = [with_whole_numbers(document.body) for document in source.documents]
+    pods = [pod for body in bodies for pod in pods_of(body)]
+    policies = [body for body in bodies if body["kind"] == "NetworkPolicy"]
+    settings = [(pod, configured(pod, bodies)) for pod in pods]
+    closed: list[str] = []
+    for service in (body for body in bodies if body["kind"] == "Service"):
+        name, space = service["metadata"]["name"], service["metadata"].get("namespace", "")
+        address = re.compile(rf"(?<![\w.-]){re.escape(name)}(\.{re.escape(space)}[\w.]*)?:(\d+)")
+        for sender, text in settings:
+            for found in address.finditer(text):
+                if not found[1] and sender["metadata"]["namespace"] != space:
+                    continue
+                for pod, port in backends(service, int(found[2]), pods_in(space, pods)):
+                    if not lets_in(policies, pod, port, sent_from(sender, space)):
+                        who = sender["metadata"]["name"]
+                        closed.append(f"{who} to {pod['metadata']['name']}:{port}")
+    return closed
+
+
+def pods_in(namespace: str, pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the pods of a namespace."""
+    return [pod for pod in pods if pod["metadata"]["namespace"] == namespace]
+
+
+def sent_from(sender: dict[str, Any], namespace: str) -> IsPeer:
+    """Return what recognizes a pod in the policies of a namespace."""
+    metadata = sender["metadata"]
+    from_outside = sent_by_pod(
+        {"kubernetes.io/metadata.name": metadata["namespace"]}, metadata["labels"]
+    )
+
+    def is_peer(peer: dict[str, Any]) -> bool:
+        if "namespaceSelector" in peer or metadata["namespace"] != namespace:
+            return from_outside(peer)
+        return selects(peer.get("podSelector") or {"matchLabels": {"": ""}}, metadata["labels"])
+
+    return is_peer
+
+
+@pytest.mark.parametrize("file", FILES, ids=title)
+def test_programs_reach_the_services_that_their_settings_name_in_a_shipped_stack(
+    cloud: CloudRecorder, deployed: Deployed, file: Path
+) -> None:
+    for source in clusters_of(registered(file, cloud, deployed), ()):
+        # the service of batches shares the file of its workers, which alone read queues of pickers
+        shared = ["batch-0 to llama-3-1-8b-picker-0:9090"] if title(file) == "batch/batch" else []
+        assert unreached(source) == shared
 
 
 def removed_by(rule: dict[str, Any]) -> list[str]:
