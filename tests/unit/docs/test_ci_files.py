@@ -193,7 +193,8 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
     [on_gitlab] = yaml.safe_load(PIPELINES[1].read_text())["soak"]["parallel"]["matrix"]
     parts = [each["tests"] for each in on_github]
     assert parts == on_gitlab["TESTS"]
-    assert "tests/diffusion" in parts  # alone: make installs one environment for a part
+    # alone: make installs one environment for a part
+    assert {"simulator/tests/running/engines", "tests/diffusion"} <= {*parts}
     folders = [folder for part in parts for folder in part.split()]
     tests = (REPOSITORY / each for each in ("tests", "twin/tests", "simulator/tests"))
     files = [file for folder in tests for file in folder.rglob("test_*.py")]
@@ -204,7 +205,12 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
 
 
 @pytest.mark.parametrize(
-    ("tests", "installed"), [("tests/diffusion", "diffusion"), ("tests/xla tests/unit", "xla")]
+    ("tests", "installed"),
+    [
+        ("simulator/tests/running/engines", "sglang"),
+        ("tests/diffusion", "diffusion"),
+        ("tests/xla tests/unit", "xla"),
+    ],
 )
 def test_a_part_installs_what_its_tests_would_otherwise_be_skipped_without(tests, installed):
     argv = ["make", "-n", "-o", ".venv/.ready", "soak", f"TESTS={tests}"]
