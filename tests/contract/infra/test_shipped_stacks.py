@@ -193,16 +193,6 @@ def templates(value: Any) -> Iterator[dict[str, Any]]:
         yield from templates(each)
 
 
-@pytest.mark.parametrize("file", FILES, ids=title)
-def test_load_balancers_reach_every_pod_behind_a_gateway_of_a_shipped_stack(
-    cloud: CloudRecorder, deployed: Deployed, file: Path
-) -> None:
-    platform = foundation(file)
-    made = registered(file, cloud, deployed)
-    for source in clusters_of(made, ()):
-        assert dropped(source, platform) == set()
-
-
 def unscraped(source: Source, platform: Platform) -> list[str]:
     """Return the monitored ports that NetworkPolicies close to the collectors."""
     bodies = [with_whole_numbers(document.body) for document in source.documents]
@@ -229,16 +219,6 @@ def unscraped(source: Source, platform: Platform) -> list[str]:
     return closed
 
 
-@pytest.mark.parametrize("file", FILES, ids=title)
-def test_collectors_reach_every_monitored_port_of_a_shipped_stack(
-    cloud: CloudRecorder, deployed: Deployed, file: Path
-) -> None:
-    platform = foundation(file)
-    made = registered(file, cloud, deployed)
-    for source in clusters_of(made, ()):
-        assert unscraped(source, platform) == []
-
-
 def configured(pod: dict[str, Any], bodies: list[dict[str, Any]]) -> str:
     """Return what a pod's programs read: its spec and the ConfigMaps that it mounts."""
     volumes = [json.dumps(each) for each in pod["spec"].get("volumes", [])]
@@ -262,7 +242,7 @@ def unreached(source: Source) -> list[str]:
     for service in (body for body in bodies if body["kind"] == "Service"):
         name, space = service["metadata"]["name"], service["metadata"].get("namespace", "")
         address = re.compile(rf"(?<![\w.-]){re.escape(name)}(\.{re.escape(space)}[\w.]*)?:(\d+)")
-        for sender, text in settings:
+        for sender, text in (each for each in settings if name in each[1]):
             for found in address.finditer(text):
                 if not found[1] and sender["metadata"]["namespace"] != space:
                     continue
@@ -294,10 +274,13 @@ def sent_from(sender: dict[str, Any], namespace: str) -> IsPeer:
 
 
 @pytest.mark.parametrize("file", FILES, ids=title)
-def test_programs_reach_the_services_that_their_settings_name_in_a_shipped_stack(
+def test_load_balancers_collectors_and_programs_reach_the_pods_of_a_shipped_stack(
     cloud: CloudRecorder, deployed: Deployed, file: Path
 ) -> None:
+    platform = foundation(file)
     for source in clusters_of(registered(file, cloud, deployed), ()):
+        assert dropped(source, platform) == set()
+        assert unscraped(source, platform) == []
         # the service of batches shares the file of its workers, which alone read queues of pickers
         shared = ["batch-0 to llama-3-1-8b-picker-0:9090"] if title(file) == "batch/batch" else []
         assert unreached(source) == shared
