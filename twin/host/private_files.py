@@ -7,6 +7,7 @@ remains readable through that handle.
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -32,13 +33,20 @@ def write_private(file: Path, content: str | bytes) -> None:
 def create_private(file: Path) -> None:
     """Create an empty file that only its user can read, unless it exists, and restrict it.
 
-    For files that a library opens itself, such as databases.
+    For files that a library opens itself, such as databases. An existing one is never opened: the
+    first handle that a process closes ends all locks that it has on the file (fcntl(2)), those of a
+    database that is in use, too.
     """
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT, FILE_MODE)
     try:
-        os.fchmod(handle, FILE_MODE)  # one that an earlier version created
-    finally:
+        file.chmod(FILE_MODE)  # one that an earlier version created
+    except FileNotFoundError:
+        handle, partial = tempfile.mkstemp(prefix=f".{file.name}.", suffix=".tmp", dir=file.parent)
         os.close(handle)
+        try:
+            with suppress(FileExistsError):  # another process was faster
+                os.link(partial, file)
+        finally:
+            Path(partial).unlink()
 
 
 def private_folder(folder: Path) -> None:

@@ -1,7 +1,11 @@
 """Files that only their user can read."""
 
 import os
+import sqlite3
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +86,19 @@ def test_an_existing_database_keeps_its_content(tmp_path):
     file.write_bytes(b"content")
     create_private(file)
     assert (file.read_bytes(), _mode(file)) == (b"content", 0o600)
+
+
+def test_a_database_in_use_keeps_its_locks(tmp_path: Path) -> None:
+    file = tmp_path / "cloud.db"
+    create_private(file)
+    database = sqlite3.connect(file, isolation_level=None)
+    database.execute("BEGIN EXCLUSIVE")
+    create_private(file)  # as every other part of the program that opens it does
+    other = (
+        "import sqlite3, sys\nsqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", other, file], capture_output=True, text=True, check=False
+    )
+    database.close()
+    assert "database is locked" in ran.stderr
