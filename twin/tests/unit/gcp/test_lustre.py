@@ -56,8 +56,11 @@ def test_a_peering_is_of_the_project_of_its_network(cloud: Cloud) -> None:
     address = {"addressType": "INTERNAL", "name": "services", "network": path, "project": host}
     address |= {"address": "10.64.0.0", "prefixLength": 22, "purpose": "VPC_PEERING"}
     cloud.create("gcp:compute/globalAddress:GlobalAddress", "services", address)
-    connection = {"network": path, "service": "servicenetworking.googleapis.com"}
-    connection["reservedPeeringRanges"] = ["services"]
+    connection = {
+        "network": path,
+        "reservedPeeringRanges": ["services"],
+        "service": "servicenetworking.googleapis.com",
+    }
     kind = "gcp:servicenetworking/connection:Connection"
     with pytest.raises(Refused, match="GlobalAddress 'others'"):
         cloud.create(kind, "peering", {**connection, "reservedPeeringRanges": ["others"]})
