@@ -1,7 +1,7 @@
 """Endpoints of a platform, known before deployment except for the gateway's IP address."""
 
-from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
-from infra.stack import Gateway, Platform
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HTTPS_PORT, REDIRECT_PORT
+from infra.stack import Front, Gateway, Platform
 
 
 def endpoint(gateway: Gateway, address: str) -> str:
@@ -14,6 +14,12 @@ def endpoint(gateway: Gateway, address: str) -> str:
 def port_of(gateway: Gateway) -> int:
     """Return the port of a gateway, and of the front."""
     return gateway.port or _usual(gateway)
+
+
+def redirect_port(gateway: Gateway) -> int | None:
+    """Return the port that redirects to HTTPS; only a global front on the usual port has one."""
+    is_usual = gateway.front is Front.GLOBAL and port_of(gateway) == HTTPS_PORT
+    return REDIRECT_PORT if is_usual else None
 
 
 def _usual(gateway: Gateway) -> int:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import machine
-from gke_inference.catalogue.load_balancing import HTTPS_PORT
 from gke_inference.catalogue.node_networks import interface_network
 from gke_inference.catalogue.quotas import (
     NAT_PORTS_PER_NODE,
@@ -13,7 +12,7 @@ from gke_inference.catalogue.quotas import (
     profile_networks,
 )
 from infra.plan import Plan, RegionPlan
-from infra.plan.endpoint import port_of
+from infra.plan.endpoint import redirect_port
 from infra.plan.folders import services_range
 from infra.plan.front import has_internal_gateways, is_published, with_gateway
 from infra.quota.claims import claims
@@ -182,7 +181,7 @@ def _front(plan: Plan) -> Iterator[Ask]:
         return
     yield Ask(metric("NETWORKS"), None, "network", who, 1)
     yield Ask(metric("SUBNETWORKS"), None, "network", who, len(with_gateway(platform)))
-    redirects = 1 if port_of(platform.gateway) == HTTPS_PORT else 0
+    redirects = 0 if redirect_port(platform.gateway) is None else 1
     yield Ask(metric("URL_MAPS"), None, "network", who, 1 + redirects)
     yield Ask(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)
     if redirects:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gke_inference.catalogue.load_balancing import CATALOGUE_PORT, HTTPS_PORT, REDIRECT_PORT
+from gke_inference.catalogue.load_balancing import CATALOGUE_PORT
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.versions import images
 from infra.plan import Plan
 from infra.plan.clients import cached, has_counters
-from infra.plan.endpoint import port_of
+from infra.plan.endpoint import port_of, redirect_port
 from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone, with_gateway
 from infra.plan.image_names import unbuilt
 from infra.plan.streams import ANSWER_COLUMNS
@@ -213,9 +213,10 @@ def _fixed_ports(stack: str, paths: TwinPaths) -> Iterator[_FixedPort]:
             f"set another `gateway.port` in stacks/Pulumi.{stack}.yaml",
             lambda address: is_own_address(paths, address),
         )
-        if platform.gateway.front is Front.GLOBAL and port_of(platform.gateway) == HTTPS_PORT:
+        redirect = redirect_port(platform.gateway)
+        if redirect is not None:
             yield _FixedPort(
-                REDIRECT_PORT,
+                redirect,
                 "the redirect from HTTP",
                 f"set another `gateway.port` in stacks/Pulumi.{stack}.yaml",
                 lambda address: is_own_address(paths, address),

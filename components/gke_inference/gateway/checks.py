@@ -8,7 +8,7 @@ import pulumi
 
 from gke_inference.base.inputs import whole
 from gke_inference.catalogue.engines import engine_names
-from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
+from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY, HTTPS_PORT
 
 from .canary import STABLE
 from .routes import PATHS_BY_TASK, RoutedCanary, RoutedModel
@@ -26,7 +26,6 @@ _TASKS = tuple(sorted(PATHS_BY_TASK))
 _ADAPTER_TASKS = ("generate", "image")
 MAX_TIMEOUT_SECONDS = 3600
 """Longest that a request to a model may take, streams included."""
-_HTTPS_PORT = 443
 _HTTP_PORT = 80
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 # Header matches are exact: values must be printable, without spaces or wildcards.
@@ -37,7 +36,7 @@ _MAX_NAME = 51
 
 def listener_port(args: Mapping[str, Any]) -> int:
     """Return the port of the listener: as set, otherwise 443 with a certificate and 80 without."""
-    default = _HTTP_PORT if args.get("certificate") is None else _HTTPS_PORT
+    default = _HTTP_PORT if args.get("certificate") is None else HTTPS_PORT
     return int(args.get("port", default))
 
 
