@@ -29,12 +29,17 @@ _STARTED = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--budget`, which the Makefile gives to each tier."""
+    """Add `--budget`, which the Makefile gives to each tier, and `--record-series`."""
     parser.addoption(
         "--budget",
         type=float,
         metavar="SECONDS",
         help="Print the duration of the run beside this budget, for 2 idle cores.",
+    )
+    parser.addoption(
+        "--record-series",
+        action="store_true",
+        help="Record the series that running platforms export, for the tests of alerts.",
     )
 
 

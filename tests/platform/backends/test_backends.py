@@ -185,3 +185,9 @@ def test_a_team_is_charged_for_what_its_key_used_and_a_revoked_key_opens_nothing
     assert (listed["team"], listed["id"]) == ("assistant", key_id)
     platform.cli("clients", "keys", "revoke", key_id)
     until(lambda: is_refused(platform.client), REVOKED_WITHIN_SECONDS)
+
+
+def test_what_the_tests_of_alerts_know_of_series_is_what_the_stack_exports(
+    platform, series_are_recorded
+):
+    series_are_recorded(platform.paths, "backends")

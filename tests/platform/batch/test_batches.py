@@ -77,6 +77,12 @@ def test_a_batch_of_responses_is_answered_as_openais_client_reads_them(platform)
         assert found.usage.output_tokens <= 16
 
 
+def test_what_the_tests_of_alerts_know_of_series_is_what_the_stack_exports(
+    platform, series_are_recorded
+):
+    series_are_recorded(platform.paths, "batch")
+
+
 def through_preemptions(platform, api, batch, lines, shares, on_spot):
     """Take the spot machine away at each share of the lines, and return the ended batch."""
     for share in shares:

@@ -127,7 +127,9 @@ def check_records(checkout: Path, paths: TwinPaths, assistant: openai.OpenAI) ->
     assert missing >= LONG_TOKENS - SLACK
 
 
-def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, paths, client):
+def test_teams_have_keys_models_limits_and_records_of_what_they_used(
+    checkout, paths, client, series_are_recorded
+):
     up = output_of(checkout, paths, "up", *STACK)
     assert "Models   llama-3.1-8b, support" in up, "up lends itself a key of a team"
     endpoint = (paths.root.parent / "clients" / "endpoint").read_text().strip()
@@ -174,4 +176,5 @@ def test_teams_have_keys_models_limits_and_records_of_what_they_used(checkout, p
     assert {one["completion_tokens"] for one in answered} == {8}
     assert not any(one["estimated"] for one in answered)
     assert all(one["usd"] > 0 for one in answered)
+    series_are_recorded(paths, "clients")
     assert "Nothing is left in the cloud." in output_of(checkout, paths, "down")

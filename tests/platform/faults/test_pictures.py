@@ -272,3 +272,9 @@ def test_a_stream_that_is_closed_after_a_preview_ends_the_work_behind_the_gatewa
         return any('"seed": 4242' in each and '"cancelled"' in each for each in lines())
 
     wait_for(is_cancelled, 60, lambda: "\n".join(lines()[-5:]))
+
+
+def test_what_the_tests_of_alerts_know_of_series_is_what_the_stack_exports(
+    platform, series_are_recorded
+):
+    series_are_recorded(platform.paths, "personalized-images")

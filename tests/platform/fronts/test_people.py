@@ -92,7 +92,9 @@ def until_used(folder: Path, paths: TwinPaths, expected: tuple[int, int], *clien
         time.sleep(1.0)
 
 
-def test_members_reach_a_model_after_the_sign_in_and_their_team_pays(tmp_path, paths):
+def test_members_reach_a_model_after_the_sign_in_and_their_team_pays(
+    tmp_path, paths, series_are_recorded
+):
     folder = checkout(tmp_path / "checkout", "client-certificates")
     given = GivenCertificate(name="models-example-com", hostname="*.example.com")
     World(certificates=(given,)).save(paths.capacity_file)
@@ -133,4 +135,5 @@ def test_members_reach_a_model_after_the_sign_in_and_their_team_pays(tmp_path, p
     requests, tokens = before["search", "-"]
     until_used(folder, paths, (requests + 1, tokens + TOKENS), "search", "-")
     assert used(folder, paths)["support", ada] == (2, 2 * TOKENS)
+    series_are_recorded(paths, "client-certificates")
     assert "Nothing is left in the cloud." in output_of(folder, paths, "down")

@@ -35,7 +35,9 @@ def ask(of: openai.OpenAI, prompt: str, **more: Any) -> Any:
     return of.chat.completions.create(model=MODEL, messages=messages, max_tokens=8, **more)
 
 
-def test_a_guarded_model_answers_and_refuses_what_its_guardrails_find(checkout, paths):
+def test_a_guarded_model_answers_and_refuses_what_its_guardrails_find(
+    checkout, paths, series_are_recorded
+):
     output_of(checkout, paths, "up", *STACK)
     endpoint = (paths.root.parent / "guarded" / "endpoint").read_text().strip()
     key = output_of(checkout, paths, "clients", "keys", "create", "evaluation", *STACK).strip()
@@ -55,4 +57,5 @@ def test_a_guarded_model_answers_and_refuses_what_its_guardrails_find(checkout, 
     logs = [file.read_text() for file in (paths.root / "clusters").rglob("*.log")]
     assert logs
     assert not any("quokka" in text for text in logs)
+    series_are_recorded(paths, "guarded")
     assert "Nothing is left in the cloud." in output_of(checkout, paths, "down")

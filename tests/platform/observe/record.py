@@ -1,16 +1,15 @@
-"""Records which series twins export, for the tests of alerts.
+"""Which series twins export, by stack: the record that the tests of alerts are held to.
 
-`python -m tests.platform.observe.record STACK` reads the Prometheus of every cluster of this
-checkout's twin, on which that stack runs and has answered requests, and replaces the stack's part
-of exported.json: the names of its series and of their labels, by the job that scrapes them. A test
-of a running platform reports when the part of the stack `local` must be recorded again.
+exported.json has the names of series and of their labels, by the job that scrapes them. The tests
+of running platforms call `known_series` before they end. It compares what they export with the
+record, or with `--record-series` replaces the stack's part of it.
 """
 
 import json
-import sys
+import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from twin.host.paths import TwinPaths
 
 FILE = Path(__file__).with_name("exported.json")
 _SECONDS = 30
+_SCRAPES_SECONDS = 60
+"""Four scrapes of every target."""
 _OF_PROCESSES = (
     *("ALERTS", "certwatcher", "controller_runtime", "go", "http", "leader_election", "process"),
     *("promhttp", "python", "rest_client", "scrape", "workqueue"),
@@ -81,17 +82,30 @@ def _job(job: str, series: Mapping[str, list[str]]) -> str:
     return f" {json.dumps(job)}: {{\n" + ",\n".join(lines) + "\n }"
 
 
-def main(stack: str) -> None:
-    """Record what the clusters of a twin export."""
+def known_series(
+    paths: TwinPaths, stack: str, *, names: Container[str], is_recording: bool
+) -> None:
+    """Compare the series that a twin exports with the part of a stack, or replace that part.
+
+    Args:
+        paths: Twin on which the stack runs and has answered requests.
+        stack: Its name.
+        names: Series that are compared. All are recorded.
+        is_recording: Whether to replace the part.
+
+    Raises:
+        AssertionError: A series is not recorded with a label that it has.
+    """
+    if is_recording:
+        time.sleep(_SCRAPES_SECONDS)
     part: Exported = {}
-    for folder in clusters.folders(TwinPaths.default()):
+    for folder in clusters.folders(paths):
         address = address_of(folder)
         for job, series in (exported(address) if address else {}).items():
             part.setdefault(job, {}).update(series)
-    if not part:
-        raise SystemExit("no Prometheus of the twin answers: bring a platform up first")
-    write(stack, part)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    assert part, "no Prometheus of the twin answers"
+    if is_recording:
+        write(stack, part)
+    now, then = labels_of([part]), labels_of([recorded().get(stack, {})])
+    stale = {name for name in now if name in names and not now[name] <= then.get(name, set())}
+    assert stale == set(), "run this test with --record-series"

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ class Jobs:
 
 
 def test_teams_share_chips_and_see_what_their_jobs_wait_for(
-    tmp_path: Path, paths: TwinPaths
+    tmp_path: Path, paths: TwinPaths, series_are_recorded: Callable[[TwinPaths, str], None]
 ) -> None:
     folder = example_checkout.checkout(tmp_path / "checkout", "queues")
     up = example_checkout.run(folder, paths, "up", *STACK, stderr=subprocess.PIPE)
@@ -122,5 +123,6 @@ def test_teams_share_chips_and_see_what_their_jobs_wait_for(
     World().save(paths.capacity_file)
     eventually(lambda: len(jobs.states("running")) == 6, 90)
 
+    series_are_recorded(paths, "queues")
     down = example_checkout.run(folder, paths, "down")
     assert down.returncode == 0, down.stdout[-3000:]

@@ -67,6 +67,7 @@ def test_a_backlog_is_answered_once_each_while_workers_and_engines_die(
     every: float,
     most: int,
     record_property: Callable[[str, object], None],
+    series_are_recorded: Callable[[TwinPaths, str], None],
 ) -> None:
     folder = example_checkout.checkout(tmp_path / "checkout", "streaming")
     up = example_checkout.run(folder, paths, "up", *STACK, stderr=subprocess.PIPE)
@@ -111,6 +112,7 @@ def test_a_backlog_is_answered_once_each_while_workers_and_engines_die(
     reasons = {each.attributes["original_id"]: each.attributes["reason"] for each in letters}
     assert reasons == poison
     until(lambda: not stream.pids("stream"), 60)
+    series_are_recorded(paths, "streaming")
     # an engine that is killed cuts the one request of people that it may be answering
     assert len(people.failed) <= killed.count("vllm"), people.failed
     if messages == 10_000:  # a short run says more about the other tests on the machine

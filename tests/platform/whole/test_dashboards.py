@@ -21,7 +21,7 @@ from infra.reading.load import read
 from scripts.check.series import Read, reads_of
 from scripts.shared.dashboard_files import publish
 from scripts.shared.model_client import stream_chat
-from tests.platform.observe.record import exported, labels_of, recorded
+from tests.platform.observe.record import exported, labels_of
 from twin.cluster.monitoring.promql import query
 from twin.wire.kube import Kube
 
@@ -105,13 +105,11 @@ def test_every_series_that_the_stack_reads_was_exported_with_the_labels_it_is_as
     assert {each.name for each in never} == NOT_OF_THIS_STACK.keys(), "some are exported, or unread"
 
 
-def test_what_the_tests_of_alerts_know_of_series_is_what_the_stack_exports(platform, page):
-    reads = reads_of(resolve(read("local")), objects_that_read(platform))
-    names = {each.name for each in reads} - NOT_OF_THIS_STACK.keys()
-    now = labels_of([exported(page.split("/")[2])])
-    then = labels_of([recorded()["local"]])
-    stale = {name for name in names if now[name] != then.get(name)}
-    assert stale == set(), "run python -m tests.platform.observe.record local"
+@pytest.mark.usefixtures("page")
+def test_what_the_tests_of_alerts_know_of_series_is_what_the_stack_exports(
+    platform, series_are_recorded
+):
+    series_are_recorded(platform.paths, "local")
 
 
 def test_the_alerts_of_the_stack_are_known_and_quiet(page):

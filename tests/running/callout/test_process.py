@@ -46,7 +46,7 @@ def test_a_bad_first_file_ends_the_program_with_one_line(tmp_path, content, mess
     ("flags", "message"),
     [
         ([], "--config: is required"),
-        (["--config", "/nonexistent"], "--config: open /nonexistent: no such file or directory"),
+        (["--config", "missing"], "--config: open missing: no such file or directory"),
         (["--port", "1"], "flag provided but not defined: -port"),
         (["--config", "x", "--forwarded-hops", "0"], "--forwarded-hops: must be at least 1, got 0"),
         (
@@ -60,9 +60,14 @@ def test_a_bad_first_file_ends_the_program_with_one_line(tmp_path, content, mess
         ),
     ],
 )
-def test_a_bad_flag_ends_the_program_with_one_line(flags, message):
+def test_a_bad_flag_ends_the_program_with_one_line(flags, message, tmp_path):
     answer = subprocess.run(
-        [tool("callout"), *flags], capture_output=True, text=True, check=False, timeout=20
+        [tool("callout"), *flags],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
     )
     assert (answer.returncode, answer.stderr) == (2, f"{message}\n")
 

@@ -21,7 +21,7 @@ def ask_parser(what: str, given: str = "", environment: PythonEnvironment = VLLM
         check=False,
         env={
             "HF_HUB_OFFLINE": "1",
-            "HOME": "/nonexistent",
+            "HOME": str(environment.folder / "home"),
             # a class of models is looked into once, in a process of its own: half a minute each
             "VLLM_CACHE_ROOT": str(VLLM.folder / "cache"),
             "VLLM_LOGGING_LEVEL": "ERROR",

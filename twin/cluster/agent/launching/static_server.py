@@ -212,8 +212,9 @@ def application(site: Site, mounts: dict[str, str]) -> web.Application:
 
 def main(address: str, mounts: dict[str, str]) -> None:
     """Serve until SIGTERM."""
-    folder = Path(mounts.get(_CONFIGURATION, "/nonexistent"))
-    text = "\n".join(file.read_text() for file in sorted(folder.glob("*.conf")))
+    folder = mounts.get(_CONFIGURATION)
+    files = sorted(Path(folder).glob("*.conf")) if folder else []
+    text = "\n".join(file.read_text() for file in files)
     try:
         site = read_site(text)
     except ConfigurationError as error:
