@@ -1,7 +1,9 @@
 """Entry point of the Pulumi plugin, for programs in other languages."""
 
 import pulumi
+from pulumi.provider.experimental import component
 
+from .analyzer import SettingsAnalyzer
 from .backends.backend_access import BackendAccess
 from .backends.model_backends import ModelBackends
 from .backends.pool_fallback import PoolFallback
@@ -78,6 +80,8 @@ from .storage.weights_job import WeightsJob
 from .streams.stream_table import StreamTable
 from .streams.stream_topics import StreamTopics
 from .streams.stream_worker import StreamWorker
+
+component.Analyzer = SettingsAnalyzer  # a provider makes its own
 
 NAME = "gke-inference"
 VERSION = "0.1.0"

@@ -1,6 +1,6 @@
 """The typed form of a stack file: the keys allowed under `gke-inference:platform`."""
 
-from infra.stack.base.fields import BootDisk
+from gke_inference.settings.fields import BootDisk
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Placement, Provisioning, Rung
 from infra.stack.delivery import (

@@ -5,7 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.stack.base.fields import BillingAccount, Name, StackModel, TopicName
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import BillingAccount, Name, TopicName
 
 Percent = Annotated[int, Field(ge=1, le=1000)]
 
@@ -17,7 +18,7 @@ class Covers(StrEnum):
     PROJECT = "project"
 
 
-class Budget(StackModel):
+class Budget(Settings):
     """Alerts on the bill of a calendar month, which lags by hours. They stop no spending."""
 
     billing_account: BillingAccount

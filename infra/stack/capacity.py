@@ -4,12 +4,12 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     BootDisk,
     MachineType,
     Name,
     ProjectId,
-    StackModel,
     Topology,
     Zone,
 )
@@ -67,7 +67,7 @@ class Placement(StrEnum):
     ANY = "any"
 
 
-class Rung(StackModel):
+class Rung(Settings):
     """One machine type with one provisioning model."""
 
     accelerator: Accelerator
@@ -121,7 +121,7 @@ class Rung(StackModel):
         return zones is None or any(zone.rpartition("-")[0] == region for zone in zones)
 
 
-class NodePools(StackModel):
+class NodePools(Settings):
     """Node pools that the stack creates, one per rung. By default, GKE creates them on demand."""
 
     max_nodes: int = Field(ge=1, le=1000)
@@ -134,7 +134,7 @@ class NodePools(StackModel):
     """Nodes that an upgrade may remove at a time. At least 1 if `max_surge` is 0."""
 
 
-class Capacity(StackModel):
+class Capacity(Settings):
     """Rungs, in the order in which GKE tries them."""
 
     rungs: tuple[Rung, ...] = Field(min_length=1, max_length=10)

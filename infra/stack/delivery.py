@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
-from infra.stack.base.fields import Branch, ObjectName, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import Branch, ObjectName
 
 
 class DeliveryKind(StrEnum):
@@ -28,7 +29,7 @@ class DeliverySourceKind(StrEnum):
     OCI = "oci"
 
 
-class DeliverySource(StackModel):
+class DeliverySource(Settings):
     """The object tree that `render --git` or `render --oci` writes."""
 
     kind: DeliverySourceKind
@@ -49,7 +50,7 @@ class DeliverySource(StackModel):
     own list of repositories."""
 
 
-class Delivery(StackModel):
+class Delivery(Settings):
     """How the Kubernetes objects of models are applied to the clusters."""
 
     model_config = ConfigDict(validate_by_alias=True, validate_by_name=False)

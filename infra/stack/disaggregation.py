@@ -2,10 +2,11 @@
 
 from pydantic import Field
 
-from infra.stack.base.fields import Name, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import Name
 
 
-class PrefillReplicas(StackModel):
+class PrefillReplicas(Settings):
     """Number of prefill replicas in each region."""
 
     min: int = Field(ge=1, le=1000)
@@ -14,7 +15,7 @@ class PrefillReplicas(StackModel):
     """Maximum number of replicas."""
 
 
-class PrefillAutoscaling(StackModel):
+class PrefillAutoscaling(Settings):
     """Target load of each prefill replica. The target that requires the most replicas applies."""
 
     queue_depth: int = Field(default=5, ge=1, le=10_000)
@@ -23,7 +24,7 @@ class PrefillAutoscaling(StackModel):
     """Prompts that a replica computes at once. Reacts before prompts wait; not used by default."""
 
 
-class Prefill(StackModel):
+class Prefill(Settings):
     """The replicas that run prefill. The model's own replicas run decode."""
 
     replicas: PrefillReplicas
@@ -34,7 +35,7 @@ class Prefill(StackModel):
     """Name of the capacity that they run on. By default, the model's capacity."""
 
 
-class Disaggregated(StackModel):
+class Disaggregated(Settings):
     """Runs the prefill of long prompts on separate replicas, to keep decode fast."""
 
     prefill: Prefill

@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import Hostname, SecretId, StackModel, Weights
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import Hostname, SecretId, Weights
 
 
 class Engine(StrEnum):
@@ -47,7 +48,7 @@ class Guess(StrEnum):
     MTP = "mtp"
 
 
-class Speculative(StackModel):
+class Speculative(Settings):
     """Speculative decoding: the engine proposes several tokens and verifies them in one step."""
 
     method: Guess
@@ -67,7 +68,7 @@ class SharedPlace(StrEnum):
     LUSTRE = "lustre"
 
 
-class SharedTier(StackModel):
+class SharedTier(Settings):
     """A tier of KV cache that all replicas of a region share, and that outlives them."""
 
     place: SharedPlace
@@ -78,7 +79,7 @@ class SharedTier(StackModel):
     deleted first."""
 
 
-class KvOffload(StackModel):
+class KvOffload(Settings):
     """KV cache beyond the accelerator's memory, for prompts whose prefix was evicted from it.
 
     Every computed block is also stored in each of the tiers. vLLM on GPU only, and not with live
@@ -94,7 +95,7 @@ class KvOffload(StackModel):
     """A volume for blocks, which all replicas of a region share. None by default."""
 
 
-class Multimodal(StackModel):
+class Multimodal(Settings):
     """Limits of media in one prompt. vLLM and SGLang only."""
 
     image: int | None = Field(default=None, ge=0, le=999)
@@ -108,7 +109,7 @@ class Multimodal(StackModel):
     none: a request must contain its media as data URLs."""
 
 
-class EngineSettings(StackModel):
+class EngineSettings(Settings):
     """Engine settings. Settings that the engine or its hardware does not support are rejected."""
 
     quantization: Quantization | None = None

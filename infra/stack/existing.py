@@ -1,6 +1,7 @@
 """Existing resources that a stack uses but neither changes nor deletes."""
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     BucketName,
     Cidr,
     ClusterPath,
@@ -9,12 +10,11 @@ from infra.stack.base.fields import (
     NetworkPath,
     RangeName,
     RepositoryPath,
-    StackModel,
     SubnetPath,
 )
 
 
-class Existing(StackModel):
+class Existing(Settings):
     """Existing resources that the whole platform shares."""
 
     namespace: Namespace | None = None
@@ -25,7 +25,7 @@ class Existing(StackModel):
     of a Shared VPC. Every region must set `existing.subnet`."""
 
 
-class ExistingSubnet(StackModel):
+class ExistingSubnet(Settings):
     """A subnet of the existing network."""
 
     name: SubnetPath
@@ -42,7 +42,7 @@ class ExistingSubnet(StackModel):
     """Name of the secondary range for services. Omit it if the cluster exists."""
 
 
-class ExistingInRegion(StackModel):
+class ExistingInRegion(Settings):
     """Existing resources of one region."""
 
     bucket: BucketName | None = None

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import StackModel
+from gke_inference.settings import Settings
 
 
 class AllToAll(StrEnum):
@@ -15,7 +15,7 @@ class AllToAll(StrEnum):
     DEEPEP_LOW_LATENCY = "deepep_low_latency"
 
 
-class AllToAllByRole(StackModel):
+class AllToAllByRole(Settings):
     """All-to-all backend of each role."""
 
     serve: AllToAll | None = None
@@ -26,7 +26,7 @@ class AllToAllByRole(StackModel):
     """Decode replicas. Default: deepep_low_latency."""
 
 
-class Experts(StackModel):
+class Experts(Settings):
     """Spreads the experts of a mixture over all devices of a replica, on one or several hosts.
 
     The other layers are copied to each device and process different requests

@@ -5,7 +5,13 @@ from enum import StrEnum
 from pydantic import Field
 
 from gke_inference.gateway.checks import LONGEST_WAIT_SECONDS
-from infra.stack.base.fields import Hostname, Name, ProjectId, RegionName, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
+    Hostname,
+    Name,
+    ProjectId,
+    RegionName,
+)
 from infra.stack.edge.front import Fleet, Front, Publish
 
 
@@ -16,7 +22,7 @@ class Exposure(StrEnum):
     INTERNAL = "internal"
 
 
-class Dns(StackModel):
+class Dns(Settings):
     """An existing Cloud DNS zone, in which the stack creates the records of its hostname.
 
     It must be public for external gateways, and private for internal ones behind a `front`.
@@ -35,7 +41,7 @@ class Dns(StackModel):
     """TTL of the records."""
 
 
-class Fairness(StackModel):
+class Fairness(Settings):
     """Turns of the teams at a full model.
 
     Requests for which no replica has room wait in the model's picker, in a queue for each team. The
@@ -48,7 +54,7 @@ class Fairness(StackModel):
     assumed to be 10 seconds."""
 
 
-class Gateway(StackModel):
+class Gateway(Settings):
     """The gateway of each region."""
 
     exposure: Exposure

@@ -4,14 +4,14 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     Branch,
     Digest,
     Hostname,
     Name,
     SecretVersion,
     SourceRepository,
-    StackModel,
 )
 
 
@@ -32,7 +32,7 @@ class Flaw(StrEnum):
     CRITICAL = "critical"
 
 
-class Source(StackModel):
+class Source(Settings):
     """Location of the sources of the platform's images."""
 
     repository: SourceRepository
@@ -41,7 +41,7 @@ class Source(StackModel):
     """Branch whose pushes trigger a build."""
 
 
-class ImageBuilds(StackModel):
+class ImageBuilds(Settings):
     """Cloud Build builds the platform's images."""
 
     source: Source | None = None
@@ -52,7 +52,7 @@ class ImageBuilds(StackModel):
     """Minimum severity of a known vulnerability that fails a build."""
 
 
-class UpstreamCredentials(StackModel):
+class UpstreamCredentials(Settings):
     """Credentials for a registry that images are pulled from."""
 
     username: str = Field(min_length=1, max_length=200)
@@ -62,7 +62,7 @@ class UpstreamCredentials(StackModel):
     exist before `up`."""
 
 
-class PullThrough(StackModel):
+class PullThrough(Settings):
     """Remote repositories of Artifact Registry, which cache third-party images in each region."""
 
     name: Name
@@ -76,7 +76,7 @@ class PullThrough(StackModel):
     """Days that an image is cached. The last three versions of each image are always kept."""
 
 
-class Images(StackModel):
+class Images(Settings):
     """An Artifact Registry repository in each region, and the images pulled from it."""
 
     repository: Name | None = None

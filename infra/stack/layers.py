@@ -4,13 +4,13 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     BucketName,
     EmailAddress,
     Hostname,
     ModelName,
     Name,
-    StackModel,
     StackReference,
 )
 from infra.stack.delivery import Delivery
@@ -26,7 +26,7 @@ class Layer(StrEnum):
     SERVING = "serving"
 
 
-class Chips(StackModel):
+class Chips(Settings):
     """Quota of chips for the pods of a team in each cluster, across all models."""
 
     tpu: int = Field(default=0, ge=0, le=100_000)
@@ -35,7 +35,7 @@ class Chips(StackModel):
     """GPUs."""
 
 
-class Team(StackModel):
+class Team(Settings):
     """One team, with a namespace of the same name."""
 
     chips: Chips
@@ -53,7 +53,7 @@ class Team(StackModel):
     """Whether its pods may be privileged, which dual-container models require."""
 
 
-class Serving(StackModel):
+class Serving(Settings):
     """A serving stack: models and their monitoring, on a platform that another stack deploys."""
 
     layer: Layer

@@ -6,22 +6,22 @@ from typing import Literal
 from pydantic import Field
 
 from gke_inference.catalogue.engines import engine
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     AdapterFolder,
     ModelName,
     Name,
     RegionName,
-    StackModel,
     Version,
     Weights,
     Zone,
 )
-from infra.stack.base.size import Size
 from infra.stack.disaggregation import Disaggregated
 from infra.stack.edge.backends import Fallback
 from infra.stack.engines import Engine, EngineSettings
 from infra.stack.experts import Experts
 from infra.stack.pictures import FurtherModel, Pictures, Videos
+from infra.stack.size import Size
 
 
 class Form(StrEnum):
@@ -55,7 +55,7 @@ class Task(StrEnum):
         return self in (Task.IMAGE, Task.VIDEO)
 
 
-class Replicas(StackModel):
+class Replicas(Settings):
     """Replicas of a model in each of its regions."""
 
     min: int = Field(ge=1, le=1000)
@@ -75,7 +75,7 @@ class Replicas(StackModel):
     """Seconds between the removal of two replicas; each replica is drained during this time."""
 
 
-class Autoscaling(StackModel):
+class Autoscaling(Settings):
     """Target load of each replica. The target that requires the most replicas applies."""
 
     queue_depth: int = Field(default=5, ge=1, le=10_000)
@@ -86,7 +86,7 @@ class Autoscaling(StackModel):
     """Running requests per replica. Optimizes latency; not used by default."""
 
 
-class Slo(StackModel):
+class Slo(Settings):
     """Latency objectives of a model."""
 
     ttft_p95_ms: int | None = Field(default=None, ge=1)
@@ -98,7 +98,7 @@ class Slo(StackModel):
     is exceeded."""
 
 
-class Disk(StackModel):
+class Disk(Settings):
     """A read-only Hyperdisk ML with the weights, shared by every replica of a region."""
 
     size_gib: int = Field(ge=4, le=65_536)
@@ -111,7 +111,7 @@ class Disk(StackModel):
     """Zones with a disk; replicas run only in these zones."""
 
 
-class Canary(StackModel):
+class Canary(Settings):
     """A second version of a model, tested with a share of its requests."""
 
     version: Version
@@ -144,7 +144,7 @@ AdapterRank = Literal[1, 8, 16, 32, 64, 128, 256, 320, 512]
 """Ranks that vLLM has kernels for."""
 
 
-class LiveAdapters(StackModel):
+class LiveAdapters(Settings):
     """LoRA adapters that you can add and remove while the model serves."""
 
     place: AdapterPlace = AdapterPlace.BUCKET
@@ -160,7 +160,7 @@ class LiveAdapters(StackModel):
     For image models, the number of adapters that each chip keeps."""
 
 
-class Model(StackModel):
+class Model(Settings):
     """One served model."""
 
     weights: Weights

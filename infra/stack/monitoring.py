@@ -2,18 +2,19 @@
 
 from pydantic import Field
 
-from infra.stack.base.fields import HttpsUrl, Name, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import HttpsUrl, Name
 from infra.stack.receivers import Receiver
 
 
-class Traces(StackModel):
+class Traces(Settings):
     """Spans of the gateway and engines, in Cloud Trace."""
 
     sample_percent: float = Field(gt=0, le=100)
     """Percentage of requests that are traced. A request that asks for tracing is always traced."""
 
 
-class Monitoring(StackModel):
+class Monitoring(Settings):
     """Managed Service for Prometheus in every cluster, with alerts and dashboards."""
 
     alerts: bool = True

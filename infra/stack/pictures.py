@@ -4,13 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.stack.base.fields import ModelName, StackModel, Weights
-from infra.stack.base.size import Size
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import ModelName, Weights
+from infra.stack.size import Size
 
 PictureSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
 
 
-class FurtherModel(StackModel):
+class FurtherModel(Settings):
     """An image model that the servers of another one also serve.
 
     It has the sizes, the queue and the step cache of that model, and no adapters.
@@ -30,7 +31,7 @@ class FurtherModel(StackModel):
     """Maximum length of a prompt, in tokens. By default, that of the first model."""
 
 
-class Pictures(StackModel):
+class Pictures(Settings):
     """Settings of an image model. The engine compiles a program for each size."""
 
     sizes: tuple[PictureSize, ...] = Field(default=("1024x1024",), min_length=1, max_length=8)
@@ -55,7 +56,7 @@ class Pictures(StackModel):
     429."""
 
 
-class Videos(StackModel):
+class Videos(Settings):
     """Settings of a video model. The engine compiles a program for each size and number of frames.
 
     A chip generates one video at a time, and adapters are not supported.

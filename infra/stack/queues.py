@@ -2,10 +2,11 @@
 
 from pydantic import Field
 
-from infra.stack.base.fields import Name, RegionName, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import Name, RegionName
 
 
-class QueueFlavor(StackModel):
+class QueueFlavor(Settings):
     """Chips of a queue."""
 
     capacity: Name
@@ -21,7 +22,7 @@ class QueueFlavor(StackModel):
     Requires `queued` and machines with eight GPUs whose location Google publishes: A3 and A4."""
 
 
-class QueueTeam(StackModel):
+class QueueTeam(Settings):
     """Quota of a team in a queue. Its jobs run in the namespace `jobs-TEAM`."""
 
     chips: dict[Name, int] = Field(default_factory=dict[str, int])
@@ -38,7 +39,7 @@ class QueueTeam(StackModel):
     all."""
 
 
-class Queue(StackModel):
+class Queue(Settings):
     """Chips that the jobs of several teams share."""
 
     flavors: tuple[QueueFlavor, ...] = Field(min_length=1, max_length=10)

@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from infra.stack.base.fields import Channel, EmailAddress, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import Channel, EmailAddress
 
 
 class ReceiverKind(StrEnum):
@@ -30,7 +31,7 @@ class Severity(StrEnum):
     CRITICAL = "critical"
 
 
-class Receiver(StackModel):
+class Receiver(Settings):
     """One notification channel.
 
     Slack's token, PagerDuty's key and a webhook's URL, which includes its token, are secrets. Set

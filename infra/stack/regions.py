@@ -4,14 +4,14 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     BootDisk,
     Cidr,
     GkeVersion,
     KeyName,
     MachineType,
     Name,
-    StackModel,
     Zone,
 )
 from infra.stack.existing import ExistingInRegion
@@ -40,7 +40,7 @@ class ReleaseChannel(StrEnum):
     EXTENDED = "extended"
 
 
-class Ranges(StackModel):
+class Ranges(Settings):
     """IP address ranges of one region. No two ranges of a stack may overlap."""
 
     nodes: Cidr
@@ -72,7 +72,7 @@ class Day(StrEnum):
     SUNDAY = "SU"
 
 
-class Maintenance(StackModel):
+class Maintenance(Settings):
     """When GKE may upgrade a cluster. GKE needs at least 48 hours in every 32 days."""
 
     days: tuple[Day, ...] = Field(min_length=1)
@@ -108,7 +108,7 @@ def usual_maintenance(at: int) -> Maintenance:
     return Maintenance(days=days, start_hour=start, hours=_USUAL_HOURS)
 
 
-class SystemPool(StackModel):
+class SystemPool(Settings):
     """The node pool for all workloads that need no accelerator."""
 
     machine_type: MachineType
@@ -125,7 +125,7 @@ class SystemPool(StackModel):
     C4 and N4, and pd-balanced for others."""
 
 
-class ChipLimits(StackModel):
+class ChipLimits(Settings):
     """ResourceQuotas that limit the accelerators of stray pods in a region."""
 
     enabled: bool = True
@@ -138,7 +138,7 @@ class ChipLimits(StackModel):
     """Maximum TPU chips in the namespace of the models, with the same default."""
 
 
-class Region(StackModel):
+class Region(Settings):
     """One region, with its cluster, network and buckets."""
 
     mode: ClusterMode

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     ModelName,
     Name,
     ProjectId,
     RegionName,
     ShortName,
-    StackModel,
     StackReference,
 )
 from infra.stack.budget import Budget
@@ -33,7 +33,7 @@ from infra.stack.regions import Maintenance, Region, usual_maintenance
 from infra.stack.storage import Storage
 
 
-class Platform(StackModel):
+class Platform(Settings):
     """One platform: regions, capacity, models and the gateway in front of them."""
 
     project: ProjectId

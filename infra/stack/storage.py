@@ -5,10 +5,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from infra.stack.base.fields import Cidr, KeyName, Name, ProjectId, StackModel, Zone
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
+    Cidr,
+    KeyName,
+    Name,
+    ProjectId,
+    Zone,
+)
 
 
-class ImageCache(StackModel):
+class ImageCache(Settings):
     """A disk image that contains the engine images, so that new nodes need not pull them."""
 
     name: Name
@@ -27,7 +34,7 @@ class FilestoreTier(StrEnum):
     BASIC_SSD = "basic-ssd"
 
 
-class Filestore(StackModel):
+class Filestore(Settings):
     """A Filestore share in each region, for live adapters and KV cache."""
 
     tier: FilestoreTier = FilestoreTier.ZONAL
@@ -38,7 +45,7 @@ class Filestore(StackModel):
     steps of 256, or 10240 and more in steps of 2560. For `basic-ssd`: 2560 to 65433."""
 
 
-class Lustre(StackModel):
+class Lustre(Settings):
     """A Managed Lustre instance in each region, for files that many nodes read at once."""
 
     capacity_gib: int = Field(ge=9000, le=40_032_000)
@@ -52,7 +59,7 @@ class Lustre(StackModel):
     the network; an existing network must have private services access already."""
 
 
-class Archive(StackModel):
+class Archive(Settings):
     """A bucket for answers that are kept for long."""
 
     location: str = Field(max_length=60)
@@ -87,7 +94,7 @@ class FuseProfile(StrEnum):
     SERVING = "serving"
 
 
-class Storage(StackModel):
+class Storage(Settings):
     """Settings for the storage of weights."""
 
     soft_delete_days: int = Field(default=7, ge=0, le=90)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
+from gke_inference.settings.fields import ModelName
 from infra.reading.edit import Placement, write_model
-from infra.stack.base.fields import ModelName
 from infra.stack.problems import StackError, problems_of
 from planner.choice.plan import Choice, Question, ladder
 from scripts.terminal.console import CommandError, console

@@ -9,10 +9,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from gke_inference.catalogue.accelerators import accelerator_names, regions_of
 from gke_inference.catalogue.input_error import InputError
+from gke_inference.settings.fields import EmailAddress, RegionName
 from infra.plan import Plan, resolve
 from infra.reading.load import read, stack_names
 from infra.stack import Platform
-from infra.stack.base.fields import EmailAddress, RegionName
 from infra.stack.problems import StackError, one_of
 from scripts.terminal.console import CommandError
 

@@ -4,12 +4,12 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     CloudRunService,
     LocationName,
     Name,
     ProjectId,
-    StackModel,
     WebUrl,
 )
 
@@ -25,7 +25,7 @@ class BackendKind(StrEnum):
     VERTEX = "vertex"
 
 
-class BackendTarget(StackModel):
+class BackendTarget(Settings):
     """One of several targets of a backend."""
 
     kind: BackendKind
@@ -48,7 +48,7 @@ class BackendTarget(StackModel):
     """Share of the requests, relative to the other targets."""
 
 
-class Backend(StackModel):
+class Backend(Settings):
     """A model that runs outside the platform, with one target or several `targets`."""
 
     kind: BackendKind | None = None
@@ -89,7 +89,7 @@ class Backend(StackModel):
         return (one,)
 
 
-class Fallback(StackModel):
+class Fallback(Settings):
     """Where a model's requests go when its engines have no capacity."""
 
     backend: Name

@@ -4,7 +4,14 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import BucketName, ModelName, Name, ObjectName, RegionName, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
+    BucketName,
+    ModelName,
+    Name,
+    ObjectName,
+    RegionName,
+)
 from infra.stack.edge.clients import Priority
 
 
@@ -14,7 +21,7 @@ class CompletionWindow(StrEnum):
     DAY = "24h"
 
 
-class BatchWorkers(StackModel):
+class BatchWorkers(Settings):
     """Workers that send the requests of batches."""
 
     min: int = Field(default=1, ge=0, le=1)
@@ -25,7 +32,7 @@ class BatchWorkers(StackModel):
     """Maximum concurrent requests per worker. A worker sends fewer while the pool is busy."""
 
 
-class BatchEngine(StackModel):
+class BatchEngine(Settings):
     """Engine that a job starts for each batch of a model, on chips of a queue."""
 
     queue: Name
@@ -39,7 +46,7 @@ class BatchEngine(StackModel):
     """Maximum concurrent requests of a job."""
 
 
-class Batches(StackModel):
+class Batches(Settings):
     """Files API and Batch API behind the gateway of one region."""
 
     models: tuple[ModelName, ...] | None = Field(default=None, min_length=1)

@@ -4,13 +4,13 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     Hostname,
     HttpsUrl,
     ModelName,
     Name,
     RegionName,
-    StackModel,
 )
 
 _LARGEST = 10**12
@@ -39,7 +39,7 @@ class StoreNodes(StrEnum):
     LARGE = "highmem-xlarge"
 
 
-class TeamLimits(StackModel):
+class TeamLimits(Settings):
     """Limits of a team in one region. An omitted limit means unlimited."""
 
     requests_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
@@ -80,7 +80,7 @@ class ClientTeam(TeamLimits):
     """Tokens per calendar month (UTC) in all regions, prompts and answers combined."""
 
 
-class TokenPrice(StackModel):
+class TokenPrice(Settings):
     """Price of a model's tokens."""
 
     input_usd_per_million: float = Field(ge=0, le=1e6)
@@ -89,7 +89,7 @@ class TokenPrice(StackModel):
     """US dollars per million answer tokens."""
 
 
-class TokenIssuer(StackModel):
+class TokenIssuer(Settings):
     """An issuer of JSON Web Tokens (JWTs), such as a company's identity provider."""
 
     audiences: tuple[str, ...] = Field(min_length=1)
@@ -106,7 +106,7 @@ class TokenIssuer(StackModel):
     """Team for each value of the claim. By default, the value is the name of the team."""
 
 
-class ClientCertificates(StackModel):
+class ClientCertificates(Settings):
     """Client certificates, which the load balancer of `gateway.front: global` validates."""
 
     authorities: tuple[str, ...] = Field(min_length=1, max_length=100)
@@ -117,7 +117,7 @@ class ClientCertificates(StackModel):
     hexadecimal fingerprint. Certificates without a team are rejected."""
 
 
-class People(StackModel):
+class People(Settings):
     """People who sign in with Google, through Identity-Aware Proxy of `gateway.front: global`."""
 
     hostname: Hostname
@@ -134,7 +134,7 @@ class People(StackModel):
     signs in gets 401."""
 
 
-class CounterStore(StackModel):
+class CounterStore(Settings):
     """Memorystore for Valkey in each region, where `counters` is `valkey`."""
 
     make_connection_policy: bool = True
@@ -147,7 +147,7 @@ class CounterStore(StackModel):
     """Replicas that take over if the zone of the primary fails."""
 
 
-class AnswerStoreSettings(StackModel):
+class AnswerStoreSettings(Settings):
     """Memorystore for Valkey in each region, which stores answers in plain text."""
 
     node_type: StoreNodes = StoreNodes.SMALL
@@ -158,7 +158,7 @@ class AnswerStoreSettings(StackModel):
     answer during an outage."""
 
 
-class AnswerCache(StackModel):
+class AnswerCache(Settings):
     """Semantic cache: a team's members get a cached answer to a question with the same meaning."""
 
     embeddings: ModelName
@@ -185,7 +185,7 @@ class TimeUnit(StrEnum):
     MONTH = "month"
 
 
-class ApigeeProduct(StackModel):
+class ApigeeProduct(Settings):
     """An API product: developers subscribe their apps to it in Apigee, and each app gets a key."""
 
     requests: int = Field(ge=1, le=_LARGEST)
@@ -198,7 +198,7 @@ class ApigeeProduct(StackModel):
     """Unit of the interval."""
 
 
-class Apigee(StackModel):
+class Apigee(Settings):
     """Apigee in place of the teams of this stack: it checks keys and quotas of every request."""
 
     environment: Name
@@ -215,7 +215,7 @@ class Apigee(StackModel):
     """Milliseconds that Apigee may take for each message."""
 
 
-class Clients(StackModel):
+class Clients(Settings):
     """Who may call the models, and their usage limits."""
 
     apigee: Apigee | None = None

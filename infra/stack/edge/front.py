@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
-from infra.stack.base.fields import ProjectId, RegionName, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import ProjectId, RegionName
 
 
 class Front(StrEnum):
@@ -15,7 +16,7 @@ class Front(StrEnum):
     INTERNAL = "internal"
 
 
-class Fleet(StackModel):
+class Fleet(Settings):
     """The multi-cluster inference gateway of `front: internal`."""
 
     config_region: RegionName | None = None
@@ -26,7 +27,7 @@ class Fleet(StackModel):
     to the next region."""
 
 
-class Publish(StackModel):
+class Publish(Settings):
     """Publishes the regional gateways to other networks with Private Service Connect."""
 
     consumers: dict[ProjectId, PositiveInt] = Field(min_length=1)

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import StackModel
+from gke_inference.settings import Settings
 
 
 class GuardrailKind(StrEnum):
@@ -43,7 +43,7 @@ class Phase(StrEnum):
     OUTPUT = "output"
 
 
-class ArmorFilters(StackModel):
+class ArmorFilters(Settings):
     """Model Armor filters. An omitted filter is off."""
 
     dangerous: Confidence | None = None
@@ -62,7 +62,7 @@ class ArmorFilters(StackModel):
     """Sexually explicit content."""
 
 
-class Guardrail(StackModel):
+class Guardrail(Settings):
     """One guardrail, which models and teams reference by name."""
 
     kind: GuardrailKind

@@ -2,10 +2,16 @@
 
 from pydantic import Field
 
-from infra.stack.base.fields import Hostname, ModelName, Name, ObjectName, StackModel
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
+    Hostname,
+    ModelName,
+    Name,
+    ObjectName,
+)
 
 
-class PersonalImages(StackModel):
+class PersonalImages(Settings):
     """A service for uploads and requests on Cloud Run, and a worker that trains and generates."""
 
     model: ModelName

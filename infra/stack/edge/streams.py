@@ -4,13 +4,13 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from gke_inference.settings import Settings
+from gke_inference.settings.fields import (
     BucketName,
     ModelName,
     Name,
     ObjectName,
     RegionName,
-    StackModel,
     TableName,
 )
 from infra.stack.edge.clients import Priority
@@ -31,7 +31,7 @@ class ResultsKind(StrEnum):
     BIGQUERY = "bigquery"
 
 
-class StreamSource(StackModel):
+class StreamSource(Settings):
     """Source of a stream's messages."""
 
     kind: SourceKind = SourceKind.PUBSUB
@@ -48,7 +48,7 @@ class StreamSource(StackModel):
     `security.protocol` and `sasl.password`."""
 
 
-class StreamResults(StackModel):
+class StreamResults(Settings):
     """Destination of a stream's answers."""
 
     kind: ResultsKind = ResultsKind.TOPIC
@@ -67,7 +67,7 @@ class StreamResults(StackModel):
     `SOURCE_TOPIC-results`."""
 
 
-class StreamWorkers(StackModel):
+class StreamWorkers(Settings):
     """Number of workers of a stream."""
 
     min: int = Field(default=0, ge=0, le=1000)
@@ -82,7 +82,7 @@ class StreamWorkers(StackModel):
     """Maximum concurrent requests per worker. A worker sends fewer while the pool is busy."""
 
 
-class Stream(StackModel):
+class Stream(Settings):
     """Messages that a model answers at least once each. Each answer is stored once."""
 
     model: ModelName

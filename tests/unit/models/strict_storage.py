@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(content)
 
-    def _route(self, path, query, body):  # noqa: PLR0911 - one return a method of the API
+    def _route(self, path, query, body):
         if path.startswith("/upload/"):
             return self._upload(unquote(path.split("/")[5]), query, body)
         if path.startswith("/download/"):

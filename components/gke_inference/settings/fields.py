@@ -1,9 +1,10 @@
-"""What all models of a stack share: strict validation, and field types with their own rules."""
+"""Types of text fields with their patterns, for every setting of a stack and of a component."""
 
-from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from gke_inference.settings import Word
 
 _NAME: Final = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 _MODEL_NAME: Final = r"^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$"
@@ -126,18 +127,10 @@ Channel = Annotated[str, Field(pattern=_CHANNEL)]
 HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]
 
 
-class BootDisk(StrEnum):
+class BootDisk(Word):
     """Boot disk types of nodes."""
 
     BALANCED = "pd-balanced"
     STANDARD = "pd-standard"
     SSD = "pd-ssd"
     HYPERDISK = "hyperdisk-balanced"
-
-
-class StackModel(BaseModel):
-    """Base of every part of a stack: rejects unknown fields, checks types strictly, immutable."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )

@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from infra.stack.base.fields import StackModel
+from gke_inference.settings import Settings
 
 
-class Size(StackModel):
+class Size(Settings):
     """Size of a model's weights."""
 
     parameters_billion: float = Field(gt=0, le=10_000)
