@@ -75,7 +75,7 @@ from .clients.apigee_gate import (
     ApigeeGateArgs as ApigeeGateArgs,
 )
 from .clients.apigee_gate import (
-    ApigeeProductArgs as ApigeeProductArgs,
+    ApigeeProduct as ApigeeProduct,
 )
 from .clients.certificates import ClientCertificatesArgs as ClientCertificatesArgs
 from .clients.client_gate import ClientGate as ClientGate
@@ -104,13 +104,13 @@ from .clients.settings import (
     ClientModelArgs as ClientModelArgs,
 )
 from .clients.settings import (
-    ClientTeamArgs as ClientTeamArgs,
+    TeamSettings as TeamSettings,
 )
 from .clients.settings import (
-    TokenIssuerArgs as TokenIssuerArgs,
+    TokenIssuer as TokenIssuer,
 )
 from .clients.settings import (
-    TokenPriceArgs as TokenPriceArgs,
+    TokenPrice as TokenPrice,
 )
 from .cluster.accelerator_networks import (
     AcceleratorNetworks as AcceleratorNetworks,
@@ -239,9 +239,8 @@ from .gateway.model_routes import ModelRoutes as ModelRoutes
 from .gateway.model_routes import ModelRoutesArgs as ModelRoutesArgs
 from .gateway.record import GatewayRecord as GatewayRecord
 from .gateway.record import GatewayRecordArgs as GatewayRecordArgs
-from .guardrails.armor_calls import ArmorCallArgs as ArmorCallArgs
 from .guardrails.model_armor import (
-    ArmorFiltersArgs as ArmorFiltersArgs,
+    ArmorFilters as ArmorFilters,
 )
 from .guardrails.model_armor import (
     ModelArmor as ModelArmor,
@@ -267,6 +266,7 @@ from .guardrails.nemo_guardrails import (
 from .guardrails.nemo_guardrails import (
     NemoGuardrailsArgs as NemoGuardrailsArgs,
 )
+from .guardrails.settings import ArmorCallArgs as ArmorCallArgs
 from .images.admission import (
     ImageAdmission as ImageAdmission,
 )

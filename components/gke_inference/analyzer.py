@@ -6,6 +6,7 @@ to the descriptions: a schema of Pulumi has no place for a range.
 """
 
 import re
+from collections.abc import Mapping
 from enum import Enum
 from types import NoneType
 from typing import Annotated, Any, Union, cast, get_args, get_origin
@@ -28,17 +29,16 @@ class SettingsAnalyzer(Analyzer):
         self, typ: type, *, is_component_output: bool
     ) -> tuple[dict[str, PropertyDefinition], dict[str, str]]:
         """Return the properties of a type, and the Python name of each."""
-        if not issubclass(typ, Settings):
+        fields = _fields(typ)
+        if fields is None:
             return super().analyze_type(typ, is_component_output=is_component_output)
-        fields = cast("dict[str, FieldInfo]", typ.model_fields)
         properties = {camel_case(name): self._field(typ, name, fields[name]) for name in fields}
         return properties, {camel_case(name): name for name in fields}
 
     def get_docstring(self, typ: type, name: str) -> str | None:
         """Return the description of a property, inherited ones of settings as well."""
-        if not issubclass(typ, Settings):
-            return super().get_docstring(typ, name)
-        return cast("dict[str, FieldInfo]", typ.model_fields)[name].description
+        fields = _fields(typ)
+        return super().get_docstring(typ, name) if fields is None else fields[name].description
 
     def _field(self, typ: type, name: str, field: FieldInfo) -> PropertyDefinition:
         annotation: Any = field.annotation
@@ -102,13 +102,18 @@ class SettingsAnalyzer(Analyzer):
             found.description = _sentences(found.description, f"One of {words}.")
             return found
         return super().analyze_property(
-            arg,
+            cast("type", arg),
             typ,
             name,
             can_be_plain=can_be_plain,
             is_component_output=is_component_output,
             optional=optional,
         )
+
+
+def _fields(typ: type) -> Mapping[str, FieldInfo] | None:
+    """Return the fields of settings, or None for another type."""
+    return typ.model_fields if issubclass(typ, Settings) else None
 
 
 def _schema_of(annotated: Any) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Arguments for clients: keys, counters, and the gate of each region."""
 
+from dataclasses import asdict
 from typing import TypedDict
 
 import pulumi
 
 from gke_inference.catalogue.engines import engine
-from gke_inference.clients.apigee_gate import ApigeeGateArgs, ApigeeProductArgs
+from gke_inference.clients.apigee_gate import ApigeeGateArgs
 from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
@@ -14,9 +15,7 @@ from gke_inference.clients.settings import (
     AnswerCacheArgs,
     ClientGateArgs,
     ClientModelArgs,
-    ClientTeamArgs,
-    TokenIssuerArgs,
-    TokenPriceArgs,
+    TeamSettings,
 )
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
 from gke_inference.namespace.network_policies import ENGINE_PORT
@@ -41,8 +40,6 @@ from infra.stack import (
     Counters,
     Model,
     Platform,
-    StoreNodes,
-    TokenIssuer,
 )
 
 
@@ -79,12 +76,7 @@ def apigee_args(
         namespace=Names(platform).gateway_namespace(),
         network=network,
         products={
-            Names(platform).apigee_product(name, region): ApigeeProductArgs(
-                interval=product.interval,
-                needs_approval=product.needs_approval,
-                requests=product.requests,
-                time_unit=product.time_unit.value,
-            )
+            Names(platform).apigee_product(name, region): product
             for name, product in apigee.products.items()
         },
         subnetwork=pulumi.Output.from_input(subnetwork).apply(
@@ -124,7 +116,7 @@ def store_args(
     return CounterStoreArgs(
         existing_policy=not clients.store.make_connection_policy,
         instance_id=Names(platform).counters(),
-        node_type=_type_name(store_nodes(platform, clients)),
+        node_type=store_nodes(platform, clients),
         protection=platform.protection,  # budgets would start again from zero
         replica_count=clients.store.replicas,
         **_placed(platform, region, network, subnetwork),
@@ -148,7 +140,7 @@ def answers_args(
     return CounterStoreArgs(
         existing_policy=has_counters(platform) or has_policy,
         instance_id=Names(platform).answers(),
-        node_type=_type_name(cache.store.node_type),
+        node_type=cache.store.node_type,
         replica_count=cache.store.replicas,
         **_placed(platform, region, network, subnetwork),
     )
@@ -181,10 +173,6 @@ def _placed(
     )
 
 
-def _type_name(nodes: StoreNodes) -> str:
-    return nodes.value.upper().replace("-", "_")
-
-
 def gate_args(
     platform: Platform,
     clients: Clients,
@@ -202,17 +190,11 @@ def gate_args(
         forwarded_hops=forwarded_hops(platform.gateway),
         gate_name=GATE,
         gateway_name=names.gateway(),
-        issuers=[_issuer(issuer) for issuer in clients.issuers],
+        issuers=list(clients.issuers),
         keys=f"projects/{platform.project}/secrets/{names.client_keys()}",
         models=_models(region),
         namespace=names.gateway_namespace(),
-        prices={
-            name: TokenPriceArgs(
-                input_usd_per_million=price.input_usd_per_million,
-                output_usd_per_million=price.output_usd_per_million,
-            )
-            for name, price in clients.prices.items()
-        },
+        prices=clients.prices,
         region=region.name,
         replicas=gate_replicas(platform, clients),
         service_account=GATE,
@@ -311,34 +293,7 @@ def salted_paths(model: Model) -> list[str]:
     return sorted(paths)
 
 
-def _team(platform: Platform, team: ClientTeam, region: str) -> ClientTeamArgs:
-    limits = limits_in(platform, team, region)
-    args = ClientTeamArgs(priority=team.priority.value)
-    if team.acts_for_teams:
-        args["acts_for_teams"] = True
-    if team.cached_answers:
-        args["cached_answers"] = True
-    if team.guardrails:
-        args["guards"] = list(team.guardrails)
-    if team.models is not None:
-        args["models"] = list(team.models)
-    if limits.monthly_usd is not None:
-        args["monthly_usd"] = limits.monthly_usd
-    if limits.requests_per_minute is not None:
-        args["requests_per_minute"] = limits.requests_per_minute
-    if limits.tokens_per_minute is not None:
-        args["tokens_per_minute"] = limits.tokens_per_minute
-    if limits.tokens_per_month is not None:
-        args["tokens_per_month"] = limits.tokens_per_month
-    return args
-
-
-def _issuer(issuer: TokenIssuer) -> TokenIssuerArgs:
-    return TokenIssuerArgs(
-        audiences=list(issuer.audiences),
-        claim=issuer.claim,
-        header=issuer.header,
-        issuer=issuer.issuer,
-        jwks_uri=issuer.jwks_uri,
-        teams=dict(issuer.teams),
-    )
+def _team(platform: Platform, team: ClientTeam, region: str) -> TeamSettings:
+    """Return a team with its limits in a region."""
+    shared = {name: getattr(team, name) for name in TeamSettings.model_fields}
+    return TeamSettings(**shared | asdict(limits_in(platform, team, region)))

@@ -3,12 +3,12 @@
 from typing import Final
 
 from gke_inference.clients.settings import ClientGuardArgs
-from gke_inference.guardrails.armor_calls import ArmorCallArgs
-from gke_inference.guardrails.model_armor import ArmorFiltersArgs, ModelArmorArgs
+from gke_inference.guardrails.model_armor import ModelArmorArgs
 from gke_inference.guardrails.model_armor_gate import ModelArmorGateArgs
 from gke_inference.guardrails.model_armor_project import ModelArmorProjectArgs
 from gke_inference.guardrails.nemo import PORT
 from gke_inference.guardrails.nemo_guardrails import NemoGuardrailsArgs
+from gke_inference.guardrails.settings import ArmorCallArgs
 from infra.plan import RegionPlan
 from infra.plan.guardrails import (
     floor_of,
@@ -34,7 +34,7 @@ def project_args(platform: Platform) -> ModelArmorProjectArgs | None:
         project=platform.project, project_number=str(platform.project_number)
     )
     if floor is not None and floor.filters is not None:
-        args["floor"] = _filters(floor.filters)
+        args["floor"] = floor.filters
     return args
 
 
@@ -63,7 +63,7 @@ def armor_calls(platform: Platform, region: RegionPlan) -> list[ArmorCallArgs]:
             longest = max(timeout_ms(one) for one in of.values())
             found.append(
                 ArmorCallArgs(
-                    failure=failure.value,
+                    failure=failure,
                     location=region.name,
                     templates=templates,
                     timeout_ms=longest,
@@ -105,8 +105,8 @@ def guards(platform: Platform) -> dict[str, ClientGuardArgs]:
     namespace = Names(platform).gateway_namespace()
     return {
         name: ClientGuardArgs(
-            failure=guardrail.failure.value,
-            phases=[phase.value for phase in guardrail.phases],
+            failure=guardrail.failure,
+            phases=list(guardrail.phases),
             timeout_ms=timeout_ms(guardrail),
             url=f"http://{_guard(name)}.{namespace}.svc:{PORT}",
         )
@@ -140,7 +140,7 @@ def _guard(name: str) -> str:
 
 def _template(platform: Platform, region: str, name: str, guardrail: Guardrail) -> ModelArmorArgs:
     args = ModelArmorArgs(
-        filters=_filters(guardrail.filters or ArmorFilters()),
+        filters=guardrail.filters or ArmorFilters(),
         ignore_partial_failures=guardrail.failure is Failure.OPEN,
         labels={"env": platform.environment},
         location=region,
@@ -148,10 +148,5 @@ def _template(platform: Platform, region: str, name: str, guardrail: Guardrail) 
         template_id=Names(platform).guardrail(name),
     )
     if guardrail.enforcement is not None:
-        args["enforcement"] = guardrail.enforcement.value
+        args["enforcement"] = guardrail.enforcement
     return args
-
-
-def _filters(filters: ArmorFilters) -> ArmorFiltersArgs:
-    found = filters.model_dump(mode="json", exclude_none=True)
-    return ArmorFiltersArgs(**{name: value for name, value in found.items() if value})

@@ -72,7 +72,4 @@ def rails_of(guardrail: Guardrail) -> dict[str, str]:
             found[file.name] = file.read_text(encoding="utf-8")
         except UnicodeDecodeError:
             raise ValueError(f"must have files of text only, got {file.name!r}") from None
-    if "config.yml" not in found:
-        got = ", ".join(found) or "none"
-        raise ValueError(f"must have a file config.yml, got {got}")
     return found

@@ -7,7 +7,9 @@ from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.people import IAP_HEADER, IAP_ISSUER, IAP_KEYS
+from gke_inference.clients.rules import check_cached, check_issuers, check_prices
 from gke_inference.clients.settings import ANONYMOUS
+from gke_inference.settings.fields import AUDIENCE
 from infra.plan.clients import limits_in
 from infra.plan.front import with_gateway
 from infra.rules.edge.apigee import check_apigee
@@ -28,7 +30,6 @@ from infra.stack import (
 from infra.stack.problems import join, one_of
 
 _IAP: Final = {"issuer": IAP_ISSUER, "jwks_uri": IAP_KEYS}
-_IAP_AUDIENCE: Final = re.compile(r"/projects/[0-9]+/global/backendServices/[0-9]+")
 
 
 def check_clients(platform: Platform) -> Iterator[InputError]:
@@ -55,7 +56,7 @@ def check_clients(platform: Platform) -> Iterator[InputError]:
         rule = "needs 'clients.anonymous': it is the team of requests without a credential"
         yield InputError(where, rule)
     yield from _check_models(platform, clients)
-    yield from _check_prices(platform, clients)
+    yield from check_prices("clients", clients.teams, clients.prices, _names(platform))
     yield from _check_regional(platform, clients)
     yield from _check_shares(platform, clients)
     yield from _check_priorities(platform, clients)
@@ -85,21 +86,6 @@ def _check_models(platform: Platform, clients: Clients) -> Iterator[InputError]:
     for name in clients.prices:
         if name not in known:
             yield one_of(join("clients", "prices", name), name, sorted(known))
-
-
-def _check_prices(platform: Platform, clients: Clients) -> Iterator[InputError]:
-    known = _names(platform)
-    for team, settings in clients.teams.items():
-        usd = settings.monthly_usd
-        if usd is None:
-            continue
-        asked = settings.models or sorted(known or ())
-        missing = [name for name in asked if name not in clients.prices]
-        if missing or not asked:
-            where = join("clients", "teams", team, "monthly_usd")
-            rule = "needs 'clients.prices' of every model that the team may use"
-            note = f" without that of {missing[0]}" if missing else " without any"
-            yield InputError(where, rule, usd, note)
 
 
 def _check_regional(platform: Platform, clients: Clients) -> Iterator[InputError]:
@@ -165,10 +151,8 @@ def _check_priorities(platform: Platform, clients: Clients) -> Iterator[InputErr
 def _check_cache(platform: Platform, clients: Clients) -> Iterator[InputError]:
     cache = clients.cache
     teams = [name for name, team in clients.teams.items() if team.cached_answers]
+    yield from check_cached("clients", clients.teams, has_cache=cache is not None)
     if cache is None:
-        for team in teams:
-            where = join("clients", "teams", team, "cached_answers")
-            yield InputError(where, "needs 'clients.cache'", value=True)
         return
     if not teams:
         rule = "needs a team with 'cached_answers': true: answers are cached only for those"
@@ -214,10 +198,7 @@ def _check_proofs(platform: Platform, clients: Clients) -> Iterator[InputError]:
     for at, issuer in enumerate(clients.issuers):
         if issuer.header == IAP_HEADER:
             yield from _check_iap(platform, join("clients", "issuers", at), issuer)
-        for value, team in issuer.teams.items():
-            if team not in clients.teams:
-                where = join("clients", "issuers", at, "teams", value)
-                yield one_of(where, team, sorted(clients.teams))
+    yield from check_issuers("clients", clients.issuers, clients.teams)
     if clients.counters is Counters.LOCAL and "store" in clients.model_fields_set:
         yield InputError("clients.store", "must not be set when counters is local")
     for at, location in enumerate(clients.key_locations):
@@ -238,6 +219,6 @@ def _check_iap(platform: Platform, where: str, issuer: TokenIssuer) -> Iterator[
         if (found := getattr(issuer, field)) != wanted:
             yield InputError(join(where, field), f"must be {wanted} with {IAP_HEADER}", found)
     for at, audience in enumerate(issuer.audiences):
-        if not _IAP_AUDIENCE.fullmatch(audience):
+        if not re.fullmatch(AUDIENCE, audience):
             rule = f"must be /projects/NUMBER/global/backendServices/ID with {IAP_HEADER}"
             yield InputError(join(where, "audiences", at), rule, audience)

@@ -6,6 +6,7 @@ from typing import Any, cast
 import yaml
 
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.guardrails.rules import check_files
 from infra.plan.clients import gated
 from infra.plan.guardrails import rails_of
 from infra.stack import Guardrail, GuardrailKind, Layer, Platform, Task
@@ -15,7 +16,6 @@ _OWN = {
     GuardrailKind.MODEL_ARMOR: ("enforcement", "filters", "floor"),
     GuardrailKind.NEMO: ("config", "phases", "replicas"),
 }
-_LARGEST_BYTES = 1_000_000
 
 
 def check_guardrails(platform: Platform) -> Iterator[InputError]:
@@ -70,12 +70,12 @@ def _check_rails(where: str, guardrail: Guardrail) -> Iterator[InputError]:
     except ValueError as error:
         yield InputError(f"{where}.config", str(error))
         return
-    if not files:
+    if guardrail.config is None:
         return
-    size = sum(len(text.encode()) for text in files.values())
-    if size > _LARGEST_BYTES:
-        rule = f"must have at most {_LARGEST_BYTES} bytes, as a ConfigMap has"
-        yield InputError(f"{where}.config", rule, size)
+    problems = list(check_files(f"{where}.config", files))
+    yield from problems
+    if problems:
+        return
     try:
         found: Any = yaml.safe_load(files["config.yml"])
     except yaml.YAMLError as error:

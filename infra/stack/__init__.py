@@ -1,5 +1,7 @@
 """The typed form of a stack file: the keys allowed under `gke-inference:platform`."""
 
+from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
+from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
 from gke_inference.settings.fields import BootDisk
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Placement, Provisioning, Rung
@@ -19,21 +21,9 @@ from infra.stack.edge.clients import (
     ClientTeam,
     Counters,
     People,
-    Priority,
-    StoreNodes,
-    TeamLimits,
-    TokenIssuer,
 )
 from infra.stack.edge.front import Fleet, Front, Publish
-from infra.stack.edge.guardrails import (
-    ArmorFilters,
-    Confidence,
-    Enforcement,
-    Failure,
-    Guardrail,
-    GuardrailKind,
-    Phase,
-)
+from infra.stack.edge.guardrails import Guardrail, GuardrailKind
 from infra.stack.edge.personal import PersonalImages
 from infra.stack.edge.streams import (
     ResultsKind,

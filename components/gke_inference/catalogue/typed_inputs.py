@@ -19,7 +19,6 @@ from typing import (
     cast,
     get_args,
     get_origin,
-    get_type_hints,
     is_typeddict,
 )
 
@@ -98,9 +97,8 @@ def _reader(shape: type) -> _Reader:
 
 
 def _fields_of(shape: type) -> _Reader:
-    readers = {
-        name: _made(hint) for name, hint in get_type_hints(shape, include_extras=True).items()
-    }
+    # of a TypedDict, also those of its bases; `pulumi.Input` names a type that only Pulumi knows
+    readers = {name: _made(hint) for name, hint in shape.__annotations__.items()}
     required = cast("frozenset[str]", getattr(shape, "__required_keys__", frozenset[str]()))
 
     def read(value: Any, where: Location, reading: _Reading) -> Any:
@@ -128,7 +126,8 @@ def _fields_of(shape: type) -> _Reader:
 
 def _made(hint: Any) -> _Reader:
     """Return the reader of a declared type."""
-    origin, inner = get_origin(hint), get_args(hint)
+    origin: Any = get_origin(hint)
+    inner: tuple[Any, ...] = get_args(hint)
     if origin in (NotRequired, Required):
         return _made(inner[0])
     awaited = [get_args(branch)[0] for branch in inner if get_origin(branch) is Awaitable]
@@ -139,8 +138,8 @@ def _made(hint: Any) -> _Reader:
     branches = [branch for branch in inner if branch is not type(None)]
     if len(branches) == 1 and len(inner) > 1:  # X | None
         return _made(branches[0])
-    listed = inner[0] if origin is Annotated else hint
-    of = get_args(listed)
+    listed: Any = inner[0] if inner and origin is Annotated else hint
+    of: tuple[Any, ...] = get_args(listed)
     if get_origin(listed) is list and _is_structured(of[0]):
         return _each(_made(of[0]), hint)
     if get_origin(listed) is dict and _is_structured(of[1]):
@@ -227,7 +226,7 @@ def _settings(shape: type) -> _Reader:
                 Document(settings.model_json_schema, settings.__name__, reading.spell),
             )
             reading.problems += document.problems_of(error, where)
-        return value
+        return None
 
     return read
 

@@ -4,34 +4,22 @@ The objects are those of the Apigee Operator for Kubernetes
 (docs.cloud.google.com/apigee/docs/api-platform/apigee-kubernetes).
 """
 
-from typing import Final, NotRequired, TypedDict
+from typing import Annotated, Final, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import one_of, whole
+from gke_inference.base.checked import checked
 from gke_inference.base.manifests import Manifest, labels_for, manifest, register
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HEALTH_PATH
 from gke_inference.catalogue.versions import api
 from gke_inference.gateway.routes import PATHS_BY_TASK
 from gke_inference.guardrails.armor_calls import EVENTS
 
+from .settings import APIGEE_TIMEOUT_MS, ApigeeProduct, ApigeeTimeoutMs
+
 COMPONENT: Final = "apigee"
 """Value of `app.kubernetes.io/component` on its objects."""
-TIME_UNITS: Final = ("minute", "hour", "day", "week", "month")
-"""Units of a quota's interval."""
-
-
-class ApigeeProductArgs(TypedDict):
-    """An API product: developers subscribe their apps to it, and each app gets a key."""
-
-    requests: int
-    """Requests of each app per interval, 1 or more."""
-    interval: NotRequired[int]
-    """Length of the interval in `time_unit`, 1 or more. Default: 1."""
-    needs_approval: NotRequired[bool]
-    """Whether keys work only once they are approved in Apigee. Default: false."""
-    time_unit: NotRequired[str]
-    """`minute` (default), `hour`, `day`, `week` or `month`."""
 
 
 class ApigeeGateArgs(TypedDict):
@@ -50,16 +38,16 @@ class ApigeeGateArgs(TypedDict):
     """Namespace of the Gateway."""
     network: pulumi.Input[str]
     """`projects/P/global/networks/NAME` of the Gateway."""
-    products: dict[str, ApigeeProductArgs]
-    """API products by name, one or more. Their names must be unique in the Apigee organization."""
+    products: Annotated[dict[str, ApigeeProduct], Field(min_length=1)]
+    """API products by name. Their names must be unique in the Apigee organization."""
     subnetwork: pulumi.Input[str]
     """`projects/P/regions/R/subnetworks/NAME`, in which the connection to Apigee gets an
     address."""
     proxy: NotRequired[str]
     """Deployed API proxy with an extension processor and policies of your own, such as
     LLMTokenQuota. Default: the proxy that the operator creates, named like the objects."""
-    timeout_ms: NotRequired[int]
-    """Timeout per message in milliseconds, 10 to 10000. Default: 1000."""
+    timeout_ms: NotRequired[ApigeeTimeoutMs]
+    """Timeout per message in milliseconds. Default: 1000."""
 
 
 class ApigeeGate(pulumi.ComponentResource):
@@ -77,7 +65,7 @@ class ApigeeGate(pulumi.ComponentResource):
         self, name: str, args: ApigeeGateArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ApigeeGate", name, {}, opts)
-        _check(args)
+        args = checked(ApigeeGateArgs, args)
         children = pulumi.ResourceOptions(parent=self)
         backend = register(f"{name}-backend", apigee_backend(args), children)
         behind = pulumi.ResourceOptions(parent=self, depends_on=[backend])
@@ -129,7 +117,7 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
         "requestBodySendMode": "FullDuplexStreamed",
         "responseBodySendMode": "FullDuplexStreamed",
         "supportedEvents": list(EVENTS),
-        "timeout": f"{int(args.get('timeout_ms', 1000))}ms",
+        "timeout": f"{args.get('timeout_ms', APIGEE_TIMEOUT_MS)}ms",
     }
     return manifest(
         "gateway_traffic_extension",
@@ -145,7 +133,7 @@ def apigee_extension(args: ApigeeGateArgs) -> Manifest:
     )
 
 
-def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) -> Manifest:
+def api_product(title: str, product: ApigeeProduct, args: ApigeeGateArgs) -> Manifest:
     """Return an APIProduct, to which developers subscribe their apps in Apigee."""
     gate = api("apigee_backend").reference(args["gate_name"], namespace=args["namespace"])
     return manifest(
@@ -154,7 +142,7 @@ def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) ->
         args["namespace"],
         labels=labels_for(title, COMPONENT),
         spec={
-            "approvalType": "manual" if product.get("needs_approval", False) else "auto",
+            "approvalType": "manual" if product.needs_approval else "auto",
             "attributes": [{"name": "access", "value": "private"}],
             "description": f"Models of {args['gateway_name']}",
             "displayName": title,
@@ -164,7 +152,7 @@ def api_product(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) ->
     )
 
 
-def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs) -> Manifest:
+def api_operations(title: str, product: ApigeeProduct, args: ApigeeGateArgs) -> Manifest:
     """Return the APIOperationSet of a product: its paths, and the requests of each app."""
     paths = [
         *((path, "POST") for paths in PATHS_BY_TASK.values() for path in paths),
@@ -178,9 +166,9 @@ def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs)
         spec={
             "apiProductRefs": [api("api_product").reference(title, namespace=args["namespace"])],
             "quota": {
-                "interval": int(product.get("interval", 1)),
-                "limit": int(product["requests"]),
-                "timeUnit": product.get("time_unit", "minute"),
+                "interval": product.interval,
+                "limit": product.requests,
+                "timeUnit": product.time_unit.value,
             },
             "restOperations": [
                 {"methods": [method], "name": path.removeprefix("/v1/"), "path": path}
@@ -188,16 +176,3 @@ def api_operations(title: str, product: ApigeeProductArgs, args: ApigeeGateArgs)
             ],
         },
     )
-
-
-def _check(args: ApigeeGateArgs) -> None:
-    if not args["products"]:
-        raise pulumi.InputPropertyError("products", "must have one or more, got none")
-    for title, product in args["products"].items():
-        for field in ("requests", "interval"):
-            value = int(product.get(field, 1))
-            if value < 1:
-                message = f"must be 1 or more, got {value}"
-                raise pulumi.InputPropertyError(f"products.{title}.{field}", message)
-        one_of(product, "time_unit", TIME_UNITS, "minute")
-    whole(args, "timeout_ms", 1000, least=10, most=10_000)

@@ -1,14 +1,28 @@
 """Authentication and limits for the clients of a Gateway, checked on every request."""
 
+from collections.abc import Iterator
+from typing import Final
+
 import pulumi
 
-from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import register
-from gke_inference.gateway.checks import hops_of
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.load_balancing import CLIENT_OF_A_GATEWAY
+from gke_inference.catalogue.problems import join, one_of
 
 from .callout import callout_objects, traffic_extension
+from .certificates import check_networks
 from .program import document
-from .settings import ClientGateArgs, checked
+from .rules import (
+    check_cached,
+    check_identities,
+    check_issuers,
+    check_prices,
+    check_team_of_people,
+)
+from .settings import REPLICAS, ClientGateArgs
 from .store import Store
 
 
@@ -28,17 +42,18 @@ class ClientGate(pulumi.ComponentResource):
         self, name: str, args: ClientGateArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ClientGate", name, {}, opts)
+        args = checked_gate(args)
         gate = name_of(args, "gate_name", "namespace")
         namespace = name_of(args, "namespace", "namespace")
-        checked(args)
         cache = args.get("cache")
         settings = pulumi.Output.all(
             args["keys"],
             _store(args.get("store"), args.get("store_certificates")),
             None if cache is None else _store(cache["store"], cache.get("store_certificates")),
         ).apply(lambda known: document(args, *known))
-        replicas = whole(args, "replicas", 2, least=1, most=20)
-        account, hops = args["service_account"], hops_of(args)
+        replicas = args.get("replicas", REPLICAS)
+        account = args["service_account"]
+        hops = args.get("forwarded_hops", CLIENT_OF_A_GATEWAY)
         objects = callout_objects(gate, namespace, account, replicas, hops, settings)
         made: list[pulumi.Resource] = []
         for role, obj in objects.items():
@@ -65,3 +80,44 @@ def _store(
     if address is None:
         return None
     return pulumi.Output.all(address, certificates).apply(lambda known: Store(*known))
+
+
+_NO_GUARD: Final = "must be a name of guards"
+
+
+def checked_gate(args: ClientGateArgs) -> ClientGateArgs:
+    """Return the inputs with their types.
+
+    Raises:
+        pulumi.InputPropertiesError: A name, limit or price is wrong, or two do not go together.
+    """
+    found = checked(ClientGateArgs, args)
+    keep(_problems(found))
+    return found
+
+
+def _problems(args: ClientGateArgs) -> Iterator[InputError]:
+    teams = args["teams"]
+    if not teams and not args.get("anonymous", False):
+        yield InputError("teams", "must have one team or more, got none")
+    yield from check_prices("", teams, args.get("prices", {}), args["models"])
+    yield from check_cached("", teams, has_cache="cache" in args)
+    for name, paths in args.get("cache_salt_paths", {}).items():
+        if wrong := [path for path in paths if not path.startswith("/v1/")]:
+            path = join("cache_salt_paths", name)
+            yield InputError(path, "must be paths that begin with /v1/", wrong[0])
+    yield from check_issuers("", args.get("issuers", []), teams)
+    if "certificates" in args:
+        yield from check_networks(args["certificates"])
+        yield from check_identities("certificates.teams", args["certificates"]["teams"], teams)
+    if "people" in args:
+        yield from check_team_of_people("", args["people"]["team"], teams)
+    users = {
+        join("guarded_models", name): of for name, of in args.get("guarded_models", {}).items()
+    }
+    users |= {join("teams", name, "guardrails"): list(of.guardrails) for name, of in teams.items()}
+    known = sorted(args.get("guards", {}))
+    for where, names in users.items():
+        for name in names:
+            if name not in known:
+                yield one_of(where, name, known) if known else InputError(where, _NO_GUARD, name)

@@ -6,10 +6,11 @@ from typing import Any, NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import memorystore, networkconnectivity
 
-from gke_inference.base.inputs import name_of, one_of, under, user_labels, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import name_of, under, user_labels
 
-NODE_TYPES = ("SHARED_CORE_NANO", "STANDARD_SMALL", "HIGHMEM_MEDIUM", "HIGHMEM_XLARGE")
-"""docs.cloud.google.com/memorystore/docs/valkey/instance-node-specification."""
+from .settings import StoreNodes, StoreReplicas
+
 SERVICE_CLASS = "gcp-memorystore"
 """Service class of Memorystore for Valkey
 (docs.cloud.google.com/memorystore/docs/valkey/networking)."""
@@ -36,12 +37,12 @@ class CounterStoreArgs(TypedDict):
     region; only one is allowed. Default: false, it is created."""
     labels: NotRequired[dict[str, str]]
     """Additional labels for the instance, which also appear in billing."""
-    node_type: NotRequired[str]
-    """One of `NODE_TYPES`. Default: the first one, which has no SLA."""
+    node_type: NotRequired[StoreNodes]
+    """Node type. Default: `shared-core-nano`, which has no SLA."""
     protection: NotRequired[bool]
     """Whether deletion is refused. Default: false; a new instance starts counting from zero."""
-    replica_count: NotRequired[int]
-    """Replicas that take over if a zone fails, 0 to 5. Default: 1."""
+    replica_count: NotRequired[StoreReplicas]
+    """Replicas that take over if a zone fails. Default: 1."""
 
 
 class CounterStore(pulumi.ComponentResource):
@@ -99,9 +100,9 @@ def _instance(
     It uses TLS without authentication: IAM authentication supports only users and service accounts
     (docs.cloud.google.com/memorystore/docs/valkey/about-iam-auth), and the gate is neither.
     """
+    args = checked(CounterStoreArgs, args)
     instance_id = name_of(args, "instance_id", "compute")
-    replicas = whole(args, "replica_count", 1, least=0, most=5)
-    node_type = one_of(args, "node_type", NODE_TYPES, NODE_TYPES[0])
+    node_type = args.get("node_type", StoreNodes.NANO)
     labels = user_labels(args, "clients")
     needed: list[pulumi.Resource] = []
     if not args.get("existing_policy", False):
@@ -131,9 +132,9 @@ def _instance(
         labels=labels,
         location=args["location"],
         mode="CLUSTER_DISABLED",
-        node_type=node_type,
+        node_type=node_type.value.upper().replace("-", "_"),
         project=args["project"],
-        replica_count=replicas,
+        replica_count=args.get("replica_count", 1),
         shard_count=1,
         transit_encryption_mode="SERVER_AUTHENTICATION",
         opts=under(parent, depends_on=needed),

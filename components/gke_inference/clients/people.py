@@ -1,14 +1,12 @@
 """People behind Identity-Aware Proxy as a team of clients, for the gate of a region."""
 
-import re
 from typing import Any, Final, TypedDict
 
-import pulumi
+from gke_inference.settings.fields import Audience, Name
 
 IAP_HEADER: Final = "x-goog-iap-jwt-assertion"
 """Header with the signed identity of a person
 (docs.cloud.google.com/iap/docs/signed-headers-howto)."""
-_AUDIENCE: Final = re.compile(r"/projects/[0-9]+/global/backendServices/[0-9]+")
 IAP_ISSUER: Final = "https://cloud.google.com/iap"
 IAP_KEYS: Final = "https://www.gstatic.com/iap/verify/public_key-jwk"
 
@@ -16,26 +14,11 @@ IAP_KEYS: Final = "https://www.gstatic.com/iap/verify/public_key-jwk"
 class ClientPeopleArgs(TypedDict):
     """People who sign in at the global load balancer in front of the Gateway."""
 
-    audience: str
+    audience: Audience
     """Audience of their tokens: `/projects/NUMBER/global/backendServices/ID` of the backend service
     of a `GlobalFront` for people. Pulumi rounds this ID, so it cannot be an output."""
-    team: str
+    team: Name
     """Their team."""
-
-
-def check_people(found: ClientPeopleArgs, teams: dict[str, Any]) -> None:
-    """Validate the settings of people.
-
-    Raises:
-        pulumi.InputPropertyError: Their team does not exist.
-    """
-    if found["team"] not in teams:
-        known = ", ".join(sorted(teams))
-        rule = f"must be one of {known}, got {found['team']!r}"
-        raise pulumi.InputPropertyError("people.team", rule)
-    if _AUDIENCE.fullmatch(found["audience"]) is None:
-        rule = f"must be /projects/NUMBER/global/backendServices/ID, got {found['audience']!r}"
-        raise pulumi.InputPropertyError("people.audience", rule)
 
 
 def token_of_people(people: ClientPeopleArgs) -> dict[str, Any]:

@@ -9,24 +9,25 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gke_inference.base.inputs import whole
+from gke_inference.settings.fields import DEFAULT_CONTEXT
 
 from .certificates import described
 from .people import token_of_people
 from .settings import (
-    A_DAY,
     ANONYMOUS,
-    DEFAULT_CONTEXT,
-    LARGEST_CONTEXT,
+    REPLICAS,
     THRESHOLD,
+    TTL_SECONDS,
     AnswerCacheArgs,
     ClientGateArgs,
     ClientGuardArgs,
     ClientModelArgs,
-    ClientTeamArgs,
-    TokenIssuerArgs,
+    TeamSettings,
+    TokenIssuer,
 )
 from .store import Store
+
+_LIMITS = ("monthly_usd", "requests_per_minute", "tokens_per_minute", "tokens_per_month")
 
 
 def document(
@@ -40,22 +41,20 @@ def document(
         store: The counters; None: each replica counts for itself.
         answers: The answers; None: there is no cache.
     """
-    replicas = whole(args, "replicas", 2, least=1, most=20)
+    replicas = args.get("replicas", REPLICAS)
     found: dict[str, Any] = {
         "anonymous": args.get("anonymous", False),
-        "default_context": whole(
-            args, "default_context", DEFAULT_CONTEXT, least=1, most=LARGEST_CONTEXT
-        ),
+        "default_context": args.get("default_context", DEFAULT_CONTEXT),
         "jwt": [_issuer(issuer, args["teams"]) for issuer in args.get("issuers", [])],
         "keys": {"secret": secret},
         "pools": _pools(args["models"]),
-        "prices": {name: dict(price) for name, price in args.get("prices", {}).items()},
+        "prices": {name: price.model_dump() for name, price in args.get("prices", {}).items()},
         "region": args["region"],
         "replicas": replicas,
         "teams": {name: _team(team) for name, team in args["teams"].items()},
     }
     if args.get("anonymous", False):
-        found["teams"].setdefault(ANONYMOUS, _team({}))
+        found["teams"].setdefault(ANONYMOUS, _team(TeamSettings()))
     if args.get("guards"):
         found["guards"] = {name: _guard(guard) for name, guard in args.get("guards", {}).items()}
     if models := _described(args):
@@ -74,15 +73,16 @@ def document(
     return json.dumps(found, indent=2, sort_keys=True)
 
 
-def _team(team: ClientTeamArgs) -> dict[str, Any]:
+def _team(team: TeamSettings) -> dict[str, Any]:
     """Return a team in the program's format."""
-    others = ("cached_answers", "models", "priority")
-    limits = {name: value for name, value in team.items() if name not in others}
+    limits = {name: getattr(team, name) for name in _LIMITS}
     return {
-        **{name: value for name, value in limits.items() if value is not None},
-        **({"cache": True} if team.get("cached_answers", False) else {}),
-        "models": list(team.get("models", ["*"])),
-        "objective": team.get("priority", "interactive"),
+        **{name: limit for name, limit in limits.items() if limit is not None},
+        **({"acts_for_teams": True} if team.acts_for_teams else {}),
+        **({"cache": True} if team.cached_answers else {}),
+        **({"guards": list(team.guardrails)} if team.guardrails else {}),
+        "models": ["*"] if team.models is None else list(team.models),
+        "objective": team.priority.value,
     }
 
 
@@ -93,7 +93,7 @@ def _cache(cache: AnswerCacheArgs, answers: Store) -> dict[str, Any]:
         "models": sorted(cache["models"]),
         "store": answers.settings(),
         "threshold": cache.get("threshold", THRESHOLD),
-        "ttl_seconds": cache.get("ttl_seconds", A_DAY),
+        "ttl_seconds": cache.get("ttl_seconds", TTL_SECONDS),
     }
 
 
@@ -103,26 +103,20 @@ def _epoch(args: ClientGateArgs) -> str:
         "armor": args.get("armor", []),
         "guards": args.get("guards", {}),
         "models": args.get("guarded_models", {}),
-        "teams": {name: team.get("guards", []) for name, team in args["teams"].items()},
+        "teams": {name: list(team.guardrails) for name, team in args["teams"].items()},
     }
     return hashlib.sha256(json.dumps(checks, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _guard(guard: ClientGuardArgs) -> dict[str, Any]:
     """Return a guard in the program's format."""
-    return {**guard, "phases": list(guard["phases"]), "timeout_ms": int(guard["timeout_ms"])}
+    return {**guard, "phases": list(guard["phases"]), "timeout_ms": guard["timeout_ms"]}
 
 
-def _issuer(issuer: TokenIssuerArgs, teams: Iterable[str]) -> dict[str, Any]:
+def _issuer(issuer: TokenIssuer, teams: Iterable[str]) -> dict[str, Any]:
     """Return an issuer in the program's format. Claims map to listed teams only."""
-    return {
-        "audiences": list(issuer["audiences"]),
-        "claim": issuer["claim"],
-        "header": issuer.get("header", "authorization"),
-        "issuer": issuer["issuer"],
-        "jwks_uri": issuer["jwks_uri"],
-        "teams": dict(issuer.get("teams") or {name: name for name in teams}),
-    }
+    named = issuer.teams or {name: name for name in teams}
+    return {**issuer.model_dump(mode="json"), "teams": dict(named)}
 
 
 def _described(args: ClientGateArgs) -> dict[str, dict[str, Any]]:

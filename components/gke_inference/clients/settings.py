@@ -1,24 +1,147 @@
-"""Inputs of a gate, and their validation."""
+"""Settings of clients, which stacks and the gate of a Gateway share, and the inputs of a gate."""
 
-from collections.abc import Mapping
-from typing import NotRequired, TypedDict, cast
+from typing import Annotated, Final, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import camel, one_of, whole
-from gke_inference.gateway.checks import hops_of
-from gke_inference.guardrails.armor_calls import FAILURES, ArmorCallArgs
+from gke_inference.guardrails.settings import ArmorCallArgs, Failure, GuardTimeoutMs, Phase
+from gke_inference.settings import Settings, Word
+from gke_inference.settings.fields import (
+    Context,
+    ForwardedHops,
+    HttpsUrl,
+    ModelName,
+    MonthlyUsd,
+    Name,
+)
 
-from .certificates import ClientCertificatesArgs, check_certificates
-from .people import ClientPeopleArgs, check_people
+from .certificates import ClientCertificatesArgs
+from .people import ClientPeopleArgs
 
-PRIORITIES = ("interactive", "batch")
-"""Priorities of a team's requests, which select the objective `POOL-interactive` or
-`POOL-batch`."""
-A_DAY = 24 * 60 * 60
-THRESHOLD = 0.95
-LARGEST = 10**12
-"""Largest limit. Anything higher is effectively unlimited."""
+ANONYMOUS: Final = "anonymous"
+"""Team of requests without a credential."""
+
+Limit = Annotated[int, Field(ge=1, le=10**12)]
+"""A limit of requests or tokens. Anything higher is effectively unlimited."""
+Threshold = Annotated[float, Field(gt=0, le=1)]
+"""Cosine similarity of two questions."""
+TtlSeconds = Annotated[int, Field(ge=1, le=30 * 24 * 60 * 60)]
+"""How long an answer is cached."""
+GateReplicas = Annotated[int, Field(ge=1, le=20)]
+"""Replicas of the program that checks each request."""
+THRESHOLD: Final = 0.95
+TTL_SECONDS: Final = 24 * 60 * 60
+REPLICAS: Final = 2
+
+
+class Priority(Word):
+    """Priority of a team's requests when a pool is at capacity."""
+
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+
+
+class TeamLimits(Settings):
+    """Limits of a team in one region. An omitted limit means unlimited."""
+
+    requests_per_minute: Limit | None = None
+    """Requests per minute."""
+    tokens_per_minute: Limit | None = None
+    """Tokens per minute, prompts and answers combined."""
+
+
+class TeamSettings(TeamLimits):
+    """One team of clients. An omitted limit means unlimited."""
+
+    acts_for_teams: bool = False
+    """Whether its keys may name another team in `x-gki-on-behalf-of`, whose models, limits,
+    guardrails and cached answers then apply; for the workers of batches and streams."""
+    cached_answers: bool = False
+    """Whether members may receive cached answers to requests of any member, through the cache of
+    answers."""
+    guardrails: tuple[Name, ...] = ()
+    """Guardrails in the cluster (NeMo) that check its requests to every model, in addition to those
+    of the model."""
+    models: Annotated[tuple[ModelName, ...], Field(min_length=1)] | None = None
+    """Models and adapters that it may request. All by default."""
+    monthly_usd: MonthlyUsd | None = None
+    """Maximum cost of its tokens in a calendar month (UTC), at the prices of the models."""
+    priority: Priority = Priority.INTERACTIVE
+    """Priority of its requests to every model. `batch` requests are rejected first when a model is
+    at capacity."""
+    tokens_per_month: Limit | None = None
+    """Tokens per calendar month (UTC), prompts and answers combined."""
+
+
+class TokenPrice(Settings):
+    """Price of a model's tokens."""
+
+    input_usd_per_million: float = Field(ge=0, le=1e6)
+    """US dollars per million prompt tokens."""
+    output_usd_per_million: float = Field(ge=0, le=1e6)
+    """US dollars per million answer tokens."""
+
+
+class TokenIssuer(Settings):
+    """An issuer of JSON Web Tokens (JWTs), such as a company's identity provider."""
+
+    audiences: tuple[str, ...] = Field(min_length=1)
+    """Accepted values of `aud`. A token must have one of them."""
+    issuer: HttpsUrl
+    """Expected value of `iss`."""
+    jwks_uri: HttpsUrl
+    """URL of its public keys."""
+    claim: str = Field(default="team", min_length=1, max_length=200)
+    """Claim that names the team."""
+    header: str = Field(default="authorization", pattern=r"^[a-z][-a-z0-9]{0,63}$")
+    """Header that carries the token. `x-goog-iap-jwt-assertion` for Identity-Aware Proxy."""
+    teams: dict[str, Name] = Field(default_factory=dict[str, str])
+    """Team for each value of the claim. By default, the value is the name of the team."""
+
+
+class StoreNodes(Word):
+    """Node types of a Valkey store.
+
+    docs.cloud.google.com/memorystore/docs/valkey/instance-node-specification.
+    """
+
+    NANO = "shared-core-nano"
+    SMALL = "standard-small"
+    MEDIUM = "highmem-medium"
+    LARGE = "highmem-xlarge"
+
+
+StoreReplicas = Annotated[int, Field(ge=0, le=5)]
+"""Replicas of a store that take over if the zone of the primary fails."""
+
+
+class TimeUnit(Word):
+    """Units of the interval of an API product's quota."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+class ApigeeProduct(Settings):
+    """An API product: developers subscribe their apps to it in Apigee, and each app gets a key."""
+
+    requests: Limit
+    """Requests of each app per interval."""
+    interval: int = Field(default=1, ge=1, le=1000)
+    """Length of the interval in `time_unit`."""
+    needs_approval: bool = False
+    """Whether keys work only once they are approved in Apigee."""
+    time_unit: TimeUnit = TimeUnit.MINUTE
+    """Unit of the interval."""
+
+
+ApigeeTimeoutMs = Annotated[int, Field(ge=10, le=10_000)]
+"""Milliseconds that Apigee may take for each message."""
+APIGEE_TIMEOUT_MS: Final = 1000
 
 
 class AnswerCacheArgs(TypedDict):
@@ -28,68 +151,17 @@ class AnswerCacheArgs(TypedDict):
     """Model that computes the embeddings of questions, by its API name."""
     embeddings_url: str
     """Base URL of that model's API without `/v1`: `http://POOL.NAMESPACE.svc:8000`."""
-    models: list[str]
+    models: Annotated[list[str], Field(min_length=1)]
     """Models and adapters whose answers are cached."""
     store: pulumi.Input[str]
     """`HOST:PORT` of the answer store: `AnswerStore.address`."""
     store_certificates: NotRequired[pulumi.Input[str]]
     """CA certificates of the store: `AnswerStore.certificates`. Default: none, the store has no
     TLS."""
-    threshold: NotRequired[float]
-    """Minimum cosine similarity of two questions for them to share an answer, more than 0 and at
-    most 1. Default: 0.95."""
-    ttl_seconds: NotRequired[int]
-    """How long an answer is cached, 1 second to 30 days. Default: one day."""
-
-
-class ClientTeamArgs(TypedDict):
-    """One team of clients. An omitted limit means unlimited."""
-
-    acts_for_teams: NotRequired[bool]
-    """Whether its keys may name another team in `x-gki-on-behalf-of`. Default: false."""
-    cached_answers: NotRequired[bool]
-    """Whether members get each other's answers from the `cache`. Default: false."""
-    guards: NotRequired[list[str]]
-    """Guards that check its requests to every model, in addition to those of the model."""
-    models: NotRequired[list[str]]
-    """Models and adapters that it may request. Default: all."""
-    monthly_usd: NotRequired[float]
-    """Maximum cost of its tokens in a calendar month (UTC), in US dollars. Requires `prices`."""
-    priority: NotRequired[str]
-    """`interactive` (default) or `batch`, which is rejected first when a pool is at capacity."""
-    requests_per_minute: NotRequired[int]
-    """Requests per minute."""
-    tokens_per_minute: NotRequired[int]
-    """Tokens per minute, prompts and answers combined."""
-    tokens_per_month: NotRequired[int]
-    """Tokens per calendar month (UTC), prompts and answers combined."""
-
-
-class TokenPriceArgs(TypedDict):
-    """Price of a model's tokens."""
-
-    input_usd_per_million: float
-    """US dollars per million prompt tokens."""
-    output_usd_per_million: float
-    """US dollars per million answer tokens."""
-
-
-class TokenIssuerArgs(TypedDict):
-    """An issuer of JSON Web Tokens (JWTs) that clients authenticate with."""
-
-    audiences: list[str]
-    """Accepted values of `aud`. A token must have one of them."""
-    claim: str
-    """Claim with the team's name, or with a key of `teams`."""
-    issuer: str
-    """Expected value of `iss`."""
-    jwks_uri: str
-    """URL of its public keys."""
-    header: NotRequired[str]
-    """Header that carries the token. `x-goog-iap-jwt-assertion` for Identity-Aware Proxy. Default:
-    `authorization`."""
-    teams: NotRequired[dict[str, str]]
-    """Team for each value of the claim. Default: the value is the team's name."""
+    threshold: NotRequired[Threshold]
+    """Minimum cosine similarity of two questions for them to share an answer. Default: 0.95."""
+    ttl_seconds: NotRequired[TtlSeconds]
+    """How long an answer is cached, in seconds. Default: one day."""
 
 
 class ClientModelArgs(TypedDict):
@@ -104,13 +176,13 @@ class ClientModelArgs(TypedDict):
 class ClientGuardArgs(TypedDict):
     """A service that checks prompts and answers (`NemoGuardrails`)."""
 
-    failure: str
+    failure: Failure
     """While it returns no verdict, `closed` rejects texts; `open` lets them pass and counts
     them."""
-    phases: list[str]
+    phases: Annotated[list[Phase], Field(min_length=1)]
     """`input` for prompts, `output` for answers."""
-    timeout_ms: int
-    """Timeout per check in milliseconds, 1 to 60000."""
+    timeout_ms: GuardTimeoutMs
+    """Timeout per check in milliseconds."""
     url: str
     """URL of the service."""
 
@@ -132,7 +204,7 @@ class ClientGateArgs(TypedDict):
     """Region of the Gateway, part of each usage record."""
     service_account: str
     """Kubernetes service account that may read the secret (`WorkloadIdentity`)."""
-    teams: dict[str, ClientTeamArgs]
+    teams: dict[str, TeamSettings]
     """Teams by name."""
     batches: NotRequired[bool]
     """Whether `/v1/files` and `/v1/batches` are behind the Gateway (`BatchService`). Default:
@@ -145,151 +217,35 @@ class ClientGateArgs(TypedDict):
     """Paths on which requests to a model or adapter get the salt of their team, by the name that
     clients request, so that no two teams share the prefix cache of its engine. Only for paths on
     which the engine knows the field `cache_salt`. Default: none, teams share the cache."""
-    contexts: NotRequired[dict[str, int]]
+    contexts: NotRequired[dict[str, Context]]
     """Contexts of models and adapters in tokens, by the name that clients request. A request
     without a limit reserves what its prompt leaves of the context."""
-    default_context: NotRequired[int]
+    default_context: NotRequired[Context]
     """Assumed context of models without one in `contexts`, in tokens. Default: 131072."""
     anonymous: NotRequired[bool]
     """Whether requests without a credential are allowed, as the team `anonymous`. Default:
     false."""
-    armor: NotRequired[list[ArmorCallArgs]]
-    """Model Armor calls after the callout, at most two: a chain has three extensions."""
-    forwarded_hops: NotRequired[int]
-    """Position of the client's address in X-Forwarded-For, counted from the end, 1 to 10. Each load
+    armor: NotRequired[Annotated[list[ArmorCallArgs], Field(max_length=2)]]
+    """Model Armor calls after the callout: a chain has three extensions."""
+    forwarded_hops: NotRequired[ForwardedHops]
+    """Position of the client's address in X-Forwarded-For, counted from the end. Each load
     balancer on the way appends the address it was called from and its own. Default: 2, for clients
     that connect to the Gateway."""
     guarded_models: NotRequired[dict[str, list[str]]]
     """Guards of models and adapters, by the name that clients request."""
     guards: NotRequired[dict[str, ClientGuardArgs]]
     """Guards that the callout calls, by name. Default: none."""
-    issuers: NotRequired[list[TokenIssuerArgs]]
+    issuers: NotRequired[list[TokenIssuer]]
     """Issuers of accepted tokens. Default: none, clients use keys only."""
     people: NotRequired[ClientPeopleArgs]
     """People who sign in with Google, behind a `GlobalFront`. Default: none."""
-    prices: NotRequired[dict[str, TokenPriceArgs]]
+    prices: NotRequired[dict[str, TokenPrice]]
     """Prices of models and adapters, by name. Default: none, only tokens are counted."""
-    replicas: NotRequired[int]
-    """Replicas of the callout, 1 to 20. Default: 2."""
+    replicas: NotRequired[GateReplicas]
+    """Replicas of the callout. Default: 2."""
     store: NotRequired[pulumi.Input[str]]
     """`HOST:PORT` of the counters that all replicas share: `CounterStore.address`. Default: none,
     each replica enforces its share of each limit."""
     store_certificates: NotRequired[pulumi.Input[str]]
     """CA certificates of the store: `CounterStore.certificates`. Default: none, the store has no
     TLS."""
-
-
-DEFAULT_CONTEXT = 131_072
-"""Assumed context of a model that nobody describes, in tokens: that of many current models."""
-LARGEST_CONTEXT = 2**30
-_MOST_ARMOR = 2
-ANONYMOUS = "anonymous"
-"""Team of requests without a credential."""
-
-
-def checked(args: ClientGateArgs) -> None:
-    """Validate the settings.
-
-    Raises:
-        pulumi.InputPropertyError: A name, limit or price is wrong, or two do not go together.
-    """
-    whole(args, "replicas", 2, least=1, most=20)
-    whole(args, "default_context", DEFAULT_CONTEXT, least=1, most=LARGEST_CONTEXT)
-    for name in args.get("contexts", {}):
-        whole(args.get("contexts", {}), name, 1, least=1, most=LARGEST_CONTEXT, where="contexts")
-    hops_of(args)
-    if not args["teams"] and not args.get("anonymous", False):
-        raise pulumi.InputPropertyError("teams", "must have one team or more, got none")
-    for name, team in args["teams"].items():
-        _check_team(f"teams.{name}", team, args)
-    _check_cache(args)
-    for name, paths in args.get("cache_salt_paths", {}).items():
-        if wrong := [path for path in paths if not path.startswith("/v1/")]:
-            rule = f"must be paths that begin with /v1/, got {wrong[0]!r}"
-            raise pulumi.InputPropertyError(f"cacheSaltPaths.{name}", rule)
-    for name, price in args.get("prices", {}).items():
-        for field, value in cast("Mapping[str, float]", price).items():
-            if value < 0:
-                path = f"prices.{name}.{camel(field)}"
-                raise pulumi.InputPropertyError(path, f"must be 0 or more, got {value!r}")
-    for at, issuer in enumerate(args.get("issuers", [])):
-        _check_issuer(f"issuers[{at}]", issuer, args)
-    if "certificates" in args:
-        check_certificates(args["certificates"], args["teams"])
-    if "people" in args:
-        check_people(args["people"], args["teams"])
-    _check_guards(args)
-
-
-def _check_team(where: str, team: ClientTeamArgs, args: ClientGateArgs) -> None:
-    one_of(team, "priority", PRIORITIES, "interactive")
-    for field in ("requests_per_minute", "tokens_per_minute", "tokens_per_month"):
-        if team.get(field) is not None:
-            whole(team, field, 1, least=1, most=LARGEST, where=where)
-    dollars = team.get("monthly_usd")
-    if dollars is None:
-        return
-    if dollars <= 0:
-        path = f"{where}.monthlyUsd"
-        raise pulumi.InputPropertyError(path, f"must be more than 0, got {dollars!r}")
-    allowed = team.get("models", sorted(args["models"]))
-    if missing := [name for name in allowed if name not in args.get("prices", {})]:
-        rule = f"needs a price for every model the team may use, got none for {missing[0]!r}"
-        raise pulumi.InputPropertyError(f"{where}.monthlyUsd", rule)
-
-
-def _check_cache(args: ClientGateArgs) -> None:
-    cache = args.get("cache")
-    if cache is None:
-        for name, team in args["teams"].items():
-            if team.get("cached_answers", False):
-                path = f"teams.{name}.cachedAnswers"
-                raise pulumi.InputPropertyError(path, "needs 'cache', got none")
-        return
-    whole(cache, "ttl_seconds", A_DAY, least=1, most=30 * A_DAY, where="cache")
-    threshold = cache.get("threshold", THRESHOLD)
-    if not 0 < threshold <= 1:
-        rule = f"must be more than 0 and at most 1, got {threshold!r}"
-        raise pulumi.InputPropertyError("cache.threshold", rule)
-    if not cache["models"]:
-        raise pulumi.InputPropertyError("cache.models", "must have one model or more, got none")
-
-
-def _check_issuer(where: str, issuer: TokenIssuerArgs, args: ClientGateArgs) -> None:
-    if not issuer["jwks_uri"].startswith("https://"):
-        rule = f"must begin with https://, got {issuer['jwks_uri']!r}"
-        raise pulumi.InputPropertyError(f"{where}.jwksUri", rule)
-    if not issuer["audiences"]:
-        rule = "must have one audience or more, got none: any token of the issuer would pass"
-        raise pulumi.InputPropertyError(f"{where}.audiences", rule)
-    for value, team in issuer.get("teams", {}).items():
-        if team not in args["teams"]:
-            known = ", ".join(sorted(args["teams"]))
-            path = f"{where}.teams.{value}"
-            raise pulumi.InputPropertyError(path, f"must be one of {known}, got {team!r}")
-
-
-def _check_guards(args: ClientGateArgs) -> None:
-    if len(args.get("armor", [])) > _MOST_ARMOR:
-        rule = f"must be at most {_MOST_ARMOR}, got {len(args.get('armor', []))}"
-        raise pulumi.InputPropertyError("armor", rule)
-    guards = args.get("guards", {})
-    for name, guard in guards.items():
-        where = f"guards.{name}"
-        if guard["failure"] not in FAILURES:
-            rule = f"must be one of {', '.join(FAILURES)}, got {guard['failure']!r}"
-            raise pulumi.InputPropertyError(f"{where}.failure", rule)
-        if not guard["phases"] or not set(guard["phases"]) <= {"input", "output"}:
-            rule = f"must be input, output or both, got {', '.join(guard['phases']) or 'none'}"
-            raise pulumi.InputPropertyError(f"{where}.phases", rule)
-        whole(guard, "timeout_ms", 1, least=1, most=60_000, where=where)
-    users = {f"guardedModels.{name}": of for name, of in args.get("guarded_models", {}).items()}
-    users |= {
-        f"teams.{name}.guards": team.get("guards", []) for name, team in args["teams"].items()
-    }
-    for where, names in users.items():
-        for name in names:
-            if name not in guards:
-                known = ", ".join(sorted(guards)) or "none"
-                rule = f"must be one of {known}, got {name!r}"
-                raise pulumi.InputPropertyError(where, rule)

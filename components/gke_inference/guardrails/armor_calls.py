@@ -6,15 +6,14 @@ so the calls are items of its chain, of at most three.
 """
 
 import json
-from typing import TypedDict
 
 from gke_inference.base.manifests import Manifest, labels_for, manifest
 from gke_inference.catalogue.versions import api
 
+from .settings import ArmorCallArgs
+
 COMPONENT = "model-armor"
 """Value of `app.kubernetes.io/component` on its objects."""
-FAILURES = ("closed", "open")
-"""Behavior while Model Armor does not answer: reject all requests, or allow them."""
 EVENTS = (
     "RequestHeaders",
     "RequestBody",
@@ -23,20 +22,6 @@ EVENTS = (
     "ResponseBody",
     "ResponseTrailers",
 )
-
-
-class ArmorCallArgs(TypedDict):
-    """One call from a Gateway to Model Armor."""
-
-    failure: str
-    """While Model Armor is unavailable, `closed` rejects requests and `open` allows them."""
-    location: str
-    """Region of the templates, which must be that of the Gateway."""
-    templates: dict[str, str]
-    """Template of each model, `projects/P/locations/L/templates/T`, by the name that clients
-    request."""
-    timeout_ms: int
-    """Timeout per message in milliseconds, 10 to 10000."""
 
 
 def armor_extension(call: ArmorCallArgs) -> Manifest:
@@ -54,7 +39,7 @@ def armor_extension(call: ArmorCallArgs) -> Manifest:
         "metadata": {"model_armor_settings": json.dumps(settings)},
         "name": f"model-armor-{call['failure']}",
         "supportedEvents": list(EVENTS),
-        "timeout": f"{int(call['timeout_ms'])}ms",
+        "timeout": f"{call['timeout_ms']}ms",
     }
 
 

@@ -5,10 +5,11 @@ from typing import NotRequired, TypedDict
 import pulumi
 from pulumi_gcp import modelarmor
 
-from gke_inference.base.inputs import one_of, under, user_labels
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import under, user_labels
 
-CONFIDENCES = ("low", "medium", "high")
-"""Minimum confidence levels for a filter match."""
+from .settings import ArmorFilters, Confidence, Enforcement
+
 HARMS = {
     "dangerous": "DANGEROUS",
     "harassment": "HARASSMENT",
@@ -16,37 +17,25 @@ HARMS = {
     "sexually_explicit": "SEXUALLY_EXPLICIT",
 }
 """Filters for harmful content, by our names."""
-_LEVELS = {"high": "HIGH", "low": "LOW_AND_ABOVE", "medium": "MEDIUM_AND_ABOVE"}
-_ENFORCEMENTS = {"block": "INSPECT_AND_BLOCK", "inspect": "INSPECT_ONLY"}
+_LEVELS = {
+    Confidence.HIGH: "HIGH",
+    Confidence.LOW: "LOW_AND_ABOVE",
+    Confidence.MEDIUM: "MEDIUM_AND_ABOVE",
+}
+_ENFORCEMENTS = {
+    Enforcement.BLOCK: "INSPECT_AND_BLOCK",
+    Enforcement.INSPECT: "INSPECT_ONLY",
+}
 _REFUSED = 400
 _ANSWER = "The answer was blocked by Model Armor."
 _PROMPT = "The prompt was blocked by Model Armor."
 _ENABLED = "ENABLED"
 
 
-class ArmorFiltersArgs(TypedDict):
-    """Filters of a template. An omitted filter is off."""
-
-    dangerous: NotRequired[str]
-    """Dangerous content: `low`, `medium` or `high`."""
-    harassment: NotRequired[str]
-    """Harassment: `low`, `medium` or `high`."""
-    hate: NotRequired[str]
-    """Hate speech: `low`, `medium` or `high`."""
-    malicious_urls: NotRequired[bool]
-    """URLs that lead to malware or phishing."""
-    prompt_injection: NotRequired[str]
-    """Prompt injection and jailbreaks: `low`, `medium` or `high`."""
-    sensitive_data: NotRequired[bool]
-    """Personal data and credentials, with the basic detectors of Sensitive Data Protection."""
-    sexually_explicit: NotRequired[str]
-    """Sexually explicit content: `low`, `medium` or `high`."""
-
-
 class ModelArmorArgs(TypedDict):
     """Inputs of `ModelArmor`."""
 
-    filters: ArmorFiltersArgs
+    filters: ArmorFilters
     """Filters to apply."""
     location: str
     """Region, which must be that of the Gateway."""
@@ -54,7 +43,7 @@ class ModelArmorArgs(TypedDict):
     """Project of the template."""
     template_id: str
     """Name of the template."""
-    enforcement: NotRequired[str]
+    enforcement: NotRequired[Enforcement]
     """`block` (default) rejects matches, `inspect` only reports them."""
     ignore_partial_failures: NotRequired[bool]
     """Whether texts pass if some filters failed. Default: false."""
@@ -72,7 +61,8 @@ class ModelArmor(pulumi.ComponentResource):
         self, name: str, args: ModelArmorArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelArmor", name, {}, opts)
-        enforcement = one_of(args, "enforcement", tuple(_ENFORCEMENTS), "block")
+        args = checked(ModelArmorArgs, args)
+        enforcement = args.get("enforcement", Enforcement.BLOCK)
         template = modelarmor.Template(
             name,
             filter_config=filter_config(args["filters"]),
@@ -95,37 +85,29 @@ class ModelArmor(pulumi.ComponentResource):
         self.register_outputs({"templateName": self.template_name})
 
 
-def filter_config(filters: ArmorFiltersArgs) -> modelarmor.TemplateFilterConfigArgsDict:
+def filter_config(filters: ArmorFilters) -> modelarmor.TemplateFilterConfigArgsDict:
     """Return the filters in Model Armor's format.
 
     Raises:
-        pulumi.InputPropertyError: A confidence is unknown, or no filter is on.
+        pulumi.InputPropertyError: No filter is on.
     """
     made: modelarmor.TemplateFilterConfigArgsDict = {}
     harms: list[modelarmor.TemplateFilterConfigRaiSettingsRaiFilterArgsDict] = [
-        {"confidence_level": _level(filters, harm), "filter_type": kind}
+        {"confidence_level": _LEVELS[level], "filter_type": kind}
         for harm, kind in HARMS.items()
-        if filters.get(harm) is not None
+        if (level := getattr(filters, harm)) is not None
     ]
     if harms:
         made["rai_settings"] = {"rai_filters": harms}
-    if filters.get("prompt_injection") is not None:
+    if filters.prompt_injection is not None:
         made["pi_and_jailbreak_filter_settings"] = {
-            "confidence_level": _level(filters, "prompt_injection"),
+            "confidence_level": _LEVELS[filters.prompt_injection],
             "filter_enforcement": _ENABLED,
         }
-    if filters.get("malicious_urls", False):
+    if filters.malicious_urls:
         made["malicious_uri_filter_settings"] = {"filter_enforcement": _ENABLED}
-    if filters.get("sensitive_data", False):
+    if filters.sensitive_data:
         made["sdp_settings"] = {"basic_config": {"filter_enforcement": _ENABLED}}
     if not made:
         raise pulumi.InputPropertyError("filters", "must have one filter or more, got none")
     return made
-
-
-def _level(filters: ArmorFiltersArgs, name: str) -> str:
-    level = filters.get(name)
-    if level not in _LEVELS:
-        rule = f"must be one of {', '.join(CONFIDENCES)}, got {level!r}"
-        raise pulumi.InputPropertyError(f"filters.{name}", rule)
-    return _LEVELS[str(level)]

@@ -1,20 +1,23 @@
 """Model Armor on a Gateway without client teams."""
 
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import pulumi
+from pydantic import Field
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import register
 
-from .armor_calls import ArmorCallArgs, armor_gate
+from .armor_calls import armor_gate
+from .settings import ArmorCallArgs
 
 
 class ModelArmorGateArgs(TypedDict):
     """Inputs of `ModelArmorGate`."""
 
-    calls: list[ArmorCallArgs]
-    """Model Armor calls, at most three."""
+    calls: Annotated[list[ArmorCallArgs], Field(min_length=1, max_length=3)]
+    """Model Armor calls: a chain has at most three extensions."""
     gate_name: str
     """Kubernetes name of the GCPTrafficExtension."""
     gateway_name: str
@@ -33,10 +36,8 @@ class ModelArmorGate(pulumi.ComponentResource):
         self, name: str, args: ModelArmorGateArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelArmorGate", name, {}, opts)
+        args = checked(ModelArmorGateArgs, args)
         gate = name_of(args, "gate_name", "namespace")
-        if not 1 <= len(args["calls"]) <= 3:
-            rule = f"must be 1 to 3, got {len(args['calls'])}"
-            raise pulumi.InputPropertyError("calls", rule)
         obj = armor_gate(gate, args["namespace"], args["gateway_name"], args["calls"])
         extension = register(name, obj, under(self))
         self.extension_name = extension.urn.apply(lambda _: gate)

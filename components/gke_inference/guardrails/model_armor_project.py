@@ -5,11 +5,13 @@ from typing import Any, NotRequired, TypedDict, cast
 import pulumi
 from pulumi_gcp import modelarmor, projects
 
+from gke_inference.base.checked import checked
 from gke_inference.base.inputs import under
 from gke_inference.base.propagation import until_effective
 from gke_inference.base.service_agents import SERVICE_EXTENSIONS
 
-from .model_armor import ArmorFiltersArgs, filter_config
+from .model_armor import filter_config
+from .settings import ArmorFilters
 
 ROLES = (
     "roles/modelarmor.calloutUser",
@@ -27,7 +29,7 @@ class ModelArmorProjectArgs(TypedDict):
     """Project of the Gateways and templates."""
     project_number: str
     """Number of the project, part of the agent's name."""
-    floor: NotRequired[ArmorFiltersArgs]
+    floor: NotRequired[ArmorFilters]
     """Minimum filters of every template in the project. Default: no floor."""
 
 
@@ -41,6 +43,7 @@ class ModelArmorProject(pulumi.ComponentResource):
         self, name: str, args: ModelArmorProjectArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ModelArmorProject", name, {}, opts)
+        args = checked(ModelArmorProjectArgs, args)
         member = SERVICE_EXTENSIONS.member(args["project_number"])
         identity = SERVICE_EXTENSIONS.ensure(name, args["project"], self)
         hooks = until_effective(self, name)

@@ -4,12 +4,13 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, under, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, under
 from gke_inference.base.manifests import register
 
 from .nemo import PORT, nemo_objects
-
-_LARGEST_BYTES = 1_000_000  # the API server's limit of an object is 1 MiB
+from .rules import check_files
+from .settings import REPLICAS, GuardReplicas
 
 
 class NemoGuardrailsArgs(TypedDict):
@@ -22,8 +23,8 @@ class NemoGuardrailsArgs(TypedDict):
     files: NotRequired[dict[str, str]]
     """Rails by file name: `config.yml`, Colang, `actions.py`. Default: those in the image, which
     block prompt injections and mask personal data."""
-    replicas: NotRequired[int]
-    """Replicas, 1 to 20. Default: 2."""
+    replicas: NotRequired[GuardReplicas]
+    """Replicas. Default: 2."""
 
 
 class NemoGuardrails(pulumi.ComponentResource):
@@ -36,16 +37,12 @@ class NemoGuardrails(pulumi.ComponentResource):
         self, name: str, args: NemoGuardrailsArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:NemoGuardrails", name, {}, opts)
+        args = checked(NemoGuardrailsArgs, args)
         guard = name_of(args, "guard_name", "namespace")
         files = args.get("files", {})
-        if files and "config.yml" not in files:
-            got = ", ".join(sorted(files))
-            raise pulumi.InputPropertyError("files", f"must have config.yml, got {got}")
-        size = sum(len(text.encode()) for text in files.values())
-        if size > _LARGEST_BYTES:
-            rule = f"must have at most {_LARGEST_BYTES} bytes together, got {size}"
-            raise pulumi.InputPropertyError("files", rule)
-        replicas = whole(args, "replicas", 2, least=1, most=20)
+        if files:
+            keep(check_files("files", files))
+        replicas = args.get("replicas", REPLICAS)
         made: list[pulumi.Resource] = []
         for role, obj in nemo_objects(guard, args["namespace"], replicas, files).items():
             logical = name if role == "deployment" else f"{name}-{role}"

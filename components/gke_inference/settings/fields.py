@@ -45,8 +45,10 @@ _REFERENCE: Final = r"^([\w.-]+/[\w.-]+/)?[\w.-]+$"
 _OBJECT_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _TABLE: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]\.[A-Za-z0-9_]+\.[A-Za-z0-9_]+$"
 _SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
+AUDIENCE: Final = r"^/projects/[0-9]+/global/backendServices/[0-9]+$"
 
 PATTERN_WORDS: Final = {
+    AUDIENCE: "/projects/NUMBER/global/backendServices/ID",
     _NAME: "lowercase letters, digits and hyphens, starting with a letter and not ending with "
     "a hyphen",
     _MODEL_NAME: "lowercase letters, digits, dots, hyphens and underscores",
@@ -134,3 +136,16 @@ class BootDisk(Word):
     STANDARD = "pd-standard"
     SSD = "pd-ssd"
     HYPERDISK = "hyperdisk-balanced"
+
+
+Audience = Annotated[str, Field(pattern=AUDIENCE)]
+"""Audience of the tokens of people behind a backend service."""
+Port = Annotated[int, Field(ge=1, le=65_535)]
+ForwardedHops = Annotated[int, Field(ge=1, le=10)]
+"""Position of the client's address in X-Forwarded-For, counted from the end."""
+Context = Annotated[int, Field(ge=1, le=2**30)]
+"""Context of a model in tokens, prompt and answer combined."""
+DEFAULT_CONTEXT: Final = 131_072
+"""Assumed context of a model that nobody describes, in tokens: that of many current models."""
+MonthlyUsd = Annotated[float, Field(gt=0, le=1e9)]
+"""Limit of the cost in a calendar month (UTC), in US dollars."""

@@ -9,11 +9,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from gke_inference.clients.certificates import IDENTITY_RULE, is_identity
+from gke_inference.clients.rules import check_identities
 from gke_inference.front.client_certificates import is_certificate
 from infra.plan.front import with_gateway
 from infra.stack import Clients, Front, Platform
-from infra.stack.problems import join, one_of
+from infra.stack.problems import join
 
 _AT = "clients.certificates"
 _Kind = TypeVar("_Kind", bound=x509.ExtensionType)
@@ -46,11 +46,7 @@ def check_certificates(platform: Platform, clients: Clients) -> Iterator[InputEr
     for at, text in enumerate(found.authorities):
         if problem := _problem_of(text):
             yield InputError(join(_AT, "authorities", at), *problem)
-    for identity, team in found.teams.items():
-        if not is_identity(identity):
-            yield InputError(join(_AT, "teams"), IDENTITY_RULE, identity)
-        elif team not in clients.teams:
-            yield one_of(join(_AT, "teams", identity), team, sorted(clients.teams))
+    yield from check_identities(join(_AT, "teams"), found.teams, clients.teams)
 
 
 def _problem_of(text: str) -> tuple[str, Bare] | None:

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.clients.people import IAP_HEADER
+from gke_inference.clients.rules import check_team_of_people
 from gke_inference.front.people import MEMBER_RULE, is_member
 from infra.stack import Clients, Front, Platform
-from infra.stack.problems import join, one_of
+from infra.stack.problems import join
 
 _AT = "clients.people"
 
@@ -36,8 +37,7 @@ def check_people(platform: Platform, clients: Clients) -> Iterator[InputError]:
         elif member in people.members[:at]:
             where = join(_AT, "members", at)
             yield InputError(where, "must not repeat a member", member, " twice")
-    if people.team not in clients.teams:
-        yield one_of(join(_AT, "team"), people.team, sorted(clients.teams))
+    yield from check_team_of_people("clients", people.team, clients.teams)
     for at, issuer in enumerate(clients.issuers):
         if issuer.header == IAP_HEADER:
             rule = f"must not be {IAP_HEADER} when {_AT} is set, which accepts these tokens"

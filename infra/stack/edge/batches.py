@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from gke_inference.clients.settings import Priority
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     BucketName,
@@ -12,7 +13,6 @@ from gke_inference.settings.fields import (
     ObjectName,
     RegionName,
 )
-from infra.stack.edge.clients import Priority
 
 
 class CompletionWindow(StrEnum):

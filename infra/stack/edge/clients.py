@@ -4,23 +4,31 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from gke_inference.clients.settings import (
+    APIGEE_TIMEOUT_MS,
+    THRESHOLD,
+    TTL_SECONDS,
+    ApigeeProduct,
+    ApigeeTimeoutMs,
+    GateReplicas,
+    StoreNodes,
+    StoreReplicas,
+    TeamLimits,
+    TeamSettings,
+    Threshold,
+    TokenIssuer,
+    TokenPrice,
+    TtlSeconds,
+)
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
+    DEFAULT_CONTEXT,
+    Context,
     Hostname,
-    HttpsUrl,
     ModelName,
     Name,
     RegionName,
 )
-
-_LARGEST = 10**12
-
-
-class Priority(StrEnum):
-    """Priority of a team's requests when a pool is at capacity."""
-
-    INTERACTIVE = "interactive"
-    BATCH = "batch"
 
 
 class Counters(StrEnum):
@@ -30,80 +38,18 @@ class Counters(StrEnum):
     LOCAL = "local"
 
 
-class StoreNodes(StrEnum):
-    """Node types of a Valkey store."""
-
-    NANO = "shared-core-nano"
-    SMALL = "standard-small"
-    MEDIUM = "highmem-medium"
-    LARGE = "highmem-xlarge"
-
-
-class TeamLimits(Settings):
-    """Limits of a team in one region. An omitted limit means unlimited."""
-
-    requests_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Requests per minute."""
-    tokens_per_minute: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Tokens per minute, prompts and answers combined."""
-
-
-class ClientTeam(TeamLimits):
+class ClientTeam(TeamSettings):
     """One team of clients. An omitted limit means unlimited.
 
     Limits per minute apply in each region, those of a month to all regions together.
     """
 
-    acts_for_teams: bool = False
-    """Whether its keys may name another team in `x-gki-on-behalf-of`, whose models, limits,
-    guardrails and cached answers then apply; for the workers of batches and streams."""
-    cached_answers: bool = False
-    """Whether members may receive cached answers to requests of any member, through
-    `clients.cache`."""
-    guardrails: tuple[Name, ...] = ()
-    """Guardrails of kind `nemo` that check its requests to every model, in addition to those of the
-    model."""
-    models: tuple[ModelName, ...] | None = Field(default=None, min_length=1)
-    """Models and adapters that it may request. All by default."""
     monthly_shares: dict[RegionName, float] = Field(default_factory=dict[str, float])
     """Share of each region in the limits of a month, more than 0. All regions together have 1. By
     default, all have the same. A region does not use what is left in another one."""
-    monthly_usd: float | None = Field(default=None, gt=0, le=1e9)
-    """Maximum cost of its tokens in a calendar month (UTC) in all regions, at `clients.prices`."""
-    priority: Priority = Priority.INTERACTIVE
-    """Priority of its requests to every model. `batch` requests are rejected first when a model is
-    at capacity."""
     regional: dict[RegionName, TeamLimits] = Field(default_factory=dict[str, TeamLimits])
     """Limits per minute in single regions. Each replaces the team's limit of the same name there;
     with `null`, the team has no such limit in that region."""
-    tokens_per_month: int | None = Field(default=None, ge=1, le=_LARGEST)
-    """Tokens per calendar month (UTC) in all regions, prompts and answers combined."""
-
-
-class TokenPrice(Settings):
-    """Price of a model's tokens."""
-
-    input_usd_per_million: float = Field(ge=0, le=1e6)
-    """US dollars per million prompt tokens."""
-    output_usd_per_million: float = Field(ge=0, le=1e6)
-    """US dollars per million answer tokens."""
-
-
-class TokenIssuer(Settings):
-    """An issuer of JSON Web Tokens (JWTs), such as a company's identity provider."""
-
-    audiences: tuple[str, ...] = Field(min_length=1)
-    """Accepted values of `aud`. A token must have one of them."""
-    issuer: HttpsUrl
-    """Expected value of `iss`."""
-    jwks_uri: HttpsUrl
-    """URL of its public keys."""
-    claim: str = Field(default="team", min_length=1, max_length=200)
-    """Claim that names the team."""
-    header: str = Field(default="authorization", pattern=r"^[a-z][-a-z0-9]{0,63}$")
-    """Header that carries the token. `x-goog-iap-jwt-assertion` for Identity-Aware Proxy."""
-    teams: dict[str, Name] = Field(default_factory=dict[str, str])
-    """Team for each value of the claim. By default, the value is the name of the team."""
 
 
 class ClientCertificates(Settings):
@@ -143,7 +89,7 @@ class CounterStore(Settings):
     node_type: StoreNodes | None = None
     """Node type. By default, standard-small where protection is on; elsewhere shared-core-nano,
     which has no SLA."""
-    replicas: int = Field(default=1, ge=0, le=5)
+    replicas: StoreReplicas = 1
     """Replicas that take over if the zone of the primary fails."""
 
 
@@ -153,7 +99,7 @@ class AnswerStoreSettings(Settings):
     node_type: StoreNodes = StoreNodes.SMALL
     """Node type, whose memory limits the cache size. The least recently used answer is evicted
     first."""
-    replicas: int = Field(default=0, ge=0, le=5)
+    replicas: StoreReplicas = 0
     """Replicas that take over if the zone of the primary fails. Without one, engines generate every
     answer during an outage."""
 
@@ -168,34 +114,11 @@ class AnswerCache(Settings):
     """Models and adapters whose answers are cached. By default, all that generate text."""
     store: AnswerStoreSettings = AnswerStoreSettings()
     """Store of the cached answers."""
-    threshold: float = Field(default=0.95, gt=0, le=1)
+    threshold: Threshold = THRESHOLD
     """Minimum cosine similarity of two questions' embeddings for them to share an answer. The right
     value depends on the embedding model: `bench cache` shows wrong answers by threshold."""
-    ttl_seconds: int = Field(default=86400, ge=1, le=30 * 86400)
+    ttl_seconds: TtlSeconds = TTL_SECONDS
     """How long an answer is cached."""
-
-
-class TimeUnit(StrEnum):
-    """Units of the interval of an API product's quota."""
-
-    MINUTE = "minute"
-    HOUR = "hour"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
-
-
-class ApigeeProduct(Settings):
-    """An API product: developers subscribe their apps to it in Apigee, and each app gets a key."""
-
-    requests: int = Field(ge=1, le=_LARGEST)
-    """Requests of each app per interval."""
-    interval: int = Field(default=1, ge=1, le=1000)
-    """Length of the interval in `time_unit`."""
-    needs_approval: bool = False
-    """Whether keys work only once they are approved in Apigee."""
-    time_unit: TimeUnit = TimeUnit.MINUTE
-    """Unit of the interval."""
 
 
 class Apigee(Settings):
@@ -211,7 +134,7 @@ class Apigee(Settings):
     proxy: Name | None = None
     """API proxy of the environment with an extension processor and policies of your own, such as
     LLMTokenQuota or SemanticCacheLookup. By default, the proxy that the operator creates."""
-    timeout_ms: int = Field(default=1000, ge=10, le=10_000)
+    timeout_ms: ApigeeTimeoutMs = APIGEE_TIMEOUT_MS
     """Milliseconds that Apigee may take for each message."""
 
 
@@ -233,7 +156,7 @@ class Clients(Settings):
     counters: Counters = Counters.VALKEY
     """Where limits are counted. `valkey` counts across all replicas of a region. `local` lets each
     replica enforce its share: it costs nothing, but can reject bursts at one replica too early."""
-    default_context: int = Field(default=131_072, ge=1, le=2**30)
+    default_context: Context = DEFAULT_CONTEXT
     """Assumed context in tokens of models that this stack does not describe: backends, and models
     of serving stacks. A request without a limit reserves what its prompt leaves of the context."""
     issuers: tuple[TokenIssuer, ...] = ()
@@ -245,7 +168,7 @@ class Clients(Settings):
     prices: dict[ModelName, TokenPrice] = Field(default_factory=dict[str, TokenPrice])
     """Prices of the tokens of models and adapters. By default, tokens are counted but not
     priced."""
-    replicas: int | None = Field(default=None, ge=1, le=20)
+    replicas: GateReplicas | None = None
     """Replicas of the service that checks each request. By default, 3 where protection is on and 2
     elsewhere."""
     shared_prefix_cache: bool = False

@@ -4,6 +4,14 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from gke_inference.guardrails.settings import (
+    ArmorFilters,
+    Enforcement,
+    Failure,
+    GuardReplicas,
+    GuardTimeoutMs,
+    Phase,
+)
 from gke_inference.settings import Settings
 
 
@@ -12,54 +20,6 @@ class GuardrailKind(StrEnum):
 
     MODEL_ARMOR = "model-armor"
     NEMO = "nemo"
-
-
-class Failure(StrEnum):
-    """Behavior while a guardrail returns no verdict."""
-
-    CLOSED = "closed"
-    OPEN = "open"
-
-
-class Enforcement(StrEnum):
-    """Action of Model Armor on a match."""
-
-    BLOCK = "block"
-    INSPECT = "inspect"
-
-
-class Confidence(StrEnum):
-    """Minimum confidence for a Model Armor filter to match."""
-
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-
-
-class Phase(StrEnum):
-    """Messages that NeMo Guardrails checks."""
-
-    INPUT = "input"
-    OUTPUT = "output"
-
-
-class ArmorFilters(Settings):
-    """Model Armor filters. An omitted filter is off."""
-
-    dangerous: Confidence | None = None
-    """Dangerous content."""
-    harassment: Confidence | None = None
-    """Harassment."""
-    hate: Confidence | None = None
-    """Hate speech."""
-    malicious_urls: bool = False
-    """URLs that lead to malware or phishing."""
-    prompt_injection: Confidence | None = None
-    """Prompt injection and jailbreaks."""
-    sensitive_data: bool = False
-    """Personal data and credentials."""
-    sexually_explicit: Confidence | None = None
-    """Sexually explicit content."""
 
 
 class Guardrail(Settings):
@@ -83,8 +43,8 @@ class Guardrail(Settings):
     for every template."""
     phases: tuple[Phase, ...] = Field(default=(Phase.INPUT, Phase.OUTPUT), min_length=1)
     """NeMo only: whether it checks prompts, answers or both. Both by default."""
-    replicas: int | None = Field(default=None, ge=1, le=20)
+    replicas: GuardReplicas | None = None
     """NeMo only: replicas in each region. By default, 3 where protection is on and 2 elsewhere."""
-    timeout_ms: int | None = Field(default=None, ge=10, le=10_000)
+    timeout_ms: GuardTimeoutMs | None = None
     """Maximum time to wait for a verdict. By default, 1000 per message for Model Armor and 2000 per
     check for NeMo."""

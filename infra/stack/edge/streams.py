@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from gke_inference.clients.settings import Priority
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     BucketName,
@@ -13,7 +14,6 @@ from gke_inference.settings.fields import (
     RegionName,
     TableName,
 )
-from infra.stack.edge.clients import Priority
 
 
 class SourceKind(StrEnum):

@@ -64,7 +64,7 @@ def test_the_gate_believes_certificates_from_the_load_balancer_in_front_only(rec
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"networks": []}, "certificates.networks.*must have one entry or more"),
+        ({"networks": []}, "certificates.networks.*must have at least 1 entry"),
         ({"networks": ["10.3.0.1/24"]}, r"certificates.networks\[0\].*must be a CIDR"),
         ({"teams": {"CN=lab": "assistant"}}, "certificates.teams.*must be a SPIFFE ID"),
         ({"teams": {"dns:a.example.org": "other"}}, "must be one of assistant, nightly"),
@@ -157,7 +157,7 @@ def test_an_adapter_has_the_pool_of_its_model(recorder):
 
 
 def test_a_claim_without_a_table_names_the_team_itself(recorder):
-    issuer = {"audiences": ["a"], "claim": "t", "issuer": "x", "jwks_uri": "https://x"}
+    issuer = {"audiences": ["a"], "claim": "t", "issuer": "https://x", "jwks_uri": "https://x"}
     (found,) = configured(recorder, issuers=[issuer])["jwt"]
     assert found["teams"] == {"assistant": "assistant", "nightly": "nightly"}
 
@@ -198,40 +198,52 @@ def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
         ),
         (
             {"teams": {"a": {"priority": "urgent"}}},
-            "priority: must be one of interactive, batch, got 'urgent'",
+            "teams.a.priority: must be one of interactive, batch, got 'urgent'",
         ),
-        ({"teams": {"a": {"monthly_usd": 0}}}, "teams.a.monthlyUsd: must be more than 0, got 0"),
+        (
+            {"teams": {"a": {"monthly_usd": 0}}},
+            "teams.a.monthlyUsd: must be more than 0 and at most 1000000000, got 0",
+        ),
         (
             {"teams": {"a": {"monthly_usd": 5}}},
-            "teams.a.monthlyUsd: needs a price for every model the team may use, "
-            "got none for 'llama-3.1-8b'",
+            "teams.a.monthlyUsd: needs 'prices' of every model that the team may use, got 5.0 "
+            "without that of llama-3.1-8b",
         ),
         (
             {"prices": {"sql": {"input_usd_per_million": -1, "output_usd_per_million": 1}}},
-            "prices.sql.inputUsdPerMillion: must be 0 or more, got -1",
-        ),
-        (
-            {"issuers": [{"audiences": [], "claim": "t", "issuer": "x", "jwks_uri": "https://x"}]},
-            "issuers[0].audiences: must have one audience or more, got none",
+            "prices.sql.inputUsdPerMillion: must be 0 to 1000000, got -1",
         ),
         (
             {
                 "issuers": [
-                    {"audiences": ["a"], "claim": "t", "issuer": "x", "jwks_uri": "http://x"}
+                    {"audiences": [], "claim": "t", "issuer": "https://x", "jwks_uri": "https://x"}
                 ]
             },
-            "issuers[0].jwksUri: must begin with https://, got 'http://x'",
+            "issuers[0].audiences: must have at least 1 entry, got 0",
+        ),
+        (
+            {
+                "issuers": [
+                    {
+                        "audiences": ["a"],
+                        "claim": "t",
+                        "issuer": "https://x",
+                        "jwks_uri": "http://x",
+                    }
+                ]
+            },
+            'issuers[0].jwksUri: must be a URL that starts with https://, got "http://x"',
         ),
         (
             {"teams": {"a": {"cached_answers": True}}},
-            "teams.a.cachedAnswers: needs 'cache', got none",
+            "teams.a.cachedAnswers: needs 'cache', got true",
         ),
         (
             {"cache": {**CACHE, "threshold": 1.5}},
             "cache.threshold: must be more than 0 and at most 1, got 1.5",
         ),
         ({"cache": {**CACHE, "ttl_seconds": 0}}, "cache.ttlSeconds: must be 1 to 2592000, got 0"),
-        ({"cache": {**CACHE, "models": []}}, "cache.models: must have one model or more, got none"),
+        ({"cache": {**CACHE, "models": []}}, "cache.models: must have at least 1 entry, got 0"),
     ],
 )
 def test_a_gate_that_cannot_be_is_refused(recorder, changes: dict[str, Any], message: str):

@@ -127,7 +127,7 @@ def test_a_gateway_without_clients_calls_model_armor_alone(recorder):
     check(extension)
     assert len(extension["spec"]["extensionChains"][0]["extensions"]) == 1
     many: Any = {**args, "calls": [CALL] * 4}
-    with pytest.raises(pulumi.InputPropertyError, match="must be 1 to 3, got 4"):
+    with pytest.raises(pulumi.InputPropertyError, match="must have at most 3 entries, got 4"):
         recorder.run(lambda: ModelArmorGate("many", many).extension_name)
 
 
@@ -165,8 +165,11 @@ def test_rails_of_a_stack_are_files_and_new_ones_restart_the_guard(recorder):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"rails.co": ""}, "must have config.yml, got rails.co"),
-        ({"config.yml": "x" * 1_000_001}, "must have at most 1000000 bytes together, got 1000001"),
+        ({"rails.co": ""}, "must have a file config.yml, got rails.co"),
+        (
+            {"config.yml": "x" * 1_000_001},
+            "must have at most 1000000 bytes in all files, as a ConfigMap has, got 1000001",
+        ),
     ],
 )
 def test_rails_that_cannot_be_are_refused(recorder, files, message):
@@ -176,7 +179,7 @@ def test_rails_that_cannot_be_are_refused(recorder, files, message):
 
 
 def test_the_gate_is_told_its_guards_and_who_is_guarded(recorder):
-    teams = {"assistant": {"guards": ["house"]}}
+    teams = {"assistant": {"guardrails": ["house"]}}
     args: Any = {
         **ARGS,
         "guarded_models": {"llama-3.1-8b": ["house"]},
@@ -202,14 +205,17 @@ def test_the_gate_is_told_its_guards_and_who_is_guarded(recorder):
         ),
         (
             {"guards": {"house": {**GUARD, "phases": []}}},
-            "guards.house.phases: must be input, output or both, got none",
+            "guards.house.phases: must have at least 1 entry, got 0",
         ),
         (
             {"guards": {"house": {**GUARD, "timeout_ms": 0}}},
-            "guards.house.timeoutMs: must be 1 to 60000, got 0",
+            "guards.house.timeoutMs: must be 10 to 10000, got 0",
         ),
-        ({"guarded_models": {"m": ["house"]}}, "guardedModels.m: must be one of none, got 'house'"),
-        ({"armor": [CALL] * 3}, "armor: must be at most 2, got 3"),
+        (
+            {"guarded_models": {"m": ["house"]}},
+            "guardedModels.m: must be a name of guards, got 'house'",
+        ),
+        ({"armor": [CALL] * 3}, "armor: must have at most 2 entries, got 3"),
     ],
 )
 def test_a_gate_with_guards_that_cannot_be_is_refused(recorder, changes, message):

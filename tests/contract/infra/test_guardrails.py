@@ -143,7 +143,7 @@ def test_the_cost_names_model_armor_as_without_a_price() -> None:
             {"kind": "model-armor"},
             "guardrails.house.config must not be set when kind is model-armor",
         ),
-        ({"timeout_ms": 5}, "guardrails.house.timeout_ms must be at least 10"),
+        ({"timeout_ms": 5}, "guardrails.house.timeout_ms must be 10 to 10000"),
     ],
 )
 def test_a_guardrail_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
