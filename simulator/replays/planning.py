@@ -1,8 +1,8 @@
-"""Computed replays of the laboratory's traces: engines without servers and gateway.
+"""Computed replays of traces: engines without servers and gateway.
 
 One replay serves planning, the published ladder and the search through the picker's settings:
-`simulator.engine.replay`. Here its requests come from the laboratory's traces, and its outcomes
-become the laboratory's report.
+`simulator.engine.replay`. Here its requests come from the traces of workloads or from files, and
+its outcomes become the report that traffic has.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def picked(deployments: Sequence[Deployment], config: str, seed: int = 0) -> Clu
 
 
 def report_of(result: Replay) -> Report:
-    """Return the outcomes of a replay as a laboratory report."""
+    """Return the outcomes of a replay as a report of traffic."""
     return Report(tuple(_record(number, one) for number, one in enumerate(result.outcomes)))
 
 

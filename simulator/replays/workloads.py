@@ -1,4 +1,4 @@
-"""The workloads of the laboratory: replicas, requests and SLOs."""
+"""The workloads of replays and of the routing laboratory: replicas, requests and SLOs."""
 
 import math
 from collections.abc import Callable
