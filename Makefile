@@ -16,7 +16,7 @@ READY := .venv/.ready
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
-MEMBERS := components planner simulator twin workloads
+MEMBERS := bench components planner simulator twin workloads
 
 $(READY): requirements.lock pyproject.toml $(MEMBERS:=/pyproject.toml)
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON): is not on PATH; install Python 3 with venv, or set PYTHON"; exit 2; }
@@ -74,16 +74,17 @@ format: $(READY) ## format the code and apply automatic fixes
 	@$(BIN)/ruff check --fix .
 
 bench: $(READY) ## run all benchmarks; writes build/bench/*.json
-	@$(RUN) bench all
+	@$(BIN)/bench all
 
 docs: $(READY) ## regenerate the pages that are generated from code
 	@$(RUN) docs
+	@$(BIN)/python -m bench.reference
 
 tools: $(READY) ## obtain the tools of the twin
 	@$(RUN) tools
 
 lock: $(READY) ## resolve requirements.lock and requirements-uv.lock again
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev $(addprefix --no-emit-package gke-inference-,$(MEMBERS)) --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --group dev $(addprefix --no-emit-package gke-inference-,$(MEMBERS)) --no-emit-package gke-inference --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
 	@mkdir -p build
 	@grep '^uv==' requirements.lock | sed 's/ .*//' > build/uv.in
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header build/uv.in -o requirements-uv.lock

@@ -31,7 +31,7 @@ GROUPS = {
         "accept",
         "dashboards",
     ),
-    "Develop": ("doctor", "tools", "bench", "kernels", "schema", "docs"),
+    "Develop": ("doctor", "tools", "kernels", "schema", "docs"),
 }
 """Commands by purpose, in the order of the help."""
 
@@ -68,18 +68,18 @@ def build_app(names: tuple[str, ...] = COMMANDS) -> typer.Typer:
             app.add_typer(command, name=name, rich_help_panel=_PANELS[name])
         else:
             app.command(name, rich_help_panel=_PANELS[name])(command)
-    _unwrap_help(app)
+    unwrap_help(app)
     return app
 
 
-def _unwrap_help(app: typer.Typer) -> None:
+def unwrap_help(app: typer.Typer) -> None:
     """Make each paragraph of help one line; the terminal would break lines of source again."""
     for command in app.registered_commands:
         if command.callback is not None and command.callback.__doc__:
             command.help = _unwrapped(command.callback.__doc__)
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _unwrap_help(group.typer_instance)
+            unwrap_help(group.typer_instance)
 
 
 def _unwrapped(text: str) -> str:

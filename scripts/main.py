@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
@@ -28,9 +29,18 @@ _OUTPUT = "standard output"
 
 def main() -> None:
     """Run a command and exit with its exit code; an error is one line on standard error."""
+    run_and_exit(_run)
+
+
+def run_and_exit(run: Callable[[list[str]], int]) -> None:
+    """Run a program on its command line and exit; an error is one line on standard error.
+
+    Args:
+        run: Function that takes the command line and returns the exit code.
+    """
     raise_open_files()
     try:
-        code = _run(sys.argv[1:])
+        code = run(sys.argv[1:])
     except CommandError as error:
         code = _report(str(error), error.code)
     except (KubeError, ProcessError, ToolError) as error:
@@ -62,7 +72,7 @@ def _place(error: OSError) -> str:
     return _OUTPUT if shutil.disk_usage(folder).free else str(folder)
 
 
-def _check_twin_folder() -> None:
+def check_twin_folder() -> None:
     """Refuse a setting of the twin's folder that is a file, or below one.
 
     Raises:
@@ -98,13 +108,27 @@ def _run(arguments: list[str]) -> int:
         from infra.stack.problems import one_of  # noqa: PLC0415 - as below
 
         raise CommandError(str(one_of("COMMAND", asked, COMMANDS)))
-    _check_twin_folder()
+    check_twin_folder()
     gc.disable()  # loaded modules stay: a collection would take a tenth of the time
     app = app_for(arguments)
     gc.freeze()
     gc.enable()
+    return invoke(app, arguments, "gke-inference")
+
+
+def invoke(app: typer.Typer, arguments: list[str], program: str) -> int:
+    """Run a command line of an app and return its exit code.
+
+    Args:
+        app: App with the commands.
+        arguments: Command line without the program's name.
+        program: Name of the program, for help and errors.
+
+    Raises:
+        CommandError: The command line is invalid, or the command cannot continue.
+    """
     try:
-        return app(arguments, prog_name="gke-inference", standalone_mode=False) or ExitCode.OK
+        return app(arguments, prog_name=program, standalone_mode=False) or ExitCode.OK
     except TyperException as error:
         from scripts.terminal.usage import usage_line  # noqa: PLC0415 - only for what is wrong
 

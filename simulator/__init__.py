@@ -1,1 +1,1 @@
-"""The simulated vLLM server, traffic against it, and the routing laboratory."""
+"""The simulated vLLM server, traffic against it, and replays of workloads."""

@@ -25,7 +25,8 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
+    """Return the first paragraph of a help text as the cell of a table."""
     return _cell(inspect.cleandoc(text).split("\n\n")[0])
 
 
@@ -59,7 +60,8 @@ def _default(parameter: Any) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{Path(str(value))}`"
 
 
-def _section(name: str, command: Any, level: int = 2) -> Iterator[str]:
+def section(name: str, command: Any, level: int = 2) -> Iterator[str]:
+    """Yield the lines of a command: its help, its options and the sections of its subcommands."""
     yield from (f"{'#' * level} {name}", "", _cell(str(command.help or "")), "")
     if command.params:
         yield from ("| option | default | description |", "|---|---|---|")
@@ -68,7 +70,7 @@ def _section(name: str, command: Any, level: int = 2) -> Iterator[str]:
             yield f"| {_forms(parameter)} | {_default(parameter)} | {text} |"
         yield ""
     for subcommand, body in getattr(command, "commands", {}).items():
-        yield from _section(f"{name} {subcommand}", body, level + 1)
+        yield from section(f"{name} {subcommand}", body, level + 1)
 
 
 def cli_page() -> str:
@@ -80,11 +82,11 @@ def cli_page() -> str:
         lines += ["", f"**{group}.** {PURPOSES[group]}", "", "| command | description |"]
         lines += ["|---|---|"]
         lines += [
-            f"| [`{name}`](#{name}) | {_first_line(str(commands[name].help or ''))} |"
+            f"| [`{name}`](#{name}) | {first_line(str(commands[name].help or ''))} |"
             for name in names
         ]
     lines.append("")
     for group in GROUPS.values():
         for name in group:
-            lines += _section(name, commands[name])
+            lines += section(name, commands[name])
     return _OPENING + "\n".join(lines)

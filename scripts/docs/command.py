@@ -13,6 +13,7 @@ from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import diffusion_page
 from scripts.docs.invariants import invariants_page
 from scripts.docs.layers import contributing_page
+from scripts.docs.notice import NOTICE
 from scripts.docs.policies import policies_page
 from scripts.docs.stack import stack_page
 from scripts.terminal.console import console
@@ -21,7 +22,6 @@ from scripts.terminal.options import CheckOption
 from twin.host.paths import REPOSITORY
 from twin.world.rules import Rule, all_rules
 
-_NOTICE = "<!-- Made by `make docs`; change its source, not this page. -->\n\n"
 _RULES_OPENING = """\
 # Rules of the twin
 
@@ -59,7 +59,7 @@ def rules_page() -> str:
             *(_rule_line(rule) for rule in rules),
             "",
         ]
-    return _NOTICE + "\n".join(lines)
+    return NOTICE + "\n".join(lines)
 
 
 def _rule_line(rule: Rule) -> str:
@@ -74,14 +74,14 @@ PAGES: dict[str, Callable[[], str]] = {
     "twin/rules.md": rules_page,
     "docs/diffusion.md": diffusion_page,
     "docs/images/engine-model.svg": engine_picture,
-    "docs/invariants.md": lambda: _NOTICE + invariants_page(),
-    "docs/policies.md": lambda: _NOTICE + policies_page(),
-    "docs/reference/cli.md": lambda: _NOTICE + cli_page(),
-    "docs/reference/components.md": lambda: _NOTICE + components_page(),
-    "docs/reference/engine-model.md": lambda: _NOTICE + engine_page(),
-    "docs/reference/engines.md": lambda: _NOTICE + abilities_page(),
-    "docs/reference/exit-codes.md": lambda: _NOTICE + exit_codes_page(),
-    "docs/reference/stack.md": lambda: _NOTICE + stack_page(),
+    "docs/invariants.md": lambda: NOTICE + invariants_page(),
+    "docs/policies.md": lambda: NOTICE + policies_page(),
+    "docs/reference/cli.md": lambda: NOTICE + cli_page(),
+    "docs/reference/components.md": lambda: NOTICE + components_page(),
+    "docs/reference/engine-model.md": lambda: NOTICE + engine_page(),
+    "docs/reference/engines.md": lambda: NOTICE + abilities_page(),
+    "docs/reference/exit-codes.md": lambda: NOTICE + exit_codes_page(),
+    "docs/reference/stack.md": lambda: NOTICE + stack_page(),
 }
 
 

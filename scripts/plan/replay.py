@@ -25,9 +25,9 @@ from simulator.engine.replay import (
     uniform,
 )
 from simulator.engine.settings import PREFIX, Deployment, EngineError, deploy
-from simulator.laboratory.planning import picked, read_trace, report_of, requests_of
-from simulator.laboratory.policies import Facts, shipped
-from simulator.laboratory.workloads import MODEL, StageSpec, workloads
+from simulator.replays.picker_configs import Facts, shipped
+from simulator.replays.planning import picked, read_trace, report_of, requests_of
+from simulator.replays.workloads import MODEL, StageSpec, workloads
 from simulator.traffic import Slo
 from twin.engines.vllm_flags import parse
 

@@ -34,7 +34,6 @@ CHECKS = MappingProxyType(
     {
         "accept": "A promise of the stack is not met, or, without `--allow-unseen`, cannot be "
         "seen.",
-        "bench": "A measured value is outside its bound.",
         "canary run": "The canary performed worse, or lost too many probes, and its share is 0 "
         "again.",
         "check": "Rendered objects break an invariant; with `--strict`, an invariant could not be "

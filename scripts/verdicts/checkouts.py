@@ -17,6 +17,7 @@ ASIDE = (
     ".ci/",
     ".devcontainer/",
     ".github/",
+    "bench/",
     "changelog.d/",
     "docs/",
     "scripts/",

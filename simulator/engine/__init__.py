@@ -3,4 +3,4 @@
 from pathlib import Path
 
 DATA = Path(__file__).with_name("data")
-"""Recorded facts: vLLM's metrics, published fits and the published ladder of llm-d."""
+"""Recorded facts: vLLM's metrics and published fits."""

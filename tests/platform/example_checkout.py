@@ -9,6 +9,7 @@ from pathlib import Path
 from twin.host.paths import REPOSITORY, TwinPaths
 
 _FOLDERS = (
+    "bench",
     "components",
     "infra",
     "planner",

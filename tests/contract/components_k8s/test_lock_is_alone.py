@@ -10,6 +10,7 @@ from gke_inference.catalogue import versions
 
 ROOT = Path(__file__).parents[3]
 ROOMS = (
+    "bench",
     "components",
     "infra",
     "planner",

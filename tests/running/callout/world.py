@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from scripts.bench.latency.callout_gateway import bootstrap
+from bench.latency.callout_gateway import bootstrap
 from tests.running.callout.servers import Servers
 from twin.host.ports import free_port, free_ports, listens
 from twin.toolchain import tool

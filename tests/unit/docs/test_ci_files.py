@@ -86,7 +86,7 @@ def test_every_make_target_exists(file):
 def test_every_subcommand_and_option_exists(file):
     for command, rest in PROGRAM.findall(shell_of(file)):
         assert command in COMMANDS
-        has_subcommands = command in {"bench", "images", "kernels"}
+        has_subcommands = command in {"images", "kernels"}
         subcommand = rest.split()[:1] if has_subcommands else []
         assert set(re.findall(r"--[a-z][a-z-]+", rest)) <= options(command, *subcommand)
 
@@ -196,7 +196,9 @@ def test_the_parts_of_a_nightly_run_have_every_soak_test_once():
     # alone: make installs one environment for a part
     assert {"simulator/tests/running/engines", "tests/diffusion"} <= {*parts}
     folders = [folder for part in parts for folder in part.split()]
-    tests = (REPOSITORY / each for each in ("tests", "twin/tests", "simulator/tests"))
+    tests = (
+        REPOSITORY / each for each in ("tests", "bench/tests", "twin/tests", "simulator/tests")
+    )
     files = [file for folder in tests for file in folder.rglob("test_*.py")]
     for file in files:
         if "mark.soak" in file.read_text():

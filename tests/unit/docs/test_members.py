@@ -10,6 +10,7 @@ import pytest
 from twin.host.paths import REPOSITORY
 
 MEMBERS = {
+    "bench": ("bench",),
     "components": ("gke_inference",),
     "planner": ("planner",),
     "simulator": ("simulator",),
@@ -17,11 +18,13 @@ MEMBERS = {
     "workloads": ("workloads",),
 }
 OWN = {
+    "bench": "gke-inference-bench",
     "gke_inference": "gke-inference-components",
     "planner": "gke-inference-planner",
     "simulator": "gke-inference-simulator",
     "twin": "gke-inference-twin",
     "workloads": "gke-inference-workloads",
+    **dict.fromkeys(("infra", "policies", "scripts"), "gke-inference"),
 }
 NAMES = {
     "PIL": "pillow",

@@ -7,7 +7,7 @@ import pytest
 from twin.host.paths import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "operations.md"
-SOURCES = ("infra", "planner", "scripts", "simulator", "twin", "workloads", "Makefile")
+SOURCES = ("bench", "infra", "planner", "scripts", "simulator", "twin", "workloads", "Makefile")
 OF_OTHERS = (
     "is already being used by",  # Google Cloud
     "did not begin responding to RPC connections",  # Pulumi, as the next two

@@ -20,6 +20,7 @@ WRITTEN = [
     REPOSITORY / "README.md",
     REPOSITORY / "CONTRIBUTING.md",
     REPOSITORY / "changelog.d" / "README.md",
+    REPOSITORY / "bench" / "README.md",
     *sorted((REPOSITORY / "docs").rglob("*.md")),
     REPOSITORY / "twin" / "rules.md",
 ]
@@ -90,7 +91,7 @@ def test_every_subcommand_and_its_options_are_on_the_page_of_the_program():
     text = PAGES["docs/reference/cli.md"]()
     for name in COMMANDS:
         assert f"\n## {name}\n" in text
-    for name in ("images pin", "images build", "bench routing", "kernels tune"):
+    for name in ("images pin", "images build", "kernels tune"):
         assert f"\n### {name}\n" in text
     for option in ("--stack", "--scenario", "--speed", "--force", "--comment", "--ci", "--dry-run"):
         assert f"`{option}" in text

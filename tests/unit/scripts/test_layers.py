@@ -9,7 +9,8 @@ from scripts.app import COMMANDS, module_of
 from twin.host.paths import REPOSITORY
 
 FOLDER = REPOSITORY / "scripts"
-MODULES = sorted(FOLDER.rglob("*.py"))
+BENCH = [file for file in (REPOSITORY / "bench").rglob("*.py") if "tests" not in file.parts]
+MODULES = sorted([*FOLDER.rglob("*.py"), *BENCH])
 
 
 def imported(file: Path) -> set[str]:
@@ -23,7 +24,12 @@ def imported(file: Path) -> set[str]:
     return {name for name in found if name.startswith("scripts.")}
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(FOLDER)))
+def place(file: Path) -> str:
+    """Return a file's path below `scripts`, or below the repository."""
+    return str(file.relative_to(FOLDER if file.is_relative_to(FOLDER) else REPOSITORY))
+
+
+@pytest.mark.parametrize("file", MODULES, ids=place)
 def test_no_module_imports_a_command(file: Path) -> None:
     commands = {f"scripts.{module_of(name)}" for name in COMMANDS}
     assert imported(file) & commands == set()

@@ -1,10 +1,8 @@
 """Each command's table as people meet it: terminals of 80, 100 and 120 columns."""
 
-import importlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -16,7 +14,6 @@ from planner.amount import Amount
 from policies.framework.finding import Finding, Verdict
 from scripts.accept import command as accept
 from scripts.accept.row import Subject
-from scripts.bench import confirm, fairness, routing
 from scripts.check import check, preflight, preflight_cloud
 from scripts.check.preflight_checks import lines
 from scripts.clients import command as clients
@@ -41,23 +38,12 @@ from scripts.prerequisites.finding import Project, State
 from scripts.shared import replica_status
 from scripts.shared.placements import Placement
 from scripts.shared.quota_limits import Against
-from scripts.terminal.tables import Listing, print_table
-from simulator.laboratory.bounds import Check
+from tests.unit.scripts.table_widths import LABORATORY_ROW, check_widths, printing
 from tests.unit.scripts.test_doctor import GOOD
-from tests.unit.scripts.test_tables import drawn
-from twin.host.paths import REPOSITORY
 from twin.toolchain import modules
 from workloads.transfer.listing import VersionState
 from workloads.transfer.versions import Home
 
-_LAB: dict[str, Any] = {
-    "workload": "shared_prefixes", "rate_qps": 12.5, "policy": "prefix-affine-with-queue",
-    "seed": 1, "throughput_tok_s": 12345.0, "tpot_ms": {"p50": 123.0, "p99": 1234.0},
-    "ttft_ms": {"p50": 12345.0, "p95": 12345.0, "p99": 12345.0}, "goodput": 0.5,
-    "goodput_share": 0.5, "usd_per_mtok": 1.25, "prefix_hit_rate": 0.5, "lost": 0,
-    "replicas": 100, "preemptions": 12345, "requests": 10000, "answered": 9999,
-    "delay_p99_ms": 12.0,
-}  # fmt: skip
 _PLACEMENT = Placement(
     "qwen3-embedding-0.6b", "inference-staging-asia-southeast1",
     "qwen3-embedding-0.6b-gpu-7c9f8b6d5-x2x4z", "ContainerCreating",
@@ -102,28 +88,6 @@ def _waterfall() -> None:
             "end": 9e9, "attributes": {}}  # fmt: skip
     found = [trace.Line(depth, span, 0.1 * depth, 0.5) for depth in range(8)]
     trace.print_table(trace._table(found, 80))
-
-
-def _routing() -> None:
-    routing._print([_LAB], [Check("throughput", "of all policies in all workloads", 1.5, 1.4)])
-
-
-def _confirm() -> None:
-    by = {"prefix-affine-with-queue": _LAB, "round-robin": _LAB}
-    confirm._print({
-        "workload": "shared_prefixes", "rate_qps": 1, "inference_perf": by, "laboratory": by,
-        "shipped_over_round_robin": {}, "valid": True,
-    })  # fmt: skip
-
-
-def _fairness() -> None:
-    client = {"sent": 12345, "answered": 12340, "ttft_ms": {"p50": 12345.0, "p95": 123456.0}}
-    row = {"queues": "without", "factor": 10, "replicas_lag_ms": 1234.5}
-    clients_of_row = {"quiet": client, "loud": client}
-    fairness._print({
-        "rows": [{**row, "clients": clients_of_row}] * 2, "quiet_p95_ratio": {"with": 1.1},
-        "valid": True, "pass": True, "bound": 1.2,
-    })  # fmt: skip
 
 
 def _acceptance() -> None:
@@ -187,9 +151,6 @@ def _quota() -> None:
 _EVENTS = [{"time": 1.0, "kind": "scenario.step", "message": "the reservation is withdrawn"}]
 _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("accept.command", _acceptance),
-    ("bench.confirm", _confirm),
-    ("bench.fairness", _fairness),
-    ("bench.routing", _routing),
     ("check.check", lambda: check.print_table(check._table([_FINDING] * 2))),
     ("check.check", lambda: check.check(list_rules=True)),
     ("check.preflight", lambda: preflight._show(list(lines(resolve(read("prod")))))),
@@ -208,7 +169,7 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
     ("plan.coldstart", lambda: coldstart.coldstart("prod")),
     ("plan.cost plan.unit_costs", lambda: cost.cost("prod")),
     ("plan.quota", _quota),
-    ("plan.replay", lambda: replay._print([_LAB], "a trace")),
+    ("plan.replay", lambda: replay._print([LABORATORY_ROW], "a trace")),
     ("plan.show", lambda: plan("llama-3.3-70b")),
     ("plan.show", lambda: plan("flux.1-schnell")),
     ("plan.stack_show", _stack_plan),
@@ -220,20 +181,8 @@ _TABLES: tuple[tuple[str, Callable[[], object]], ...] = (
 """Modules below `scripts` that print a table, and what makes each of them do so."""
 
 
-def _printing() -> dict[str, ModuleType]:
-    """Return every module of the command line that prints tables, by its name below `scripts`."""
-    files = [
-        file
-        for file in (REPOSITORY / "scripts").rglob("*.py")
-        if "print_table(" in file.read_text() and file.name != "tables.py"
-    ]
-    names = sorted(".".join(file.relative_to(REPOSITORY).with_suffix("").parts) for file in files)
-    found = {name.removeprefix("scripts."): importlib.import_module(name) for name in names}
-    return {name: module for name, module in found.items() if hasattr(module, "print_table")}
-
-
 def test_every_module_that_prints_a_table_is_tried() -> None:
-    assert set(_printing()) == {name for names, _ in _TABLES for name in names.split()}
+    assert set(printing("scripts")) == {name for names, _ in _TABLES for name in names.split()}
 
 
 @pytest.mark.parametrize(("names", "draw"), _TABLES)
@@ -241,17 +190,4 @@ def test_a_commands_table_is_whole_and_fits_at_80_100_and_120_columns(
     names, draw, monkeypatch, tmp_path
 ) -> None:
     monkeypatch.setenv("GKE_INFERENCE_TWIN_DIR", str(tmp_path / "twin"))
-    found: dict[str, list[Listing]] = {}
-    for name, module in _printing().items():
-        assert module.print_table is print_table
-        monkeypatch.setattr(module, "print_table", found.setdefault(name, []).append)
-    draw()
-    assert {name for name, tables in found.items() if tables} == set(names.split())
-    for table in (table for tables in found.values() for table in tables):
-        words = {word for row in table._rows for cell in row.cells for word in cell.plain.split()}
-        for width in (80, 100, 120):
-            shown = drawn(table, width)
-            assert "…" not in shown
-            assert words <= set(shown.split())
-            wide = [line for line in shown.splitlines() if len(line) > width]
-            assert [line for line in wide if len(line.split()) > 1] == []
+    check_widths(printing("scripts"), names, draw, monkeypatch)

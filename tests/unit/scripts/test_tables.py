@@ -97,7 +97,8 @@ def test_brackets_in_a_cell_are_not_markup() -> None:
 def test_every_table_of_a_command_is_made_by_these_rules() -> None:
     others = [
         str(file.relative_to(REPOSITORY))
-        for file in sorted((REPOSITORY / "scripts").rglob("*.py"))
+        for folder in ("bench", "scripts")
+        for file in sorted((REPOSITORY / folder).rglob("*.py"))
         if re.search(r"rich(\.table| import .*\bTable\b)", file.read_text())
     ]
     assert others == ["scripts/terminal/tables.py"]

@@ -57,7 +57,6 @@ def end_of(monkeypatch, *arguments: str) -> int:
             "COMMAND: must be one of list, pin, mirror, build, prepare, bootstrap, lock, got 'lst'",
         ),
         ("images pin --stak x", "--stak: is not an option of gke-inference images pin; did you"),
-        ("bench routing --workers 0", "--workers: must be at least 1, got 0"),
         ("kernels tune --chip v4", "--chip: must be one of v5e, v6e, got 'v4'"),
         ("coldstrat", "COMMAND: must be one of up, trace"),
     ],

@@ -90,8 +90,10 @@ def test_a_group_takes_what_all_phases_of_its_tests_take():
 
 def test_a_soak_run_collects_every_file_with_a_soak_test():
     config: Any = SimpleNamespace(getoption={"--soak": True, "markexpr": ""}.get)
-    folders = [REPOSITORY / each for each in ("tests", "twin/tests", "simulator/tests")]
+    folders = [
+        REPOSITORY / each for each in ("tests", "bench/tests", "twin/tests", "simulator/tests")
+    ]
     files = [file for folder in folders for file in folder.rglob("test_*.py")]
     soaked = [file for file in files if "@pytest.mark.soak" in file.read_text()]
-    assert REPOSITORY / "simulator/tests/unit/engine/test_calibration.py" in soaked
+    assert REPOSITORY / "bench/tests/unit/laboratory/test_ladder.py" in soaked
     assert [file for file in soaked if pytest_ignore_collect(file, config)] == []

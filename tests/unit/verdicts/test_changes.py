@@ -165,5 +165,9 @@ def test_nodes_made_anew_and_nodes_removed_are_both_said():
     ],
 )
 def test_what_the_verdict_and_the_policies_both_read_is_written_once(text):
-    files = [each for name in ("policies", "scripts") for each in (REPOSITORY / name).rglob("*.py")]
+    files = [
+        each
+        for name in ("bench", "policies", "scripts")
+        for each in (REPOSITORY / name).rglob("*.py")
+    ]
     assert len([each for each in files if text in each.read_text()]) == 1

@@ -16,7 +16,7 @@ from simulator.engine.replay import (
     round_robin,
     uniform,
 )
-from simulator.laboratory.planning import requests_of
+from simulator.replays.planning import requests_of
 from simulator.tests.unit.engine.support import ReplayClock, deployment
 from simulator.traffic import Trace, shared_prefix
 

@@ -1,0 +1,1 @@
+"""Benchmarks, the routing laboratory and their program `bench`."""

@@ -1,0 +1,26 @@
+import pytest
+
+from bench.cache import Asked, Question, row_of, usd_per_answer
+
+
+def asked(right: str, said: str, *, is_hit: bool = False) -> Asked:
+    return Asked(Question(right, right), is_hit, said, 0.001 if is_hit else 0.05)
+
+
+def test_only_right_hits_save_dollars():
+    found = [
+        asked("a", "a"),
+        asked("a", "a", is_hit=True),
+        asked("b", "a", is_hit=True),
+        asked("c", "c"),
+    ]
+    row = row_of(0.8, found, usd=0.0002)
+    assert (row["hits"], row["wrong"], row["known"]) == (2, 1, 1)
+    assert (row["saved"], row["saved_usd_per_million"]) == (0.25, 50.0)
+    without_hits = [asked("a", "a"), asked("a", "a")]
+    assert row_of(0.8, without_hits, usd=0.0002)["saved_usd_per_million"] == 0.0
+
+
+def test_an_answer_costs_the_planners_estimate_of_its_tokens():
+    usd_per_million_tokens = usd_per_answer() / 200 * 1e6
+    assert usd_per_million_tokens == pytest.approx(1.02, rel=0.01), "as `cost --stack local` has it"

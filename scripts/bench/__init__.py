@@ -1,1 +1,0 @@
-"""Benchmarks; each measures a subject and writes a file."""

@@ -1,0 +1,1 @@
+"""Replays of workloads on simulated replicas, faster than the clock and without a gateway."""
