@@ -1,18 +1,10 @@
 """The typed form of a stack file: the keys allowed under `gke-inference:platform`."""
 
-from infra.stack.base.fields import BootDisk
+from infra.stack.backends import Backend, BackendKind, BackendTarget, Fallback
+from infra.stack.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Placement, Provisioning, Rung
-from infra.stack.delivery import (
-    Delivery,
-    DeliveryKind,
-    DeliverySource,
-    DeliverySourceKind,
-    DeliveryTool,
-)
-from infra.stack.edge.backends import Backend, BackendKind, BackendTarget, Fallback
-from infra.stack.edge.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
-from infra.stack.edge.clients import (
+from infra.stack.clients import (
     AnswerCache,
     ClientCertificates,
     Clients,
@@ -24,24 +16,12 @@ from infra.stack.edge.clients import (
     TeamLimits,
     TokenIssuer,
 )
-from infra.stack.edge.front import Fleet, Front, Publish
-from infra.stack.edge.guardrails import (
-    ArmorFilters,
-    Confidence,
-    Enforcement,
-    Failure,
-    Guardrail,
-    GuardrailKind,
-    Phase,
-)
-from infra.stack.edge.personal import PersonalImages
-from infra.stack.edge.streams import (
-    ResultsKind,
-    SourceKind,
-    Stream,
-    StreamResults,
-    StreamSource,
-    StreamWorkers,
+from infra.stack.delivery import (
+    Delivery,
+    DeliveryKind,
+    DeliverySource,
+    DeliverySourceKind,
+    DeliveryTool,
 )
 from infra.stack.engines import (
     Engine,
@@ -55,7 +35,17 @@ from infra.stack.engines import (
     Speculative,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
-from infra.stack.gateway import Dns, Exposure, Gateway
+from infra.stack.fields import BootDisk
+from infra.stack.gateway import Dns, Exposure, Fleet, Front, Gateway, Publish
+from infra.stack.guardrails import (
+    ArmorFilters,
+    Confidence,
+    Enforcement,
+    Failure,
+    Guardrail,
+    GuardrailKind,
+    Phase,
+)
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.layers import Chips, Layer, Serving, Team
 from infra.stack.models import (
@@ -70,10 +60,10 @@ from infra.stack.models import (
     Spanning,
     Task,
 )
-from infra.stack.monitoring import Monitoring
+from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
+from infra.stack.personal import PersonalImages
 from infra.stack.pictures import FurtherModel, Pictures, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
-from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
     ClusterMode,
     ClusterSpread,
@@ -93,6 +83,14 @@ from infra.stack.storage import (
     ImageCache,
     Lustre,
     Storage,
+)
+from infra.stack.streams import (
+    ResultsKind,
+    SourceKind,
+    Stream,
+    StreamResults,
+    StreamSource,
+    StreamWorkers,
 )
 
 __all__ = [

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.stack.base.fields import BillingAccount, Name, StackModel, TopicName
+from infra.stack.fields import BillingAccount, Name, StackModel, TopicName
 
 Percent = Annotated[int, Field(ge=1, le=1000)]
 

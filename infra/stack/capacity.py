@@ -4,15 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
-    BootDisk,
-    MachineType,
-    Name,
-    ProjectId,
-    StackModel,
-    Topology,
-    Zone,
-)
+from infra.stack.fields import BootDisk, MachineType, Name, ProjectId, StackModel, Topology, Zone
 
 
 class Accelerator(StrEnum):

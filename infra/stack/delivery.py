@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
-from infra.stack.base.fields import Branch, ObjectName, StackModel
+from infra.stack.fields import Branch, ObjectName, StackModel
 
 
 class DeliveryKind(StrEnum):

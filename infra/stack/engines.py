@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import Hostname, SecretId, StackModel, Weights
+from infra.stack.fields import Hostname, SecretId, StackModel, Weights
 
 
 class Engine(StrEnum):

@@ -1,6 +1,6 @@
 """Existing resources that a stack uses but neither changes nor deletes."""
 
-from infra.stack.base.fields import (
+from infra.stack.fields import (
     BucketName,
     Cidr,
     ClusterPath,

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import StackModel
+from infra.stack.fields import StackModel
 
 
 class AllToAll(StrEnum):

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from infra.stack.fields import (
     Branch,
     Digest,
     Hostname,

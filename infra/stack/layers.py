@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from infra.stack.base.fields import (
+from infra.stack.delivery import Delivery
+from infra.stack.fields import (
     BucketName,
     EmailAddress,
     Hostname,
@@ -13,7 +14,6 @@ from infra.stack.base.fields import (
     StackModel,
     StackReference,
 )
-from infra.stack.delivery import Delivery
 from infra.stack.models import Model
 from infra.stack.monitoring import Monitoring
 

@@ -6,21 +6,21 @@ from typing import Literal
 from pydantic import Field
 
 from gke_inference.catalogue.engines import engine
-from infra.stack.base.fields import (
+from infra.stack.backends import Fallback
+from infra.stack.disaggregation import Disaggregated
+from infra.stack.engines import Engine, EngineSettings
+from infra.stack.experts import Experts
+from infra.stack.fields import (
     AdapterFolder,
     ModelName,
     Name,
     RegionName,
+    Size,
     StackModel,
     Version,
     Weights,
     Zone,
 )
-from infra.stack.base.size import Size
-from infra.stack.disaggregation import Disaggregated
-from infra.stack.edge.backends import Fallback
-from infra.stack.engines import Engine, EngineSettings
-from infra.stack.experts import Experts
 from infra.stack.pictures import FurtherModel, Pictures, Videos
 
 

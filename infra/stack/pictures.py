@@ -4,8 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from infra.stack.base.fields import ModelName, StackModel, Weights
-from infra.stack.base.size import Size
+from infra.stack.fields import ModelName, Size, StackModel, Weights
 
 PictureSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
 

@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from gke_inference.catalogue.engines import retired
 from gke_inference.catalogue.input_error import Bare, InputError
 from infra.stack import Platform
-from infra.stack.base.fields import PATTERN_WORDS
+from infra.stack.fields import PATTERN_WORDS
 
 _KEY: Final = "[key]"
 _LONGEST_VALUE: Final = 60

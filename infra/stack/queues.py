@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from infra.stack.base.fields import Name, RegionName, StackModel
+from infra.stack.fields import Name, RegionName, StackModel
 
 
 class QueueFlavor(StackModel):

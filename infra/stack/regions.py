@@ -4,7 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field, PositiveInt
 
-from infra.stack.base.fields import (
+from infra.stack.existing import ExistingInRegion
+from infra.stack.fields import (
     BootDisk,
     Cidr,
     GkeVersion,
@@ -14,7 +15,6 @@ from infra.stack.base.fields import (
     StackModel,
     Zone,
 )
-from infra.stack.existing import ExistingInRegion
 
 
 class ClusterMode(StrEnum):

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from infra.stack.base.fields import Cidr, KeyName, Name, ProjectId, StackModel, Zone
+from infra.stack.fields import Cidr, KeyName, Name, ProjectId, StackModel, Zone
 
 
 class ImageCache(StackModel):

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from infra.reading.growth import stack_with_models
+from infra.reading.variants import stack_with_models
 from scripts.bench import disagg
 from scripts.bench.cache import cache_rows
 from scripts.bench.diffusion import diffusion_rows

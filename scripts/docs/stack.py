@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from infra.stack.base.fields import PATTERN_WORDS
+from infra.stack.fields import PATTERN_WORDS
 from twin.host.paths import REPOSITORY
 
 _SCHEMA = REPOSITORY / "stacks" / "schema.json"

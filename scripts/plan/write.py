@@ -6,7 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 from rich.console import Console
 
 from infra.reading.edit import Placement, write_model
-from infra.stack.base.fields import ModelName
+from infra.stack.fields import ModelName
 from infra.stack.problems import StackError, problems_of
 from planner.choice.plan import Choice, Question, ladder
 from scripts.terminal.console import CommandError, console

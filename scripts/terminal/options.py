@@ -12,7 +12,7 @@ from gke_inference.catalogue.input_error import InputError
 from infra.plan import Plan, resolve
 from infra.reading.load import read, stack_names
 from infra.stack import Platform
-from infra.stack.base.fields import EmailAddress, RegionName
+from infra.stack.fields import EmailAddress, RegionName
 from infra.stack.problems import StackError, one_of
 from scripts.terminal.console import CommandError
 

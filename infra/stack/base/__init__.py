@@ -1,1 +1,0 @@
-"""Types of fields that every part of a stack uses."""

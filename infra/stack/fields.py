@@ -1,0 +1,152 @@
+"""What all models of a stack share: strict validation, and field types with their own rules."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+_NAME: Final = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+_MODEL_NAME: Final = r"^[a-z0-9]([-._a-z0-9]*[a-z0-9])?$"
+_VERSION: Final = r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$"
+_REGION: Final = r"^[a-z]+-[a-z]+[0-9]+$"
+_ZONE: Final = r"^[a-z]+-[a-z]+[0-9]+-(ai[0-9]+)?[a-z]$"
+_PROJECT: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]$"
+_CIDR: Final = r"^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+/[0-9]+$"
+_HOSTNAME: Final = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]{2,}$"
+_MACHINE_TYPE: Final = r"^[a-z][a-z0-9]*-[a-z0-9]+(-[a-z0-9]+)*$"
+_TOPOLOGY: Final = r"^[0-9]+(x[0-9]+){1,2}$"
+_WEIGHTS: Final = (
+    r"^(gs://[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]/)?[A-Za-z0-9][-._A-Za-z0-9]*(/[-._A-Za-z0-9]+)*/?"
+    r"(@[a-z0-9][a-z0-9._-]{0,62})?$"
+)
+_FOLDER: Final = r"^[A-Za-z0-9][-_A-Za-z0-9]*(/[A-Za-z0-9][-_A-Za-z0-9]*)*$"
+_KEY_NAME: Final = r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$"
+_EMAIL: Final = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+_CHANNEL: Final = r"^#\S+$"
+_HTTPS_URL: Final = r"^https://\S+$"
+_WEB_URL: Final = r"^https?://[^\s?#@]+$"
+_LOCATION: Final = r"^[a-z]+(-[a-z]+[0-9]+)?$"
+_SERVICE: Final = r"^projects/[^/]+/locations/[^/]+/services/[^/]+$"
+_CREDENTIAL: Final = r"^projects/[^/]+/secrets/[^/]+/versions/([1-9][0-9]*|latest)$"
+_SECRET_ID: Final = r"^[A-Za-z0-9_-]{1,255}$"  # noqa: S105 - a pattern
+_DIGEST: Final = r"^sha256:[0-9a-f]{64}$"
+_BRANCH: Final = r"^[A-Za-z0-9][-._/A-Za-z0-9]*$"
+_BILLING_ACCOUNT: Final = r"^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$"
+_TOPIC: Final = r"^projects/[^/]+/topics/[^/]+$"
+_GKE_VERSION: Final = r"^1\.[0-9]+(\.[0-9]+(-gke\.[0-9]+)?)?$"
+_BUCKET: Final = r"^[a-z0-9][-._a-z0-9]{1,61}[a-z0-9]$"
+_CLUSTER_PATH: Final = r"^projects/[^/]+/locations/[^/]+/clusters/[^/]+$"
+_NETWORK_PATH: Final = r"^projects/[^/]+/global/networks/[^/]+$"
+_REPOSITORY_PATH: Final = r"^projects/[^/]+/locations/[^/]+/repositories/[^/]+$"
+_SUBNET_PATH: Final = r"^projects/[^/]+/regions/[^/]+/subnetworks/[^/]+$"
+_NAMESPACE: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_REFERENCE: Final = r"^([\w.-]+/[\w.-]+/)?[\w.-]+$"
+_OBJECT_NAME: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_TABLE: Final = r"^[a-z][-a-z0-9]{4,28}[a-z0-9]\.[A-Za-z0-9_]+\.[A-Za-z0-9_]+$"
+_SOURCE: Final = r"^projects/[^/]+/locations/[^/]+/connections/[^/]+/repositories/[^/]+$"
+
+PATTERN_WORDS: Final = {
+    _NAME: "lowercase letters, digits and hyphens, starting with a letter and not ending with "
+    "a hyphen",
+    _MODEL_NAME: "lowercase letters, digits, dots, hyphens and underscores",
+    _VERSION: "lowercase letters, digits, dots and hyphens",
+    _REGION: "a region such as us-east5",
+    _ZONE: "a zone such as us-east5-a",
+    _PROJECT: "a project id: 6 to 30 lowercase letters, digits and hyphens, starting with a letter",
+    _CIDR: "a range such as 10.0.0.0/20",
+    _HOSTNAME: "a host name such as models.example.com",
+    _MACHINE_TYPE: "a machine type such as e2-standard-4",
+    _TOPOLOGY: "a topology such as 2x2",
+    _WEIGHTS: "a path in the platform's model bucket or gs://BUCKET/PATH, optionally with @VERSION",
+    _EMAIL: "an address such as oncall@example.com",
+    _CHANNEL: "a channel such as #oncall",
+    _HTTPS_URL: "a URL that starts with https://",
+    _WEB_URL: "an address such as https://llm.example.com/v1, without credentials or query",
+    _LOCATION: "a location such as us-central1 or global",
+    _SERVICE: "projects/PROJECT/locations/LOCATION/services/SERVICE",
+    _FOLDER: "a folder such as live-adapters: letters, digits, hyphens, underscores and slashes",
+    _CREDENTIAL: "projects/PROJECT/secrets/SECRET/versions/VERSION",
+    _SECRET_ID: "the ID of a secret: letters, digits, hyphens and underscores",
+    _DIGEST: "a digest: sha256: and 64 hexadecimal digits",
+    _BRANCH: "a branch such as main",
+    _BILLING_ACCOUNT: "a billing account such as 012345-6789AB-CDEF01",
+    _TOPIC: "projects/PROJECT/topics/TOPIC",
+    _SOURCE: "projects/PROJECT/locations/LOCATION/connections/CONNECTION/repositories/REPOSITORY",
+    _GKE_VERSION: "a version of GKE such as 1.36 or 1.36.4-gke.1391002",
+    _BUCKET: "the name of a bucket, without gs://",
+    _CLUSTER_PATH: "projects/PROJECT/locations/LOCATION/clusters/NAME",
+    _NETWORK_PATH: "projects/PROJECT/global/networks/NAME",
+    _REPOSITORY_PATH: "projects/PROJECT/locations/LOCATION/repositories/NAME",
+    _SUBNET_PATH: "projects/PROJECT/regions/REGION/subnetworks/NAME",
+    _NAMESPACE: "lowercase letters, digits and hyphens",
+    _OBJECT_NAME: "lowercase letters, digits, hyphens and dots",
+    _TABLE: "a table of BigQuery, PROJECT.DATASET.TABLE",
+    _REFERENCE: "a stack such as platform-prod, or ORGANIZATION/PROJECT/STACK",
+    _KEY_NAME: "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
+}
+"""What each pattern expects, worded for an error message."""
+
+Name = Annotated[str, Field(pattern=_NAME, max_length=40)]
+ShortName = Annotated[str, Field(pattern=_NAME, max_length=12)]
+ModelName = Annotated[str, Field(pattern=_MODEL_NAME, max_length=40)]
+Version = Annotated[str, Field(pattern=_VERSION, max_length=20)]
+CloudRunService = Annotated[str, Field(pattern=_SERVICE)]
+LocationName = Annotated[str, Field(pattern=_LOCATION)]
+WebUrl = Annotated[str, Field(pattern=_WEB_URL, max_length=500)]
+RegionName = Annotated[str, Field(pattern=_REGION)]
+Zone = Annotated[str, Field(pattern=_ZONE)]
+ProjectId = Annotated[str, Field(pattern=_PROJECT)]
+Cidr = Annotated[str, Field(pattern=_CIDR)]
+Hostname = Annotated[str, Field(pattern=_HOSTNAME, max_length=253)]
+MachineType = Annotated[str, Field(pattern=_MACHINE_TYPE)]
+Topology = Annotated[str, Field(pattern=_TOPOLOGY)]
+Weights = Annotated[str, Field(pattern=_WEIGHTS)]
+AdapterFolder = Annotated[str, Field(pattern=_FOLDER, max_length=100)]
+KeyName = Annotated[str, Field(pattern=_KEY_NAME)]
+BucketName = Annotated[str, Field(pattern=_BUCKET)]
+ClusterPath = Annotated[str, Field(pattern=_CLUSTER_PATH)]
+NetworkPath = Annotated[str, Field(pattern=_NETWORK_PATH)]
+RangeName = Annotated[str, Field(pattern=_NAME, max_length=63)]
+RepositoryPath = Annotated[str, Field(pattern=_REPOSITORY_PATH)]
+SubnetPath = Annotated[str, Field(pattern=_SUBNET_PATH)]
+StackReference = Annotated[str, Field(pattern=_REFERENCE, max_length=200)]
+Namespace = Annotated[str, Field(pattern=_NAMESPACE, max_length=63)]
+ObjectName = Annotated[str, Field(pattern=_OBJECT_NAME, max_length=253)]
+TableName = Annotated[str, Field(pattern=_TABLE)]
+SecretVersion = Annotated[str, Field(pattern=_CREDENTIAL)]
+SecretId = Annotated[str, Field(pattern=_SECRET_ID)]
+Digest = Annotated[str, Field(pattern=_DIGEST)]
+Branch = Annotated[str, Field(pattern=_BRANCH, max_length=100)]
+SourceRepository = Annotated[str, Field(pattern=_SOURCE)]
+GkeVersion = Annotated[str, Field(pattern=_GKE_VERSION)]
+BillingAccount = Annotated[str, Field(pattern=_BILLING_ACCOUNT)]
+TopicName = Annotated[str, Field(pattern=_TOPIC)]
+EmailAddress = Annotated[str, Field(pattern=_EMAIL)]
+Channel = Annotated[str, Field(pattern=_CHANNEL)]
+HttpsUrl = Annotated[str, Field(pattern=_HTTPS_URL)]
+
+
+class BootDisk(StrEnum):
+    """Boot disk types of nodes."""
+
+    BALANCED = "pd-balanced"
+    STANDARD = "pd-standard"
+    SSD = "pd-ssd"
+    HYPERDISK = "hyperdisk-balanced"
+
+
+class StackModel(BaseModel):
+    """Base of every part of a stack: rejects unknown fields, checks types strictly, immutable."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
+    )
+
+
+class Size(StackModel):
+    """Size of a model's weights."""
+
+    parameters_billion: float = Field(gt=0, le=10_000)
+    """Parameters, in billions."""
+    bits: int = Field(default=16, ge=4, le=32)
+    """Bits per parameter as served: 16, or 8 or 4 if quantized."""

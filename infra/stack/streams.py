@@ -1,0 +1,113 @@
+"""Streams: Pub/Sub or Kafka messages that a model answers as capacity permits."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from infra.stack.clients import Priority
+from infra.stack.fields import (
+    BucketName,
+    ModelName,
+    Name,
+    ObjectName,
+    RegionName,
+    StackModel,
+    TableName,
+)
+
+
+class SourceKind(StrEnum):
+    """Messaging service that delivers messages."""
+
+    PUBSUB = "pubsub"
+    KAFKA = "kafka"
+
+
+class ResultsKind(StrEnum):
+    """Destination of answers."""
+
+    TOPIC = "topic"
+    BUCKET = "bucket"
+    BIGQUERY = "bigquery"
+
+
+class StreamSource(StackModel):
+    """Source of a stream's messages."""
+
+    kind: SourceKind = SourceKind.PUBSUB
+    """`pubsub` or `kafka`."""
+    topic: str | None = Field(default=None, min_length=1, max_length=300)
+    """Existing Pub/Sub topic, `projects/P/topics/T`; by default, one is created. For Kafka, the
+    name of the topic."""
+    brokers: tuple[str, ...] = ()
+    """Kafka brokers, each as `HOST:PORT`."""
+    group: str | None = Field(default=None, min_length=1, max_length=200)
+    """Kafka consumer group. By default, the name of the stream."""
+    secret: ObjectName | None = None
+    """Kubernetes Secret in the models' namespace whose keys are librdkafka settings, such as
+    `security.protocol` and `sasl.password`."""
+
+
+class StreamResults(StackModel):
+    """Destination of a stream's answers."""
+
+    kind: ResultsKind = ResultsKind.TOPIC
+    """`topic`, with a subscription that retains answers for a week; `bucket`; or `bigquery`."""
+    bucket: BucketName | None = None
+    """Existing bucket, where `kind` is `bucket`."""
+    archive: Name | None = None
+    """Name of an entry of `storage.archives`, where `kind` is `bucket`; instead of `bucket`."""
+    prefix: str = Field(default="", max_length=200)
+    """Prefix of the object names in the bucket."""
+    table: TableName | None = None
+    """Existing table `PROJECT.DATASET.TABLE`, where `kind` is `bigquery`, with the columns id,
+    model, answered and response."""
+    topic: str | None = Field(default=None, min_length=1, max_length=249)
+    """Kafka topic, where the source is Kafka and `kind` is `topic`. By default,
+    `SOURCE_TOPIC-results`."""
+
+
+class StreamWorkers(StackModel):
+    """Number of workers of a stream."""
+
+    min: int = Field(default=0, ge=0, le=1000)
+    """Minimum number of workers. With Kafka, at least 1."""
+    max: int = Field(default=8, ge=1, le=1000)
+    """Maximum number of workers."""
+    backlog_per_worker: int = Field(default=100, ge=1, le=1_000_000)
+    """Waiting messages per worker."""
+    scale_in_delay_seconds: int = Field(default=300, ge=0, le=3600)
+    """How long the backlog must stay low before workers are removed."""
+    requests: int = Field(default=16, ge=1, le=200)
+    """Maximum concurrent requests per worker. A worker sends fewer while the pool is busy."""
+
+
+class Stream(StackModel):
+    """Messages that a model answers at least once each. Each answer is stored once."""
+
+    model: ModelName
+    """Model that answers. A message may name the model or one of its adapters."""
+    source: StreamSource = StreamSource()
+    """Source of the messages."""
+    results: StreamResults = StreamResults()
+    """Destination of the answers."""
+    attempts: int = Field(default=5, ge=1, le=20)
+    """Delivery attempts before a message becomes a dead letter. Attempts that find the pool busy or
+    unavailable do not count."""
+    deadline_seconds: int = Field(default=600, ge=10, le=3600)
+    """Processing time after which a message is redelivered."""
+    key_secret: ObjectName | None = None
+    """Kubernetes Secret in the models' namespace, with the key of a team of `clients` in `key`."""
+    team: Name | None = None
+    """Team of `clients` that the messages act for, with its models, limits, guardrails and cached
+    answers. The key must be of a team with `acts_for_teams`. By default, the team of the key."""
+    ordered: bool = False
+    """Whether messages with the same ordering key, or Kafka key, are answered in order."""
+    priority: Priority = Priority.BATCH
+    """Priority of the requests. `batch` requests are rejected first when the model is at
+    capacity."""
+    region: RegionName | None = None
+    """Region of the workers. By default, the first region with the model, by
+    name."""
+    workers: StreamWorkers = StreamWorkers()
+    """Number of workers."""
