@@ -1,4 +1,4 @@
-"""Regions that the front of a platform routes to, for all models and for each model.
+"""Endpoints of a platform, and the regions that its front routes to, in all and for each model.
 
 A front cannot read the model from a request's body, so the plain URL must reach every model: only
 regions that serve all models answer there. A model that some regions do not serve also has a path

@@ -1,4 +1,4 @@
-"""Shared folders on Filestore or Lustre: regions, instances; and the classes of archives."""
+"""Regions with a shared folder, where its instance is, and the storage classes of archives."""
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.engines import engine
