@@ -22,9 +22,9 @@ import yaml
 from aiohttp import web
 
 from bench.latency.callout_programs import KEY, SECRET, TEAM, programs, secret, until
-from infra.cost.stack_cost import stack_cost
-from infra.cost.unit_costs import unit_costs
-from infra.cost.usage import DEFAULT_USAGE
+from infra.estimate.stack_cost import stack_cost
+from infra.estimate.unit_costs import unit_costs
+from infra.estimate.usage import DEFAULT_USAGE
 from planner.choice.cost import MEAN_SHARE
 from planner.unit_cost.unit_cost import Traffic
 from scripts.shared.tool_setup import obtain_modules

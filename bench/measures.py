@@ -22,7 +22,7 @@ from bench.latency.callout import callout_rows
 from bench.plan import plan_rows
 from bench.preview import preview_rows, preview_seconds, serving_rows
 from bench.verdict import verdict_rows
-from infra.reading.growth import stack_with_models
+from infra.reading.variants import stack_with_models
 from scripts.shared.engine import Engine
 from scripts.terminal.console import CommandError, console, one_line
 from twin import daemon

@@ -12,13 +12,13 @@ import pulumi
 gc.disable()
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from infra.platform_reference import Reference  # noqa: E402 - the reason above
 from infra.reading.built import (  # noqa: E402 - the reason above
     is_first_step,
     kept_outputs,
     refuse_unbuilt,
 )
 from infra.reading.load import PROJECT, WITH_DELIVERED, load  # noqa: E402 - the reason above
+from infra.reading.platform_reference import Reference  # noqa: E402 - the reason above
 from infra.stack.problems import StackError  # noqa: E402 - the reason above
 
 reference = Reference()
@@ -35,15 +35,15 @@ except StackError as error:
         "\n".join(f"{file}: {problem.sentence()}" for problem in error.problems)
     ) from None
 if outputs is not None:
-    from infra.program import deploy_images
+    from infra.deploy.program import deploy_images
 
     deploy_images(stack, outputs)
 elif reference.shared is None:
-    from infra.program import deploy
+    from infra.deploy.program import deploy
 
     deploy(stack)
 else:  # cluster and network modules load slowest, and a serving stack needs none
-    from infra.team_program import deploy_team
+    from infra.deploy.team_program import deploy_team
 
     wanted = pulumi.Config(PROJECT).get_bool(WITH_DELIVERED) or False
     deploy_team(stack, reference.shared, with_delivered=wanted)

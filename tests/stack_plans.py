@@ -6,7 +6,7 @@ from typing import Any
 from gke_inference.base.inputs import rung_of
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 from gke_inference.sizing.architectures import Architecture, find_model
-from infra.arguments import models as assemble_models
+from infra.deploy import serving_arguments as assemble_models
 from infra.plan import resolve
 from infra.reading.load import read
 from tests.shipped_stacks import FILES

@@ -9,6 +9,7 @@ from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
 from gke_inference.catalogue.node_placement import can_be_compact
 from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
 from infra import stack
+from infra.plan.names import pool_name
 from infra.plan.queue_places import capacity_of_queues
 from infra.stack import Capacity, Layer, Model, Platform
 from infra.stack.problems import join
@@ -250,3 +251,16 @@ def _classes(capacity: Capacity, name: str, is_tpu: set[bool]) -> dict[str, str]
     if capacity.node_pools is not None:
         return {"any": name}
     return {kind: f"{name}-{kind}" for kind in ("tpu", "gpu")}
+
+
+def rungs(capacity: RegionCapacity, kind: str = "any") -> list[RungArgs]:
+    """Return a capacity's rungs in a region, of one kind or of `any`."""
+    made: list[RungArgs] = []
+    for at, args in capacity.arguments.items():
+        if kind not in ("any", capacity.rungs[at].kind):
+            continue
+        if capacity.settings.node_pools is None:
+            made.append(args)
+        else:
+            made.append({**args, "node_pools": [pool_name(capacity.name, at)]})
+    return made

@@ -1,4 +1,4 @@
-"""Regions that the front of a platform routes to, for all models and for each model.
+"""Endpoints of a platform, and the regions that its front routes to, in all and for each model.
 
 A front cannot read the model from a request's body, so the plain URL must reach every model: only
 regions that serve all models answer there. A model that some regions do not serve also has a path
@@ -8,6 +8,7 @@ of its own, which every region that serves it answers.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gke_inference.catalogue.load_balancing import CATALOGUE_PATH, HTTPS_PORT, REDIRECT_PORT
 from infra.stack import Exposure, Fleet, Front, Gateway, Layer, Platform
 
 
@@ -131,3 +132,33 @@ def paths_of_models(platform: Platform) -> Mapping[str, tuple[str, ...]]:
 def _serving(platform: Platform, models: Iterable[str]) -> tuple[str, ...]:
     wanted = set(models)
     return tuple(name for name in in_front(platform) if wanted <= set(platform.models_in(name)))
+
+
+def endpoint(gateway: Gateway, address: str) -> str:
+    """Return the URL of a gateway, without the port if it is the scheme's default."""
+    scheme = "http" if gateway.certificate is None else "https"
+    port = "" if gateway.port in (None, _usual(gateway)) else f":{gateway.port}"
+    return f"{scheme}://{gateway.hostname or address}{port}"
+
+
+def port_of(gateway: Gateway) -> int:
+    """Return the port of a gateway, and of the front."""
+    return gateway.port or _usual(gateway)
+
+
+def redirect_port(gateway: Gateway) -> int | None:
+    """Return the port that redirects to HTTPS; only a global front on the usual port has one."""
+    is_usual = gateway.front is Front.GLOBAL and port_of(gateway) == HTTPS_PORT
+    return REDIRECT_PORT if is_usual else None
+
+
+def _usual(gateway: Gateway) -> int:
+    return 80 if gateway.certificate is None else 443
+
+
+def catalogue_path(platform: Platform) -> str:
+    """Return the path that lists a stack's models, a team's own where it shares a hostname."""
+    team = platform.teams.get(platform.team or "")
+    if team is None or team.hostname is not None:
+        return CATALOGUE_PATH
+    return f"/{platform.team}{CATALOGUE_PATH}"

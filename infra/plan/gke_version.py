@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
 from gke_inference.catalogue.versions import channel, gke_minimum, minor_of, version_key
-from infra.plan.folders import has_tier_on, is_on
 from infra.plan.resolve import RegionPlan
 from infra.plan.served import ServedModel
+from infra.plan.storage import has_tier_on, is_on
 from infra.stack import AdapterPlace, ClusterMode, Form, SharedPlace
 
 FROM_ZERO = "hpa-scale-to-zero"

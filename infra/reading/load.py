@@ -25,8 +25,8 @@ from infra.reading.layers import (
 from infra.reading.siblings import collisions
 from infra.rules import check
 from infra.stack import Layer, Platform
+from infra.stack.monitoring import SECRET_KINDS, secret_key
 from infra.stack.problems import StackError, join, one_of, problems_of, unread
-from infra.stack.receivers import SECRET_KINDS, secret_key
 
 PROJECT: Final = "gke-inference"
 KEY: Final = "platform"

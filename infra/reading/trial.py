@@ -11,10 +11,10 @@ from gke_inference.catalogue.input_error import InputError
 from infra.plan import capacity_by_region
 from infra.reading.edit import Placement, put
 from infra.rules.capacity import check_capacity
-from infra.rules.devices.networks import check_networks
 from infra.rules.disaggregation import check_disaggregation
 from infra.rules.engines import check_engines
 from infra.rules.models import check_models
+from infra.rules.networks import check_networks
 from infra.stack import Platform
 from infra.stack.problems import StackError, problems_of
 

@@ -6,29 +6,28 @@ from itertools import chain
 from gke_inference.catalogue.input_error import InputError
 from infra.plan import capacity_by_region, resolve
 from infra.rules.backends import check_backends
+from infra.rules.batch_engines import check_batch_engines
+from infra.rules.batches import check_batches
 from infra.rules.budget import check_amount, check_budget
 from infra.rules.capacity import check_capacity
 from infra.rules.clients import check_clients
-from infra.rules.devices.claims import check_claims
-from infra.rules.devices.interfaces import check_interfaces
-from infra.rules.devices.networks import check_networks
-from infra.rules.devices.placement import check_placement
+from infra.rules.device_claims import check_claims
 from infra.rules.disaggregation import check_disaggregation
-from infra.rules.edge.batches import check_batches
-from infra.rules.edge.personal import check_personal
 from infra.rules.engines import check_engines
 from infra.rules.existing import check_existing
 from infra.rules.front import check_front
 from infra.rules.gateway import check_gateway
 from infra.rules.guardrails import check_guardrails
 from infra.rules.images import check_attested, check_images, check_pinned, check_ray
-from infra.rules.jobs.batch_engines import check_batch_engines
-from infra.rules.jobs.queues import check_queues
+from infra.rules.interfaces import check_interfaces
 from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
+from infra.rules.networks import check_networks, check_placement
+from infra.rules.personal import check_personal
 from infra.rules.pictures import check_pictures
+from infra.rules.queues import check_queues
 from infra.rules.regions import check_chip_limits, check_regions
 from infra.rules.storage import check_storage
 from infra.rules.streams import check_streams

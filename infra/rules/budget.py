@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from gke_inference.catalogue.input_error import Bare, InputError
-from infra.cost.stack_cost import stack_cost
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.stack import Budget, Covers, Platform, ReceiverKind
 from infra.stack.problems import join, suggest

@@ -7,14 +7,18 @@ from typing import Final
 
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.clients.people import IAP_HEADER, IAP_ISSUER, IAP_KEYS
-from gke_inference.clients.rules import check_cached, check_issuers, check_prices
+from gke_inference.clients.rules import (
+    check_cached,
+    check_issuers,
+    check_prices,
+    check_team_of_people,
+)
 from gke_inference.clients.settings import ANONYMOUS
+from gke_inference.front.people import MEMBER_RULE, is_member
 from gke_inference.settings.fields import AUDIENCE
 from infra.plan.clients import limits_in
 from infra.plan.front import with_gateway
-from infra.rules.edge.apigee import check_apigee
-from infra.rules.edge.certificates import check_certificates
-from infra.rules.edge.people import check_people
+from infra.rules.certificates import check_certificates
 from infra.stack import (
     Clients,
     ClientTeam,
@@ -222,3 +226,67 @@ def _check_iap(platform: Platform, where: str, issuer: TokenIssuer) -> Iterator[
         if not re.fullmatch(AUDIENCE, audience):
             rule = f"must be /projects/NUMBER/global/backendServices/ID with {IAP_HEADER}"
             yield InputError(join(where, "audiences", at), rule, audience)
+
+
+_ALONE: Final = "must not be set with clients.apigee"
+_OF_THE_GATE: Final = sorted(set(Clients.model_fields) - {"apigee"})
+"""Settings of the gate, which Apigee replaces: all others, also those that will be added."""
+
+
+def check_apigee(platform: Platform) -> Iterator[InputError]:
+    """Yield the settings that Apigee excludes: a Gateway calls one program in place of the gate."""
+    clients = platform.clients
+    if clients is None:
+        return
+    for field in _OF_THE_GATE:
+        if field in clients.model_fields_set:
+            message = f"{_ALONE}: Apigee checks requests in place of the gate"
+            yield InputError(f"clients.{field}", message)
+    if platform.guardrails:
+        message = f"{_ALONE}: a Gateway has one traffic extension, and it calls Apigee"
+        yield InputError("guardrails", message)
+    callers = {
+        "batches": platform.batches is not None,
+        "personal_images": platform.personal_images is not None,
+        "streams": bool(platform.streams),
+        "teams": bool(platform.teams),
+    }
+    for field, is_set in callers.items():
+        if is_set:
+            message = f"{_ALONE}: its requests have no key of an Apigee app"
+            yield InputError(field, message)
+
+
+_AT = "clients.people"
+
+
+def check_people(platform: Platform, clients: Clients) -> Iterator[InputError]:
+    """Yield the problems of people who sign in."""
+    people, gateway = clients.people, platform.gateway
+    if people is None:
+        return
+    if gateway.front is not Front.GLOBAL:
+        rule = (
+            "must not be set unless gateway.front is global: Identity-Aware Proxy in front of an"
+            " InferencePool is not documented"
+        )
+        yield InputError(_AT, rule)
+    if gateway.issue_certificate:
+        rule = "must not be set when gateway.issue_certificate is true: it is for one host"
+        yield InputError(join(_AT, "hostname"), rule, people.hostname)
+    others = {team.hostname: f"teams.{name}" for name, team in platform.teams.items()}
+    others[gateway.hostname] = "gateway"
+    if people.hostname in others:
+        rule = f"must differ from {others[people.hostname]}.hostname"
+        yield InputError(join(_AT, "hostname"), rule, people.hostname)
+    for at, member in enumerate(people.members):
+        if not is_member(member):
+            yield InputError(join(_AT, "members", at), MEMBER_RULE, member)
+        elif member in people.members[:at]:
+            where = join(_AT, "members", at)
+            yield InputError(where, "must not repeat a member", member, " twice")
+    yield from check_team_of_people("clients", people.team, clients.teams)
+    for at, issuer in enumerate(clients.issuers):
+        if issuer.header == IAP_HEADER:
+            rule = f"must not be {IAP_HEADER} when {_AT} is set, which accepts these tokens"
+            yield InputError(join("clients", "issuers", at, "header"), rule)

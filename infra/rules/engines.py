@@ -8,11 +8,11 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.intent.rules import problems
-from infra.arguments.engine import intent_words
-from infra.arguments.fields import PATHS, VIDEO_PATHS, in_stack
 from infra.plan import CapacityByRegion, canary_model, prefill_capacity
-from infra.plan.folders import BUCKET_CLAIM
+from infra.plan.engine import intent_words
 from infra.plan.names import bucket_in
+from infra.plan.storage import BUCKET_CLAIM
+from infra.rules.fields import PATHS, VIDEO_PATHS, in_stack
 from infra.stack import Engine, EngineSettings, Model, Platform, Task
 from infra.stack.problems import join
 

@@ -8,8 +8,8 @@ from typing import Final
 from gke_inference.catalogue.boot_disks import boot_disks
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.machine_types import general_machine_types, is_general
+from infra.estimate.chip_limits import chips
 from infra.plan import Plan
-from infra.quota.chip_limits import chips
 from infra.stack import ClusterMode, ClusterSpread, Layer, Platform, Region
 from infra.stack.problems import join, suggest
 from infra.stack.regions import SystemPool

@@ -2,19 +2,15 @@
 
 from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
-from gke_inference.settings.fields import BootDisk
+from gke_inference.settings.fields import (
+    BootDisk,
+)
+from gke_inference.settings.size import Size
+from infra.stack.backends import Backend, BackendKind, BackendTarget, Fallback
+from infra.stack.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
 from infra.stack.budget import Budget, Covers
 from infra.stack.capacity import Accelerator, Capacity, NodePools, Placement, Provisioning, Rung
-from infra.stack.delivery import (
-    Delivery,
-    DeliveryKind,
-    DeliverySource,
-    DeliverySourceKind,
-    DeliveryTool,
-)
-from infra.stack.edge.backends import Backend, BackendKind, BackendTarget, Fallback
-from infra.stack.edge.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
-from infra.stack.edge.clients import (
+from infra.stack.clients import (
     AnswerCache,
     ClientCertificates,
     Clients,
@@ -22,16 +18,12 @@ from infra.stack.edge.clients import (
     Counters,
     People,
 )
-from infra.stack.edge.front import Fleet, Front, Publish
-from infra.stack.edge.guardrails import Guardrail, GuardrailKind
-from infra.stack.edge.personal import PersonalImages
-from infra.stack.edge.streams import (
-    ResultsKind,
-    SourceKind,
-    Stream,
-    StreamResults,
-    StreamSource,
-    StreamWorkers,
+from infra.stack.delivery import (
+    Delivery,
+    DeliveryKind,
+    DeliverySource,
+    DeliverySourceKind,
+    DeliveryTool,
 )
 from infra.stack.engines import (
     Engine,
@@ -45,7 +37,8 @@ from infra.stack.engines import (
     Speculative,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
-from infra.stack.gateway import Dns, Exposure, Gateway
+from infra.stack.gateway import Dns, Exposure, Fleet, Front, Gateway, Publish
+from infra.stack.guardrails import Guardrail, GuardrailKind
 from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
 from infra.stack.layers import Chips, Layer, Serving, Team
 from infra.stack.models import (
@@ -55,15 +48,14 @@ from infra.stack.models import (
     Form,
     Model,
     Replicas,
-    Size,
     Slo,
     Spanning,
     Task,
 )
-from infra.stack.monitoring import Monitoring
+from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
+from infra.stack.personal import PersonalImages
 from infra.stack.pictures import FurtherModel, Pictures, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
-from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
     ClusterMode,
     ClusterSpread,
@@ -83,6 +75,14 @@ from infra.stack.storage import (
     ImageCache,
     Lustre,
     Storage,
+)
+from infra.stack.streams import (
+    ResultsKind,
+    SourceKind,
+    Stream,
+    StreamResults,
+    StreamSource,
+    StreamWorkers,
 )
 
 __all__ = [

@@ -6,7 +6,11 @@ from typing import Annotated
 from pydantic import Field
 
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import BillingAccount, Name, TopicName
+from gke_inference.settings.fields import (
+    BillingAccount,
+    Name,
+    TopicName,
+)
 
 Percent = Annotated[int, Field(ge=1, le=1000)]
 

@@ -5,7 +5,10 @@ from enum import StrEnum
 from pydantic import ConfigDict, Field
 
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import Branch, ObjectName
+from gke_inference.settings.fields import (
+    Branch,
+    ObjectName,
+)
 
 
 class DeliveryKind(StrEnum):

@@ -3,7 +3,9 @@
 from pydantic import Field
 
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import Name
+from gke_inference.settings.fields import (
+    Name,
+)
 
 
 class PrefillReplicas(Settings):

@@ -5,7 +5,11 @@ from enum import StrEnum
 from pydantic import Field
 
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import Hostname, SecretId, Weights
+from gke_inference.settings.fields import (
+    Hostname,
+    SecretId,
+    Weights,
+)
 
 
 class Engine(StrEnum):

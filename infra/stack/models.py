@@ -16,12 +16,12 @@ from gke_inference.settings.fields import (
     Weights,
     Zone,
 )
+from gke_inference.settings.size import Size
+from infra.stack.backends import Fallback
 from infra.stack.disaggregation import Disaggregated
-from infra.stack.edge.backends import Fallback
 from infra.stack.engines import Engine, EngineSettings
 from infra.stack.experts import Experts
 from infra.stack.pictures import FurtherModel, Pictures, Videos
-from infra.stack.size import Size
 
 
 class Form(StrEnum):

@@ -5,8 +5,11 @@ from typing import Annotated
 from pydantic import Field
 
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import ModelName, Weights
-from infra.stack.size import Size
+from gke_inference.settings.fields import (
+    ModelName,
+    Weights,
+)
+from gke_inference.settings.size import Size
 
 PictureSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
 

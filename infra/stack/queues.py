@@ -3,7 +3,10 @@
 from pydantic import Field
 
 from gke_inference.settings import Settings
-from gke_inference.settings.fields import Name, RegionName
+from gke_inference.settings.fields import (
+    Name,
+    RegionName,
+)
 
 
 class QueueFlavor(Settings):

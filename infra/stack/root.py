@@ -13,24 +13,24 @@ from gke_inference.settings.fields import (
     ShortName,
     StackReference,
 )
+from infra.stack.backends import Backend
+from infra.stack.batches import Batches
 from infra.stack.budget import Budget
 from infra.stack.capacity import Capacity, NodeNetwork
-from infra.stack.delivery import Delivery
-from infra.stack.edge.backends import Backend
-from infra.stack.edge.batches import Batches
-from infra.stack.edge.clients import Clients
-from infra.stack.edge.guardrails import Guardrail
-from infra.stack.edge.personal import PersonalImages
-from infra.stack.edge.streams import Stream
+from infra.stack.clients import Clients
+from infra.stack.delivery import Delivery, DeliveryKind, DeliveryTool
 from infra.stack.existing import Existing
 from infra.stack.gateway import Gateway
+from infra.stack.guardrails import Guardrail
 from infra.stack.images import Images
 from infra.stack.layers import Layer, Team
 from infra.stack.models import Form, Model
 from infra.stack.monitoring import Monitoring
+from infra.stack.personal import PersonalImages
 from infra.stack.queues import Queue
 from infra.stack.regions import Maintenance, Region, usual_maintenance
 from infra.stack.storage import Storage
+from infra.stack.streams import Stream
 
 
 class Platform(Settings):
@@ -149,6 +149,14 @@ class Platform(Settings):
         words = {NodeNetwork.TCPX: "tcpx", NodeNetwork.TCPXO: "tcpxo"}
         rungs = [rung for capacity in self.capacity.values() for rung in capacity.rungs]
         return next((words[rung.network] for rung in rungs if rung.network in words), None)
+
+    def has_config_sync(self) -> bool:
+        """Return whether the platform installs Config Sync. Its serving stacks only use it."""
+        return (
+            self.layer is Layer.PLATFORM
+            and self.delivery.kind is DeliveryKind.GITOPS
+            and self.delivery.tool is not DeliveryTool.ARGO_CD
+        )
 
     def claimed_capacity(self) -> set[str]:
         """Return the names of the capacities whose chips pods claim as devices."""

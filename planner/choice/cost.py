@@ -1,6 +1,6 @@
 """Hourly cost of models: minimum, maximum and expected, with the sources of prices.
 
-Only accelerator machines are counted here; `infra.cost.stack_cost` adds the rest of a platform.
+Only accelerator machines are counted here; `infra.estimate.stack_cost` adds the rest of a platform.
 """
 
 import math

@@ -7,7 +7,7 @@ from gke_inference.observability.alert_source import Alert
 from gke_inference.observability.alert_source import alerts as alerts_of
 from gke_inference.observability.alerts import KINDS, is_told
 from gke_inference.observability.promql import Dialect
-from infra.arguments.observability import scope
+from infra.deploy.observability import scope
 from infra.plan.names import Names
 from infra.stack import Layer, Receiver, Severity
 from scripts.accept.deployed import Deployed, Object, seen

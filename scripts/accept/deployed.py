@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from infra.plan import Plan, RegionPlan
-from infra.plan.endpoint import endpoint, port_of
-from infra.plan.front import has_internal_gateways
+from infra.plan.front import endpoint, has_internal_gateways, port_of
 from infra.plan.names import Names
 from scripts.accept.row import Row, Subject
 from scripts.shared.google_cloud import Cloud, CloudError

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from infra.plan import Plan
-from infra.plan.endpoint import catalogue_path
+from infra.plan.front import catalogue_path
 from scripts.accept.deployed import Deployed, Object, seen
 from scripts.accept.row import Row, Subject
 from scripts.shared.hosts import host_of

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from gke_inference.catalogue.load_balancing import CATALOGUE_PATH
 from gke_inference.front.routes import PATH_OF_MODELS
-from infra.plan.endpoint import endpoint, port_of
-from infra.plan.front import answering, paths_of_models
+from infra.plan.front import answering, endpoint, paths_of_models, port_of
 from infra.plan.names import Names
 from infra.stack import Front, Layer, Platform, Task
 from scripts.accept.answers import question_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from infra.plan import Plan, RegionPlan
-from infra.plan.endpoint import endpoint
+from infra.plan.front import endpoint
 from infra.plan.names import Names
 from infra.stack import Layer
 from scripts.backend.backend import Leftover, Maker, Wanted

@@ -5,16 +5,15 @@ from typing import Annotated
 import typer
 
 from infra.bootstrap.settings import Ci, Project, SettingsError, StackSettings
+from infra.deploy.project import services_of
 from infra.plan import resolve
 from infra.plan.backends import has_backends
 from infra.plan.clients import certificates_of, gated, people_of
-from infra.plan.delivery import has_config_sync
-from infra.plan.folders import has_filestore, lustre_regions
 from infra.plan.front import has_fleet_gateway
 from infra.plan.guardrails import floor_of, has_armor
 from infra.plan.image_names import unbuilt
+from infra.plan.storage import has_filestore, lustre_regions
 from infra.plan.streams import has_tables, has_topics
-from infra.project import services_of
 from infra.stack import Front, Layer, Platform
 from scripts.shared.google_cloud import CloudError
 from scripts.terminal.console import CommandError, console
@@ -85,7 +84,7 @@ def settings_of(
         has_clients=gated(platform) is not None,
         has_people=people_of(platform) is not None,
         has_front=platform.gateway.front is Front.GLOBAL,
-        has_fleet=has_config_sync(platform) or has_fleet_gateway(platform.gateway),
+        has_fleet=platform.has_config_sync() or has_fleet_gateway(platform.gateway),
         has_streams=has_topics(platform),
         has_tables=has_tables(platform),
         has_filestore=has_filestore(platform),

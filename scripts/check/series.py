@@ -8,7 +8,7 @@ from typing import Any, cast
 from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.dashboard_source import dashboards
 from gke_inference.observability.promql import Dialect
-from infra.arguments.observability import scope
+from infra.deploy.observability import scope
 from infra.plan import Plan
 from scripts.canary.measuring import versions_of
 

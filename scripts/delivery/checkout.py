@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from infra.arguments.sharing import tree_folder
+from infra.deploy.delivery import tree_folder
 from infra.plan import Plan
 from infra.stack import DeliveryKind, DeliverySourceKind
 from scripts.terminal.console import CommandError, one_line

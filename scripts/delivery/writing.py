@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from infra.arguments.sharing import tree_folder
+from infra.deploy.delivery import tree_folder
 from infra.plan import Plan
 from infra.reading.built import unbuilt_problem
 from infra.stack import Layer

@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
-from gke_inference.settings.fields import PATTERN_WORDS
+from gke_inference.settings.fields import (
+    PATTERN_WORDS,
+)
 from twin.host.paths import REPOSITORY
 
 _SCHEMA = REPOSITORY / "stacks" / "schema.json"

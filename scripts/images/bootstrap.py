@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from gke_inference.catalogue.versions import builds
+from infra.deploy.project import service_resource, services_of
 from infra.plan import resolve
 from infra.plan.image_names import unbuilt
-from infra.project import service_resource, services_of
 from infra.reading.built import FIRST, OUTPUTS, UNBUILT
 from infra.reading.layers import platform_name
 from infra.stack import Layer, Platform
@@ -30,7 +30,7 @@ _COMPONENTS: Final = (
     "ImageBuilder",
     "ImageSources",
 )
-"""Types of components that only `infra.images.build_images` creates."""
+"""Types of components that only `infra.deploy.images.build_images` creates."""
 _RESUMED: Final = tuple(
     f"urn:pulumi:*::*::gke-inference:index:{name}{end}"
     for name in ("ImageAttestor", "ImageBuild", "ImageBuilder", "ImageSources")

@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from gke_inference.catalogue.load_balancing import CATALOGUE_PORT
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.catalogue.versions import images
+from infra.estimate.quota_check import Standing, standings
+from infra.estimate.quota_needs import needs
 from infra.plan import Plan
 from infra.plan.clients import cached, has_counters
-from infra.plan.endpoint import port_of, redirect_port
-from infra.plan.front import certificate_zone, has_fleet_gateway, record_zone, with_gateway
+from infra.plan.front import (
+    certificate_zone,
+    has_fleet_gateway,
+    port_of,
+    record_zone,
+    redirect_port,
+    with_gateway,
+)
 from infra.plan.image_names import unbuilt
 from infra.plan.streams import ANSWER_COLUMNS
-from infra.quota.check import Standing, standings
-from infra.quota.needs import needs
 from infra.reading.built import unbuilt_problem
 from infra.stack import Front, Layer
 from scripts.prerequisites.tables import misfit

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from gke_inference.catalogue.input_error import InputError
-from infra.cost.stack_cost import StackCost, stack_cost
-from infra.cost.unit_costs import DEFAULT_TRAFFIC, unit_costs
-from infra.cost.usage import DEFAULT_USAGE, NOT_DEDUCTED, Usage
+from infra.estimate.stack_cost import StackCost, stack_cost
+from infra.estimate.unit_costs import DEFAULT_TRAFFIC, unit_costs
+from infra.estimate.usage import DEFAULT_USAGE, NOT_DEDUCTED, Usage
 from infra.stack import Budget
 from planner.amount import missing_lines, unverified_lines
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, MEAN_SHARE

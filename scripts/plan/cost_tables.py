@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from gke_inference.catalogue.prices import COMMITTED_YEARS
-from infra.cost.committed import Commitments
-from infra.cost.parts import ACCELERATORS, Part
-from infra.cost.stack_cost import StackCost
+from infra.estimate.committed import Commitments
+from infra.estimate.cost_parts import ACCELERATORS, Part
+from infra.estimate.stack_cost import StackCost
 from planner.amount import Amount, missing_lines, total
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH, Bill
 from scripts.terminal.tables import Column, Listing, figure

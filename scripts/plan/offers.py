@@ -7,8 +7,8 @@ from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.quotas import accelerator_metric, boot_disk, disk_metric, metric
 from gke_inference.catalogue.rungs import Rung
 from gke_inference.serving.updates import update_steps
+from infra.estimate.claims import has_surge
 from infra.plan import ServedModel
-from infra.quota.claims import has_surge
 from infra.stack import Region
 from planner.advice.portfolio import Key, Offer
 from planner.advice.roles import Roles, can_move, roles_of

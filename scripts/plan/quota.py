@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from infra.quota.check import Limit, Standing, State, request, standings
-from infra.quota.needs import Need, needs
+from infra.estimate.quota_check import Limit, Standing, State, request, standings
+from infra.estimate.quota_needs import Need, needs
 from scripts.shared.quota_limits import Against, cloud_limits, twin_limits
 from scripts.terminal.console import CommandError, console
 from scripts.terminal.exit_codes import ExitCode

@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterator
 
 from gke_inference.catalogue.accelerators import accelerator
+from infra.estimate.claims import Claim, claims
+from infra.estimate.quota_needs import model_asks, upgrade_asks
+from infra.estimate.quota_nodes import Ask, system_asks
 from infra.plan import Plan, RegionPlan
-from infra.quota.claims import Claim, claims
-from infra.quota.needs import model_asks, upgrade_asks
-from infra.quota.nodes import system_asks
-from infra.quota.parts import Ask
 from planner.advice.portfolio import Key, Rest
 from planner.amount import Amount, total
 from planner.choice.cost import Bill

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from infra.cost.unit_costs import by_model
+from infra.estimate.unit_costs import by_model
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER
 from planner.choice.plan import Estimate

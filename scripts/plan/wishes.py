@@ -9,10 +9,10 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.quotas import accelerator_metric, metric, metric_names
 from gke_inference.serving.live_adapters import slots
 from gke_inference.sizing.architectures import find_model
-from infra.cost.fitting import loaded_model
-from infra.cost.unit_costs import unit_costs
+from infra.estimate.costing import loaded_model
+from infra.estimate.quota_needs import Need
+from infra.estimate.unit_costs import unit_costs
 from infra.plan import Plan, ServedModel
-from infra.quota.needs import Need
 from infra.reading.trial import problem_of
 from infra.stack import Form, Model, Task
 from planner.advice.portfolio import Key, Wish

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from infra.deploy.project import services_of
 from infra.plan.clients import certificates_of, gated, people_of
-from infra.plan.folders import has_filestore, lustre_regions, services_range
 from infra.plan.front import certificate_zone, has_networks, record_zone
-from infra.project import services_of
+from infra.plan.storage import has_filestore, lustre_regions, services_range
 from infra.stack import Front, Layer, Platform
 from scripts.prerequisites.finding import Finding, Project, State, enable, judged
 from scripts.prerequisites.wanted import secret_versions

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from gke_inference.catalogue.versions import gke_minimum, version_key
 from infra.plan import RegionPlan
-from infra.plan.folders import filestore_of, lustre_of
 from infra.plan.gke_version import FROM_ZERO, scales_from_zero
+from infra.plan.storage import filestore_of, lustre_of
 from infra.stack import ClusterMode
 from scripts.prerequisites.existing import thing
 from scripts.prerequisites.finding import Finding, Project, State, judged

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from infra.estimate.quota_check import Limit
+from infra.estimate.quota_needs import Need
 from infra.plan import Plan
-from infra.quota.check import Limit
-from infra.quota.needs import Need
 from scripts.images.registry import RegistryError
 from scripts.shared.google_cloud import Cloud, CloudError, ServiceDisabled
 

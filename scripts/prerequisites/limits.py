@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from infra.quota.check import Standing, request, standings
-from infra.quota.check import State as Standings
-from infra.quota.needs import needs
+from infra.estimate.quota_check import Standing, request, standings
+from infra.estimate.quota_check import State as Standings
+from infra.estimate.quota_needs import needs
 from scripts.prerequisites.finding import Finding, Project, State, judged
 
 _SUBJECT = "quota"

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from infra.plan.folders import services_range
+from infra.deploy.project import services_of
 from infra.plan.front import has_internal_gateways
-from infra.project import services_of
+from infra.plan.storage import services_range
 from infra.stack import Front, Platform
 from scripts.prerequisites.finding import Finding, Project, State, judged
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from infra.cost.costing import served, starts
-from infra.cost.stack_cost import StackCost, stack_cost
-from infra.cost.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
+from infra.estimate.costing import served, starts
+from infra.estimate.quota_check import Limit, Standing, standings
+from infra.estimate.quota_needs import Need, needs
+from infra.estimate.stack_cost import StackCost, stack_cost
+from infra.estimate.unit_costs import DEFAULT_TRAFFIC, ModelCost, by_model, unit_costs
 from infra.plan import Plan
-from infra.plan.endpoint import endpoint
+from infra.plan.front import endpoint
 from infra.plan.names import Names
-from infra.quota.check import Limit, Standing, standings
-from infra.quota.needs import Need, needs
 from infra.stack import Budget
 from planner.choice.coldstart import DOUBLING_SECONDS
 from planner.choice.cost import HOURS_PER_MONTH, MEAN_SHARE, Bill

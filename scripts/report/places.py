@@ -169,7 +169,7 @@ def places(plan: Plan, lines: Iterable[Served]) -> tuple[Place, ...]:
 
     Args:
         plan: the stack.
-        lines: of `infra.cost.costing.served`.
+        lines: of `infra.estimate.costing.served`.
     """
     every = list(lines)
     return tuple(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from infra.cost.stack_cost import StackCost
+from infra.estimate.stack_cost import StackCost
 from infra.stack import Budget
 from planner.choice.cost import HOURS_PER_MONTH
 from policies.checker.checker import Report

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from infra.cost.costing import Start
+from infra.estimate.costing import Start
+from infra.estimate.quota_check import Standing, request
 from infra.plan import Plan, ServedModel
-from infra.quota.check import Standing, request
 from planner.choice.cost import BUFFER, Served
 from planner.unit_cost.unit_cost import UnitCost
 from scripts.report.number_formats import time

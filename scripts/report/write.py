@@ -5,7 +5,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from infra.cost.usage import NOT_DEDUCTED
+from infra.estimate.usage import NOT_DEDUCTED
 from planner.amount import missing_items
 from scripts.report.number_formats import cents, dollars, of_unit, part, per_cent, span, time
 from scripts.report.page import Page

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gke_inference.observability.alert_source import RUNBOOKS, runbook_name, sources
 from gke_inference.observability.dashboard_source import dashboards as made_for
-from infra.arguments.observability import scope
+from infra.deploy.observability import scope
 from infra.plan import Plan
 from infra.plan.names import Names
 from scripts.observe.grafana import WINDOW, grafana_dashboard

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from infra.plan import resolve
-from infra.platform_reference import OUTPUT, planned
 from infra.reading.layers import is_serving, platform_name
 from infra.reading.load import PROJECT, STACKS, platform_of, read, stack_names, teams_of
+from infra.reading.platform_reference import OUTPUT, planned
 from infra.stack import Layer, Platform
 from infra.stack.problems import StackError, one_of
 from scripts.shared.engine import Engine

@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from infra.reading.delivered import with_delivered
 from infra.reading.load import STACKS
+from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
 from policies.framework.reading import CLUSTER
 from scripts.shared.engine import Engine, check_stack

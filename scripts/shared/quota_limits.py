@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 from gke_inference.catalogue.quotas import quotas_service
+from infra.estimate.quota_check import Limit
+from infra.estimate.quota_needs import Need
 from infra.plan import Plan
-from infra.quota.check import Limit
-from infra.quota.needs import Need
 from scripts.shared.google_cloud import Cloud, CloudError, Json, NotFound, ServiceDisabled
 from scripts.shared.scenario_files import scenario_file
 from scripts.terminal.console import CommandError

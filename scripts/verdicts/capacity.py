@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from infra.estimate.quota_needs import Need, needs
 from infra.plan import Plan
-from infra.quota.needs import Need, needs
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.cost.parts import ACCELERATORS, Part
-from infra.cost.stack_cost import StackCost, stack_cost
-from infra.cost.unit_costs import by_model, unit_costs
+from infra.estimate.cost_parts import ACCELERATORS, Part
+from infra.estimate.stack_cost import StackCost, stack_cost
+from infra.estimate.unit_costs import by_model, unit_costs
 from infra.plan import Plan, resolve
 from infra.reading.load import read
 from planner.amount import Amount, AmountRange, Missing, total
@@ -39,7 +39,7 @@ class Row:
     """Expected monthly cost of one model, or of one other group, in one region, in dollars."""
 
     group: str
-    """One of `infra.cost.parts.GROUPS`."""
+    """One of `infra.estimate.cost_parts.GROUPS`."""
     model: str
     """Model, for accelerators; empty in every other group."""
     region: str

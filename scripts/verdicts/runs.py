@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from infra.reading.delivered import with_delivered
 from infra.reading.load import EngineLoader
+from infra.reading.variants import with_delivered
 from infra.stack.problems import StackError
 from scripts.shared.platform_state import seed_platform
 from scripts.shared.preview_states import preview_errors

@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from infra.estimate.chip_limits import short_limits
 from infra.plan import Plan
-from infra.quota.chip_limits import short_limits
 from infra.stack.problems import StackError
 from scripts.shared.preview_states import cluster_names
 from scripts.verdicts.capacity import Asked, capacity

@@ -138,7 +138,7 @@ def _made(hint: Any) -> _Reader:
     branches = [branch for branch in inner if branch is not type(None)]
     if len(branches) == 1 and len(inner) > 1:  # X | None
         return _made(branches[0])
-    listed: Any = inner[0] if inner and origin is Annotated else hint
+    listed = cast("Any", inner[0] if inner and origin is Annotated else hint)
     of: tuple[Any, ...] = get_args(listed)
     if get_origin(listed) is list and _is_structured(of[0]):
         return _each(_made(of[0]), hint)

@@ -11,7 +11,7 @@ from typing import Any
 from pulumi.runtime import mocks
 
 from gke_inference.gateway.inference_gateway import FORWARDING_RULES
-from infra.program import deploy
+from infra.deploy.program import deploy
 from infra.stack import Platform
 from tests.contract.recorder import Recorder, Records, install
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from infra.program import deploy
+from infra.deploy.program import deploy
 from infra.reading.load import read
 from tests.contract.infra.cloud import CloudRecorder
 from tests.contract.recorder import event_loop, install

@@ -15,9 +15,9 @@ from gke_inference.catalogue.rungs import check_rung
 from gke_inference.intent.intent import RANKS
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.model_plan import model_plan
-from infra.arguments import models as assemble_models
-from infra.arguments.fields import in_stack
+from infra.deploy import serving_arguments as assemble_models
 from infra.reading.load import STACKS, parse, platform_of
+from infra.rules.fields import in_stack
 from infra.stack import Model
 from infra.stack.models import AdapterRank
 from infra.stack.problems import StackError

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gke_inference.gateway.routes import PATHS_BY_TASK
-from infra.project import services_of
+from infra.deploy.project import services_of
 from infra.reading.load import parse, platform_of
 from infra.stack import Task
 from infra.stack.problems import StackError

@@ -8,9 +8,9 @@ import pytest
 
 from gke_inference.catalogue import prices
 from gke_inference.catalogue.files.buckets import REGIONS
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.program import deploy
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.program import deploy
 from infra.reading.load import parse
 from infra.stack import Platform
 from infra.stack.problems import StackError

@@ -7,18 +7,20 @@ from typing import Any
 import pulumi
 import pytest
 
-from infra.arguments import models as assemble_models
-from infra.arguments import provisioning as assemble
-from infra.arguments.offline import batch_engines
-from infra.arguments.rungs import rungs as rungs_of
-from infra.described import described, placements
-from infra.exports import exports
+from infra.deploy import batch_engines
+from infra.deploy import serving_arguments as assemble_models
+from infra.deploy.built_region import BuiltRegion
+from infra.deploy.capacity import image_cache_args
+from infra.deploy.cluster import cluster_args
+from infra.deploy.described import described, placements
+from infra.deploy.exports import exports
+from infra.deploy.program import deploy
+from infra.deploy.region import bucket_args
 from infra.plan import ServedModel, resolve
-from infra.plan.endpoint import endpoint
+from infra.plan.capacity import rungs as rungs_of
+from infra.plan.front import endpoint
 from infra.plan.names import Names, object_name
-from infra.program import deploy
 from infra.reading.load import parse, read
-from infra.region import BuiltRegion
 from infra.stack import Exposure, Gateway, Platform
 from infra.stack.problems import join, suggest
 from tests.contract.infra.broken_stacks import edited
@@ -128,7 +130,7 @@ def test_a_region_without_a_tpu_has_a_bucket_for_compiled_programs_too() -> None
         (["models", MODEL, "replicas"], {"min": 1, "max": 2}),
         (["models", MODEL, "form"], "single"),
     )
-    assert set(assemble.bucket_args(local, region_of(local, "us-central1"))) == {
+    assert set(bucket_args(local, region_of(local, "us-central1"))) == {
         "caches",
         "models",
     }
@@ -137,7 +139,7 @@ def test_a_region_without_a_tpu_has_a_bucket_for_compiled_programs_too() -> None
 def test_versions_and_real_folders_exclude_each_other() -> None:
     def models(stack: str, region: str) -> Any:
         found = read(stack)
-        return assemble.bucket_args(found, region_of(found, region))["models"]
+        return bucket_args(found, region_of(found, region))["models"]
 
     staging, prod = models("staging", "us-central1"), models("prod", "us-central1")
     assert (staging["versioning"], staging["folders"]) == (True, False)
@@ -170,7 +172,7 @@ def test_what_a_stack_says_of_a_cluster_reaches_it() -> None:
             {"days": ["SA", "SU"], "start_hour": 3, "hours": 6},
         ),
     )
-    args: Any = assemble.cluster_args(
+    args: Any = cluster_args(
         local,
         region_of(local, "us-central1"),
         network="n",
@@ -194,16 +196,16 @@ def test_an_image_that_is_made_has_an_archive_and_one_that_exists_a_project() ->
             {"image_cache": {"name": "engines", "archive": "gs://acme-images/engines.tar.gz"}},
         ),
     )
-    assert assemble.image_cache_args(made) == {
+    assert image_cache_args(made) == {
         "image_name": "engines",
         "project": "acme-inference-local",
         "raw_disk": "gs://acme-images/engines.tar.gz",
     }
-    assert assemble.image_cache_args(read("prod")) == {
+    assert image_cache_args(read("prod")) == {
         "image_name": "acme-engines",
         "project": "acme-images",
     }
-    assert assemble.image_cache_args(read("local")) is None
+    assert image_cache_args(read("local")) is None
 
 
 def test_the_other_half_of_a_pair_fills_what_the_first_cannot_get() -> None:

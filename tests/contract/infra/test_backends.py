@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.project import services_of
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed
-from infra.project import services_of
 from infra.reading.load import parse, platform_of
 from infra.stack.problems import StackError
 from tests.shipped_stacks import EXAMPLES

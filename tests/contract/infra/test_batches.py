@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.cost.stack_cost import stack_cost
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.batches import batches
 from infra.plan.gke_version import needed

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from gke_inference.catalogue.versions import third_party_registries
-from infra import project as platform_project
 from infra.bootstrap.program import BUCKET, prepare
 from infra.bootstrap.roles import (
     ARMOR_ROLES,
@@ -26,6 +25,7 @@ from infra.bootstrap.roles import (
     TABLE_ROLES,
 )
 from infra.bootstrap.settings import Ci, Project, StackSettings
+from infra.deploy import project as platform_project
 from tests.contract.recorder import Recorder
 
 PROD = StackSettings("prod", "acme", "us-central1", Ci.parse("github:acme/inference"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from infra.arguments.observability import budget_args
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.observability import budget_args
+from infra.deploy.project import services_of
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.project import services_of
 from infra.reading.load import parse, read
 from infra.stack import Covers, Platform
 from infra.stack.problems import StackError

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.arguments import models as assemble_models
-from infra.arguments.observability import observed_models
+from infra.deploy import serving_arguments as assemble_models
+from infra.deploy.observability import observed_models
 from infra.plan import CanaryVersion, resolve
 from infra.reading.load import parse
 from infra.stack import Platform

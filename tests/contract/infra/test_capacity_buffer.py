@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from infra.arguments.models import server_args
-from infra.cost.costing import served, starts
-from infra.cost.unit_costs import by_model, unit_costs
+from infra.deploy.serving_arguments import server_args
+from infra.estimate.costing import served, starts
+from infra.estimate.quota_needs import needs
+from infra.estimate.unit_costs import by_model, unit_costs
 from infra.plan import Plan, resolve
 from infra.plan.gke_version import needed
-from infra.quota.needs import needs
 from infra.reading.load import parse
 from infra.rules.versions import check_versions
 from planner.choice.cost import bill

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from infra.estimate.chip_limits import KINDS, chip_limits, chips, short_limits
 from infra.plan import Plan, RegionPlan, resolve
-from infra.quota.chip_limits import KINDS, chip_limits, chips, short_limits
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.engines import engine
-from infra.arguments.clients import gate_args, salted_paths
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.clients_arguments import gate_args, salted_paths
+from infra.deploy.project import services_of
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.clients import RegionLimits, limits_in
-from infra.project import services_of
 from infra.reading.load import parse
 from infra.stack import ClientTeam, Engine, Model, TeamLimits
 from infra.stack.models import Canary

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.project import DELIVERY_SERVICES, services_of
+from infra.deploy.team_program import deploy_team
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.platform_reference import planned, shared
-from infra.project import DELIVERY_SERVICES, services_of
 from infra.reading.load import parse, settings_in
+from infra.reading.platform_reference import planned, shared
 from infra.stack import DeliveryTool, Platform
-from infra.team_program import deploy_team
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
 from tests.contract.recorder import Records

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from infra.cost.stack_cost import stack_cost
+from infra.estimate.quota_needs import needs
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed
-from infra.quota.needs import needs
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from tests.contract.infra.cloud import Deployed

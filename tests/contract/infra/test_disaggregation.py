@@ -7,8 +7,8 @@ from gke_inference.intent.intent import ROLES
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.disaggregation import ROLE_LABEL
 from gke_inference.serving.model_plan import model_plan
-from infra.arguments import models as assemble_models
-from infra.arguments.observability import observed_models
+from infra.deploy import serving_arguments as assemble_models
+from infra.deploy.observability import observed_models
 from infra.plan import ServedModel, resolve
 from infra.plan.names import Names, object_name
 from infra.reading.load import parse

@@ -4,10 +4,10 @@ import json
 
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_plan import model_plan
-from infra.arguments.models import identity_args, server_args
-from infra.arguments.offline import batch_engines
-from infra.arguments.rungs import rungs
+from infra.deploy import batch_engines
+from infra.deploy.serving_arguments import identity_args, server_args
 from infra.plan import resolve
+from infra.plan.capacity import rungs
 from infra.reading.load import parse
 from infra.stack import Platform
 from scripts.prerequisites.wanted import engine_secrets

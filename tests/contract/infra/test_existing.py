@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.cost.stack_cost import stack_cost
+from infra.estimate.quota_needs import needs
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import repository_url
-from infra.quota.needs import needs
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Platform
 from tests.contract.infra.cloud import Deployed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gke_inference.serving.startup import READ_GB_PER_SECOND
-from infra.arguments import models as assemble_models
+from infra.deploy import serving_arguments as assemble_models
 from infra.plan import resolve
 from infra.plan.served import ServedModel
 from infra.reading.load import parse, platform_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.plan.folders import tiers_of
-from infra.project import services_of
+from infra.deploy.project import services_of
+from infra.plan.storage import tiers_of
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from infra.stack.problems import StackError

@@ -13,8 +13,8 @@ import pytest
 from pulumi.runtime import settings
 from pulumi.runtime.config import set_all_config
 
-from infra import program
-from infra.program import deploy_images
+from infra.deploy import program
+from infra.deploy.program import deploy_images
 from infra.reading.built import ACCEPT, OUTPUTS, UNBUILT
 from infra.reading.load import KEY, PROJECT, parse, read
 from infra.stack import Platform

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from infra.cost.network import front_parts, network_parts
-from infra.cost.usage import DEFAULT_USAGE, Usage
+from infra.estimate.cost_network import front_parts, network_parts
+from infra.estimate.quota_network import network_asks
+from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.plan.front import answering, has_global_access, in_front, paths_of_models
-from infra.quota.network import network_asks
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack import Exposure, Front, Gateway, Platform
 from infra.stack.problems import StackError

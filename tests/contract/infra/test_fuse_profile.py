@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from infra.cost.costing import starts
+from infra.deploy.program import deploy
+from infra.estimate.costing import starts
 from infra.plan import resolve
 from infra.plan.gke_version import needed
-from infra.program import deploy
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from infra.stack.problems import StackError

@@ -8,10 +8,10 @@ import yaml
 
 from infra.bootstrap.ci import deploy_roles
 from infra.bootstrap.settings import StackSettings
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.project import services_of
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed
-from infra.project import services_of
 from infra.reading.load import KEY, PROJECT, parse
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.test_clients import TEAMS, settings_of

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from infra.program import deploy
+from infra.deploy.program import deploy
 from infra.reading.load import parse, platform_of
 from infra.stack import Dns, Platform
 from tests.contract.infra.cloud import CloudRecorder

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from gke_inference.catalogue.versions import images
+from infra.deploy.project import services_of
 from infra.plan import resolve
 from infra.plan.image_names import in_use, needed, replacements, repository_names
 from infra.plan.names import Names
-from infra.project import services_of
 from infra.reading.load import STACKS, parse, platform_of, read
 from infra.stack import Images, Platform
 from infra.stack.images import PullThrough

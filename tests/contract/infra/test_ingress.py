@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.arguments.ingress import ingress_args
+from infra.deploy.ingress import ingress_args
 from infra.plan.names import NAMESPACE, object_name
 from infra.reading.load import parse, read
 from infra.stack import ClusterMode, Platform

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
+from infra.estimate.quota_needs import needs
 from infra.plan import resolve
-from infra.quota.needs import needs
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError

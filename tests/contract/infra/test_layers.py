@@ -14,10 +14,14 @@ import pytest
 
 from gke_inference.namespace.team_share import deploying
 from gke_inference.serving.weights_gate import gate_objects
-from infra.cost.stack_cost import stack_cost
-from infra.options.ownership import labeled
+from infra.deploy.options import labeled
+from infra.deploy.program import deploy
+from infra.deploy.team_program import deploy_team
+from infra.estimate.quota_needs import needs
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
-from infra.platform_reference import (
+from infra.reading.load import STACKS, parse, read, settings_in, teams_of
+from infra.reading.platform_reference import (
     OUTPUT,
     VERSION,
     Reference,
@@ -26,12 +30,8 @@ from infra.platform_reference import (
     planned,
     shared,
 )
-from infra.program import deploy
-from infra.quota.needs import needs
-from infra.reading.load import STACKS, parse, read, settings_in, teams_of
 from infra.stack import Layer, Platform
 from infra.stack.problems import StackError
-from infra.team_program import deploy_team
 from policies.framework.reading import CLUSTER
 from tests.contract.infra.broken_stacks import edited
 from tests.contract.infra.cloud import CloudRecorder, Deployed
@@ -451,7 +451,7 @@ def test_a_serving_stack_loads_no_sdk_of_clusters_and_networks():
 import sys
 from twin.pulumi.speedups import speed_up_imports
 speed_up_imports()
-import infra.team_program
+import infra.deploy.team_program
 print(sorted(name for name in sys.modules if name.endswith("._inputs") and "pulumi_gcp" in name))
 """
     answer = subprocess.run(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.arguments import models as assemble_models
+from infra.deploy import serving_arguments as assemble_models
 from infra.reading.load import STACKS, parse, platform_of
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import served_in

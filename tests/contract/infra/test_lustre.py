@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from infra.arguments.folders import lustre_folder_args
 from infra.bootstrap.ci import deploy_roles
+from infra.deploy.folders import lustre_folder_args
+from infra.deploy.program import deploy
+from infra.deploy.project import services_of
 from infra.plan import gke_version, resolve
 from infra.plan.gke_version import needed
-from infra.program import deploy
-from infra.project import services_of
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from scripts.bootstrap.command import settings_of

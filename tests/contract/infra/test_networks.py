@@ -9,9 +9,9 @@ import pytest
 
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.rungs import check_rung
-from infra.arguments.provisioning import namespace_args
+from infra.deploy.region import namespace_args
+from infra.estimate.quota_needs import needs
 from infra.plan import resolve
-from infra.quota.needs import needs
 from infra.reading.load import parse, platform_of
 from infra.stack import Platform
 from infra.stack.problems import StackError

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from infra.bootstrap.ci import deploy_roles
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.project import services_of
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed, repository_names
-from infra.project import services_of
 from infra.reading.load import parse, platform_of
 from policies.framework.reading import kept_pods
 from policies.framework.resources import Resource

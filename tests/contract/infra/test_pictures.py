@@ -12,8 +12,9 @@ from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.launcher.spec import NEEDS
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
-from infra.arguments import models as assemble_models
-from infra.described import described
+from infra.deploy.described import described
+from infra.deploy.gateway import routed_models
+from infra.deploy.serving_arguments import scaling_args, server_args
 from infra.reading.load import parse
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import region_of, served_in
@@ -42,7 +43,7 @@ def two(**changed):
 
 def server_of(given):
     """Return the container of the model's server."""
-    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(given, served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     return pod_of(args, rungs)["containers"][0]
 
@@ -60,7 +61,7 @@ def pod_of(args, rungs):
 
 @pytest.fixture(scope="module")
 def container():
-    args = assemble_models.server_args(stack(), served_in(stack(), MODEL, REGION))
+    args = server_args(stack(), served_in(stack(), MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     return pod_of(args, rungs)["containers"][0]
 
@@ -92,7 +93,7 @@ def test_a_server_holds_further_models_beside_the_first():
 
 def test_a_server_is_only_started_once_the_weights_of_every_model_are_there():
     given = stack(**two())
-    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(given, served_in(given, MODEL, REGION))
     args = {**args, "has_gate": True}
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     notes = deployments(model_plan(args, rungs))["tpu"]["metadata"]["annotations"]
@@ -103,7 +104,7 @@ def test_a_server_is_only_started_once_the_weights_of_every_model_are_there():
 def test_requests_reach_a_further_model_by_its_name():
     region = region_of(stack(**two()), REGION)
     server: Any = SimpleNamespace(labels={"a": "b"}, port=8000)
-    (routed,) = assemble_models.routed_models(region, {MODEL: server})
+    (routed,) = routed_models(region, {MODEL: server})
     assert routed.get("further_models") == ["flux-mini"]
     assert routed.get("adapters") == ["comic"]
 
@@ -116,7 +117,7 @@ def test_the_outputs_of_a_stack_name_the_further_models_of_a_server():
 
 def test_live_adapters_of_a_model_that_draws_need_no_loader():
     given = stack(live_adapters={"max_rank": 32, "slots": 4})
-    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(given, served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
     words = [*server["command"], *server.get("args", [])]
@@ -135,7 +136,7 @@ def test_live_adapters_of_a_model_that_draws_need_no_loader():
 )
 def test_what_saves_steps_is_a_flag_of_the_server(pictures, flags):
     given = stack(pictures=pictures)
-    args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
+    args = server_args(given, served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
     found = [word for word in server["args"] if word.startswith(("--si", "--st"))]
@@ -150,7 +151,7 @@ def test_what_it_compiles_outlives_the_pod(container):
 
 def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
     region, served = region_of(stack(), REGION), served_in(stack(), MODEL, REGION)
-    scaling = assemble_models.scaling_args(region, served)
+    scaling = scaling_args(region, served)
     metrics = autoscaler(scaling[f"{MODEL}-tpu"])["spec"]["metrics"]
     names = [metric["pods"]["metric"]["name"] for metric in metrics]
     assert names == ["prometheus.googleapis.com|diffusion_pictures_waiting|gauge"]

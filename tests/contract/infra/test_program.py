@@ -12,14 +12,14 @@ import pulumi
 import pytest
 import yaml
 
-from infra import exports
-from infra.arguments.observability import observed_models
+from infra.deploy import exports
+from infra.deploy.observability import observed_models
+from infra.deploy.program import deploy
 from infra.plan import resolve
 from infra.plan.names import object_name
-from infra.program import deploy
 from infra.reading.built import ACCEPT, UNBUILT
-from infra.reading.growth import stack_with_models
 from infra.reading.load import KEY, PROJECT, parse
+from infra.reading.variants import stack_with_models
 from infra.stack import Form, Platform
 from tests.contract.infra import golden
 from tests.contract.infra.broken_stacks import broken_stacks, edited

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from infra.cost.stack_cost import stack_cost
+from infra.estimate.quota_needs import needs
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.image_names import needed
-from infra.quota.needs import needs
 from infra.reading.load import parse
 from tests.contract.infra.broken_stacks import edited
 

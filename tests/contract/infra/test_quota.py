@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.system_pool import MACHINE_TYPE, MOST_NODES, SURGE_NODES
+from infra.estimate.quota_needs import Need, needs
+from infra.estimate.quota_nodes import system_nodes
 from infra.plan import resolve
-from infra.quota.needs import Need, needs
-from infra.quota.nodes import system_nodes
 from infra.reading.load import parse, read
 from infra.stack import Platform
 from tests.contract.infra.broken_stacks import edited

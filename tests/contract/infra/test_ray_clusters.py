@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.arguments.observability import observed_models
+from infra.deploy.observability import observed_models
 from infra.plan import resolve
 from infra.plan.image_names import needed
 from infra.reading.load import parse, settings_in

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from infra.cost.stack_cost import stack_cost
+from infra.deploy.project import services_of
+from infra.estimate.stack_cost import stack_cost
 from infra.plan import resolve
 from infra.plan.gke_version import needed
-from infra.project import services_of
 from infra.reading.load import parse
 from tests.contract.infra.broken_stacks import edited
 

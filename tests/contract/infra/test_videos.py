@@ -10,7 +10,7 @@ from gke_inference.gateway.routes import PATHS_BY_TASK
 from gke_inference.serving.autoscaling import autoscaler
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan
-from infra.arguments import models as assemble_models
+from infra.deploy import serving_arguments as assemble_models
 from infra.reading.load import parse
 from infra.stack.problems import StackError
 from tests.contract.infra.resolved import region_of, served_in

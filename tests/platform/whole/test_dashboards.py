@@ -15,7 +15,7 @@ import pytest
 from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.dashboard_source import dashboards
 from gke_inference.observability.promql import Dialect
-from infra.arguments.observability import scope
+from infra.deploy.observability import scope
 from infra.plan import resolve
 from infra.reading.load import read
 from scripts.check.series import Read, reads_of

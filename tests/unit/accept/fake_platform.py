@@ -8,7 +8,7 @@ from typing import Any
 
 from gke_inference.observability.alert_source import alerts
 from gke_inference.observability.promql import Dialect
-from infra.arguments.observability import scope
+from infra.deploy.observability import scope
 from infra.plan import Plan
 from infra.plan.names import Names
 from twin.cluster.monitoring.promql import Sample

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from infra.bootstrap.settings import KEY_RING, Ci, Project, SettingsError, StackSettings
-from infra.project import services_of
+from infra.deploy.project import services_of
 from infra.reading.load import read
 from infra.stack.images import PullThrough, UpstreamCredentials
 from scripts.bootstrap.command import bootstrap, next_commands, settings_of

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.cost.network import network_parts
-from infra.cost.nodes import Nodes
-from infra.cost.parts import GROUPS, always
-from infra.cost.stack_cost import StackCost, stack_cost
-from infra.cost.usage import DEFAULT_USAGE, Usage
+from infra.estimate.cost_network import network_parts
+from infra.estimate.cost_nodes import Nodes
+from infra.estimate.cost_parts import GROUPS, always
+from infra.estimate.stack_cost import StackCost, stack_cost
+from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.reading.load import parse, read
 from planner.choice.cost import FIELDS, HOURS_PER_MONTH

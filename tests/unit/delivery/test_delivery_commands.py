@@ -5,8 +5,8 @@ import re
 import pytest
 
 from infra.plan import resolve
-from infra.reading.delivered import with_delivered
 from infra.reading.load import STACKS, read
+from infra.reading.variants import with_delivered
 from infra.stack import DeliveryTool
 from scripts.delivery.status import find_delivered
 from scripts.delivery.writing import check_targets, stack_tree

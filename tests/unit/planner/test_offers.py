@@ -10,7 +10,7 @@ from gke_inference.intent.fitting import unfit
 from gke_inference.intent.host_memory import memory_problems
 from gke_inference.intent.intent import ServingIntent, intent_of
 from gke_inference.sizing.architectures import Architecture, known
-from infra.arguments.engine import intent_words
+from infra.plan.engine import intent_words
 from infra.stack import Model
 from planner.choice.candidates import Candidate, Form, Refused, candidates
 from scripts.check.preflight_checks import memory

@@ -8,8 +8,8 @@ import pytest
 
 from gke_inference.catalogue.rungs import check_rung
 from gke_inference.sizing.architectures import find
-from infra.cost.costing import served
-from infra.cost.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
+from infra.estimate.costing import served
+from infra.estimate.unit_costs import DEFAULT_TRAFFIC, by_model, unit_costs
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
 from infra.reading.load import read as read_stack

@@ -3,9 +3,9 @@
 import base64
 import json
 
+from infra.deploy.project import services_of
+from infra.estimate.quota_needs import needs
 from infra.plan import Plan
-from infra.project import services_of
-from infra.quota.needs import needs
 from scripts.images.registry import RegistryError
 from tests.unit.bootstrap.fake_google import Answer, FakeGoogle, Json, refused
 from workloads.engine.weights_manifest import Current, FileEntry, Manifest, split

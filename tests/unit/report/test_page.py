@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 import pytest
 
 from gke_inference.gateway.router import MODEL_HEADER
-from infra.cost.costing import starts
-from infra.cost.stack_cost import stack_cost
-from infra.cost.unit_costs import unit_costs
+from infra.estimate.costing import starts
+from infra.estimate.quota_needs import needs
+from infra.estimate.stack_cost import stack_cost
+from infra.estimate.unit_costs import unit_costs
 from infra.plan import resolve
-from infra.quota.needs import needs
 from planner.choice.coldstart import asks_at, spare_replicas
 from scripts.images.actions import rows
 from scripts.report.number_formats import time

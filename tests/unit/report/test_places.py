@@ -5,7 +5,7 @@ import pytest
 from gke_inference.catalogue.accelerators import accelerator, accelerator_names, gpu_counts
 from gke_inference.catalogue.prices import rung_price
 from gke_inference.catalogue.rungs import RungArgs, check_rung
-from infra.cost.costing import served
+from infra.estimate.costing import served
 from infra.plan import resolve
 from planner.amount import amount_of
 from scripts.report.places import ladders, picture, places

@@ -5,12 +5,12 @@ from datetime import date
 
 import pytest
 
-from infra.cost.costing import served, starts
-from infra.cost.stack_cost import stack_cost
-from infra.cost.unit_costs import unit_costs
+from infra.estimate.costing import served, starts
+from infra.estimate.quota_check import Limit, standings
+from infra.estimate.quota_needs import needs
+from infra.estimate.stack_cost import stack_cost
+from infra.estimate.unit_costs import unit_costs
 from infra.plan import resolve
-from infra.quota.check import Limit, standings
-from infra.quota.needs import needs
 from planner.choice.cost import bill
 from policies.checker.checker import Report
 from policies.framework.finding import Finding, Verdict

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from infra.cost.costing import served
-from infra.cost.unit_costs import unit_costs
+from infra.estimate.costing import served
+from infra.estimate.unit_costs import unit_costs
 from infra.plan import resolve
 from infra.reading.load import read
 from planner.choice.cost import bill

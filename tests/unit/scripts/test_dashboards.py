@@ -13,7 +13,7 @@ import pytest
 
 from gke_inference.observability.alert_source import runbook_name, sources
 from gke_inference.observability.dashboard_source import UNITS, dashboards
-from infra.arguments.observability import scope
+from infra.deploy.observability import scope
 from infra.plan import resolve
 from infra.reading.load import read
 from scripts.observe import page

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.accelerators import accelerator_names, zones_of
+from infra.estimate.quota_needs import needs
 from infra.plan import resolve
-from infra.quota.needs import needs
 from infra.reading.load import platform_of, read
 from scripts.terminal.console import CheckFailedError, CommandError
 from tests.unit.scripts.stack_plans import Plans, amounts

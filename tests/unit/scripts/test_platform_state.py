@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.platform_reference import OUTPUT, shared
 from infra.reading.load import STACKS, read
+from infra.reading.platform_reference import OUTPUT, shared
 from infra.stack.problems import StackError
 from scripts.shared.platform_state import platform_of_serving, refuse_platform, seed_platform
 from scripts.terminal.console import CommandError

@@ -12,9 +12,9 @@ from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 
 from gke_inference.catalogue.quotas import metric
+from infra.estimate.quota_check import Limit, State, request, standings
+from infra.estimate.quota_needs import Need, Part, needs
 from infra.plan import resolve
-from infra.quota.check import Limit, State, request, standings
-from infra.quota.needs import Need, Part, needs
 from infra.reading.load import read
 from scripts.operate import up
 from scripts.operate.refusals import refuse_shortage

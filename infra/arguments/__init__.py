@@ -1,1 +1,0 @@
-"""The only translation from a stack to the arguments of components."""

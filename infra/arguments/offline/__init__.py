@@ -1,1 +1,0 @@
-"""Arguments for engines that run as jobs."""

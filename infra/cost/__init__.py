@@ -1,1 +1,0 @@
-"""Costs of a stack by hour, month and unit of work."""

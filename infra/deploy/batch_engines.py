@@ -1,0 +1,129 @@
+"""Arguments for own engines of batches: the model on the chips of a queue, and its identity."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+import pulumi
+
+from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.rungs import Rung
+from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
+from gke_inference.serving.offline.batch_engine import BatchEngineArgs
+from infra.deploy.serving_arguments import granted_secrets, server_args, weights_access
+from infra.plan import RegionPlan, ServedModel
+from infra.plan.batches import SERVICE, BatchPlan
+from infra.plan.image_names import replacements
+from infra.plan.names import object_name
+from infra.plan.queue_places import team_namespace
+from infra.stack import BatchEngine, Form, Platform
+
+_TOKENS_FLAG: Final = "max-num-batched-tokens"
+_TPU_TOKENS: Final = {"tpu-v5e": 1024, "tpu-v6e": 2048}
+"""Tokens per step that vLLM computes offline by default (vllm/engine/arg_utils.py,
+`get_batch_defaults`, usage context `LLM_CLASS`): twice as many as in a server. It has none for
+other TPUs."""
+_GPU_TOKENS, _LARGE_GPU_TOKENS = 8192, 16_384
+"""The same on GPUs: four times and twice as many as in a server."""
+_LARGE_GPU_GIB: Final = 70
+"""Memory from which a GPU is large, except A100, which is slower with more tokens."""
+
+
+def engines_in(
+    batches: BatchPlan, region: RegionPlan
+) -> dict[str, tuple[BatchEngine, ServedModel]]:
+    """Return the own engines of a region's batches, by model, on the chips of their queues."""
+    queues = {queue.name: queue for queue in region.queues}
+    served = {each.name: each for each in region.served}
+    return {
+        name: (
+            own,
+            replace(
+                served[name],
+                buffer=0,
+                capacity=queues[own.queue].flavors[0].capacity,
+                form=Form.SINGLE,
+                minimum=0,
+                namespace=team_namespace(own.team),
+                object_name=object_name(name),
+            ),
+        )
+        for name, own in batches.settings.engines.items()
+    }
+
+
+def identity_args(
+    platform: Platform,
+    served: ServedModel,
+    buckets: Mapping[str, pulumi.Input[str]],
+    batches: pulumi.Input[str],
+) -> WorkloadIdentityArgs:
+    """Return the arguments of the identity of a model's jobs: weights, caches and batches."""
+    access = weights_access(platform, replace(served, is_first=True), buckets["models"])
+    if "weights" in access:
+        # The grant for the weights keeps its name when a draft model joins: Pulumi removes a
+        # renamed grant after it creates the new one, and the role that both stand for with it.
+        if "models" in access:
+            access["draft"] = access.pop("models")
+        access["models"] = access.pop("weights")
+    made = WorkloadIdentityArgs(
+        bucket_roles={
+            "batches": BucketAccessArgs(access="write", bucket=batches),
+            "caches": BucketAccessArgs(access="write", bucket=buckets["caches"]),
+            **access,
+        },
+        namespace=served.namespace,
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=account(served),
+    )
+    if secrets := granted_secrets(platform, replace(served, is_first=True)):
+        made["secrets"] = secrets
+    return made
+
+
+def account(served: ServedModel) -> str:
+    """Return the service account of a model's jobs."""
+    return f"batch-{served.object_name}"
+
+
+def engine_args(
+    platform: Platform,
+    batches: BatchPlan,
+    region: RegionPlan,
+    own: BatchEngine,
+    served: ServedModel,
+    bucket: pulumi.Input[str],
+) -> BatchEngineArgs:
+    """Return the arguments of a model's own engine."""
+    server = server_args(platform, served)
+    rung = next(iter(served.rungs.values()))
+    flags = {**_throughput(rung), **server.get("engine_args", {}), **own.engine_args}
+    server["engine_args"] = flags
+    server["has_gate"] = False
+    server["service_account"] = account(served)
+    return BatchEngineArgs(
+        bucket=bucket,
+        deadline_seconds=batches.settings.deadline_seconds,
+        images=replacements(platform, region.name),
+        metrics_namespace=region.metrics_namespace,
+        models={
+            each.name: list(each.endpoints) for each in batches.models if each.engine == served.name
+        },
+        queue=own.queue,
+        requests=own.requests,
+        server=server,
+        service_account=SERVICE,
+        service_namespace=region.namespace,
+    )
+
+
+def _throughput(rung: Rung) -> dict[str, str]:
+    """Return the engine flags of work that nobody waits for."""
+    if rung.kind == "tpu":
+        tokens = _TPU_TOKENS.get(rung.accelerator)
+    else:
+        is_large = accelerator(rung.accelerator).memory_gib >= _LARGE_GPU_GIB
+        is_large = is_large and "a100" not in rung.accelerator
+        tokens = _LARGE_GPU_TOKENS if is_large else _GPU_TOKENS
+    return {} if tokens is None else {_TOKENS_FLAG: str(tokens)}

@@ -1,0 +1,171 @@
+"""Batches: the bucket, the service behind the gateway and its workers, in one region."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.batches.batch_bucket import BatchBucket, BatchBucketArgs
+from gke_inference.batches.batch_service import BatchService
+from gke_inference.batches.settings import BatchCallersArgs, BatchModelArgs, BatchServiceArgs
+from gke_inference.cluster.workload_identity import (
+    BucketAccessArgs,
+    WorkloadIdentity,
+    WorkloadIdentityArgs,
+)
+from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
+from gke_inference.serving.offline.batch_engine import BatchEngine
+from infra.deploy import batch_engines as assemble_engines
+from infra.plan import RegionPlan
+from infra.plan.batches import SERVICE, BatchModel, BatchPlan, batches_in
+from infra.plan.clients import gated
+from infra.plan.front import endpoint, has_internal_gateways
+from infra.plan.names import Names, object_name
+from infra.stack import Exposure, Platform
+
+
+def answer_batches(
+    platform: Platform,
+    region: RegionPlan,
+    address: pulumi.Output[str],
+    buckets: Mapping[str, pulumi.Input[str]],
+    inside: pulumi.ResourceOptions,
+    after: list[pulumi.Resource],
+) -> None:
+    """Build the batch service, if the stack has one in the region.
+
+    Args:
+        platform: The stack.
+        region: The region.
+        address: Address of the region's gateway.
+        buckets: Buckets of the region by role.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
+        after: Dependencies of the service: the namespaces and the gateway.
+    """
+    batches = batches_in(platform, region.name)
+    if batches is None:
+        return
+    args = bucket_args(platform, batches, region)
+    bucket: pulumi.Input[str] = batches.bucket
+    if args is not None:
+        bucket = BatchBucket(f"{region.name}-batches", args).bucket_name
+    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
+    name = f"{region.name}-{SERVICE}"
+    identity = WorkloadIdentity(f"{name}-identity", identity_args(platform, bucket), behind)
+    engines: dict[str, pulumi.Input[str]] = {}
+    for own, served in assemble_engines.engines_in(batches, region).values():
+        role = f"{name}-{served.object_name}"
+        reads = assemble_engines.identity_args(platform, served, buckets, bucket)
+        ready = WorkloadIdentity(f"{role}-identity", reads, behind)
+        engines[served.object_name] = BatchEngine(
+            role,
+            assemble_engines.engine_args(platform, batches, region, own, served, bucket),
+            pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[ready])),
+        ).job
+    BatchService(
+        name,
+        service_args(platform, batches, region, address, bucket, engines),
+        pulumi.ResourceOptions.merge(behind, pulumi.ResourceOptions(depends_on=[identity])),
+    )
+
+
+_ANONYMOUS = "anonymous"
+
+
+def bucket_args(
+    platform: Platform, batches: BatchPlan, region: RegionPlan
+) -> BatchBucketArgs | None:
+    """Return the arguments of the bucket, or None if it exists."""
+    if batches.settings.bucket is not None:
+        return None
+    args = BatchBucketArgs(
+        bucket_name=batches.bucket,
+        force_destroy=not platform.protection,
+        labels={"env": platform.environment},
+        location=region.name,
+        project=platform.project,
+        retention_days=batches.settings.retention_days,
+    )
+    if region.settings.data_key is not None:
+        args["kms_key"] = region.settings.data_key
+    return args
+
+
+def identity_args(platform: Platform, bucket: pulumi.Input[str]) -> WorkloadIdentityArgs:
+    """Return the arguments of the batch identity, with access only to the bucket."""
+    return WorkloadIdentityArgs(
+        bucket_roles={"batches": BucketAccessArgs(access="write", bucket=bucket)},
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=SERVICE,
+    )
+
+
+def service_args(
+    platform: Platform,
+    batches: BatchPlan,
+    region: RegionPlan,
+    address: pulumi.Output[str],
+    bucket: pulumi.Input[str],
+    engines: Mapping[str, pulumi.Input[str]],
+) -> BatchServiceArgs:
+    """Return the arguments of the service and its workers.
+
+    Args:
+        platform: The stack.
+        batches: Its batch settings.
+        region: Their region.
+        address: Address of the region's gateway.
+        bucket: Name of the bucket.
+        engines: Jobs of own engines, by the model's object name.
+    """
+    settings, gateway = batches.settings, platform.gateway
+    is_internal = has_internal_gateways(gateway)
+    pools = dict.fromkeys(
+        each.pool for each in batches.models if each.pool is not None and each.engine is None
+    )
+    args = BatchServiceArgs(
+        bucket=bucket,
+        cluster_name=region.cluster_name,
+        deadline_seconds=settings.deadline_seconds,
+        endpoint=address.apply(lambda found: endpoint(gateway, found)),
+        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
+        gateway_name=Names(platform).gateway(),
+        log_percent=gateway.log_percent,
+        max_gib_per_team=settings.max_gib_per_team,
+        max_workers=settings.workers.max,
+        min_workers=settings.workers.min,
+        models={model.name: _model(batches, model) for model in batches.models},
+        namespace=region.namespace,
+        pickers=[f"{pool}-picker.{region.namespace}.svc:{PICKER_METRICS_PORT}" for pool in pools],
+        requests_per_worker=settings.workers.requests,
+        retention_days=settings.retention_days,
+        service_account=SERVICE,
+        service_name=SERVICE,
+    )
+    if platform.network_policies:
+        args["callers"] = BatchCallersArgs(
+            metrics_namespace=region.metrics_namespace,
+            proxies_cidr=region.settings.proxies,
+        )
+    if engines:
+        args["engines"] = dict(engines)
+    if gateway.hostname is not None:
+        args["hostname"] = gateway.hostname
+    if settings.key_secret is not None:
+        args["key_secret"] = settings.key_secret
+    clients = gated(platform)
+    if clients is not None:
+        args["teams"] = {name: list(team.models or ()) for name, team in clients.teams.items()}
+        if clients.anonymous is not None:
+            args["teams"].setdefault(_ANONYMOUS, [])
+    return args
+
+
+def _model(batches: BatchPlan, model: BatchModel) -> BatchModelArgs:
+    args = BatchModelArgs(endpoints=list(model.endpoints))
+    if model.engine is not None:
+        args["engine"] = object_name(model.engine)
+    elif model.pool is not None:
+        args["objective"] = f"{model.pool}-{batches.settings.priority.value}"
+    return args

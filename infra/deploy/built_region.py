@@ -1,0 +1,32 @@
+"""What the build of a region returns, for the front and the outputs."""
+
+from dataclasses import dataclass
+
+import pulumi
+
+from gke_inference.front.exported_pools import ExportedPools
+from gke_inference.front.published_gateway import PublishedGateway
+from gke_inference.gateway.inference_gateway import InferenceGateway, RoutedModelArgs
+from infra.deploy.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class ExportedModels:
+    """Models of a region, for the gateway over all clusters."""
+
+    pools: ExportedPools
+    models: list[RoutedModelArgs]
+    inside: pulumi.ResourceOptions
+    """Options of objects in the region's cluster."""
+
+
+@dataclass(frozen=True)
+class BuiltRegion:
+    """Outputs of a region."""
+
+    cluster: Cluster
+    gateway: InferenceGateway | None
+    exported: ExportedModels | None = None
+    """Models that the gateway over all clusters imports, instead of a gateway of the region."""
+    published: PublishedGateway | None = None
+    """The service attachment that other networks and a global front connect to."""

@@ -1,0 +1,145 @@
+"""Capacity of a region: node pools, compute classes, placement policies and the node image."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pulumi
+
+from gke_inference.capacity.accelerator_pool import AcceleratorPool
+from gke_inference.capacity.compact_placement import CompactPlacementArgs
+from gke_inference.capacity.compute_class import ComputeClass, ComputeClassArgs
+from gke_inference.capacity.node_image_cache import NodeImageCacheArgs
+from gke_inference.capacity.pool_settings import AcceleratorPoolArgs, AdditionalNetworkArgs
+from infra.plan import RegionCapacity, RegionPlan
+from infra.plan.capacity import rungs
+from infra.plan.names import Names, pool_name
+from infra.plan.queue_places import queued_capacity
+from infra.stack import Platform
+
+
+@dataclass(frozen=True)
+class Site:
+    """One region of a platform, with the outputs of its cluster."""
+
+    platform: Platform
+    region: RegionPlan
+    cluster_name: pulumi.Input[str]
+    node_service_account: pulumi.Input[str]
+    image_cache: pulumi.Input[str] | None
+    placements: Mapping[str, pulumi.Input[str]]
+    """Placement policies by capacity, of those with compact nodes."""
+    additional_networks: list[AdditionalNetworkArgs] = field(
+        default_factory=list[AdditionalNetworkArgs]
+    )
+    """Networks of the interfaces of nodes with TCPX or TCPXO."""
+
+
+def build_capacity(
+    site: Site, after: list[pulumi.Resource], inside: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
+    """Build the node pools and compute classes. Pools are created after others, such as a cluster.
+
+    Networks must be in the cluster before the nodes that have interfaces on them.
+    """
+    classes: list[pulumi.Resource] = []
+    for capacity in site.region.used_capacity:
+        pools: list[pulumi.Resource] = [
+            AcceleratorPool(
+                f"{site.region.name}-{name}", args, pulumi.ResourceOptions(depends_on=after)
+            )
+            for name, args in pool_args(site, capacity).items()
+        ]
+        behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=pools))
+        made: list[pulumi.Resource] = [
+            ComputeClass(f"{site.region.name}-{name}", args, behind)
+            for name, args in class_args(site, capacity).items()
+        ]
+        classes += made or pools  # a pool with queued provisioning has no class
+    return classes
+
+
+def placement_args(platform: Platform, region: RegionPlan) -> dict[str, CompactPlacementArgs]:
+    """Return the arguments of a region's placement policies, by capacity."""
+    names = Names(platform)
+    return {
+        capacity.name: CompactPlacementArgs(
+            policy_name=names.placement(capacity.name),
+            project=platform.project,
+            region=region.name,
+        )
+        for capacity in region.used_capacity
+        if capacity.is_compact
+    }
+
+
+def class_args(site: Site, capacity: RegionCapacity) -> dict[str, ComputeClassArgs]:
+    """Return the arguments of a capacity's compute classes, by class name."""
+    settings = capacity.settings
+    made: dict[str, ComputeClassArgs] = {}
+    if capacity.name in queued_capacity(site.platform):
+        return made  # its nodes are created for a ProvisioningRequest, never for a pod
+    for kind, name in capacity.classes.items():
+        args = ComputeClassArgs(
+            class_name=name,
+            move_back=settings.move_back,
+            node_service_account=site.node_service_account,
+            rungs=rungs(capacity, kind),
+        )
+        if settings.image_cache and site.image_cache is not None and settings.node_pools is None:
+            args["image_cache"] = site.image_cache
+        if site.region.settings.data_key is not None:
+            args["boot_disk_key"] = site.region.settings.data_key
+        if capacity.name in site.placements:
+            args["placement_policy"] = site.placements[capacity.name]
+        made[name] = args
+    return made
+
+
+def pool_args(site: Site, capacity: RegionCapacity) -> dict[str, AcceleratorPoolArgs]:
+    """Return the arguments of a capacity's node pools, by pool name."""
+    settings = capacity.settings
+    if settings.node_pools is None:
+        return {}
+    classes = capacity.classes
+    made: dict[str, AcceleratorPoolArgs] = {}
+    for at, rung in capacity.arguments.items():
+        args = AcceleratorPoolArgs(
+            cluster=site.cluster_name,
+            compute_class=classes.get(capacity.rungs[at].kind, classes.get("any", capacity.name)),
+            labels={"env": site.platform.environment},
+            location=site.region.location,
+            max_nodes=settings.node_pools.max_nodes,
+            max_surge=settings.node_pools.max_surge,
+            max_unavailable=settings.node_pools.max_unavailable,
+            min_nodes=settings.node_pools.min_nodes,
+            node_service_account=site.node_service_account,
+            pool_name=pool_name(capacity.name, at),
+            project=site.platform.project,
+            rung=rung,
+        )
+        if at in capacity.interface_rungs:
+            args["additional_networks"] = site.additional_networks
+        if capacity.name in site.platform.claimed_capacity():
+            args["device_claims"] = True
+        if capacity.name in queued_capacity(site.platform):
+            del args["compute_class"]
+            args["queued"] = True
+        if settings.image_cache and site.image_cache is not None:
+            args["image_cache"] = site.image_cache
+        if site.region.settings.data_key is not None:
+            args["boot_disk_key"] = site.region.settings.data_key
+        if capacity.name in site.placements:
+            args["placement_policy"] = site.placements[capacity.name]
+        made[pool_name(capacity.name, at)] = args
+    return made
+
+
+def image_cache_args(platform: Platform) -> NodeImageCacheArgs | None:
+    """Return the arguments of the disk image for new nodes, if the stack has one."""
+    cache = platform.storage.image_cache
+    if cache is None:
+        return None
+    args = NodeImageCacheArgs(image_name=cache.name, project=cache.project or platform.project)
+    if cache.archive is not None:
+        args["raw_disk"] = cache.archive
+    return args

@@ -1,0 +1,154 @@
+"""The cluster of a region, created or existing, and GKE's own kinds in it."""
+
+from typing import Final
+
+import pulumi
+
+from gke_inference.cluster.cluster import InferenceCluster
+from gke_inference.cluster.existing_cluster import ExistingCluster, ExistingClusterArgs
+from gke_inference.cluster.settings import InferenceClusterArgs, SystemPoolArgs
+from gke_inference.operators.cluster_kinds import ClusterKinds, ClusterKindsArgs
+from infra.deploy.network import RegionNetwork
+from infra.plan import RegionPlan
+from infra.plan.gke_version import asked
+from infra.plan.names import Names
+from infra.plan.storage import filestore_of, lustre_of
+from infra.stack import ClusterMode, Platform
+
+Cluster = InferenceCluster | ExistingCluster
+"""A cluster, created or existing; both have the same outputs."""
+
+
+_KINDS: Final = ("compute_class", "pod_monitoring", "rules")
+_GATEWAY_KINDS: Final = (
+    "gateway",
+    "gateway_backend_policy",
+    "gateway_health_check",
+    "gateway_routing_extension",
+    "gateway_traffic_extension",
+    "http_route",
+    "inference_pool",
+)
+"""GKE's own kinds, those of a gateway apart."""
+
+
+def build_cluster(
+    platform: Platform,
+    region: RegionPlan,
+    network: RegionNetwork,
+    opts: pulumi.ResourceOptions,
+) -> Cluster:
+    """Build the cluster of a region, or reference the existing one."""
+    existing = existing_cluster_args(platform, region)
+    if existing is not None:
+        return ExistingCluster(region.name, existing, opts)
+    if network.pods_range is None or network.services_range is None:
+        raise ValueError(f"{region.name} must have ranges for pods and services")
+    args = cluster_args(
+        platform,
+        region,
+        network=network.network,
+        subnetwork=network.subnetwork,
+        pods_range=network.pods_range,
+        services_range=network.services_range,
+    )
+    behind = pulumi.ResourceOptions(depends_on=[*network.after])
+    return InferenceCluster(region.name, args, pulumi.ResourceOptions.merge(opts, behind))
+
+
+def after_kinds(region: RegionPlan, inside: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+    """Return options for objects that are created once a new cluster has GKE's own kinds.
+
+    On a standard cluster, GKE installs them while it creates the first node pool.
+    """
+    is_new = region.settings.existing.cluster is None
+    if region.settings.mode is not ClusterMode.AUTOPILOT or not is_new:
+        return inside
+    args = ClusterKindsArgs(kinds=[*_KINDS, *(_GATEWAY_KINDS if region.has_gateway else ())])
+    made = ClusterKinds(f"{region.name}-kinds", args, inside)
+    behind = pulumi.ResourceOptions(depends_on=[made])
+    return pulumi.ResourceOptions.merge(inside, behind)
+
+
+def cluster_args(
+    platform: Platform,
+    region: RegionPlan,
+    *,
+    network: pulumi.Input[str],
+    subnetwork: pulumi.Input[str],
+    pods_range: pulumi.Input[str],
+    services_range: pulumi.Input[str],
+) -> InferenceClusterArgs:
+    """Return the arguments of a region's cluster."""
+    settings = region.settings
+    args = InferenceClusterArgs(
+        cluster_name=region.cluster_name,
+        deletion_protection=platform.protection,
+        labels={"env": platform.environment},
+        location=region.location,
+        mode=settings.mode.value,
+        network=network,
+        node_account_id=Names(platform).node_account(region.name),
+        min_version=asked(region),
+        node_zones=list(settings.zones),
+        pods_range=pods_range,
+        project=platform.project,
+        release_channel=settings.release_channel.value,
+        services_range=services_range,
+        subnetwork=subnetwork,
+    )
+    if settings.authorized_networks:
+        args["authorized_networks"] = dict(settings.authorized_networks)
+    _turn_on(args, platform, region)
+    if settings.auto_provisioning_limits is not None:
+        args["auto_provisioning_limits"] = dict(settings.auto_provisioning_limits)
+    if settings.kms_key is not None:
+        args["kms_key"] = settings.kms_key
+    if settings.data_key is not None:
+        args["boot_disk_key"] = settings.data_key
+    if platform.holds_upgrades(region.name):
+        args["hold_upgrades"] = True
+    window = platform.maintenance_of(region.name)
+    args["maintenance"] = {
+        "days": [day.value for day in window.days],
+        "hours": window.hours,
+        "start_hour": window.start_hour,
+    }
+    if settings.system_pool is not None:
+        pool = settings.system_pool
+        args["system_pool"] = SystemPoolArgs(
+            machine_type=pool.machine_type,
+            max_nodes=pool.max_nodes,
+            min_nodes=pool.min_nodes,
+        )
+        if pool.boot_disk_type is not None:
+            args["system_pool"]["disk_type"] = pool.boot_disk_type.value
+        if pool.fallback:
+            args["system_pool"]["fallback"] = list(pool.fallback)
+    return args
+
+
+def _turn_on(args: InferenceClusterArgs, platform: Platform, region: RegionPlan) -> None:
+    """Turn on the parts of a cluster that something in the region needs."""
+    if platform.monitoring.traces is not None:
+        args["traces"] = True
+    if filestore_of(platform, region.name) is not None:
+        args["shared_folders"] = True
+    if lustre_of(platform, region.name) is not None:
+        args["lustre"] = True
+    if region.has_ray_clusters:
+        args["ray_operator"] = True
+    if region.interface_network is not None:
+        args["multi_networking"] = True
+    if platform.images is not None and platform.images.is_attested:
+        args["image_admission"] = True
+
+
+def existing_cluster_args(platform: Platform, region: RegionPlan) -> ExistingClusterArgs | None:
+    """Return the arguments of a region's existing cluster."""
+    cluster = region.settings.existing.cluster
+    if cluster is None:
+        return None
+    return ExistingClusterArgs(
+        cluster=cluster, node_account_id=Names(platform).node_account(region.name)
+    )

@@ -1,0 +1,122 @@
+"""A gateway over all clusters: exported pools, the fleet and its Gateway."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.front.dns_front import DnsFront
+from gke_inference.front.exported_pools import ExportedPoolsArgs
+from gke_inference.front.fleet import Fleet, FleetArgs
+from gke_inference.front.fleet_gateway import FleetGateway, FleetGatewayArgs
+from gke_inference.gateway.inference_gateway import RoutedModelArgs
+from gke_inference.serving.model_server import ModelServer
+from infra.deploy.built_region import BuiltRegion
+from infra.deploy.front import dns_front_args
+from infra.deploy.gateway import picker_replicas, routed_models
+from infra.deploy.hostname import build_front_certificate
+from infra.deploy.network import RegionNetwork
+from infra.plan import RegionPlan
+from infra.plan.front import (
+    config_region,
+    has_fleet_gateway,
+    target_utilization_percent,
+    with_gateway,
+)
+from infra.plan.names import Names
+from infra.stack import Platform
+
+
+def build_fleet(
+    platform: Platform,
+    networks: Mapping[str, RegionNetwork],
+    built: Mapping[str, BuiltRegion],
+    opts: pulumi.ResourceOptions,
+) -> pulumi.Output[dict[str, str]] | None:
+    """Build the gateway over all clusters, if it is the front. Return its address by region."""
+    config = config_region(platform)
+    exported = {name: each.exported for name, each in built.items() if each.exported is not None}
+    if not has_fleet_gateway(platform.gateway) or config not in exported:
+        return None
+    ids = {name: built[name].cluster.cluster_id for name in exported}
+    clusters: list[pulumi.Resource] = [built[name].cluster for name in exported]
+    after = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=clusters))
+    fleet = Fleet("fleet", fleet_args(platform, ids), after)
+    models = {one["model_name"]: one for each in exported.values() for one in each.models}
+    needed: list[pulumi.Resource] = [fleet, *(each.pools for each in exported.values())]
+    needed += build_front_certificate(platform, opts)
+    gateway = FleetGateway(
+        "front",
+        fleet_gateway_args(platform, list(models.values())),
+        pulumi.ResourceOptions.merge(
+            exported[config].inside, pulumi.ResourceOptions(depends_on=needed)
+        ),
+    )
+    addresses: dict[str, pulumi.Input[str]] = {
+        region: gateway.addresses.apply(lambda found, region=region: found[region])
+        for region in exported
+    }
+    record = dns_front_args(platform, addresses, networks[config].network)
+    if record is not None:
+        DnsFront("front-record", record, opts)
+    return gateway.addresses
+
+
+def exported_args(
+    platform: Platform, region: RegionPlan, servers: Mapping[str, ModelServer]
+) -> ExportedPoolsArgs:
+    """Return the arguments of the pools that a region exports."""
+    return ExportedPoolsArgs(
+        drained=region.name in platform.gateway.drain,
+        models=routed_models(region, servers),
+        namespace=region.namespace,
+        picker_replicas=picker_replicas(platform),
+    )
+
+
+def fleet_args(platform: Platform, clusters: Mapping[str, pulumi.Input[str]]) -> FleetArgs:
+    """Return the arguments of the fleet of a platform's clusters.
+
+    Args:
+        platform: The stack.
+        clusters: Id of the cluster of each region with models.
+    """
+    return FleetArgs(
+        clusters={
+            region: {
+                "cluster_id": clusters[region],
+                "location": region,
+                "membership": Names(platform).cluster(region),
+            }
+            for region in with_gateway(platform)
+        },
+        config_cluster=config_region(platform) or "",
+        labels={"env": platform.environment},
+        project=platform.project,
+        project_number=str(platform.project_number),
+    )
+
+
+def fleet_gateway_args(platform: Platform, models: list[RoutedModelArgs]) -> FleetGatewayArgs:
+    """Return the arguments of the Gateway over all regions.
+
+    Args:
+        platform: The stack.
+        models: Models of all regions.
+    """
+    gateway = platform.gateway
+    args = FleetGatewayArgs(
+        gateway_name=Names(platform).gateway(),
+        log_percent=gateway.log_percent,
+        models=models,
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        regions=list(with_gateway(platform)),
+        target_utilization_percent=target_utilization_percent(gateway),
+    )
+    if gateway.certificate is not None:
+        args["certificate"] = gateway.certificate
+    if gateway.hostname is not None:
+        args["hostname"] = gateway.hostname
+    if gateway.port is not None:
+        args["port"] = gateway.port
+    return args

@@ -1,0 +1,120 @@
+"""The shared folder of a region, on Filestore or Lustre, and its mounted bucket of weights."""
+
+from typing import NotRequired, TypedDict
+
+import pulumi
+
+from gke_inference.storage.fuse_volume import FuseVolumeArgs
+from gke_inference.storage.lustre_folder import LustreFolder, LustreFolderArgs
+from gke_inference.storage.shared_folder import SharedFolder, SharedFolderArgs
+from infra.deploy.network import RegionNetwork
+from infra.plan import RegionPlan
+from infra.plan.names import Names
+from infra.plan.storage import BUCKET_CLAIM, CLAIM, filestore_of, location_of, lustre_of, zone_of
+from infra.stack import Platform
+
+
+def build_folders(
+    platform: Platform,
+    region: RegionPlan,
+    network: RegionNetwork,
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """Build the shared folder of the region, on Filestore or Lustre, if it has one."""
+    made: list[pulumi.Resource] = []
+    filestore = shared_folder_args(platform, region, network.network)
+    if filestore is not None:
+        made.append(SharedFolder(f"{region.name}-shared-folder", filestore, opts))
+    lustre = lustre_folder_args(platform, region, network.network)
+    if lustre is not None:
+        made.append(LustreFolder(f"{region.name}-lustre-folder", lustre, opts))
+    return made
+
+
+def shared_folder_args(
+    platform: Platform, region: RegionPlan, network: pulumi.Input[str]
+) -> SharedFolderArgs | None:
+    """Return the arguments of a region's Filestore share, if it has one."""
+    filestore = filestore_of(platform, region.name)
+    if filestore is None:
+        return None
+    return SharedFolderArgs(
+        **_folder(platform, region, network),
+        capacity_gib=filestore.capacity_gib,
+        deletion_protection=platform.protection,
+        instance_name=Names(platform).filestore(region.name),
+        location=location_of(platform, region.name, filestore),
+        tier=filestore.tier.value,
+    )
+
+
+def lustre_folder_args(
+    platform: Platform, region: RegionPlan, network: pulumi.Input[str]
+) -> LustreFolderArgs | None:
+    """Return the arguments of a region's Lustre instance, if it has one."""
+    lustre = lustre_of(platform, region.name)
+    if lustre is None:
+        return None
+    return LustreFolderArgs(
+        **_folder(platform, region, network),
+        capacity_gib=lustre.capacity_gib,
+        instance_name=Names(platform).lustre(region.name),
+        location=zone_of(platform, region.name),
+        mb_per_second_per_tib=lustre.mb_per_second_per_tib,
+    )
+
+
+def weights_volume_args(
+    platform: Platform, region: RegionPlan, bucket: pulumi.Input[str]
+) -> FuseVolumeArgs | None:
+    """Return the arguments of the volume of a region's model bucket, if GKE tunes its mounts."""
+    profile = platform.storage.fuse_profile
+    if profile is None:
+        return None
+    return FuseVolumeArgs(
+        bucket_name=bucket,
+        claim_name=BUCKET_CLAIM,
+        namespace=region.namespace,
+        profile=profile.value,
+        project_number=str(platform.project_number),
+    )
+
+
+class _FolderArgs(TypedDict):
+    """Arguments of a folder on Filestore and on Lustre."""
+
+    claim_name: str
+    labels: dict[str, str]
+    namespace: str
+    network: pulumi.Input[str]
+    project: str
+    kms_key: NotRequired[pulumi.Input[str]]
+    more_namespaces: NotRequired[list[str]]
+
+
+def _folder(platform: Platform, region: RegionPlan, network: pulumi.Input[str]) -> _FolderArgs:
+    """Return what folders of both kinds have, with claims for teams and the region's key."""
+    args = _FolderArgs(
+        claim_name=CLAIM,
+        labels={"env": platform.environment},
+        namespace=region.namespace,
+        network=network,
+        project=platform.project,
+    )
+    if teams := _namespaces(region):
+        args["more_namespaces"] = teams
+    key = platform.regions[region.name].data_key
+    if key is not None:
+        args["kms_key"] = key
+    return args
+
+
+def _namespaces(region: RegionPlan) -> list[str]:
+    """Return the namespaces of the teams whose jobs have the folder, each once."""
+    teams = {
+        namespace: None
+        for queue in region.queues
+        for team, namespace in queue.namespaces.items()
+        if queue.settings.teams[team].shared_folder
+    }
+    return list(teams)

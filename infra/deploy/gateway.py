@@ -1,0 +1,115 @@
+"""Arguments for the gateway of a region: its settings, and the models that it routes to."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.base.manifests import NAME_LABEL
+from gke_inference.gateway.inference_gateway import (
+    InferenceGatewayArgs,
+    RoutedCanaryArgs,
+    RoutedModelArgs,
+)
+from gke_inference.serving.model_server import ModelServer
+from infra.plan import RegionPlan, ServedModel
+from infra.plan.backends import fallback_of, has_backends
+from infra.plan.batches import batches_in
+from infra.plan.front import forwarded_hops, has_global_access, has_internal_gateways, is_published
+from infra.plan.names import Names
+from infra.stack import (
+    Exposure,
+    Platform,
+)
+
+
+def gateway_args(
+    platform: Platform,
+    region: RegionPlan,
+    servers: Mapping[str, ModelServer],
+    subnetwork: pulumi.Input[str],
+) -> InferenceGatewayArgs:
+    """Return the arguments of a region's gateway, with the models of the region."""
+    gateway, is_internal = platform.gateway, has_internal_gateways(platform.gateway)
+    args = InferenceGatewayArgs(
+        address_name=Names(platform).address(),
+        forwarded_hops=forwarded_hops(gateway),
+        exposure=(Exposure.INTERNAL if is_internal else Exposure.EXTERNAL).value,
+        gateway_name=Names(platform).gateway(),
+        log_percent=gateway.log_percent,
+        models=routed_models(region, servers),
+        namespace=Names(platform).namespace(),
+        picker_replicas=picker_replicas(platform),
+        project=platform.project,
+        region=region.name,
+        router_replicas=gateway.router_replicas or (3 if platform.protection else 2),
+        subnetwork=subnetwork,
+    )
+    if has_backends(platform):
+        args["backend_names"] = sorted(platform.backends)
+    if batches_in(platform, region.name) is not None:
+        args["has_batches"] = True
+    if gateway.certificate is not None:
+        args["certificate"] = gateway.certificate
+    if gateway.fairness is not None:
+        args["fairness_wait_seconds"] = gateway.fairness.max_wait_seconds
+    if gateway.hostname is not None:
+        args["hostname"] = gateway.hostname
+    if is_published(gateway):
+        args["is_published"] = True
+    if has_global_access(gateway):
+        args["global_access"] = True
+    elif gateway.requests_per_minute is not None:
+        args["requests_per_minute"] = gateway.requests_per_minute
+    if gateway.port is not None:
+        args["port"] = gateway.port
+    return args
+
+
+def picker_replicas(platform: Platform) -> int:
+    """Return the number of pickers per model."""
+    return platform.gateway.picker_replicas or (2 if platform.protection else 1)
+
+
+def routed_models(region: RegionPlan, servers: Mapping[str, ModelServer]) -> list[RoutedModelArgs]:
+    """Return the models of a region for the gateway, each with its canary."""
+    canaries = {other.version.of: other for other in region.served if other.version is not None}
+    return [
+        _routed(served, canaries.get(served.name), servers)
+        for served in region.served
+        if served.version is None
+    ]
+
+
+def _routed(
+    served: ServedModel, canary: ServedModel | None, servers: Mapping[str, ModelServer]
+) -> RoutedModelArgs:
+    model, server = served.settings, servers[served.name]
+    args = RoutedModelArgs(
+        adapters=list(model.adapter_names(served.name)),
+        engine=model.engine.value,
+        further_models=list(model.further_models),
+        has_live_adapters=model.live_adapters is not None,
+        model_name=served.name,
+        pool_name=served.object_name,
+        priority=model.priority,
+        selector=pool_selector(served, server.labels),
+        target_port=server.port,
+        task=model.task.value,
+        timeout_seconds=model.timeout_seconds,
+    )
+    if canary is not None and canary.version is not None:
+        args["canary"] = RoutedCanaryArgs(
+            engine=canary.settings.engine.value,
+            percent=canary.version.percent,
+            pool_name=canary.object_name,
+            selector=servers[canary.name].labels,
+            version=canary.version.name,
+        )
+    if model.disaggregated is not None:
+        args["prefill_threshold_tokens"] = model.disaggregated.threshold_tokens
+    return args
+
+
+def pool_selector(served: ServedModel, labels: dict[str, str]) -> dict[str, str]:
+    """Return the label selector of a pool's replicas. With a fallback, the relay shares it."""
+    return labels if fallback_of(served) is None else {NAME_LABEL: served.object_name}

@@ -1,0 +1,243 @@
+"""Dashboards, alerts, receivers and a budget, once per project."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from gke_inference.catalogue.load_balancing import health_path
+from gke_inference.catalogue.prices import rung_price
+from gke_inference.intent.intent import ROLES
+from gke_inference.observability.alerts import Alerts, AlertsArgs, ReceiverArgs
+from gke_inference.observability.budget import Budget, BudgetArgs
+from gke_inference.observability.dashboards import (
+    Dashboards,
+    DashboardsArgs,
+    ObservedModelArgs,
+    scope_of,
+)
+from gke_inference.observability.promql import Scope
+from infra.plan import Plan, ServedModel
+from infra.plan.backends import has_backends
+from infra.plan.clients import gated
+from infra.plan.front import catalogue_path, has_body_router, port_of
+from infra.plan.guardrails import has_guards
+from infra.plan.names import Names
+from infra.plan.streams import streams
+from infra.reading.load import PROJECT
+from infra.stack import Covers, Front, Layer, Platform, Receiver, Task
+from infra.stack.monitoring import SECRET_KINDS, secret_key
+
+
+def observe(plan: Plan, after: list[pulumi.Resource]) -> None:
+    """Create dashboards, alerts and budget. Receiver secrets come from the configuration."""
+    opts = pulumi.ResourceOptions(depends_on=after)
+    dashboards = dashboards_args(plan)
+    if dashboards is not None:
+        Dashboards("dashboards", dashboards, opts)
+    config = pulumi.Config(PROJECT)
+    secrets = {
+        name: config.require_secret(secret_key(name))
+        for name, receiver in plan.platform.monitoring.notify.items()
+        if receiver.kind in SECRET_KINDS
+    }
+    alerts = alerts_args(plan, secrets)
+    made = None if alerts is None else Alerts("alerts", alerts, opts)
+    set_budget(plan, opts, None if made is None else made.channels)
+
+
+def set_budget(
+    plan: Plan, opts: pulumi.ResourceOptions, channels: pulumi.Output[list[str]] | None = None
+) -> None:
+    """Create the budget, if the stack has one.
+
+    Args:
+        plan: The stack.
+        opts: Options of the budget.
+        channels: Channels of the receivers of `monitoring.notify`, in their order.
+    """
+    budget = budget_args(plan.platform, channels)
+    if budget is not None:
+        Budget("budget", budget, opts)
+
+
+def observed_models(plan: Plan) -> list[ObservedModelArgs]:
+    """Return all models and canaries, for dashboards and alerts."""
+    return [_observed(plan, every) for every in plan.models.values()]
+
+
+def _observed(plan: Plan, every: Sequence[ServedModel]) -> ObservedModelArgs:
+    first, model = every[0], every[0].settings
+    roles = [role for served in every for role in served.roles]
+    args = ObservedModelArgs(
+        clusters=[plan.regions[served.region].cluster_name for served in every],
+        deployments=sorted({name for role in roles for name in role.deployments.values()}),
+        has_picker=model.task is Task.GENERATE,
+        job=first.object_name,
+        prices=_prices(first),
+    )
+    if model.engine.value != "vllm":
+        args["engine"] = model.engine.value
+    if first.has_kv_tiers:
+        args["has_kv_tiers"] = True
+    if model.disaggregated is not None:
+        args["roles"] = list(ROLES)
+    if model.slo is not None and model.slo.ttft_p95_ms is not None:
+        args["ttft_p95_ms"] = model.slo.ttft_p95_ms
+    if model.slo is not None and model.slo.tpot_p95_ms is not None:
+        args["tpot_p95_ms"] = model.slo.tpot_p95_ms
+    return args
+
+
+def _prices(served: ServedModel) -> dict[str, float]:
+    """Return the price of a replica by Deployment: that of its first rung with a known price."""
+    found: dict[str, float] = {}
+    for role in served.roles:
+        for kind in role.deployments:
+            rungs = role.rungs if kind == "any" else role.capacity.of_kind(kind)
+            prices = (rung_price(rung, role.region, allow_partial=True) for rung in rungs.values())
+            price = next((price for price in prices if price is not None), None)
+            if price is not None:
+                for name in role.controllers(kind):
+                    found[name] = round(price.usd_per_hour, 4)
+    return found
+
+
+def dashboards_args(plan: Plan) -> DashboardsArgs | None:
+    """Return the arguments of the dashboards, if the stack creates them."""
+    return _dashboards(plan) if plan.platform.monitoring.dashboards else None
+
+
+def _dashboards(plan: Plan) -> DashboardsArgs:
+    platform = plan.platform
+    args = DashboardsArgs(
+        exposure=platform.gateway.exposure.value,
+        models=observed_models(plan),
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        queue_clusters=_queue_clusters(plan),
+        title=Names(platform).title(),
+    )
+    _mark(platform, args)
+    return args
+
+
+def _mark(platform: Platform, args: DashboardsArgs | AlertsArgs) -> None:
+    """Add what dashboards and alerts both have for the parts of a stack."""
+    if platform.gateway.front is Front.GLOBAL:
+        args["front"] = True
+    if _has_gate(platform):
+        args["clients"] = True
+        if has_guards(platform):
+            args["guards"] = True
+    if platform.layer is Layer.ALL and has_body_router(platform):
+        args["body_router"] = Names(platform).body_router()
+    if has_backends(platform):
+        args["backends"] = True
+    if platform.batches is not None:
+        args["batches"] = True
+
+
+def _queue_clusters(plan: Plan) -> list[str]:
+    """Return the clusters with job queues."""
+    return [region.cluster_name for region in plan.regions.values() if region.queues]
+
+
+def _has_gate(platform: Platform) -> bool:
+    """Return whether the stack's own gateway has a gate."""
+    return gated(platform) is not None and platform.layer is Layer.ALL
+
+
+def alerts_args(plan: Plan, secrets: Mapping[str, pulumi.Input[str]]) -> AlertsArgs | None:
+    """Return the arguments of the alerts, if the stack creates them.
+
+    Args:
+        plan: The stack.
+        secrets: Tokens, keys and URLs of receivers, by the receiver's name.
+    """
+    platform, settings = plan.platform, plan.platform.monitoring
+    if not settings.alerts:
+        return None
+    args = AlertsArgs(
+        exposure=platform.gateway.exposure.value,
+        models=observed_models(plan),
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        queue_clusters=_queue_clusters(plan),
+        receivers=[
+            _receiver(name, receiver, secrets) for name, receiver in settings.notify.items()
+        ],
+        title=Names(platform).title(),
+    )
+    _mark(platform, args)
+    has_fallback = any(model.fallback is not None for model in platform.models.values())
+    if has_backends(platform) and has_fallback:
+        args["fallbacks"] = True
+    if platform.personal_images is not None:
+        args["personal_images"] = Names(platform).personal()
+        args["personal_train_seconds"] = platform.personal_images.train_seconds
+    if found := [each.physical for each in streams(platform) if not each.is_kafka]:
+        args["subscriptions"] = found
+    if found := [each.name for each in streams(platform) if each.is_kafka]:
+        args["kafka_streams"] = found
+    if settings.cost_limit_usd_per_hour is not None:
+        args["cost_limit_usd_per_hour"] = settings.cost_limit_usd_per_hour
+    if platform.gateway.hostname is not None:
+        args["hostname"] = platform.gateway.hostname
+        args["health_path"] = health_path(catalogue_path(platform))
+        args["port"] = port_of(platform.gateway)
+    if settings.runbooks_url is not None:
+        args["runbooks_url"] = settings.runbooks_url
+    return args
+
+
+def budget_args(platform: Platform, channels: pulumi.Output[list[str]] | None) -> BudgetArgs | None:
+    """Return the arguments of the budget, if the stack has one.
+
+    Args:
+        platform: The stack.
+        channels: Channels of the receivers of `monitoring.notify`, in their order.
+    """
+    budget = platform.budget
+    if budget is None:
+        return None
+    args = BudgetArgs(
+        alert_percents=list(budget.alert_percent),
+        billing_account=budget.billing_account,
+        billing_admins=budget.billing_admins,
+        forecast_percents=list(budget.forecast_percent),
+        monthly_usd=budget.monthly_usd,
+        project_number=str(platform.project_number),
+        title=Names(platform).title(),
+    )
+    if budget.covers is Covers.STACK:
+        args["label"] = {"env": platform.environment}
+    if budget.topic is not None:
+        args["topic"] = budget.topic
+    if budget.notify and channels is not None:
+        order = list(platform.monitoring.notify)
+        args["channels"] = [_at(channels, order.index(name)) for name in budget.notify]
+    return args
+
+
+def _at(values: pulumi.Output[list[str]], index: int) -> pulumi.Output[str]:
+    return values.apply(lambda each: each[index])
+
+
+def _receiver(
+    name: str, receiver: Receiver, secrets: Mapping[str, pulumi.Input[str]]
+) -> ReceiverArgs:
+    args = ReceiverArgs(kind=receiver.kind.value, name=name, severity=receiver.severity.value)
+    if receiver.address is not None:
+        args["address"] = receiver.address
+    if receiver.channel is not None:
+        args["channel"] = receiver.channel
+    if name in secrets:
+        args["secret"] = secrets[name]
+    return args
+
+
+def scope(plan: Plan) -> Scope:
+    """Return the scope of a platform's dashboards and alerts."""
+    settings = alerts_args(plan, {}) or _dashboards(plan)
+    namespace = Names(plan.platform).namespace()
+    return scope_of(observed_models(plan), namespace, settings, "models")

@@ -1,0 +1,76 @@
+"""The whole platform: project, network, regions and outputs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from gke_inference.capacity.node_image_cache import NodeImageCache
+from infra.deploy import capacity as assemble
+from infra.deploy.backends import let_relays_call
+from infra.deploy.clients import keep_keys
+from infra.deploy.delivery import sync_clusters
+from infra.deploy.exports import exports
+from infra.deploy.fleet import build_fleet
+from infra.deploy.front import build_front
+from infra.deploy.guardrails import prepare_armor
+from infra.deploy.images import build_images, build_pull_through
+from infra.deploy.network import build_network
+from infra.deploy.observability import observe, set_budget
+from infra.deploy.options import protect_stateful
+from infra.deploy.project import build_archives, enable_services, let_adapters_read
+from infra.deploy.region import build_region
+from infra.plan import resolve
+from infra.stack import Layer, Platform
+
+
+def deploy_images(platform: Platform, outputs: Mapping[str, Any]) -> None:
+    """Register only the APIs and image builds of a platform, which the rest depends on.
+
+    Args:
+        platform: The stack.
+        outputs: Outputs of the stack before, which it keeps.
+    """
+    ready = pulumi.ResourceOptions(depends_on=enable_services(platform))
+    build_images(resolve(platform), ready)
+    for name, value in outputs.items():
+        pulumi.export(name, value)
+
+
+def deploy(platform: Platform) -> None:
+    """Register all resources and outputs of a platform. For a team, see `team_program`."""
+    plan = resolve(platform)
+    protect_stateful(platform)
+    services = enable_services(platform)
+    ready = pulumi.ResourceOptions(depends_on=services)
+    networks = build_network(platform, ready)
+    image_args = assemble.image_cache_args(platform)
+    image = None if image_args is None else NodeImageCache("image-cache", image_args, ready)
+    guards = [*build_images(plan, ready), *build_pull_through(platform, ready)]
+    archives = build_archives(platform, ready)
+    built = {
+        name: build_region(
+            platform,
+            region,
+            networks[name],
+            None if image is None else image.disk_image,
+            [*services, *guards, *archives],
+        )
+        for name, region in plan.regions.items()
+    }
+    # A project has no workload pool, and therefore no principals, before its first cluster.
+    clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
+    let_adapters_read(platform, clusters)
+    keep_keys(platform, clusters)
+    prepare_armor(platform, services)
+    let_relays_call(platform, clusters)
+    ids = {name: parts.cluster.cluster_id for name, parts in built.items()}
+    sync_clusters(platform, ids, [*services, *clusters])
+    front = build_front(platform, networks, built, ready)
+    if platform.layer is not Layer.PLATFORM:
+        observe(plan, services)
+    else:
+        set_budget(plan, ready)
+    fleet = build_fleet(platform, networks, built, ready)
+    for name, value in exports(plan, built, front, fleet).items():
+        pulumi.export(name, value)

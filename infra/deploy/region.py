@@ -1,0 +1,306 @@
+"""Wires one region: cluster, buckets, capacity, models and the gateway in front of them."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from gke_inference.capacity.compact_placement import CompactPlacement
+from gke_inference.catalogue.labels import TEAM_LABEL
+from gke_inference.front.exported_pools import ExportedPools
+from gke_inference.front.published_gateway import PublishedGateway
+from gke_inference.gateway.certificate import GatewayCertificate
+from gke_inference.gateway.inference_gateway import InferenceGateway
+from gke_inference.namespace.serving_namespace import ServingNamespace, ServingNamespaceArgs
+from gke_inference.operators.group_operator import (
+    LeaderWorkerSetOperator,
+    LeaderWorkerSetOperatorArgs,
+)
+from gke_inference.operators.metrics_adapter import MetricsAdapter, MetricsAdapterArgs
+from gke_inference.serving.ray.scaler import RayScaler, RayScalerArgs
+from gke_inference.storage.fuse_volume import FuseVolume
+from gke_inference.storage.model_bucket import ModelBucket, ModelBucketArgs
+from infra.deploy import front as assemble_front
+from infra.deploy import gateway as assemble_models
+from infra.deploy.backends import relay_backends
+from infra.deploy.batches import answer_batches
+from infra.deploy.built_region import BuiltRegion, ExportedModels
+from infra.deploy.capacity import Site, build_capacity, placement_args
+from infra.deploy.clients import admit_clients
+from infra.deploy.cluster import after_kinds, build_cluster
+from infra.deploy.devices import additional_networks, connect_interfaces, drive_devices
+from infra.deploy.fleet import exported_args
+from infra.deploy.folders import build_folders, weights_volume_args
+from infra.deploy.guardrails import guard_region
+from infra.deploy.hostname import certificate_args
+from infra.deploy.images import let_nodes_pull
+from infra.deploy.ingress import ingress_args
+from infra.deploy.network import RegionNetwork
+from infra.deploy.options import inside as options_inside
+from infra.deploy.personal import personalize_images
+from infra.deploy.queues import build_queues
+from infra.deploy.serving import open_models, serve
+from infra.deploy.sharing import route_sources, share
+from infra.deploy.streams import stream_to_models
+from infra.estimate.chip_limits import chip_limits
+from infra.plan import RegionPlan
+from infra.plan.names import Names
+from infra.stack import Form, Platform
+
+
+def build_region(
+    platform: Platform,
+    region: RegionPlan,
+    network: RegionNetwork,
+    image_cache: pulumi.Input[str] | None,
+    after: list[pulumi.Resource],
+) -> BuiltRegion:
+    """Build a region.
+
+    Args:
+        platform: The stack.
+        region: The region, resolved.
+        network: The network as the region takes it.
+        image_cache: Disk image for the nodes of capacity that asks for it.
+        after: Dependencies, deleted later.
+    """
+    opts = pulumi.ResourceOptions(depends_on=after)
+    placements = {
+        name: CompactPlacement(f"{region.name}-{name}-placement", args, opts)
+        for name, args in placement_args(platform, region).items()
+    }
+    cluster = build_cluster(platform, region, network, _before(placements, opts))
+    buckets: dict[str, pulumi.Input[str]] = {
+        role: ModelBucket(f"{region.name}-{role}", args, opts).bucket_name
+        for role, args in bucket_args(platform, region).items()
+    }
+    buckets.setdefault("models", Names(platform).bucket("models", region.name))
+    inside = options_inside(platform, region, cluster.kubeconfig, [cluster])
+    inside = after_kinds(region, inside)
+    interfaces = connect_interfaces(region, network, inside)
+    site = Site(
+        additional_networks=additional_networks(region, network),
+        cluster_name=cluster.cluster_name,
+        image_cache=image_cache,
+        placements={name: each.policy_name for name, each in placements.items()},
+        node_service_account=cluster.node_service_account,
+        platform=platform,
+        region=region,
+    )
+    adapter = adapter_args(platform)
+    if adapter is not None and region.has_gateway:
+        MetricsAdapter(f"{region.name}-metrics-adapter", adapter, inside)
+    capacity = build_capacity(site, [cluster, *interfaces], inside)
+    capacity += let_nodes_pull(platform, region.name, cluster.node_service_account, opts)
+    if region.has_groups:  # models are created after it, and deleted before it
+        operator = LeaderWorkerSetOperatorArgs()
+        capacity.append(LeaderWorkerSetOperator(f"{region.name}-groups", operator, inside))
+    capacity += drive_devices(platform, region, inside)  # as groups
+    teams = build_queues(region, inside, capacity)
+    serving = _build_serving(
+        platform,
+        region,
+        buckets,
+        network,
+        capacity,
+        _build_certificate(platform, region, opts),
+        teams,
+        inside,
+    )
+    if isinstance(serving, ExportedModels):
+        return BuiltRegion(cluster=cluster, gateway=None, exported=serving)
+    return BuiltRegion(
+        cluster=cluster,
+        gateway=serving,
+        published=_publish(platform, region, network, serving, inside),
+    )
+
+
+def _before(
+    placements: dict[str, CompactPlacement], opts: pulumi.ResourceOptions
+) -> pulumi.ResourceOptions:
+    """Return options of a cluster, whose nodes must be gone before their policies are deleted."""
+    behind = pulumi.ResourceOptions(depends_on=[*placements.values()])
+    return pulumi.ResourceOptions.merge(opts, behind)
+
+
+def _build_certificate(
+    platform: Platform, region: RegionPlan, opts: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
+    """Build the certificate of the region's gateway, if the stack issues one."""
+    args = certificate_args(platform, region.name)
+    if args is None or not region.has_gateway or region.is_exported:
+        return []  # a gateway over all clusters has one certificate for all of them
+    return [GatewayCertificate(f"{region.name}-certificate", args, opts)]
+
+
+def _publish(
+    platform: Platform,
+    region: RegionPlan,
+    network: RegionNetwork,
+    gateway: InferenceGateway | None,
+    inside: pulumi.ResourceOptions,
+) -> PublishedGateway | None:
+    """Publish the region's gateway, if configured."""
+    if gateway is None:
+        return None
+    args = assemble_front.published_args(
+        platform, region.name, gateway.gateway_id, network.published
+    )
+    if args is None:
+        return None
+    behind = pulumi.ResourceOptions(depends_on=[gateway])
+    opts = pulumi.ResourceOptions.merge(inside, behind)
+    return PublishedGateway(f"{region.name}-published", args, opts)
+
+
+def _build_serving(
+    platform: Platform,
+    region: RegionPlan,
+    buckets: dict[str, pulumi.Input[str]],
+    network: RegionNetwork,
+    capacity: list[pulumi.Resource],
+    certificates: list[pulumi.Resource],
+    teams: list[pulumi.Resource],
+    inside: pulumi.ResourceOptions,
+) -> InferenceGateway | ExportedModels | None:
+    """Build the namespace, its models and the gateway, if any model runs in the region.
+
+    If serving stacks deploy the models, build the namespaces of their teams instead.
+    """
+    if not region.has_gateway:
+        return None
+    limited = namespace_args(platform, region, chip_limits(region))
+    namespace = ServingNamespace(f"{region.name}-namespace", limited, inside)
+    after_namespace = pulumi.ResourceOptions(depends_on=[namespace])
+    needed: list[pulumi.Resource] = [namespace, *capacity]
+    after_teams = pulumi.ResourceOptions(depends_on=[namespace, *teams, *network.after])
+    folders = pulumi.ResourceOptions.merge(inside, after_teams)
+    needed += build_folders(platform, region, network, folders)
+    volume = weights_volume_args(platform, region, buckets["models"])
+    if volume is not None:
+        opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        needed.append(FuseVolume(f"{region.name}-model-bucket", volume, opts))
+    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=needed))
+    if region.is_shared:
+        share(platform, region, buckets, inside)
+    else:
+        gate_opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        open_models(platform, region, buckets, gate_opts)
+    if region.has_ray_clusters:  # their sets are created after it, and deleted before it
+        scaler = RayScalerArgs(namespace=region.namespace)
+        opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        needed.append(RayScaler(f"{region.name}-ray-scaler", scaler, opts))
+    servers = {
+        served.name: serve(platform, region, served, buckets, behind) for served in region.served
+    }
+    if region.is_exported:
+        exported = exported_args(platform, region, servers)
+        opts = pulumi.ResourceOptions.merge(inside, after_namespace)
+        pools = ExportedPools(f"{region.name}-pools", exported, opts)
+        return ExportedModels(pools, exported["models"], inside)
+    args = assemble_models.gateway_args(platform, region, servers, network.subnetwork)
+    if sources := route_sources(platform):
+        args["route_sources"] = sources
+    gateway = InferenceGateway(
+        f"{region.name}-gateway",
+        args,
+        pulumi.ResourceOptions.merge(
+            inside, pulumi.ResourceOptions(depends_on=[namespace, *certificates])
+        ),
+    )
+    guards = guard_region(platform, region, inside, gateway, after_namespace)
+    admit_clients(platform, region, network, inside, gateway, guards)
+    relay_backends(platform, region, inside, gateway)
+    stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
+    answer_batches(platform, region, gateway.address, buckets, inside, [namespace, gateway, *teams])
+    after = [gateway, *needed]
+    personalize_images(platform, region, buckets["models"], gateway.address, inside, after)
+    return gateway
+
+
+def bucket_args(platform: Platform, region: RegionPlan) -> dict[str, ModelBucketArgs]:
+    """Return the arguments of the buckets that a region creates: `models`, and `caches` if needed.
+
+    An existing bucket for weights is not included.
+    """
+    names = Names(platform)
+    storage = platform.storage
+    models = ModelBucketArgs(
+        bucket_name=names.bucket("models", region.name),
+        folders=not storage.versioning,
+        force_destroy=not platform.protection,
+        labels={"env": platform.environment},
+        location=region.name,
+        project=platform.project,
+        soft_delete_days=storage.soft_delete_days,
+        versioning=storage.versioning,
+    )
+    zones = [zone for zone in storage.cache_zones if zone in region.settings.zones]
+    if zones:
+        models["cache_zones"] = zones
+        models["cache_days"] = storage.cache_days
+        models["cache_on_write"] = storage.cache_on_write
+    made = {"models": models} if region.settings.existing.bucket is None else {}
+    if region.served:
+        made["caches"] = _caches_args(platform, region, None)
+    for team in platform.teams:
+        made[f"caches-{team}"] = _caches_args(platform, region, team)
+    if region.settings.data_key is not None:
+        for args in made.values():
+            args["kms_key"] = region.settings.data_key
+    return made
+
+
+def _caches_args(platform: Platform, region: RegionPlan, team: str | None) -> ModelBucketArgs:
+    """Return the arguments of the bucket for compiled programs, which teams never share."""
+    labels = {"env": platform.environment}
+    return ModelBucketArgs(
+        bucket_name=Names(platform).bucket("caches", region.name, team),
+        force_destroy=True,  # lost files are compiled again
+        labels=labels if team is None else labels | {TEAM_LABEL: team},
+        location=region.name,
+        project=platform.project,
+        soft_delete_days=0,
+    )
+
+
+def namespace_args(
+    platform: Platform, region: RegionPlan, chips: Mapping[str, int]
+) -> ServingNamespaceArgs:
+    """Return the arguments of the namespace.
+
+    Dual-container pods are privileged, RDMA locks more memory than `baseline` allows, and TCPX and
+    TCPXO mount folders of the node.
+
+    Args:
+        platform: The stack.
+        region: Region of the cluster.
+        chips: Maximum number of chips that its pods may request, by kind; empty for no limit.
+    """
+    forms = {platform.form_of(served.settings) for served in region.served}
+    args = ServingNamespaceArgs(namespace=Names(platform).namespace())
+    if platform.existing.namespace is None:
+        has_interfaces = region.has_rdma or region.interface_network is not None
+        is_privileged = Form.DUAL_CONTAINER in forms or has_interfaces
+        level = "privileged" if is_privileged else "baseline"
+        args["pod_security"] = level
+        if chips and not region.is_shared:  # otherwise, teams have quotas
+            args["gpu_chips"], args["tpu_chips"] = chips["gpu"], chips["tpu"]
+    else:
+        args["existing"] = True
+    if region.settings.existing.cluster is None and region.settings.chip_limits.enabled:
+        args["closes_default"] = True
+    if platform.network_policies:
+        args["ingress"] = ingress_args(platform, region)
+    return args
+
+
+def adapter_args(platform: Platform) -> MetricsAdapterArgs | None:
+    """Return the arguments of a cluster's metrics adapter, if the stack installs it."""
+    if not platform.monitoring.metrics_adapter:
+        return None
+    return MetricsAdapterArgs(
+        has_access=True,  # infra.deploy.project grants it, once for all clusters
+        project=platform.project,
+        project_number=str(platform.project_number),
+    )

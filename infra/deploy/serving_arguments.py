@@ -1,0 +1,300 @@
+"""Arguments for models: everything needed to serve one in a region.
+
+Every function is pure: it takes a part of a stack and the outputs of other components, and returns
+arguments.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pulumi
+
+from gke_inference.cluster.workload_identity import BucketAccessArgs, WorkloadIdentityArgs
+from gke_inference.intent.intent import ModelServerArgs
+from gke_inference.observability.monitoring import MonitoringArgs
+from gke_inference.serving.autoscaling import AutoscalingArgs
+from gke_inference.serving.disaggregation import ROLE_LABEL
+from gke_inference.serving.model_server import ModelServer
+from gke_inference.serving.pod_spec import LONGEST_ON_AUTOPILOT_SECONDS
+from gke_inference.serving.weights_gate import NAME as GATE
+from gke_inference.storage.model_disk import ModelDiskArgs
+from infra.plan import RegionPlan, ServedModel
+from infra.plan.capacity import rungs
+from infra.plan.clients import gated
+from infra.plan.engine import intent_words
+from infra.plan.names import Names, bucket_in, claim_name
+from infra.plan.storage import BUCKET_CLAIM, is_tuned
+from infra.stack import ClusterMode, Engine, Form, Layer, Platform, Task
+
+_USAGE_FLAG: Final = "enable-force-include-usage"
+
+
+def identity_args(
+    platform: Platform, served: ServedModel, buckets: Mapping[str, pulumi.Input[str]]
+) -> WorkloadIdentityArgs:
+    """Return the arguments of a model's identity in a region.
+
+    A principal is the same in every cluster of a project, so only the model's first region grants
+    access to a bucket that all regions share.
+    """
+    access: dict[str, BucketAccessArgs] = {}
+    if platform.layer is not Layer.SERVING:  # the platform grants a team's namespace its buckets
+        access = weights_access(platform, served, buckets["models"])
+    if platform.layer is Layer.ALL:
+        access["caches"] = {"access": "write", "bucket": buckets["caches"]}
+    made = WorkloadIdentityArgs(
+        bucket_roles=access,
+        namespace=served.namespace,
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=served.object_name,
+    )
+    if secrets := granted_secrets(platform, served):
+        made["secrets"] = secrets
+    return made
+
+
+def granted_secrets(platform: Platform, served: ServedModel) -> list[str]:
+    """Return the secrets that an identity of a model may read, in the model's first region."""
+    if platform.layer is Layer.SERVING or not served.is_first:
+        return []
+    return sorted(set(served.settings.settings.engine_secrets.values()))
+
+
+def weights_access(
+    platform: Platform, served: ServedModel, models: pulumi.Input[str]
+) -> dict[str, BucketAccessArgs]:
+    """Return read access to the buckets with the weights of a model and of its draft model.
+
+    Each bucket is included once: two grants of one role are the same in Google Cloud, so the
+    removal of either would remove both.
+
+    Args:
+        platform: The stack.
+        served: The model. Buckets outside the stack are included in its first region only.
+        models: The platform's bucket of the region.
+    """
+    guess = served.settings.settings.speculative
+    paths = {
+        "weights": served.settings.weights,
+        "draft": None if guess is None else guess.weights,
+    }
+    access: dict[str, BucketAccessArgs] = {}
+    seen: set[str] = set()
+    for title, path in paths.items():
+        if path is None:
+            continue
+        named = bucket_in(path)
+        bucket = Names(platform).bucket("models", served.region) if named is None else named
+        if bucket in seen:
+            continue
+        seen.add(bucket)
+        if named is None:
+            access["models"] = BucketAccessArgs(access="read", bucket=models)
+        elif served.is_first:
+            access[title] = BucketAccessArgs(access="read", bucket=named)
+    return access
+
+
+def gate_identity_args(
+    platform: Platform, region: RegionPlan, buckets: Mapping[str, pulumi.Input[str]]
+) -> WorkloadIdentityArgs:
+    """Return the arguments of the identity that checks for weights in a region's buckets.
+
+    Like a model's identity, it is the same in every cluster, so the first region grants access to
+    shared buckets.
+    """
+    access = {"models": BucketAccessArgs(access="read", bucket=buckets["models"])}
+    if platform.layer is Layer.SERVING:
+        access = {}  # like a model's
+    used = {name for model in platform.models.values() for name in platform.regions_of(model)}
+    is_first = region.name == min(used, default=None)
+    if is_first and platform.layer is Layer.ALL:
+        for bucket in sorted(_own_buckets(platform)):
+            access[bucket] = BucketAccessArgs(access="read", bucket=bucket)
+    return WorkloadIdentityArgs(
+        bucket_roles=access,
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=GATE,
+    )
+
+
+def _own_buckets(platform: Platform) -> set[str]:
+    """Return the buckets for weights that do not belong to the platform.
+
+    A path can also name a region's own bucket, which the gate of that region is granted. Google
+    Cloud has one grant of a role to an identity, so the removal of a second one would remove both.
+    """
+    every = (model.weights_by_field().values() for model in platform.models.values())
+    found = {bucket_in(weights) for of_model in every for weights in of_model}
+    used = {name for model in platform.models.values() for name in platform.regions_of(model)}
+    names = Names(platform)
+    regional = {names.bucket("models", region) for region in used}
+    return {bucket for bucket in found if bucket is not None and bucket not in regional}
+
+
+def disk_args(platform: Platform, served: ServedModel) -> ModelDiskArgs | None:
+    """Return the arguments of a model's disks in a region, if it has any."""
+    disk = served.settings.disk
+    if disk is None:
+        return None
+    args = ModelDiskArgs(
+        claim_name=claim_name(served.name),
+        disk_name=Names(platform).disk(served.name, served.region),
+        labels={"env": platform.environment},
+        namespace=served.namespace,
+        project=platform.project,
+        size_gib=disk.size_gib,
+        snapshot=disk.snapshot,
+        throughput_mib_per_s=disk.throughput_mib_per_second,
+        zones=list(served.disk_zones or ()),
+    )
+    key = platform.regions[served.region].data_key
+    if key is not None:
+        args["kms_key"] = key
+    return args
+
+
+def server_args(platform: Platform, served: ServedModel) -> ModelServerArgs:
+    """Return the arguments of a model's servers, or of one role, in one region."""
+    model = served.settings
+    words = intent_words(
+        served.name,
+        model,
+        weights=lambda path: Names(platform).weights(path, served.region),
+        served_name=served.served_name,
+    )
+    args = ModelServerArgs(
+        **words,
+        compute_classes=dict(served.capacity.classes),
+        form=served.form.value,
+        namespace=served.namespace,
+        replicas=served.minimum,
+        rungs=rungs(served.capacity),
+        service_account=served.object_name,
+    )
+    if platform.regions[served.region].mode is ClusterMode.AUTOPILOT:
+        longest = min(model.timeout_seconds, LONGEST_ON_AUTOPILOT_SECONDS)
+        args["longest_request_seconds"] = longest
+        args["autopilot"] = True
+    args["cache_bucket"] = Names(platform).bucket("caches", served.region)
+    # a disk is a claim: pods without its files cannot start
+    args["has_gate"] = model.disk is None
+    if gated(platform) is not None and model.engine is Engine.VLLM and model.task is Task.GENERATE:
+        # the last event of a stream contains its usage; the gate removes the event
+        args["engine_args"] = {_USAGE_FLAG: "true", **args.get("engine_args", {})}
+    if served.is_on_kuberay:
+        args["max_replicas"] = served.maximum
+    if served.buffer:
+        args["buffer_replicas"] = served.buffer
+    if secrets := model.settings.engine_secrets:
+        at = f"projects/{platform.project}/secrets"
+        args["engine_secrets"] = {name: f"{at}/{secret}" for name, secret in secrets.items()}
+    if served.form is Form.PAIRED:
+        args["standby_replicas"] = served.standby
+    if platform.monitoring.traces is not None:
+        args["trace_percent"] = platform.monitoring.traces.sample_percent
+    if is_tuned(platform, served):
+        args["weights_bucket_claim"] = BUCKET_CLAIM
+    if model.disaggregated is not None:
+        args["role"] = served.role
+    return args
+
+
+def scaling_args(
+    region: RegionPlan, served: ServedModel, target_kinds: Mapping[str, str] | None = None
+) -> dict[str, AutoscalingArgs]:
+    """Return the arguments of a model's autoscalers, by scale target name.
+
+    `target_kinds` names the kind of targets that are not Deployments, by hardware kind.
+    """
+    model = served.settings
+    made: dict[str, AutoscalingArgs] = {}
+    for kind, deployment in served.deployments.items():
+        fills = served.form is Form.PAIRED and kind == "gpu"
+        made[deployment] = AutoscalingArgs(
+            cluster_location=region.location,
+            cluster_name=region.cluster_name,
+            engine=model.engine.value,
+            fills_unplaced=fills,
+            kv_cache_percent=model.autoscaling.kv_cache_percent,
+            max_replicas=served.maximum,
+            min_replicas=served.standby if fills else served.minimum,
+            model=served.object_name,
+            namespace=served.namespace,
+            queue_depth=model.autoscaling.queue_depth,
+            scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
+            scale_in_every_seconds=model.replicas.scale_in_every_seconds,
+            target_kind=(target_kinds or {}).get(kind, "Deployment"),
+            target_name=deployment,
+        )
+        if model.disaggregated is not None:
+            made[deployment]["signals"] = ["kv-cache"]
+        if model.autoscaling.running_requests is not None:
+            made[deployment]["running_requests"] = model.autoscaling.running_requests
+    return made
+
+
+def prefill_scaling_args(
+    served: ServedModel, target_kinds: Mapping[str, str] | None = None
+) -> dict[str, AutoscalingArgs]:
+    """Return the arguments of the prefill autoscalers, by scale target name.
+
+    They follow the queue of prompts. The KV cache of a prefill replica says little of its load: it
+    only holds blocks until decode replicas have read them.
+    """
+    model, made = served.settings, dict[str, AutoscalingArgs]()
+    if model.disaggregated is None:
+        return made
+    targets = model.disaggregated.prefill.autoscaling
+    for kind, deployment in served.deployments.items():
+        made[deployment] = AutoscalingArgs(
+            engine=model.engine.value,
+            max_replicas=served.maximum,
+            min_replicas=served.minimum,
+            model=served.object_name,
+            namespace=served.namespace,
+            queue_depth=targets.queue_depth,
+            scale_in_delay_seconds=model.replicas.scale_in_delay_seconds,
+            scale_in_every_seconds=model.replicas.scale_in_every_seconds,
+            signals=["queue"],
+            target_kind=(target_kinds or {}).get(kind, "Deployment"),
+            target_name=deployment,
+        )
+        if targets.running_requests is not None:
+            made[deployment]["running_requests"] = targets.running_requests
+    return made
+
+
+def monitoring_args(
+    platform: Platform, served: ServedModel, server: ModelServer, *others: ModelServer
+) -> MonitoringArgs:
+    """Return the arguments of a model's scraping and recorded series, for all its servers."""
+    args = MonitoringArgs(
+        deployments=[
+            deployment for each in (server, *others) for deployment in each.deployments.values()
+        ],
+        engine=served.settings.engine.value,
+        interval_seconds=platform.monitoring.scrape_seconds,
+        model=served.object_name,
+        namespace=served.namespace,
+        selector=server.labels,
+        target_port=server.port,
+    )
+    groups = [
+        of
+        for each in (server, *others)
+        for kind, of in each.deployments.items()
+        if each.target_kinds[kind] == "LeaderWorkerSet"
+    ]
+    if groups:
+        args["groups"] = groups
+    if served.settings.disaggregated is not None:
+        args["role_label"] = ROLE_LABEL
+    if served.has_kv_tiers:
+        args["has_kv_tiers"] = True
+    if len(server.deployments) > 1:
+        args["filled_deployment"] = server.deployments["tpu"]
+    return args

@@ -1,0 +1,175 @@
+"""Streams: the topics of each, and its workers in one region."""
+
+import pulumi
+
+from gke_inference.cluster.workload_identity import (
+    BucketAccessArgs,
+    WorkloadIdentity,
+    WorkloadIdentityArgs,
+)
+from gke_inference.gateway.picker import METRICS_PORT as PICKER_METRICS_PORT
+from gke_inference.streams.stream_table import StreamTable, StreamTableArgs
+from gke_inference.streams.stream_topics import StreamTopics, StreamTopicsArgs
+from gke_inference.streams.stream_worker import StreamWorker, StreamWorkerArgs
+from infra.plan import RegionPlan
+from infra.plan.front import endpoint
+from infra.plan.names import Names
+from infra.plan.streams import StreamPlan, streams
+from infra.stack import Platform, ResultsKind
+
+
+def stream_to_models(
+    platform: Platform,
+    region: RegionPlan,
+    address: pulumi.Output[str],
+    inside: pulumi.ResourceOptions,
+    after: list[pulumi.Resource],
+) -> None:
+    """Build the streams whose workers are in a region.
+
+    Args:
+        platform: The stack.
+        region: The region.
+        address: Address of the region's gateway.
+        inside: Options with the cluster's Kubernetes provider and dependencies.
+        after: Dependencies of the workers: the namespace and the gateway.
+    """
+    behind = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(depends_on=after))
+    for stream in streams(platform):
+        if stream.region != region.name:
+            continue
+        logical = f"stream-{stream.name}"
+        identity = WorkloadIdentity(f"{logical}-identity", identity_args(platform, stream), behind)
+        args = topics_args(platform, stream, identity.principal)
+        # A project has no workload pool, and therefore no principals, before its first cluster.
+        known = pulumi.ResourceOptions(depends_on=[identity])
+        topics = None if args is None else StreamTopics(f"{logical}-topics", args, known)
+        access = table_args(stream, identity.principal)
+        table = None if access is None else StreamTable(f"{logical}-table", access, known)
+        StreamWorker(
+            logical,
+            worker_args(platform, stream, region, address, topics),
+            pulumi.ResourceOptions.merge(
+                behind,
+                pulumi.ResourceOptions(depends_on=[each for each in (identity, table) if each]),
+            ),
+        )
+
+
+def identity_args(platform: Platform, stream: StreamPlan) -> WorkloadIdentityArgs:
+    """Return the arguments of the workers' identity, with its bucket permissions."""
+    args = WorkloadIdentityArgs(
+        namespace=Names(platform).namespace(),
+        project=platform.project,
+        project_number=str(platform.project_number),
+        service_account_name=stream.worker,
+    )
+    bucket = stream.bucket
+    if bucket is not None:
+        args["bucket_roles"] = {"results": BucketAccessArgs(access="write", bucket=bucket)}
+    return args
+
+
+def topics_args(
+    platform: Platform, stream: StreamPlan, worker: pulumi.Input[str]
+) -> StreamTopicsArgs | None:
+    """Return the arguments of a stream's Pub/Sub topics, or None for Kafka."""
+    if stream.is_kafka:
+        return None
+    results = stream.settings.results
+    args = StreamTopicsArgs(
+        keeps_results=results.kind is ResultsKind.TOPIC,
+        labels={"env": platform.environment},
+        ordered=stream.settings.ordered,
+        project=platform.project,
+        project_number=str(platform.project_number),
+        stream_name=stream.physical,
+        worker=worker,
+    )
+    if stream.settings.source.topic is not None:
+        args["topic"] = stream.settings.source.topic
+    if results.table is not None:
+        args["results_table"] = results.table
+    return args
+
+
+def table_args(stream: StreamPlan, worker: pulumi.Input[str]) -> StreamTableArgs | None:
+    """Return the arguments of the access to a Kafka stream's table, if its answers go to one."""
+    table = stream.settings.results.table
+    if table is None or not stream.is_kafka:
+        return None
+    return StreamTableArgs(table=table, worker=worker)
+
+
+def worker_args(
+    platform: Platform,
+    stream: StreamPlan,
+    region: RegionPlan,
+    address: pulumi.Output[str],
+    topics: StreamTopics | None,
+) -> StreamWorkerArgs:
+    """Return the arguments of a stream's workers.
+
+    Args:
+        platform: The stack.
+        stream: The stream.
+        region: Region of the stream.
+        address: Address of the region's gateway.
+        topics: Pub/Sub topics of the stream, if any.
+    """
+    settings, namespace = stream.settings, region.namespace
+    model = platform.models[settings.model]
+    args = StreamWorkerArgs(
+        attempts=settings.attempts,
+        backlog_per_worker=settings.workers.backlog_per_worker,
+        dead_letters="",
+        deadline_seconds=settings.deadline_seconds,
+        endpoint=address.apply(lambda found: endpoint(platform.gateway, found)),
+        max_workers=settings.workers.max,
+        metrics_namespace=region.metrics_namespace,
+        min_workers=settings.workers.min,
+        model=settings.model,
+        names=[settings.model, *model.adapter_names(settings.model)],
+        namespace=namespace,
+        network_policy=platform.network_policies,
+        ordered=settings.ordered,
+        requests_per_worker=settings.workers.requests,
+        results=_results(stream),
+        scale_in_delay_seconds=settings.workers.scale_in_delay_seconds,
+        service_account=stream.worker,
+        stream_name=stream.name,
+        worker_name=stream.worker,
+    )
+    if model.task.value == "generate":
+        args["objective"] = f"{stream.pool}-{settings.priority.value}"
+        args["picker"] = f"{stream.pool}-picker.{namespace}.svc:{PICKER_METRICS_PORT}"
+    if settings.key_secret is not None:
+        args["key_secret"] = settings.key_secret
+    if settings.team is not None:
+        args["team"] = settings.team
+    if topics is not None:
+        args["dead_letters"] = topics.dead_letters
+        args["results_topic"] = topics.results
+        args["subscription"] = topics.subscription
+        return args
+    source = settings.source
+    args["brokers"] = list(source.brokers)
+    args["cluster_name"] = region.cluster_name
+    args["dead_letters"] = f"{source.topic}-dead-letters"
+    args["group"] = source.group or stream.physical
+    args["source_topic"] = source.topic or ""
+    if source.secret is not None:
+        args["kafka_secret"] = source.secret
+    return args
+
+
+def _results(stream: StreamPlan) -> dict[str, str]:
+    results = stream.settings.results
+    found = {"kind": results.kind.value}
+    if stream.bucket is not None:
+        found |= {"bucket": stream.bucket, "prefix": results.prefix}
+    if results.table is not None:
+        found["table"] = results.table
+    if stream.is_kafka and results.kind is ResultsKind.TOPIC:
+        found["topic"] = results.topic or f"{stream.settings.source.topic}-results"
+    return found

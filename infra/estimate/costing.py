@@ -1,0 +1,156 @@
+"""Costs, memory and start-up times of a stack's models, as the planner estimates them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gke_inference.catalogue.rungs import Rung
+from gke_inference.sizing.memory import Loaded, loaded
+from infra.plan import Plan, ServedModel
+from infra.plan.storage import filestore_of, is_on, is_tuned, lustre_of
+from infra.stack import AdapterPlace, Engine, Form, Model, Platform
+from planner.choice.coldstart import NODE_STAGES, ColdStart, cold_start
+from planner.choice.cost import BUFFER, Served
+from planner.speed.kv_tiers import lustre_bytes_per_second, share_bytes_per_second
+
+_MIB = 2**20
+_GB_PER_MIB = _MIB / 1e9
+_KEPT_ON_GPU = (Engine.SGLANG, Engine.VLLM)
+
+
+def served(plan: Plan) -> list[Served]:
+    """Return every model, including canaries, in each of its regions."""
+    return [
+        line
+        for every in plan.models.values()
+        for model in every
+        for role in model.roles
+        for line in _lines(role)
+    ]
+
+
+def _lines(one: ServedModel) -> Iterator[Served]:
+    rungs = tuple(one.rungs.values())
+    if one.form is Form.PAIRED:
+        tpus, gpus = (tuple(one.capacity.of_kind(kind).values()) for kind in ("tpu", "gpu"))
+        yield Served(one.name, one.region, tpus + gpus, one.minimum, one.maximum)
+        if one.standby:
+            yield Served(one.name, one.region, gpus, one.standby, one.standby, "standby")
+    else:
+        role = "prefill" if one.role == "prefill" else "serve"
+        yield Served(one.name, one.region, rungs, one.minimum, one.maximum, role)
+    if one.buffer:  # refilled after use, so it costs the same at any load
+        kept = tuple(one.buffer_rungs.values())
+        yield Served(one.name, one.region, kept, one.buffer, one.buffer, BUFFER)
+
+
+@dataclass(frozen=True)
+class AdapterSource:
+    """A shared folder that replicas read live adapters from."""
+
+    place: str
+    """`Filestore` or `Managed Lustre`."""
+    mib_per_second: float
+    """How fast all of its clients together read it, at most."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start-up time of a model's replica on one rung."""
+
+    model: str
+    region: str
+    rung: str
+    start: ColdStart
+    """With a warm compile cache."""
+    first: ColdStart
+    """The first start of this model on this hardware."""
+    limit: float | None
+    """Limit that the stack sets, in seconds."""
+    kept: int = 0
+    """Replicas for which `replicas.buffer` keeps nodes; these start without waiting for one."""
+    adapters: AdapterSource | None = None
+    """Shared folder of its live adapters, or None if they are in a bucket or it has none."""
+
+    @property
+    def kept_seconds(self) -> float:
+        """Time to the first answer on a node that exists, with a warm compile cache."""
+        return sum(each.seconds for each in self.start.stages if each.name not in NODE_STAGES)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it exceeds the stack's limit."""
+        return self.limit is not None and self.start.seconds > self.limit
+
+
+def starts(plan: Plan) -> list[Start]:
+    """Return the cold start of every model on every rung of each of its regions."""
+    return [
+        _start(plan.platform, served, rung)
+        for every in plan.models.values()
+        for served in every
+        if served.version is None
+        for rung in served.rungs.values()
+    ]
+
+
+def _start(platform: Platform, served: ServedModel, rung: Rung) -> Start:
+    model, region = served.settings, served.region
+    cached = any(zone.startswith(f"{region}-") for zone in platform.storage.cache_zones)
+    rate = None
+    # a profile tunes reads of mounts; engines that stream have none
+    tuned = rung.kind == "tpu" and is_tuned(platform, served)
+    source = "bucket-cached" if cached or tuned else "bucket"
+    if model.disk is not None:
+        source = "disk"
+        rate = model.disk.throughput_mib_per_second * _GB_PER_MIB / model.replicas.max
+    is_stored = served.capacity.settings.image_cache and rung.kind == "gpu"
+
+    def at(*, is_compiled: bool) -> ColdStart:
+        return cold_start(
+            rung.kind,
+            sum(each.parameters_billion * each.bits / 8 for each in model.sizes),
+            provisioning=rung.provisioning,
+            image="boot-disk" if is_stored else "streamed",
+            weights=source,
+            is_compiled=is_compiled,
+            disk_gb_per_second=rate,
+        )
+
+    limit = model.slo.cold_start_s if model.slo is not None else None
+    # the same as serving.weights: on GPU one launcher keeps what one server compiled
+    is_kept = rung.kind == "tpu" or (not rung.is_multi_host and model.engine in _KEPT_ON_GPU)
+    later, first = at(is_compiled=is_kept), at(is_compiled=False)
+    kept = served.buffer if rung in served.buffer_rungs.values() else 0
+    adapters = _adapters(platform, served)
+    return Start(served.name, region, rung.label, later, first, limit, kept, adapters)
+
+
+def _adapters(platform: Platform, served: ServedModel) -> AdapterSource | None:
+    """Return the shared folder of a model's live adapters, if it has one."""
+    filestore = filestore_of(platform, served.region)
+    if filestore is not None and is_on(served.settings, AdapterPlace.FILESTORE):
+        rate = share_bytes_per_second(filestore.tier.value, filestore.capacity_gib)
+        return AdapterSource("Filestore", rate / _MIB)
+    lustre = lustre_of(platform, served.region)
+    if lustre is not None and is_on(served.settings, AdapterPlace.LUSTRE):
+        rate = lustre_bytes_per_second(lustre.mb_per_second_per_tib, lustre.capacity_gib)
+        return AdapterSource("Managed Lustre", rate / _MIB)
+    return None
+
+
+def loaded_model(name: str, model: Model) -> Loaded:
+    """Return a model as its engine loads it.
+
+    Args:
+        name: Name of the model in the stack.
+        model: Any model except an image model.
+    """
+    dtype = model.settings.kv_cache_dtype
+    return loaded(
+        model.weights,
+        name,
+        parameters_billion=model.size.parameters_billion,
+        bits=model.size.bits,
+        context=model.context,
+        kv_cache_dtype=dtype.value if dtype is not None else None,
+    )

@@ -1,1 +1,0 @@
-"""Wires job queues."""

@@ -1,1 +1,0 @@
-"""Resource options of a stack: providers, field managers and protection."""

@@ -1,1 +1,0 @@
-"""The maximum quota needs of a stack."""

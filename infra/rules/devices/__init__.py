@@ -1,1 +1,0 @@
-"""Rules about devices that pods claim: chips, and interfaces of accelerator networks."""

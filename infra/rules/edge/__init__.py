@@ -1,1 +1,0 @@
-"""Rules about the services between clients and models."""

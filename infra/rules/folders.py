@@ -1,0 +1,185 @@
+"""Rules about shared folders: capacity of the instance, and the network that reaches it."""
+
+import ipaddress
+import math
+from collections.abc import Iterator
+
+from gke_inference.catalogue.files.filestore import TIERS
+from gke_inference.catalogue.files.lustre import NARROWEST_PREFIX, SIZES
+from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.intent.kv_offload import SHARED_SHARE
+from infra.plan.storage import (
+    CANARY_PATH,
+    filestore_of,
+    has_filestore,
+    has_folder,
+    has_tier_on,
+    is_on,
+    lustre_regions,
+    shared_tier,
+    tiers_of,
+)
+from infra.stack import AdapterPlace, Layer, Lustre, Platform, SharedPlace
+from infra.stack.problems import join
+
+_CAPACITY = "storage.lustre.capacity_gib"
+_RANGE = "storage.lustre.services_range"
+
+
+def check_folders(platform: Platform) -> Iterator[InputError]:
+    """Yield the problems of a platform's shared folders."""
+    filestore, lustre = platform.storage.filestore, platform.storage.lustre
+    yield from _check_places(platform, AdapterPlace.FILESTORE, is_set=filestore is not None)
+    yield from _check_places(platform, AdapterPlace.LUSTRE, is_set=lustre is not None)
+    yield from _check_tiers(platform)
+    yield from _check_zones(platform)
+    if filestore is not None:
+        tier = TIERS[filestore.tier.value]
+        if not tier.sizes.allow(filestore.capacity_gib):
+            message = f"must be {tier.sizes.words} for tier {filestore.tier.value}"
+            yield InputError("storage.filestore.capacity_gib", message, filestore.capacity_gib)
+        if not has_filestore(platform):
+            yield _unused(AdapterPlace.FILESTORE)
+        # cloud.google.com/filestore/docs/shared-vpc
+        yield from _check_network(platform, AdapterPlace.FILESTORE)
+    if lustre is not None:
+        if filestore is not None:
+            message = "must not be set with 'storage.filestore'"
+            yield InputError("storage.lustre", message + ": a region has one shared folder")
+        yield from _check_lustre(platform, lustre)
+
+
+def _check_places(platform: Platform, place: AdapterPlace, *, is_set: bool) -> Iterator[InputError]:
+    for name, model in platform.models.items():
+        if not is_on(model, place):
+            continue
+        where = join("models", name, "live_adapters", "place")
+        if platform.layer is not Layer.ALL:
+            message = f"must be bucket when layer is {platform.layer.value}"
+            yield InputError(where, message, place.value)
+        elif not is_set:
+            yield InputError(where, f"needs 'storage.{place.value}'", place.value, " without it")
+
+
+def _check_zones(platform: Platform) -> Iterator[InputError]:
+    for name, region in platform.regions.items():
+        where, zone = join("regions", name, "folder_zone"), region.folder_zone
+        if zone is None:
+            continue
+        filestore = filestore_of(platform, name)
+        if not has_folder(platform, name):
+            message = "must not be set in a region without a Filestore or Lustre instance"
+            yield InputError(where, message, zone)
+        elif filestore is not None and TIERS[filestore.tier.value].is_regional:
+            message = f"must not be set with tier {filestore.tier.value}, which is in all zones"
+            yield InputError(where, message, zone)
+        elif zone not in region.zones:
+            message = f"must be one of the zones of {name} ({', '.join(region.zones)})"
+            yield InputError(where, message, zone)
+
+
+def _check_tiers(platform: Platform) -> Iterator[InputError]:
+    """Yield problems of KV cache in the folder: all tiers together must fit on the instance."""
+    storage = platform.storage
+    instances = {SharedPlace.FILESTORE: storage.filestore, SharedPlace.LUSTRE: storage.lustre}
+    total = 0
+    for name, model in platform.models.items():
+        for path, tier in tiers_of(model).items():
+            where = join("models", name, path, "kv_offload", "shared")
+            is_inherited = path == CANARY_PATH and tier is shared_tier(model.settings)
+            if platform.layer is not Layer.ALL:
+                message = f"must not be set when layer is {platform.layer.value}"
+                if not is_inherited:
+                    yield InputError(where, message)
+                continue
+            instance = instances[tier.place]
+            if instance is None:
+                place = tier.place.value
+                if not is_inherited:
+                    message = f"needs 'storage.{place}'"
+                    yield InputError(join(where, "place"), message, place, " without it")
+                continue
+            total += tier.gib
+            most = int(instance.capacity_gib * SHARED_SHARE)
+            if total > most:
+                message = f"must be at most {most} with all others on the share"
+                note = f": {total} together, on {instance.capacity_gib} GiB"
+                if is_inherited:
+                    note = f"{note}; the canary has the model's settings and a folder of its own"
+                yield InputError(join(where, "gib"), message, tier.gib, note)
+
+
+def _check_lustre(platform: Platform, lustre: Lustre) -> Iterator[InputError]:
+    sizes = SIZES[lustre.mb_per_second_per_tib]
+    if not sizes.allow(lustre.capacity_gib):
+        tier = f"{lustre.mb_per_second_per_tib} MB/s per TiB"
+        yield InputError(_CAPACITY, f"must be {sizes.words} for {tier}", lustre.capacity_gib)
+    if not lustre_regions(platform):
+        yield _unused(AdapterPlace.LUSTRE)
+    yield from _check_lustre_nodes(platform)
+    yield from _check_network(platform, AdapterPlace.LUSTRE)
+    if platform.existing.network is not None:
+        if lustre.services_range is not None:
+            message = "must not be set with existing.network"
+            note = ": that network must have private services access"
+            yield InputError(_RANGE, message, lustre.services_range, note)
+    elif lustre.services_range is None:
+        yield InputError(_RANGE, "is required: the range that instances take addresses from")
+    else:
+        yield from _check_range(platform, lustre.services_range)
+
+
+def _check_lustre_nodes(platform: Platform) -> Iterator[InputError]:
+    """Yield models that mount Lustre on machines without GPUs.
+
+    All nodes of the platform have secure boot, with which only those of GPU machine types are
+    supported (Limitations in
+    cloud.google.com/managed-lustre/docs/connect-from-kubernetes-engine-existing-instance).
+    """
+    for name, model in platform.models.items():
+        if is_on(model, AdapterPlace.LUSTRE):
+            field = join("live_adapters", "place")
+        elif has_tier_on(model, SharedPlace.LUSTRE):
+            field = join("settings", "kv_offload", "shared", "place")
+        else:
+            continue
+        capacity = platform.capacity.get(model.capacity)
+        rungs = () if capacity is None else capacity.rungs
+        others = [each.accelerator for each in rungs if each.accelerator.startswith("tpu")]
+        if others:
+            message = (
+                "must be filestore where a rung is a TPU: its nodes have secure boot, with which"
+            )
+            message = f"{message} Lustre is supported on GPU machines only"
+            yield InputError(join("models", name, field), message, "lustre")
+
+
+def _check_range(platform: Platform, cidr: str) -> Iterator[InputError]:
+    try:
+        network = ipaddress.IPv4Network(cidr)
+    except ValueError as error:
+        yield InputError(_RANGE, "must be an IPv4 range that starts at its mask", Bare(error))
+        return
+    count = max(1, len(lustre_regions(platform)))
+    narrowest = NARROWEST_PREFIX - math.ceil(math.log2(count))
+    if network.prefixlen > narrowest:
+        message = (
+            f"must be /{narrowest} or larger, a /{NARROWEST_PREFIX} for each instance ({count})"
+        )
+        yield InputError(_RANGE, message, cidr)
+
+
+def _check_network(platform: Platform, place: AdapterPlace) -> Iterator[InputError]:
+    """Yield a network of another project.
+
+    It takes private services access, which the host project must have made.
+    """
+    network = platform.existing.network
+    if network is not None and not network.startswith(f"projects/{platform.project}/"):
+        message = "is not supported with a network of another project"
+        yield InputError(f"storage.{place.value}", message, network)
+
+
+def _unused(place: AdapterPlace) -> InputError:
+    rule = "must not be set unless a model has live adapters or KV cache on it"
+    return InputError(f"storage.{place.value}", rule)

@@ -1,0 +1,98 @@
+"""Rules about personalized images: a model, a queue and a folder that fit together."""
+
+from collections.abc import Iterator
+
+from gke_inference.catalogue.accelerators import accelerator
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.sizing.architectures import is_sdxl
+from infra.plan.clients import gated
+from infra.plan.names import bucket_in
+from infra.plan.queue_places import queue_region
+from infra.plan.storage import is_on_folder
+from infra.rules.storage import check_classes
+from infra.stack import Layer, PersonalImages, Platform
+from infra.stack.problems import join, one_of
+from workloads.diffusion.config import RANKS
+from workloads.diffusion.training import MOST_TEXT_TOKENS
+
+_AT = "personal_images"
+_DAY_SECONDS = 86_400
+_MEMBERS = ("group:", "principal:", "principalSet:", "serviceAccount:", "user:")
+
+
+def check_personal(platform: Platform) -> Iterator[InputError]:
+    """Yield the problems of a platform's personalized images."""
+    personal = platform.personal_images
+    if personal is None:
+        return
+    if platform.layer is not Layer.ALL:
+        rule = "must not be set when layer is platform or serving"
+        yield InputError(_AT, rule, personal.model)
+        return
+    for at, member in enumerate(personal.callers):
+        if not member.startswith(_MEMBERS):
+            rule = f"must begin with {', '.join(_MEMBERS)}"
+            yield InputError(join(f"{_AT}.callers", at), rule, member)
+    if personal.train_seconds >= personal.retention_days * _DAY_SECONDS // 2:
+        rule = "must be below half of retention_days, after which the pictures are deleted"
+        yield InputError(f"{_AT}.train_seconds", rule, personal.train_seconds)
+    yield from check_classes(_AT, personal, "retention_days", personal.retention_days)
+    yield from _check_model(platform, personal)
+    yield from _check_queue(platform, personal)
+    clients = gated(platform)
+    if clients is not None and clients.anonymous is None and personal.key_secret is None:
+        rule = "is required when clients have teams: requests without a key get 401"
+        yield InputError(f"{_AT}.key_secret", rule)
+
+
+def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[InputError]:
+    model = platform.models.get(personal.model)
+    where = f"{_AT}.model"
+    if model is None:
+        yield one_of(where, personal.model, sorted(platform.models))
+        return
+    live = model.live_adapters
+    if live is None or not is_on_folder(model) or model.pictures is None:
+        rule = "must be an image model with pictures, and live_adapters in filestore or lustre"
+        yield InputError(where, rule, personal.model)
+        return
+    if is_sdxl(model.weights, personal.model):
+        rule = "must be a model of FLUX.1, which the training program is for"
+        yield InputError(where, rule, personal.model)
+    if bucket_in(model.weights) is not None:
+        rule = "must have weights in the models' bucket of the platform"
+        yield InputError(where, rule, model.weights)
+    if model.context > MOST_TEXT_TOKENS:
+        rule = f"must be a model with a context of at most {MOST_TEXT_TOKENS} tokens"
+        yield InputError(where, rule, model.context)
+    if personal.rank not in RANKS:
+        yield one_of(f"{_AT}.rank", str(personal.rank), [str(rank) for rank in RANKS])
+    elif personal.rank > live.max_rank:
+        rule = f"must be at most live_adapters.max_rank ({live.max_rank})"
+        yield InputError(f"{_AT}.rank", rule, personal.rank)
+
+
+def _check_queue(platform: Platform, personal: PersonalImages) -> Iterator[InputError]:
+    queue = platform.queues.get(personal.queue)
+    if queue is None:
+        yield one_of(f"{_AT}.queue", personal.queue, sorted(platform.queues))
+        return
+    team = queue.teams.get(personal.team)
+    if team is None:
+        yield one_of(f"{_AT}.team", personal.team, sorted(queue.teams))
+    elif not team.shared_folder:
+        rule = f"must be a team of queue {personal.queue} with shared_folder"
+        yield InputError(f"{_AT}.team", rule, personal.team)
+    kinds = {
+        accelerator(rung.accelerator).kind
+        for flavor in queue.flavors
+        if flavor.capacity in platform.capacity
+        for rung in platform.capacity[flavor.capacity].rungs
+    }
+    if kinds - {"tpu"}:
+        rule = "must be a queue of TPUs, which the training program is for"
+        yield InputError(f"{_AT}.queue", rule, personal.queue)
+    region, model = queue_region(platform, queue), platform.models.get(personal.model)
+    if model is not None and region not in platform.regions_of(model):
+        rule = f"must be a queue in a region of model {personal.model}"
+        yield InputError(f"{_AT}.queue", rule, personal.queue)

@@ -1,1 +1,0 @@
-"""Settings of what stands between clients and models."""
