@@ -74,9 +74,6 @@ from .clients.apigee_gate import (
 from .clients.apigee_gate import (
     ApigeeGateArgs as ApigeeGateArgs,
 )
-from .clients.apigee_gate import (
-    ApigeeProduct as ApigeeProduct,
-)
 from .clients.certificates import ClientCertificatesArgs as ClientCertificatesArgs
 from .clients.client_gate import ClientGate as ClientGate
 from .clients.client_keys import ClientKeys as ClientKeys
@@ -90,18 +87,21 @@ from .clients.counter_store import (
 from .clients.counter_store import (
     CounterStoreArgs as CounterStoreArgs,
 )
-from .clients.people import ClientPeopleArgs as ClientPeopleArgs
-from .clients.settings import (
+from .clients.gate_inputs import (
     AnswerCacheArgs as AnswerCacheArgs,
 )
-from .clients.settings import (
+from .clients.gate_inputs import (
     ClientGateArgs as ClientGateArgs,
 )
-from .clients.settings import (
+from .clients.gate_inputs import (
     ClientGuardArgs as ClientGuardArgs,
 )
-from .clients.settings import (
+from .clients.gate_inputs import (
     ClientModelArgs as ClientModelArgs,
+)
+from .clients.people import ClientPeopleArgs as ClientPeopleArgs
+from .clients.settings import (
+    ApigeeProduct as ApigeeProduct,
 )
 from .clients.settings import (
     TeamSettings as TeamSettings,
@@ -240,9 +240,6 @@ from .gateway.model_routes import ModelRoutesArgs as ModelRoutesArgs
 from .gateway.record import GatewayRecord as GatewayRecord
 from .gateway.record import GatewayRecordArgs as GatewayRecordArgs
 from .guardrails.model_armor import (
-    ArmorFilters as ArmorFilters,
-)
-from .guardrails.model_armor import (
     ModelArmor as ModelArmor,
 )
 from .guardrails.model_armor import (
@@ -267,6 +264,9 @@ from .guardrails.nemo_guardrails import (
     NemoGuardrailsArgs as NemoGuardrailsArgs,
 )
 from .guardrails.settings import ArmorCallArgs as ArmorCallArgs
+from .guardrails.settings import (
+    ArmorFilters as ArmorFilters,
+)
 from .images.admission import (
     ImageAdmission as ImageAdmission,
 )

@@ -10,13 +10,9 @@ from gke_inference.clients.apigee_gate import ApigeeGateArgs
 from gke_inference.clients.certificates import ClientCertificatesArgs
 from gke_inference.clients.client_keys import ClientKeysArgs
 from gke_inference.clients.counter_store import AnswerStore, CounterStore, CounterStoreArgs
+from gke_inference.clients.gate_inputs import AnswerCacheArgs, ClientGateArgs, ClientModelArgs
 from gke_inference.clients.people import ClientPeopleArgs
-from gke_inference.clients.settings import (
-    AnswerCacheArgs,
-    ClientGateArgs,
-    ClientModelArgs,
-    TeamSettings,
-)
+from gke_inference.clients.settings import TeamSettings
 from gke_inference.cluster.workload_identity import WorkloadIdentityArgs
 from gke_inference.namespace.network_policies import ENGINE_PORT
 from infra.deploy.guardrails import armor_calls, guarded_models, guards

@@ -4,7 +4,7 @@ from typing import Final
 
 import pulumi
 
-from gke_inference.clients.settings import ClientGuardArgs
+from gke_inference.clients.gate_inputs import ClientGuardArgs
 from gke_inference.guardrails.armor_calls import ArmorCallArgs
 from gke_inference.guardrails.model_armor import ModelArmor, ModelArmorArgs
 from gke_inference.guardrails.model_armor_gate import ModelArmorGate, ModelArmorGateArgs

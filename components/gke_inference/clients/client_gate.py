@@ -14,6 +14,7 @@ from gke_inference.catalogue.problems import join, one_of
 
 from .callout import callout_objects, traffic_extension
 from .certificates import check_networks
+from .gate_inputs import ClientGateArgs
 from .program import document
 from .rules import (
     check_cached,
@@ -22,7 +23,7 @@ from .rules import (
     check_prices,
     check_team_of_people,
 )
-from .settings import REPLICAS, ClientGateArgs
+from .settings import REPLICAS
 from .store import Store
 
 

@@ -12,19 +12,9 @@ from typing import Any
 from gke_inference.settings.fields import DEFAULT_CONTEXT
 
 from .certificates import described
+from .gate_inputs import AnswerCacheArgs, ClientGateArgs, ClientGuardArgs, ClientModelArgs
 from .people import token_of_people
-from .settings import (
-    ANONYMOUS,
-    REPLICAS,
-    THRESHOLD,
-    TTL_SECONDS,
-    AnswerCacheArgs,
-    ClientGateArgs,
-    ClientGuardArgs,
-    ClientModelArgs,
-    TeamSettings,
-    TokenIssuer,
-)
+from .settings import ANONYMOUS, REPLICAS, THRESHOLD, TTL_SECONDS, TeamSettings, TokenIssuer
 from .store import Store
 
 _LIMITS = ("monthly_usd", "requests_per_minute", "tokens_per_minute", "tokens_per_month")
