@@ -64,9 +64,10 @@ from .capacity.pool_settings import (
 from .capacity.pool_settings import (
     AdditionalNetworkArgs as AdditionalNetworkArgs,
 )
+from .catalogue.accelerators import Provisioning as Provisioning
 from .catalogue.input_error import InputError as InputError
+from .catalogue.rung_settings import RungArgs as RungArgs
 from .catalogue.rungs import Rung as Rung
-from .catalogue.rungs import RungArgs as RungArgs
 from .catalogue.rungs import check_rung as check_rung
 from .clients.apigee_gate import (
     ApigeeGate as ApigeeGate,

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from gke_inference.catalogue.accelerators import rdma_accelerators, zones_of
+from gke_inference.catalogue.accelerators import rdma_accelerators, region_of, zones_of
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS
-from gke_inference.catalogue.node_placement import can_be_compact
-from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung
-from infra import stack
+from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, NodeNetwork
+from gke_inference.catalogue.node_placement import NodePlacement, can_be_compact
+from gke_inference.catalogue.rung_settings import RungArgs, RungSettings
+from gke_inference.catalogue.rungs import Rung, check_rung
 from infra.plan.names import pool_name
 from infra.plan.queue_places import capacity_of_queues
 from infra.stack import Capacity, Layer, Model, Platform
@@ -111,12 +112,15 @@ def capacity_by_region(platform: Platform) -> CapacityByRegion:
     }
 
 
-def _connect(arguments: Mapping[int, RungArgs]) -> None:
-    """Set RDMA, over which KV cache is transferred, on rungs if all of them support it."""
+def _connected(arguments: dict[int, RungArgs]) -> dict[int, RungArgs]:
+    """Return the rungs with RDMA, over which KV cache is transferred, if all of them support it."""
     able = rdma_accelerators()
-    if all(rung["accelerator"] in able for rung in arguments.values()):
-        for rung in arguments.values():
-            rung.setdefault("network", "rdma")
+    if not all(rung.accelerator in able for rung in arguments.values()):
+        return arguments
+    return {
+        at: rung if rung.network is not None else _changed(rung, network=NodeNetwork.RDMA)
+        for at, rung in arguments.items()
+    }
 
 
 def _between_roles(platform: Platform) -> set[str]:
@@ -147,16 +151,16 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
     own = capacity.rungs_in(region)
     arguments = {at: _arguments(rung, region, platform.project) for at, rung in own.items()}
     if name in _between_roles(platform):
-        _connect(arguments)
+        arguments = _connected(arguments)
     rungs, problems = checked_rungs(name, region, arguments)
     for at in _close(rungs, capacity):
-        arguments[at]["placement"] = "compact"
+        arguments[at] = _changed(arguments[at], placement=NodePlacement.COMPACT)
         rungs[at] = replace(rungs[at], placement="compact")
     cluster = platform.regions[region].zones
     listed = {at: _listed_zones(rung, region, cluster) for at, rung in rungs.items()}
     for at, rung in rungs.items():
         if rung.network == "rdma" and not (rung.zones or rung.reservation) and len(listed[at]) == 1:
-            arguments[at]["zones"] = list(listed[at])
+            arguments[at] = _changed(arguments[at], zones=listed[at])
             rungs[at] = replace(rung, zones=listed[at])
     return RegionCapacity(
         name=name,
@@ -168,7 +172,7 @@ def _in_region(platform: Platform, name: str, region: str, *, is_used: bool) -> 
         problems=problems,
         listed_zones=listed,
         zones={at: zones or cluster for at, zones in listed.items()},
-        classes=_classes(capacity, name, {rung.accelerator.is_tpu for rung in own.values()}),
+        classes=_classes(capacity, name, {rung.is_tpu for rung in own.values()}),
     )
 
 
@@ -189,33 +193,22 @@ def checked_rungs(
     return ({} if problems else rungs), problems
 
 
-def _arguments(rung: stack.Rung, region: str, project: str) -> RungArgs:
+def _arguments(rung: RungSettings, region: str, project: str) -> RungArgs:
     """Return a rung as a component argument, with the zones of one region only.
 
     A reservation belongs to the platform's project unless the rung names another project.
     """
-    args = RungArgs(accelerator=rung.accelerator.value, provisioning=rung.provisioning.value)
-    for field in ("topology", "count", "hosts", "machine_type", "max_run_hours"):
-        value = getattr(rung, field)
-        if value is not None:
-            args[field] = value
-    if rung.network is not None:
-        args["network"] = rung.network.value
-    if rung.placement is not None:
-        args["placement"] = rung.placement.value
-    if rung.reservation is not None:
-        args["reservation"] = rung.reservation
-    if rung.reservation_project is not None and rung.reservation_project != project:
-        args["reservation_project"] = rung.reservation_project
-    if rung.reservation_zones is not None:
-        args["reservation_zones"] = _zones_in(region, rung.reservation_zones)
-    if rung.zones is not None:
-        args["zones"] = _zones_in(region, rung.zones)
-    if rung.allow_unlisted_zones:
-        args["allow_unlisted_zones"] = True
-    if rung.boot_disk_type is not None:
-        args["boot_disk_type"] = rung.boot_disk_type.value
-    return args
+    shared = {name: getattr(rung, name) for name in rung.model_fields_set}
+    for field in ("reservation_zones", "zones"):
+        if (zones := shared.get(field)) is not None:
+            shared[field] = tuple(zone for zone in zones if region_of(zone) == region)
+    if rung.reservation_project == project:
+        del shared["reservation_project"]
+    return RungArgs.model_construct(**shared)
+
+
+def _changed(rung: RungArgs, **changes: Any) -> RungArgs:
+    return rung.model_copy(update=changes)
 
 
 def _close(rungs: Mapping[int, Rung], capacity: Capacity) -> list[int]:
@@ -232,10 +225,6 @@ def _close(rungs: Mapping[int, Rung], capacity: Capacity) -> list[int]:
         and capacity.rungs[at].placement is None
         and can_be_compact(rung.accelerator, rung.provisioning)
     ]
-
-
-def _zones_in(region: str, zones: tuple[str, ...]) -> list[str]:
-    return [zone for zone in zones if zone.rpartition("-")[0] == region]
 
 
 def _listed_zones(rung: Rung, region: str, cluster: tuple[str, ...]) -> tuple[str, ...]:
@@ -262,5 +251,5 @@ def rungs(capacity: RegionCapacity, kind: str = "any") -> list[RungArgs]:
         if capacity.settings.node_pools is None:
             made.append(args)
         else:
-            made.append({**args, "node_pools": [pool_name(capacity.name, at)]})
+            made.append(_changed(args, node_pools=(pool_name(capacity.name, at),)))
     return made

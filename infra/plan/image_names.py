@@ -49,13 +49,13 @@ def engines(plan: Plan) -> set[str]:
     """
     if plan.platform.layer is Layer.PLATFORM:
         kinds = {
-            "tpu" if rung.accelerator.is_tpu else "gpu"
+            "tpu" if rung.is_tpu else "gpu"
             for capacity in plan.platform.capacity.values()
             for rung in capacity.rungs
         }
         return {f"{engine.value}_{kind}" for engine in Engine for kind in kinds} & images().keys()
     return {
-        f"{model.settings.engine.value}_{'tpu' if rung.accelerator.is_tpu else 'gpu'}"
+        f"{model.settings.engine.value}_{'tpu' if rung.is_tpu else 'gpu'}"
         for every in plan.models.values()
         for model in every[0].roles
         for rung in model.capacity.settings.rungs

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from gke_inference.capacity.settings import check_limits, check_upgrades
 from gke_inference.catalogue.accelerators import zones_of
 from gke_inference.catalogue.input_error import Bare, InputError
 from gke_inference.catalogue.rungs import Rung
 from infra.plan import CapacityByRegion, RegionCapacity
-from infra.stack import Capacity, ClusterMode, NodePools, Platform
+from infra.stack import Capacity, ClusterMode, Platform
 from infra.stack.problems import join
 
 
@@ -29,16 +30,9 @@ def check_capacity(platform: Platform, by_region: CapacityByRegion) -> Iterator[
             yield from _check_shapes(used)
             yield from _check_slices(used)
         yield from _check_pools(platform, name, capacity, used)
-        yield from _check_upgrades(name, capacity.node_pools)
         if capacity.image_cache and platform.storage.image_cache is None:
             message = "needs 'storage.image_cache', which defines the image"
             yield InputError(join("capacity", name, "image_cache"), message, True, " without one")
-
-
-def _check_upgrades(name: str, pools: NodePools | None) -> Iterator[InputError]:
-    if pools is not None and not pools.max_surge and not pools.max_unavailable:
-        rule = "must be at least 1 when max_surge is 0: nodes could not be upgraded"
-        yield InputError(join("capacity", name, "node_pools", "max_unavailable"), rule, 0)
 
 
 def _check_zones(platform: Platform, name: str, capacity: Capacity) -> Iterator[InputError]:
@@ -128,13 +122,12 @@ def _check_pools(
     pools = capacity.node_pools
     if pools is None:
         return
-    where = ("capacity", name, "node_pools")
-    if pools.min_nodes > pools.max_nodes:
-        message = f"must be at most max_nodes ({pools.max_nodes})"
-        yield InputError(join(*where, "min_nodes"), message, pools.min_nodes)
+    where = join("capacity", name, "node_pools")
+    yield from check_limits(where, pools.min_nodes, pools.max_nodes)
+    yield from check_upgrades(where, pools.max_surge, pools.max_unavailable)
     for each in used:
         if platform.regions[each.region].mode is ClusterMode.AUTOPILOT:
             message = (
                 f"must not be set: GKE creates every pool in {each.region}, which is autopilot"
             )
-            yield InputError(join(*where), message)
+            yield InputError(where, message)

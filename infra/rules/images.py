@@ -99,11 +99,7 @@ def check_ray(plan: Plan) -> Iterator[InputError]:
         settings = every[0].settings
         rungs = [rung for role in every[0].roles for rung in role.capacity.settings.rungs]
         spanning = settings.spanning
-        if (
-            spanning is not None
-            and spanning in _RAY
-            and not all(rung.accelerator.is_tpu for rung in rungs)
-        ):
+        if spanning is not None and spanning in _RAY and not all(rung.is_tpu for rung in rungs):
             yield InputError(
                 join("models", name, "spanning"),
                 f"must be engine on GPU unless images.digests has {own}",

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from gke_inference.catalogue.accelerators import machine
 from gke_inference.catalogue.input_error import Bare, InputError
+from gke_inference.catalogue.node_placement import NodePlacement
 from infra.plan import CapacityByRegion, RegionCapacity, prefill_capacity
 from infra.plan.queue_places import queue_region
 from infra.plan.storage import has_folder
-from infra.stack import Capacity, Layer, Placement, Platform, Provisioning, Queue
+from infra.stack import Capacity, Layer, Platform, Provisioning, Queue
 from infra.stack.problems import join, one_of
 
 _LONGEST_QUEUE = 20
@@ -101,10 +102,10 @@ def _check_flavors(
 
 def _check_queued(path: str, capacity: Capacity) -> Iterator[InputError]:
     rungs = capacity.rungs
-    if rungs[0].placement is Placement.COMPACT:
+    if rungs[0].placement is NodePlacement.COMPACT:
         rule = "must be false for compact nodes: queued provisioning places nodes by itself"
         yield InputError(path, rule, True)
-    is_flex = rungs[0].provisioning is Provisioning.FLEX_START and not rungs[0].accelerator.is_tpu
+    is_flex = rungs[0].provisioning is Provisioning.FLEX_START and not rungs[0].is_tpu
     if len(rungs) != 1 or not is_flex or capacity.node_pools is None:
         rule = "must be false unless the capacity has node_pools and one flex-start GPU rung"
         yield InputError(path, rule, True)

@@ -1,5 +1,6 @@
 """The typed form of a stack file: the keys allowed under `gke-inference:platform`."""
 
+from gke_inference.catalogue.accelerators import Provisioning
 from gke_inference.clients.settings import Priority, StoreNodes, TeamLimits, TokenIssuer
 from gke_inference.guardrails.settings import ArmorFilters, Confidence, Enforcement, Failure, Phase
 from gke_inference.settings.fields import (
@@ -9,7 +10,7 @@ from gke_inference.settings.size import Size
 from infra.stack.backends import Backend, BackendKind, BackendTarget, Fallback
 from infra.stack.batches import BatchEngine, Batches, BatchWorkers, CompletionWindow
 from infra.stack.budget import Budget, Covers
-from infra.stack.capacity import Accelerator, Capacity, NodePools, Placement, Provisioning, Rung
+from infra.stack.capacity import Capacity, NodePools
 from infra.stack.clients import (
     AnswerCache,
     ClientCertificates,
@@ -86,7 +87,6 @@ from infra.stack.streams import (
 )
 
 __all__ = [
-    "Accelerator",
     "AdapterPlace",
     "AnswerCache",
     "Archive",
@@ -156,7 +156,6 @@ __all__ = [
     "PersonalImages",
     "Phase",
     "Pictures",
-    "Placement",
     "Platform",
     "Priority",
     "Provisioning",
@@ -172,7 +171,6 @@ __all__ = [
     "ReleaseChannel",
     "Replicas",
     "ResultsKind",
-    "Rung",
     "Serving",
     "Severity",
     "SharedPlace",

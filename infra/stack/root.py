@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
+from gke_inference.catalogue.node_networks import NodeNetwork
 from gke_inference.settings import Settings
 from gke_inference.settings.fields import (
     ModelName,
@@ -16,7 +17,7 @@ from gke_inference.settings.fields import (
 from infra.stack.backends import Backend
 from infra.stack.batches import Batches
 from infra.stack.budget import Budget
-from infra.stack.capacity import Capacity, NodeNetwork
+from infra.stack.capacity import Capacity
 from infra.stack.clients import Clients
 from infra.stack.delivery import Delivery, DeliveryKind, DeliveryTool
 from infra.stack.existing import Existing

@@ -11,7 +11,8 @@ import pulumi
 from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.labels import labels_of
 from gke_inference.catalogue.names import check_name
-from gke_inference.catalogue.rungs import Rung, RungArgs, check_rung, whole_number
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import Rung, check_rung, whole_number
 
 
 def camel(name: str) -> str:

@@ -1,21 +1,23 @@
 """A capacity as a GKE compute class: an ordered list of rungs for one kind of accelerator."""
 
-from typing import NotRequired, TypedDict
+from typing import Annotated, NotRequired, TypedDict
 
 import pulumi
+from pydantic import Field
 
-from gke_inference.base.inputs import one_of, rung_of, under, whole
+from gke_inference.base.checked import checked
+from gke_inference.base.inputs import rung_of, under
 from gke_inference.base.manifests import Manifest, register
-from gke_inference.catalogue.rungs import Rung, RungArgs
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import Rung
 
-from .compute_class_rules import (
-    MAX_RUNGS,
-    class_object,
-    image_cache_disk,
-    is_made_by_hand,
-)
+from .compute_class_rules import class_object, image_cache_disk, is_made_by_hand
+from .settings import MAX_RUNGS, PodsPerNode, Unsatisfiable
 
-_UNSATISFIABLE = {"do-not-scale-up": "DoNotScaleUp", "scale-up-anyway": "ScaleUpAnyway"}
+_UNSATISFIABLE = {
+    Unsatisfiable.DO_NOT_SCALE_UP: "DoNotScaleUp",
+    Unsatisfiable.SCALE_UP_ANYWAY: "ScaleUpAnyway",
+}
 _RESERVED_PREFIXES = ("autopilot", "gke")
 _MAX_NAME = 63
 
@@ -27,8 +29,8 @@ class ComputeClassArgs(TypedDict):
     """Name of the class, cluster-wide. Pods select it by `cloud.google.com/compute-class`."""
     node_service_account: pulumi.Input[str]
     """Email of the service account for nodes that GKE creates for the class."""
-    rungs: list[RungArgs]
-    """Rungs in the order in which they are tried, 1 to 10, all TPU or all GPU. Only rungs with
+    rungs: Annotated[list[RungArgs], Field(min_length=1, max_length=MAX_RUNGS)]
+    """Rungs in the order in which they are tried, up to 10, all TPU or all GPU. Only rungs with
     manually created pools (`node_pools`) may mix the two, for the forms `dual-container` and `dra`
     of a model server."""
     boot_disk_key: NotRequired[pulumi.Input[str]]
@@ -36,8 +38,8 @@ class ComputeClassArgs(TypedDict):
     image_cache: NotRequired[pulumi.Input[str]]
     """Disk image with the engine's container image (`projects/P/global/images/NAME`), for GPU
     nodes."""
-    max_pods_per_node: NotRequired[int]
-    """Maximum pods per node, 8 to 256. Default: 32, since an accelerator node runs one server and
+    max_pods_per_node: NotRequired[PodsPerNode]
+    """Maximum pods per node. Default: 32, since an accelerator node runs one server and
     pods use IP addresses."""
     move_back: NotRequired[bool]
     """Whether pods move back to an earlier rung when it has capacity again. A move is a restart,
@@ -45,7 +47,7 @@ class ComputeClassArgs(TypedDict):
     placement_policy: NotRequired[pulumi.Input[str]]
     """Placement policy for nodes of rungs with `placement` compact: `CompactPlacement.policy_name`.
     Required for such rungs without `node_pools`."""
-    when_unsatisfiable: NotRequired[str]
+    when_unsatisfiable: NotRequired[Unsatisfiable]
     """Behavior when no rung has capacity: `do-not-scale-up` (default) leaves pods Pending;
     `scale-up-anyway` lets Standard clusters add nodes without accelerators."""
 
@@ -64,17 +66,20 @@ class ComputeClass(pulumi.ComponentResource):
         self, name: str, args: ComputeClassArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         super().__init__("gke-inference:index:ComputeClass", name, {}, opts)
-        rungs = _checked(args)
+        args = checked(ComputeClassArgs, args)
+        rungs = _checked_rungs(args)
         obj = class_object(
             args["class_name"],
             rungs,
             boot_disk_key=args.get("boot_disk_key"),
             image_disk=_image_disk(args.get("image_cache")),
             is_moving_back=bool(args.get("move_back", False)),
-            max_pods_per_node=_max_pods(args),
+            max_pods_per_node=args.get("max_pods_per_node", 32),
             node_service_account=args["node_service_account"],
             placement_policy=args.get("placement_policy"),
-            when_unsatisfiable=_UNSATISFIABLE[args.get("when_unsatisfiable", "do-not-scale-up")],
+            when_unsatisfiable=_UNSATISFIABLE[
+                args.get("when_unsatisfiable", Unsatisfiable.DO_NOT_SCALE_UP)
+            ],
         )
         register(name, obj, under(self))
         self.class_name = pulumi.Output.from_input(args["class_name"])
@@ -92,14 +97,8 @@ def _image_disk(image: pulumi.Input[str] | None) -> Manifest | pulumi.Output[Man
     return pulumi.Output.from_input(image).apply(image_cache_disk)
 
 
-def _checked(args: ComputeClassArgs) -> list[Rung]:
+def _checked_rungs(args: ComputeClassArgs) -> list[Rung]:
     _check_name(args["class_name"])
-    _max_pods(args)
-    one_of(args, "when_unsatisfiable", tuple(_UNSATISFIABLE), "do-not-scale-up")
-    if not 1 <= len(args["rungs"]) <= MAX_RUNGS:
-        raise pulumi.InputPropertyError(
-            "rungs", f"must be 1 to {MAX_RUNGS} rungs, got {len(args['rungs'])}"
-        )
     rungs = [rung_of(rung, f"rungs[{at}]") for at, rung in enumerate(args["rungs"])]
     for at, rung in enumerate(rungs):
         if rung in rungs[:at]:
@@ -139,10 +138,6 @@ def _check_placement(args: ComputeClassArgs, rungs: list[Rung]) -> None:
         if len(rung.zones) != 1:
             rule = f"must be one zone for compact nodes, got {len(rung.zones)}"
             raise pulumi.InputPropertyError(f"rungs[{at}].zones", rule)
-
-
-def _max_pods(args: ComputeClassArgs) -> int:
-    return whole(args, "max_pods_per_node", 32, least=8, most=256)
 
 
 def _check_name(name: str) -> None:

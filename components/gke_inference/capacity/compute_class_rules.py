@@ -10,9 +10,6 @@ from gke_inference.base.manifests import Manifest, manifest
 from gke_inference.catalogue.quotas import boot_disk
 from gke_inference.catalogue.rungs import Rung
 
-MAX_RUNGS = 10
-"""Further rungs are not tried within a useful time (google/skills)."""
-
 FLEX_LEAD_SECONDS = 3600
 """Lead time for requesting the replacement of a flex-start node before it ends."""
 

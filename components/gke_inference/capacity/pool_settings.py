@@ -9,7 +9,8 @@ from typing import NotRequired, TypedDict
 
 import pulumi
 
-from gke_inference.base.inputs import name_of, one_of, rung_of, user_labels, whole
+from gke_inference.base.checked import checked, keep
+from gke_inference.base.inputs import name_of, rung_of, user_labels
 from gke_inference.catalogue.accelerators import (
     TPU_GENERATIONS,
     accelerator,
@@ -17,9 +18,26 @@ from gke_inference.catalogue.accelerators import (
     region_of,
 )
 from gke_inference.catalogue.node_networks import INTERFACE_NETWORKS, interface_network
-from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING, Rung, RungArgs
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import CLAIMED_PROVISIONING, Rung
 
-_DRIVERS = {"latest": "LATEST", "default": "DEFAULT", "disabled": "INSTALLATION_DISABLED"}
+from .settings import (
+    MAX_SURGE,
+    MAX_UNAVAILABLE,
+    BootDiskGib,
+    GpuDriver,
+    PoolFloor,
+    PoolNodes,
+    UpgradeNodes,
+    check_limits,
+    check_upgrades,
+)
+
+_DRIVERS = {
+    GpuDriver.LATEST: "LATEST",
+    GpuDriver.DEFAULT: "DEFAULT",
+    GpuDriver.DISABLED: "INSTALLATION_DISABLED",
+}
 RESERVED = ("reservation", "calendar")
 """Consumption options that use a reservation."""
 
@@ -54,8 +72,8 @@ class AcceleratorPoolArgs(TypedDict):
     `tcpx` or `tcpxo`, in a cluster with `multi_networking`; otherwise, not allowed."""
     boot_disk_key: NotRequired[pulumi.Input[str]]
     """Cloud KMS key for the boot disks. Default: Google-managed keys."""
-    boot_disk_gib: NotRequired[int]
-    """Size of the boot disk in GiB, 20 to 65536. Default: 100."""
+    boot_disk_gib: NotRequired[BootDiskGib]
+    """Size of the boot disk in GiB. Default: 100."""
     boot_disk_type: NotRequired[str]
     """Boot disk type. Default: that of the rung, or GKE's default for the machine type."""
     compute_class: NotRequired[str]
@@ -64,22 +82,22 @@ class AcceleratorPoolArgs(TypedDict):
     """Whether the DRA drivers of `DeviceDrivers` manage the chips: pods claim them as devices
     instead of requesting `google.com/tpu` or `nvidia.com/gpu`. Not allowed with several hosts or
     flex-start. Default: false."""
-    gpu_driver: NotRequired[str]
-    """GPU driver: `latest`, `default` or `disabled`. Default: `latest`, or `disabled` with
+    gpu_driver: NotRequired[GpuDriver]
+    """GPU driver. Default: `latest`, or `disabled` with
     `device_claims`, because GKE installs no driver then."""
     image_cache: NotRequired[pulumi.Input[str]]
     """Disk image with container images, for GPU nodes: `NodeImageCache.disk_image`."""
     labels: NotRequired[dict[str, str]]
     """Additional labels for the VMs, which also appear in billing."""
-    max_nodes: NotRequired[int]
+    max_nodes: NotRequired[PoolNodes]
     """Maximum number of nodes: across all zones, or per zone for a TPU or flex-start pool.
     Required, except for a multi-host slice, which has all of its nodes or none."""
-    max_surge: NotRequired[int]
-    """Nodes that an upgrade adds before it removes others, 0 to 20. Default: 0, since scarce chips
+    max_surge: NotRequired[UpgradeNodes]
+    """Nodes that an upgrade adds before it removes others. Default: 0, since scarce chips
     have no spare."""
-    max_unavailable: NotRequired[int]
-    """Nodes that an upgrade may remove at a time, 0 to 20. 0 requires `maxSurge`. Default: 1."""
-    min_nodes: NotRequired[int]
+    max_unavailable: NotRequired[UpgradeNodes]
+    """Nodes that an upgrade may remove at a time. 0 requires `maxSurge`. Default: 1."""
+    min_nodes: NotRequired[PoolFloor]
     """Minimum number of nodes. Flex-start requires 0. Default: 0."""
     placement_policy: NotRequired[pulumi.Input[str]]
     """Placement policy for a rung with `placement` compact: `CompactPlacement.policy_name`.
@@ -137,6 +155,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
     Raises:
         pulumi.InputPropertyError: A setting breaks a rule.
     """
+    args = checked(AcceleratorPoolArgs, args)
     location = args["location"]
     is_zonal = location.count("-") == 2
     region = region_of(location) if is_zonal else location
@@ -149,7 +168,7 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
     chip = accelerator(rung.accelerator)
     return PoolSettings(
         additional_networks=_additional_networks(args, rung),
-        boot_disk_gib=whole(args, "boot_disk_gib", 100, least=20, most=65_536),
+        boot_disk_gib=args.get("boot_disk_gib", 100),
         boot_disk_type=args.get("boot_disk_type") or rung.boot_disk_type,
         compute_class=_compute_class(args),
         device_claims=_device_claims(args, rung),
@@ -173,25 +192,21 @@ def pool_settings(args: AcceleratorPoolArgs) -> PoolSettings:
 
 
 def _node_range(args: AcceleratorPoolArgs, rung: Rung) -> tuple[int, int]:
-    least = whole(args, "min_nodes", 0, least=0, most=1000)
+    least, most = args.get("min_nodes", 0), args.get("max_nodes")
     if rung.is_slice:
-        most = whole(args, "max_nodes", rung.hosts, least=rung.hosts, most=rung.hosts)
-        if least not in (0, rung.hosts):
-            raise pulumi.InputPropertyError(
-                "minNodes",
-                f"must be 0 or {rung.hosts}, the hosts of {rung.accelerator} {rung.topology}, "
-                f"which come and go together, got {least}",
-            )
-    else:
-        if args.get("max_nodes") is None:
-            raise pulumi.InputPropertyError("maxNodes", "must be 1 to 1000, got none")
-        most = whole(args, "max_nodes", 1, least=1, most=1000)
+        hosts = rung.hosts
+        whole = f"the hosts of {rung.accelerator} {rung.topology}, which come and go together"
+        if most not in (None, hosts):
+            raise pulumi.InputPropertyError("maxNodes", f"must be {hosts}, {whole}, got {most}")
+        if least not in (0, hosts):
+            rule = f"must be 0 or {hosts}, {whole}, got {least}"
+            raise pulumi.InputPropertyError("minNodes", rule)
+        return least, hosts
+    if most is None:
+        raise pulumi.InputPropertyError("maxNodes", "must be 1 to 1000, got none")
     if rung.provisioning == "flex-start" and least:
         raise pulumi.InputPropertyError("minNodes", f"must be 0 with flex-start, got {least}")
-    if least > most:
-        raise pulumi.InputPropertyError(
-            "minNodes", f"must be at most maxNodes ({most}), got {least}"
-        )
+    keep(check_limits("", least, most))
     return least, most
 
 
@@ -204,12 +219,9 @@ def _check_compact(rung: Rung, most: int, surge: int) -> None:
 
 
 def _upgrades(args: AcceleratorPoolArgs) -> tuple[int, int]:
-    surge = whole(args, "max_surge", 0, least=0, most=20)
-    unavailable = whole(args, "max_unavailable", 1, least=0, most=20)
-    if not surge and not unavailable:
-        raise pulumi.InputPropertyError(
-            "maxUnavailable", "must be 1 or more when maxSurge is 0: nodes could not be upgraded"
-        )
+    surge = args.get("max_surge", MAX_SURGE)
+    unavailable = args.get("max_unavailable", MAX_UNAVAILABLE)
+    keep(check_upgrades("", surge, unavailable))
     return surge, unavailable
 
 
@@ -265,13 +277,13 @@ def _compute_class(args: AcceleratorPoolArgs) -> str | None:
 
 
 def _gpu_driver(args: AcceleratorPoolArgs, rung: Rung) -> str:
-    usual = "disabled" if args.get("device_claims") else "latest"
-    driver = one_of(args, "gpu_driver", tuple(_DRIVERS), usual)
-    if rung.kind == "tpu" and args.get("gpu_driver") is not None:
+    usual = GpuDriver.DISABLED if args.get("device_claims") else GpuDriver.LATEST
+    driver = args.get("gpu_driver", usual)
+    if rung.kind == "tpu" and "gpu_driver" in args:
         raise pulumi.InputPropertyError("gpuDriver", f"must not be set for {rung.accelerator}")
-    if driver != usual and args.get("device_claims"):
+    if driver is not usual and args.get("device_claims"):
         raise pulumi.InputPropertyError(
-            "gpuDriver", f"must be disabled with deviceClaims, got {driver!r}"
+            "gpuDriver", f"must be disabled with deviceClaims, got '{driver}'"
         )
     return _DRIVERS[driver]
 

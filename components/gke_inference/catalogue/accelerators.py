@@ -14,13 +14,30 @@ from pathlib import Path
 from typing import Any
 
 from gke_inference.catalogue.data_file import read_table
+from gke_inference.settings import Word
 
 _FILE = Path(__file__).parent / "data" / "accelerators.yaml"
 
 TPU_GENERATIONS = {"tpu-v5e": "v5litepod", "tpu-v6e": "v6e"}
 """What libtpu and the TPU driver for DRA call a TPU; the driver knows no TPU7x (v0.2.0)."""
 
-PROVISIONING = ("reservation", "on-demand", "flex-start", "spot", "calendar")
+
+class Provisioning(Word):
+    """How the VMs of a rung are purchased."""
+
+    RESERVATION = "reservation"
+    ON_DEMAND = "on-demand"
+    FLEX_START = "flex-start"
+    SPOT = "spot"
+    CALENDAR = "calendar"
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether the rung consumes a named reservation."""
+        return self in {Provisioning.RESERVATION, Provisioning.CALENDAR}
+
+
+PROVISIONING = tuple(word.value for word in Provisioning)
 """Provisioning models of accelerators."""
 
 

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from gke_inference.settings import Word
+
 from .accelerators import Machine, accelerator, accelerators_on, rdma_accelerators
 from .data_file import read_table
 from .input_error import InputError
@@ -21,7 +23,16 @@ from .versions import image
 
 INTERFACE_NETWORKS: Final = ("tcpx", "tcpxo")
 """Networks whose interfaces a stack connects to VPC networks of its own."""
-NETWORKS: Final = ("rdma", *INTERFACE_NETWORKS, "tcp")
+
+
+class NodeNetwork(Word):
+    """What connects the GPU nodes of a model."""
+
+    RDMA = "rdma"
+    TCPX = "tcpx"
+    TCPXO = "tcpxo"
+    TCP = "tcp"
+
 
 DRIVER_LIBRARIES: Final = "/usr/local/nvidia/lib64"
 """Folder of the NVIDIA driver as containers see it. The installer copies NCCL's plug-in there."""
@@ -127,9 +138,9 @@ def interface_network(name: str) -> InterfaceNetwork:
 
 
 def node_network(
-    given: object, name: str, node: Machine, hosts: int, where: str = ""
+    given: NodeNetwork | None, name: str, node: Machine, hosts: int, where: str = ""
 ) -> str | None:
-    """Return the network of a rung's nodes: a word of `NETWORKS`, or None.
+    """Return the network of a rung's nodes, or None.
 
     None is for one-node replicas and TPUs. Multi-node replicas without RDMA must set `tcp` or
     the network of their machine, because the only symptom of a mistake would be low speed.
@@ -156,14 +167,12 @@ def node_network(
         raise InputError(field, rule, given, others)
     if given is None:
         return "rdma" if hosts > 1 else None
-    if given not in NETWORKS:
-        raise InputError(field, f"must be {', '.join(NETWORKS[:-1])} or {NETWORKS[-1]}", given)
     if given == "rdma" and not node.has_rdma:
         rule = f"must be 'tcp' or unset for {node.name}, which has no RDMA"
         raise InputError(field, rule, given, others)
     if given in INTERFACE_NETWORKS:
-        _check_interfaces(field, str(given), node, hosts)
-    return str(given)
+        _check_interfaces(field, given.value, node, hosts)
+    return given.value
 
 
 def _check_interfaces(field: str, given: str, node: Machine, hosts: int) -> None:

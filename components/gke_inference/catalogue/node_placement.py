@@ -5,10 +5,19 @@ docs.cloud.google.com/ai-hypercomputer/docs/placement-policy-and-workload-policy
 types have it is in data/accelerators.yaml.
 """
 
+from gke_inference.settings import Word
+
 from .accelerators import accelerator, accelerator_names
 from .input_error import InputError
 
-PLACEMENTS = ("compact", "any")
+
+class NodePlacement(Word):
+    """Where in a zone the nodes of a rung are."""
+
+    COMPACT = "compact"
+    ANY = "any"
+
+
 PLACED_PROVISIONING = ("on-demand", "spot", "flex-start")
 """Provisioning models with a placement of their own: a reservation has the placement that it was
 made with."""
@@ -22,7 +31,9 @@ def can_be_compact(name: str, provisioning: str) -> bool:
     return compact.flex_start or provisioning != "flex-start"
 
 
-def node_placement(given: object, name: str, provisioning: str, where: str = "") -> str | None:
+def node_placement(
+    given: NodePlacement | None, name: str, provisioning: str, where: str = ""
+) -> str | None:
     """Return the placement of a rung's nodes: `compact`, or None for any.
 
     Args:
@@ -41,9 +52,7 @@ def node_placement(given: object, name: str, provisioning: str, where: str = "")
     if chip.kind == "tpu":
         rule = f"must not be set for {name}: 'topology' determines the placement of a slice"
         raise InputError(field, rule, given)
-    if given not in PLACEMENTS:
-        raise InputError(field, f"must be {' or '.join(PLACEMENTS)}", given)
-    if given == "any":
+    if given is NodePlacement.ANY:
         return None
     if provisioning not in PLACED_PROVISIONING:
         rule = f"must be 'any' or unset with {provisioning}, which has its own placement"

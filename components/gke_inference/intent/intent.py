@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NotRequired, TypedDict
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import Rung, RungArgs
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import Rung
 from gke_inference.intent.image_models import ImageModel, ImageModelArgs, image_models_of
 from gke_inference.intent.kv_offload import KvOffload, KvOffloadArgs, kv_offload_of
 from gke_inference.intent.prompts import Multimodal, MultimodalArgs, multimodal_of

@@ -10,15 +10,16 @@ from gke_inference import (
     ModelBucket,
     ModelServer,
     Network,
+    Provisioning,
     RungArgs,
     ServingNamespace,
     WorkloadIdentity,
 )
 
 NAMESPACE = "serving"
-RUNGS: list[RungArgs] = [
-    {"accelerator": "nvidia-l4", "count": 1, "provisioning": "on-demand"},
-    {"accelerator": "nvidia-l4", "count": 1, "provisioning": "spot"},
+RUNGS = [
+    RungArgs(accelerator="nvidia-l4", count=1, provisioning=Provisioning.ON_DEMAND),
+    RungArgs(accelerator="nvidia-l4", count=1, provisioning=Provisioning.SPOT),
 ]
 
 config = pulumi.Config()

@@ -247,14 +247,14 @@ REFUSED = {
     "limits swapped": (
         {**ARGS, "min_nodes": 5},
         "minNodes",
-        "must be at most maxNodes (4), got 5",
+        "must be at most max_nodes (4), got 5",
     ),
     "half a slice": (
         {**ARGS, "rung": SLICE, "min_nodes": 2},
         "minNodes",
         "must be 0 or 4, the hosts of tpu-v6e 4x4",
     ),
-    "two slices": ({**ARGS, "rung": SLICE, "max_nodes": 8}, "maxNodes", "must be 4 to 4, got 8"),
+    "two slices": ({**ARGS, "rung": SLICE, "max_nodes": 8}, "maxNodes", "must be 4, the hosts of tpu-v6e 4x4"),
     "a slice in any zone": (
         {**ARGS, "rung": {**V6E, "topology": "4x4"}},
         "rung.zones",

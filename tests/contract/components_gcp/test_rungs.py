@@ -114,7 +114,7 @@ def test_any_zone_passes_where_the_catalogue_knows_only_the_region():
 
 REFUSED = {
     "an unknown accelerator": ({**V6E, "accelerator": "tpu-v6"}, "accelerator", "did you mean"),
-    "no accelerator": ({"provisioning": "spot"}, "accelerator", "must be one of nvidia-a100"),
+    "an unknown accelerator": ({**L4, "accelerator": "nvidia-l5"}, "accelerator", "did you mean"),
     "an unknown provisioning": ({**V6E, "provisioning": "cheap"}, "provisioning", "got 'cheap'"),
     "a topology that does not exist": ({**V6E, "topology": "2x3"}, "topology", "1x1, 2x2, 2x4"),
     "a tpu without a topology": (
@@ -158,7 +158,7 @@ REFUSED = {
         "must not be set with spot",
     ),
     "on-demand with the project of a reservation": (
-        {**V6E, "reservation_project": "acme"},
+        {**V6E, "reservation_project": "acme-shared"},
         "reservation_project",
         "must not be set with on-demand",
     ),
@@ -175,7 +175,7 @@ REFUSED = {
     "a calendar without a name": (
         {**V6E, "provisioning": "calendar", "reservation": ""},
         "reservation",
-        "must be the name of a reservation when provisioning is calendar, got ''",
+        "must be lowercase letters, digits and hyphens",
     ),
     "a reservation with zones of its own": (
         {**V6E, **RESERVED, "zones": ["us-east5-b"]},
@@ -219,15 +219,22 @@ REFUSED = {
         "provisioning",
         "must be flex-start or spot for a3-highgpu-2g, got 'on-demand'",
     ),
-    "no zones in a list": ({**V6E, "zones": []}, "zones", "different names, or unset, got []"),
+    "no zones in a list": ({**V6E, "zones": []}, "zones", "must have at least 1 entry, got 0"),
     "a zone twice": (
         {**V6E, "zones": ["us-east5-a", "us-east5-a"]},
         "zones",
         "must be a list of different names",
     ),
-    "a pool that is not a list": ({**V6E, "node_pools": "v6e"}, "node_pools", "got 'v6e'"),
+    "a pool that is not a list": ({**V6E, "node_pools": "v6e"}, "node_pools", 'got "v6e"'),
     "a pool without a name": ({**V6E, "node_pools": [""]}, "node_pools", "different names"),
 }
+
+
+def test_a_rung_without_an_accelerator_is_refused():
+    with pytest.raises(InputError) as refused:
+        check_rung({"provisioning": "spot"}, "capacity.chat.rungs[0]")
+    message = "capacity.chat.rungs[0].accelerator: is required: Accelerator of the rung"
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(("rung", "field", "words"), REFUSED.values(), ids=REFUSED)
@@ -291,7 +298,7 @@ def test_hosts_of_one_replica_are_connected_by_rdma_where_the_machine_has_it(run
             "network: must not be set for tpu-v6e: the hosts of a slice have their own links,"
             " got 'tcp'",
         ),
-        ({**L4, "network": "ib"}, "network: must be rdma, tcpx, tcpxo or tcp, got 'ib'"),
+        ({**L4, "network": "ib"}, "network: must be one of rdma, tcpx, tcpxo, tcp, got 'ib'"),
     ],
 )
 def test_a_network_that_the_machine_does_not_have_is_refused(rung, message):

@@ -6,7 +6,7 @@ import pytest
 
 from gke_inference.capacity.compute_class import ComputeClass, ComputeClassArgs
 from gke_inference.capacity.compute_class_rules import image_cache_disk
-from gke_inference.catalogue.rungs import RungArgs
+from gke_inference.catalogue.rung_settings import RungArgs
 from tests.contract.components_k8s import crds
 
 TYPE = "kubernetes:cloud.google.com/v1:ComputeClass"
@@ -180,14 +180,14 @@ def test_a_fault_in_a_rung_names_the_rung_and_the_field(recorder):
 
 
 def test_a_class_has_one_to_ten_rungs(recorder):
-    refused(recorder, args(), "1 to 10 rungs, got 0")
+    refused(recorder, args(), "must have at least 1 entry, got 0")
 
 
 def test_eleven_rungs_are_too_many(recorder):
     many: list[RungArgs] = [
         {**L4, "provisioning": "flex-start", "max_run_hours": hours} for hours in range(1, 12)
     ]
-    refused(recorder, args(*many), "1 to 10 rungs, got 11")
+    refused(recorder, args(*many), "must have at most 10 entries, got 11")
 
 
 @pytest.mark.parametrize("name", ["gke-chat", "autopilot-chat"])

@@ -52,7 +52,7 @@ def test_a_rung_with_rdma_is_in_the_only_zone_that_has_its_machines():
     plan = resolve(platform(stack(capacity={"nodes": {"rungs": [rung]}})))
     (capacity,) = plan.regions[REGION].used_capacity
     assert capacity.rungs[0].zones == ("us-central1-b",)
-    assert capacity.arguments[0].get("zones") == ["us-central1-b"]
+    assert capacity.arguments[0].zones == ("us-central1-b",)
 
 
 def test_rungs_with_rdma_in_different_zones_are_refused():

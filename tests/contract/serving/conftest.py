@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from gke_inference.catalogue.rungs import RungArgs
+from gke_inference.catalogue.rung_settings import RungArgs
 
 RESERVED: RungArgs = {
     "accelerator": "tpu-v6e",

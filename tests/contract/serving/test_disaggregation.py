@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from gke_inference.catalogue.rungs import RungArgs
+from gke_inference.catalogue.rung_settings import RungArgs
 from gke_inference.serving.launcher.spec import read
 from gke_inference.serving.model_server import ModelServer
 

@@ -7,7 +7,8 @@ import pulumi
 import pytest
 
 from gke_inference.catalogue.engine_flags import flags
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.launcher.commands import arguments
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan

@@ -2,7 +2,8 @@ import copy
 
 import pytest
 
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.hardware import hardware
 from gke_inference.serving.invariants import broken, chips_of
 from gke_inference.serving.model_objects import deployments

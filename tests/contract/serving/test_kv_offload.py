@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.launcher.spec import Serving, read
 from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.model_server import ModelServer

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue.input_error import InputError
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.intent.template_syntax import MOST_BYTES, compiled, template_problem
 from gke_inference.serving.model_objects import deployments
 from gke_inference.serving.model_plan import model_plan

@@ -4,7 +4,8 @@ import pytest
 
 from gke_inference.catalogue.accelerators import accelerator, accelerator_names, gpu_counts
 from gke_inference.catalogue.prices import rung_price
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from infra.estimate.costing import served
 from infra.plan import resolve
 from planner.amount import amount_of

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_plan import model_plan
 from gke_inference.serving.offline.batch_engine import (
     START_ANNOTATION,

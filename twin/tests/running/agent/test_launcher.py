@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from gke_inference.catalogue import engines
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
 from twin.cluster.agent.launch import plan

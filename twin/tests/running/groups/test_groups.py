@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import model_plan
 from twin.cluster.base.context import ClusterContext

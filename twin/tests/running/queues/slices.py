@@ -1,7 +1,8 @@
 """A queue of one slice of four hosts."""
 
 from gke_inference.capacity.compute_class_rules import class_object
-from gke_inference.catalogue.rungs import RungArgs, check_rung
+from gke_inference.catalogue.rung_settings import RungArgs
+from gke_inference.catalogue.rungs import check_rung
 from gke_inference.queues.job_namespace import jobs_namespace, local_queue
 from gke_inference.queues.job_queue import (
     QueueFlavorArgs,

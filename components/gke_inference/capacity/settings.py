@@ -1,0 +1,59 @@
+"""Settings of node pools and compute classes, which stacks and components share."""
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from gke_inference.catalogue.input_error import InputError
+from gke_inference.catalogue.problems import join
+from gke_inference.settings import Word
+
+PoolNodes = Annotated[int, Field(ge=1, le=1000)]
+"""Maximum nodes of a pool."""
+PoolFloor = Annotated[int, Field(ge=0, le=1000)]
+"""Minimum nodes of a pool."""
+UpgradeNodes = Annotated[int, Field(ge=0, le=20)]
+"""Nodes that an upgrade adds or removes at a time."""
+BootDiskGib = Annotated[int, Field(ge=20, le=65_536)]
+"""Size of a boot disk in GiB."""
+PodsPerNode = Annotated[int, Field(ge=8, le=256)]
+"""Maximum pods of a node."""
+MAX_SURGE: Final = 0
+"""Scarce chips have no spare."""
+MAX_UNAVAILABLE: Final = 1
+MAX_RUNGS: Final = 10
+"""Most rungs of a class: the practical limit of a compute class."""
+
+
+class GpuDriver(Word):
+    """GPU drivers that GKE installs."""
+
+    LATEST = "latest"
+    DEFAULT = "default"
+    DISABLED = "disabled"
+
+
+class Unsatisfiable(Word):
+    """Behavior when no rung has capacity."""
+
+    DO_NOT_SCALE_UP = "do-not-scale-up"
+    SCALE_UP_ANYWAY = "scale-up-anyway"
+
+
+def check_upgrades(where: str, max_surge: int, max_unavailable: int) -> Iterator[InputError]:
+    """Yield the problem of upgrade limits with which no node could be upgraded."""
+    if not max_surge and not max_unavailable:
+        rule = "must be at least 1 when max_surge is 0: nodes could not be upgraded"
+        yield InputError(_at(where, "max_unavailable"), rule, max_unavailable)
+
+
+def check_limits(where: str, min_nodes: int, max_nodes: int) -> Iterator[InputError]:
+    """Yield the problem of a minimum above the maximum."""
+    if min_nodes > max_nodes:
+        rule = f"must be at most max_nodes ({max_nodes})"
+        yield InputError(_at(where, "min_nodes"), rule, min_nodes)
+
+
+def _at(where: str, field: str) -> str:
+    return join(where, field) if where else field
