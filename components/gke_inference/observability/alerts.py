@@ -9,7 +9,7 @@ from gke_inference.base.inputs import one_of, under, whole
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.catalogue.load_balancing import HEALTH_PATH
 
-from .alert_source import RUNBOOKS, SEVERITIES, Alert, alerts
+from .alert_source import RUNBOOKS, SEVERITIES, Alert, alerts, runbook_name
 from .dashboards import ObservedModelArgs, scope_of
 from .promql import Dialect
 
@@ -178,6 +178,7 @@ class Alerts(pulumi.ComponentResource):
     def _build_policy(
         self, name: str, args: AlertsArgs, alert: Alert, told: list[pulumi.Output[str]]
     ) -> None:
+        was = None if alert.was is None else f"{name}-{runbook_name(alert.was)}"
         monitoring.AlertPolicy(
             f"{name}-{alert.runbook}",
             alert_strategy={"auto_close": "86400s"},
@@ -202,7 +203,7 @@ class Alerts(pulumi.ComponentResource):
             project=args["project"],
             severity=alert.severity.upper(),
             user_labels={"managed-by": MANAGED_BY},
-            opts=under(self),
+            opts=under(self, was=was),
         )
 
 
