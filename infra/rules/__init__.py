@@ -28,7 +28,7 @@ from infra.rules.layers import check_layer, check_share
 from infra.rules.models import check_models
 from infra.rules.monitoring import check_monitoring
 from infra.rules.names import check_names
-from infra.rules.pictures import check_pictures
+from infra.rules.pictures import check_image_models
 from infra.rules.regions import check_chip_limits, check_regions
 from infra.rules.storage import check_storage
 from infra.rules.streams import check_streams
@@ -54,7 +54,7 @@ def check(platform: Platform, *, with_digests: bool = True) -> Iterator[InputErr
         check_models(platform, by_region),
         check_claims(platform, by_region),
         check_engines(platform, by_region),
-        check_pictures(platform),
+        check_image_models(platform),
         check_disaggregation(platform, by_region),
         check_networks(platform, by_region),
         check_interfaces(platform, by_region),

@@ -71,7 +71,7 @@ from infra.stack.models import (
     Task,
 )
 from infra.stack.monitoring import Monitoring
-from infra.stack.pictures import FurtherModel, Pictures, Videos
+from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.receivers import Receiver, ReceiverKind, Severity
 from infra.stack.regions import (
@@ -153,6 +153,7 @@ __all__ = [
     "Guess",
     "ImageBuilds",
     "ImageCache",
+    "ImageGeneration",
     "Images",
     "KvCacheDtype",
     "KvOffload",
@@ -165,7 +166,6 @@ __all__ = [
     "People",
     "PersonalImages",
     "Phase",
-    "Pictures",
     "Placement",
     "Platform",
     "Priority",

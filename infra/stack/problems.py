@@ -19,6 +19,13 @@ from gke_inference.catalogue.input_error import Bare, InputError
 from infra.stack import Platform
 from infra.stack.base.fields import PATTERN_WORDS
 
+RENAMED: Final[Mapping[tuple[str, str], str]] = {
+    ("Model", "pictures"): "images",
+    ("PersonalImages", "most_images"): "max_images",
+    ("PersonalImages", "most_pictures"): "max_photos",
+    ("PersonalImages", "most_sets"): "max_open_sets",
+}
+"""New names of fields, by the part of the stack and the old name."""
 _KEY: Final = "[key]"
 _LONGEST_VALUE: Final = 60
 _TYPE_WORDS: Final = {
@@ -136,8 +143,12 @@ def _shown(value: Any) -> Bare:
 
 
 def _unknown(details: ErrorDetails, location: Sequence[str | int]) -> InputError:
-    known = _fields(location[:-1])
-    hint = suggest(str(location[-1]), known) or "; the fields here are " + ", ".join(known)
+    here, field = _schema_at(location[:-1]), str(location[-1])
+    new = RENAMED.get((here.get("title", ""), field))
+    if new is not None:
+        return InputError(join(*location), f"is renamed to {new!r}")
+    known = list(here.get("properties", {}))
+    hint = suggest(field, known) or "; the fields here are " + ", ".join(known)
     return InputError(join(*location), "is not a field of a stack", note=hint)
 
 
@@ -218,10 +229,6 @@ _MESSAGES: Final[Mapping[str, _Reader]] = {
     "too_long": _length("at most", "max_length"),
     "too_short": _length("at least", "min_length"),
 }
-
-
-def _fields(location: Sequence[str | int]) -> list[str]:
-    return list(_schema_at(location).get("properties", {}))
 
 
 @cache

@@ -141,7 +141,7 @@ def settings(args: BatchEngineArgs, bucket: str) -> str:
         "endpoint": "http://$(POD_IP):8000",
         "metrics_port": _METRICS_PORT,
         "models": {name: {"endpoints": each} for name, each in args["models"].items()},
-        "most_in_flight": whole(args, "requests", REQUESTS, least=1, most=4096),
+        "max_in_flight": whole(args, "requests", REQUESTS, least=1, most=4096),
     }
     return json.dumps(found, indent=1, sort_keys=True)
 

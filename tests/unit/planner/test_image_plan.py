@@ -12,7 +12,7 @@ from gke_inference.sizing.image_memory import (
 from planner.choice.image_plan import (
     MEASURED_SPREAD,
     flops,
-    picture_choices,
+    image_choices,
     reached,
     seconds_of,
     spread,
@@ -45,7 +45,7 @@ def test_hardware_without_a_published_picture_has_a_wider_interval():
 
 
 def test_the_cheapest_picture_stands_first_and_small_chips_are_not_offered():
-    found = picture_choices(model("flux.1-dev"), 2.0, regions=["us-central1"])
+    found = image_choices(model("flux.1-dev"), 2.0, regions=["us-central1"])
     costs = [one.usd_per_thousand for one in found]
     assert costs == sorted(costs)
     assert {"nvidia-l4", "tpu-v5e"}.isdisjoint(one.accelerator for one in found)
@@ -54,7 +54,7 @@ def test_the_cheapest_picture_stands_first_and_small_chips_are_not_offered():
 def test_flux_is_offered_on_a_v6e_as_the_server_of_pictures_loads_it():
     flux = model("flux.1-schnell")
     assert served_gib(flux) == pytest.approx(27.0, abs=0.05)  # the example stack's 14.5 x 16 bit
-    found = picture_choices(flux, 2.0, regions=["us-central1"])
+    found = image_choices(flux, 2.0, regions=["us-central1"])
     assert found[0].accelerator == "tpu-v6e"
     assert check_copies_fit("tpu-v6e", served_gib(flux)) is None
     assert check_copies_fit("tpu-v6e", 31.4) is not None  # with its encoder in 16 bits
@@ -73,11 +73,11 @@ def test_a_share_of_time_that_cannot_be_is_refused(share: float):
 
 def test_a_model_of_text_makes_no_pictures():
     with pytest.raises(ValueError, match="must be an image model"):
-        picture_choices(model("llama-3.1-8b"), 1.0)
+        image_choices(model("llama-3.1-8b"), 1.0)
 
 
 def test_a_model_without_a_pipeline_is_marked_as_served_by_no_engine():
-    found = picture_choices(model("flux.2-klein-4b"), 2.0, regions=["us-central1"])
+    found = image_choices(model("flux.2-klein-4b"), 2.0, regions=["us-central1"])
     assert found
     assert not any(one.is_served for one in found)
 
@@ -96,7 +96,7 @@ def test_a_distilled_model_has_one_pass_for_each_of_its_four_steps():
 
 @pytest.mark.parametrize("name", ["flux.1-schnell", "stable-diffusion-xl"])
 def test_images_are_served_on_tpu_alone(name: str):
-    found = picture_choices(model(name), 2.0, regions=["us-central1"])
+    found = image_choices(model(name), 2.0, regions=["us-central1"])
     served = {one.accelerator for one in found if one.is_served}
     others = {one.accelerator for one in found} - served
     assert {name.partition("-")[0][:3] for name in served} == {"tpu"}
@@ -126,7 +126,7 @@ def test_a_video_of_fewer_frames_costs_less_than_its_share_of_frames():
 
 def test_a_video_model_fits_chips_that_hold_it_beside_the_room_of_its_largest_video():
     wan = model("wan-2.1-1.3b")
-    found = {one.accelerator for one in picture_choices(wan, 0.1) if one.is_served}
+    found = {one.accelerator for one in image_choices(wan, 0.1) if one.is_served}
     assert "tpu-v6e" in found
     assert "tpu-v5e" not in found
     assert video_room_gib(["1280x720"], [81]) > video_room_gib([], []) == VIDEO_ROOM_GIB

@@ -37,7 +37,7 @@ MINI = {
 def two(**changed):
     """Return changes of the example to two small models on every chip."""
     mini = {name: value for name, value in {**MINI, **changed}.items() if value is not None}
-    return {"size": MINI["size"], "pictures": {"models": {"flux-mini": mini}}}
+    return {"size": MINI["size"], "images": {"models": {"flux-mini": mini}}}
 
 
 def server_of(given):
@@ -127,14 +127,14 @@ def test_live_adapters_of_a_model_that_draws_need_no_loader():
 
 
 @pytest.mark.parametrize(
-    ("pictures", "flags"),
+    ("images", "flags"),
     [
         ({"step_cache": 0.12, "steps": 28}, ["--steps=28", "--step-cache=0.12"]),
         ({"sigmas": [1, 0.65, 0.3]}, ["--sigma=1", "--sigma=0.65", "--sigma=0.3"]),
     ],
 )
-def test_what_saves_steps_is_a_flag_of_the_server(pictures, flags):
-    given = stack(pictures=pictures)
+def test_what_saves_steps_is_a_flag_of_the_server(images, flags):
+    given = stack(images=images)
     args = assemble_models.server_args(given, served_in(given, MODEL, REGION))
     rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
     (server,) = pod_of(args, rungs)["containers"]
@@ -160,20 +160,20 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
     ("changed", "words"),
     [
         ({"engine": "vllm"}, "engine must be diffusion when task is image, got 'vllm'"),
-        ({"task": "generate", "pictures": None}, "task must be one of image"),
-        ({"pictures": {"sizes": ["1000x1000"]}}, "must be multiples of 16, got 1000x1000"),
+        ({"task": "generate", "images": None}, "task must be one of image"),
+        ({"images": {"sizes": ["1000x1000"]}}, "must be multiples of 16, got 1000x1000"),
         (
-            {"pictures": {"sigmas": [1, 0.5, 0.5]}},
-            "pictures.sigmas must be at most 100 falling numbers above 0, from at most 1, "
+            {"images": {"sigmas": [1, 0.5, 0.5]}},
+            "images.sigmas must be at most 100 falling numbers above 0, from at most 1, "
             "got 1, 0.5, 0.5",
         ),
         (
-            {"pictures": {"sigmas": [1, 0.5], "steps": 2}},
-            "pictures.steps must not be set when sigmas are given: each is one step, got 2",
+            {"images": {"sigmas": [1, 0.5], "steps": 2}},
+            "images.steps must not be set when sigmas are given: each is one step, got 2",
         ),
         (
-            {"pictures": {"sigmas": [1, 0.5], "step_cache": 0.1}},
-            "pictures.step_cache must not be set when sigmas are given: a distilled schedule has "
+            {"images": {"sigmas": [1, 0.5], "step_cache": 0.1}},
+            "images.step_cache must not be set when sigmas are given: a distilled schedule has "
             "no steps to skip, got 0.1",
         ),
         (
@@ -195,22 +195,22 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
         ),
         (
             two(sigmas=[1, 0.5]),
-            "pictures.models.flux-mini.steps must not be set when sigmas are given: each is one "
+            "images.models.flux-mini.steps must not be set when sigmas are given: each is one "
             "step, got 20",
         ),
         (
             two(sigmas=[0.5, 1], steps=None),
-            "pictures.models.flux-mini.sigmas must be at most 100 falling numbers above 0, from "
+            "images.models.flux-mini.sigmas must be at most 100 falling numbers above 0, from "
             "at most 1, got 0.5, 1",
         ),
         (
             two(weights="gs://elsewhere/flux-mini"),
-            "pictures.models.flux-mini.weights must be in the bucket of the first model "
+            "images.models.flux-mini.weights must be in the bucket of the first model "
             "(flux-schnell), got 'gs://elsewhere/flux-mini'",
         ),
         (
             two(weights="flux.2-klein-4b"),
-            "pictures.models.flux-mini.weights must be of a model that engine diffusion can run",
+            "images.models.flux-mini.weights must be of a model that engine diffusion can run",
         ),
         (
             {"weights": "sdxl-base-1.0"},
@@ -218,27 +218,27 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
             "longer prompts, got 256",
         ),
         (
-            {"weights": "sdxl-turbo", "context": 77, "pictures": {"step_cache": 0.1}},
-            "pictures.step_cache must not be set for flux-schnell: a UNet has no first block whose "
+            {"weights": "sdxl-turbo", "context": 77, "images": {"step_cache": 0.1}},
+            "images.step_cache must not be set for flux-schnell: a UNet has no first block whose "
             "output others reuse, got 0.1",
         ),
         (
-            {"weights": "sdxl-turbo", "context": 77, "pictures": {"sigmas": [1, 0.5]}},
-            "pictures.sigmas must not be set for flux-schnell: its schedule is in its "
+            {"weights": "sdxl-turbo", "context": 77, "images": {"sigmas": [1, 0.5]}},
+            "images.sigmas must not be set for flux-schnell: its schedule is in its "
             "scheduler_config.json",
         ),
         (
             two(weights="sdxl-lightning"),
-            "pictures.models.flux-mini.context must be 77 for flux-mini: Stable Diffusion XL reads "
+            "images.models.flux-mini.context must be 77 for flux-mini: Stable Diffusion XL reads "
             "no longer prompts, got 128",
         ),
         (
             two(weights="sdxl-lightning", context=None, steps=None, sigmas=[1, 0.5]),
-            "pictures.models.flux-mini.sigmas must not be set for flux-mini: its schedule is in",
+            "images.models.flux-mini.sigmas must not be set for flux-mini: its schedule is in",
         ),
         (
-            {"size": MINI["size"], "pictures": {"models": {"comic": MINI}}},
-            "models.flux-schnell.pictures.models.comic must be a unique name, which is "
+            {"size": MINI["size"], "images": {"models": {"comic": MINI}}},
+            "models.flux-schnell.images.models.comic must be a unique name, which is "
             "models.flux-schnell.adapters[0] already",
         ),
         (
