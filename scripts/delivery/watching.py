@@ -77,7 +77,7 @@ class Watch:
 
         Raises:
             CommandError: In the end, some clusters cannot be seen or have not read the commit, and
-                no other one speaks against it.
+                no other one reports a problem.
         """
         began = self.now()
         erring: float | None = None
@@ -110,7 +110,7 @@ class Watch:
         errors: list[str],
         seconds: float,
     ) -> str:
-        """Return what speaks against a commit when the time is over."""
+        """Return the problems of a commit when the time is over."""
         readers = {name for name, one in sight.seen.items() if self._has_read(commit, one)}
         against = errors or [
             f"{name}: {why}" for name, why in waiting.items() if why and name in readers

@@ -357,7 +357,7 @@ def _checked_zones(
             field,
             f"must be zones with {chip.name} by {way} ({known})",
             zone,
-            f"{why}; 'allow_unlisted_zones' trusts a zone that is newer than the catalogue",
+            f"{why}; set allow_unlisted_zones to allow a zone that this release does not list",
         )
     return zones
 
@@ -378,7 +378,7 @@ def _checked_boot_disk(values: Mapping[str, Any], machine_type: str, where: str)
     given = values.get("boot_disk_type")
     taken = boot_disks(machine_type)
     if given is not None and given not in taken:
-        rule = f"must be {' or '.join(taken)}, what {machine_type} boots from"
+        rule = f"must be a boot disk type of {machine_type} ({', '.join(taken)})"
         _refuse(where, "boot_disk_type", rule, given)
     return given
 

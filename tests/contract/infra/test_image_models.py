@@ -164,7 +164,7 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
         ({"images": {"sizes": ["1000x1000"]}}, "must be multiples of 16, got 1000x1000"),
         (
             {"images": {"sigmas": [1, 0.5, 0.5]}},
-            "images.sigmas must be at most 100 falling numbers above 0, from at most 1, "
+            "images.sigmas must be up to 100 strictly decreasing numbers in (0, 1], "
             "got 1, 0.5, 0.5",
         ),
         (
@@ -200,8 +200,8 @@ def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
         ),
         (
             two(sigmas=[0.5, 1], steps=None),
-            "images.models.flux-mini.sigmas must be at most 100 falling numbers above 0, from "
-            "at most 1, got 0.5, 1",
+            "images.models.flux-mini.sigmas must be up to 100 strictly decreasing numbers in "
+            "(0, 1], got 0.5, 1",
         ),
         (
             two(weights="gs://elsewhere/flux-mini"),
