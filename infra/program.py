@@ -8,8 +8,8 @@ import pulumi
 from gke_inference.capacity.node_image_cache import NodeImageCache
 from infra.arguments import provisioning as assemble
 from infra.delivery import sync_clusters
-from infra.edge.backends import let_relays_call
-from infra.edge.clients import keep_keys
+from infra.edge.backends import grant_relay_access
+from infra.edge.clients import build_client_keys
 from infra.edge.guardrails import prepare_armor
 from infra.exports import exports
 from infra.front import build_fleet, build_front
@@ -60,9 +60,9 @@ def deploy(platform: Platform) -> None:
     # A project has no workload pool, and therefore no principals, before its first cluster.
     clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
     let_adapters_read(platform, clusters)
-    keep_keys(platform, clusters)
+    build_client_keys(platform, clusters)
     prepare_armor(platform, services)
-    let_relays_call(platform, clusters)
+    grant_relay_access(platform, clusters)
     ids = {name: parts.cluster.cluster_id for name, parts in built.items()}
     sync_clusters(platform, ids, [*services, *clusters])
     front = build_front(platform, networks, built, ready)

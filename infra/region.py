@@ -38,7 +38,7 @@ from infra.arguments.sharing import route_sources
 from infra.devices import connect_interfaces, drive_devices
 from infra.edge.backends import relay_backends
 from infra.edge.batches import answer_batches
-from infra.edge.clients import admit_clients
+from infra.edge.clients import build_client_gate
 from infra.edge.guardrails import guard_region
 from infra.edge.personal import personalize_images
 from infra.edge.streams import stream_to_models
@@ -332,7 +332,7 @@ def _build_serving(
         ),
     )
     guards = guard_region(platform, region, inside, gateway, after_namespace)
-    admit_clients(platform, region, network, inside, gateway, guards)
+    build_client_gate(platform, region, network, inside, gateway, guards)
     relay_backends(platform, region, inside, gateway)
     stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
     answer_batches(platform, region, gateway.address, buckets, inside, [namespace, gateway, *teams])

@@ -6,7 +6,7 @@ from gke_inference.catalogue.quotas import Metric
 
 
 @dataclass(frozen=True)
-class Ask:
+class QuotaRequirement:
     """The maximum amount of one quota that one part of a stack can request."""
 
     metric: Metric
@@ -22,12 +22,12 @@ class Ask:
     most: int | None = None
     """Limit of node auto-provisioning."""
 
-    def of(self, amount: int) -> "Ask":
-        """Return the same ask with a different amount."""
+    def of(self, amount: int) -> "QuotaRequirement":
+        """Return the same requirement with a different amount."""
         return replace(self, amount=amount)
 
-    def joined(self, other: "Ask") -> "Ask":
-        """Return the other ask, with the provisioning models and zones of both."""
+    def joined(self, other: "QuotaRequirement") -> "QuotaRequirement":
+        """Return the other requirement, with the provisioning models and zones of both."""
         return replace(
             other,
             provisioning=tuple(dict.fromkeys((*other.provisioning, *self.provisioning))),

@@ -46,17 +46,17 @@ from infra.stack.edge.streams import (
 from infra.stack.engines import (
     Engine,
     EngineSettings,
-    Guess,
     KvCacheDtype,
     KvOffload,
     Quantization,
     SharedPlace,
     SharedTier,
     Speculative,
+    SpeculativeMethod,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
 from infra.stack.gateway import Dns, Exposure, Gateway
-from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
+from infra.stack.images import Attestation, ImageBuilds, Images, VulnerabilitySeverity
 from infra.stack.layers import Chips, Layer, Serving, Team
 from infra.stack.models import (
     AdapterPlace,
@@ -141,7 +141,6 @@ __all__ = [
     "Fallback",
     "Filestore",
     "FilestoreTier",
-    "Flaw",
     "Fleet",
     "Form",
     "Front",
@@ -150,7 +149,6 @@ __all__ = [
     "Gateway",
     "Guardrail",
     "GuardrailKind",
-    "Guess",
     "ImageBuilds",
     "ImageCache",
     "ImageGeneration",
@@ -192,6 +190,7 @@ __all__ = [
     "SourceKind",
     "Spanning",
     "Speculative",
+    "SpeculativeMethod",
     "Storage",
     "StoreNodes",
     "Stream",
@@ -204,4 +203,5 @@ __all__ = [
     "TeamLimits",
     "TokenIssuer",
     "Videos",
+    "VulnerabilitySeverity",
 ]

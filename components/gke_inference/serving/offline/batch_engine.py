@@ -22,7 +22,7 @@ from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 from gke_inference.serving.startup import start_minutes
 
-from .batch_metrics import pod_monitoring, wall
+from .batch_metrics import network_policy, pod_monitoring
 from .batch_set import set_spec
 
 COMPONENT = "batch-engine"
@@ -127,7 +127,7 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
         **(
             {}
             if collectors is None
-            else {"wall": wall(name, namespace, labels, collectors, _METRICS_PORT)}
+            else {"wall": network_policy(name, namespace, labels, collectors, _METRICS_PORT)}
         ),
     }
 

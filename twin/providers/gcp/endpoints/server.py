@@ -1,8 +1,8 @@
 """The server through which pods reach Cloud Storage, with the roles of their identity.
 
-`python -m twin.providers.gcp.doors.server ROOT PORT` serves. A path is the caller's prefix and the
-path of the API. Content passes through in pieces. `/check` below a prefix answers for servers that
-pods reach directly: 204 if the caller has the permission, 403 otherwise.
+`python -m twin.providers.gcp.endpoints.server ROOT PORT` serves. A path is the caller's prefix
+and the path of the API. Content passes through in pieces. `/check` below a prefix answers for
+servers that pods reach directly: 204 if the caller has the permission, 403 otherwise.
 """
 
 import http.client
@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.doors import cloud_storage
 from twin.providers.gcp.effects import gcs
+from twin.providers.gcp.endpoints import cloud_storage
 from twin.providers.gcp.iam import grants
 from twin.providers.gcp.iam.principals import Principal, split
 from twin.wire.http_answers import Answers

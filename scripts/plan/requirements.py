@@ -1,4 +1,4 @@
-"""A stack's models as wishes for the planner's portfolio."""
+"""A stack's models as requirements for the planner's portfolio."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from infra.plan import Plan, ServedModel
 from infra.quota.needs import Need
 from infra.reading.trial import problem_of
 from infra.stack import Form, Model, Task
-from planner.advice.portfolio import Key, Wish
+from planner.advice.portfolio import Key, Requirement
 from planner.choice.candidates import Candidate
 from planner.choice.cost import Bill
 from planner.choice.plan import FOR_SERVING, Question
@@ -102,7 +102,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Requirements:
     """What to choose for, and what stays as it is."""
 
     planned: tuple[Planned, ...]
@@ -111,14 +111,14 @@ class Wishes:
     loads: Mapping[str, Load]
 
 
-def wishes_of(
+def requirements_of(
     resolved: Plan,
     document: Any,
     bill: Bill,
     loads: Mapping[str, Load],
     usual: Load,
     utilisation: float,
-) -> Wishes:
+) -> Requirements:
     """Return the models of a stack, with the hardware that each can have.
 
     Args:
@@ -148,7 +148,7 @@ def wishes_of(
             kept[name] = str(reason)
         except InputError as error:
             kept[name] = str(error)
-    return Wishes(tuple(found), kept, used)
+    return Requirements(tuple(found), kept, used)
 
 
 def _throughput(resolved: Plan, bill: Bill, traffic: Traffic) -> dict[str, float]:
@@ -265,24 +265,26 @@ def _adapters(model: Model) -> int:
     return max(given, 0 if live is None else live.slots)
 
 
-def limited_wishes(found: Wishes, limits: Mapping[Key, int]) -> tuple[Wish[Proposal], ...]:
+def limited_requirements(
+    found: Requirements, limits: Mapping[Key, int]
+) -> tuple[Requirement[Proposal], ...]:
     """Return each model with its offers, without those that another one beats.
 
     Args:
         found: Models with their hardware.
         limits: Limits of quotas.
     """
-    return tuple(_wish(one, limits) for one in found.planned)
+    return tuple(_requirement(one, limits) for one in found.planned)
 
 
-def _wish(one: Planned, limits: Mapping[Key, int]) -> Wish[Proposal]:
+def _requirement(one: Planned, limits: Mapping[Key, int]) -> Requirement[Proposal]:
     first = one.hardware.best(limits)
     second = [None] if one.standby is None else one.standby.best(limits)
     offers = tuple(offer_of(one.asked, *pair) for pair in product(first, second))
-    return Wish(one.asked.name, one.weight, offers)
+    return Requirement(one.asked.name, one.weight, offers)
 
 
-def quotas_of(found: Wishes) -> dict[Key, Need]:
+def quotas_of(found: Requirements) -> dict[Key, Need]:
     """Return the quotas of Google Cloud that some offer uses, as needs of nothing yet."""
     needs: dict[Key, Need] = {}
     every = (

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator
 from gke_inference.catalogue.accelerators import accelerator
 from infra.plan import Plan, RegionPlan
 from infra.quota.claims import Claim, claims
-from infra.quota.needs import model_asks, upgrade_asks
-from infra.quota.nodes import system_asks
-from infra.quota.parts import Ask
+from infra.quota.needs import model_requirements, upgrade_requirements
+from infra.quota.nodes import system_requirements
+from infra.quota.parts import QuotaRequirement
 from planner.advice.portfolio import Key, Rest
 from planner.amount import Amount, total
 from planner.choice.cost import Bill
@@ -49,22 +49,22 @@ def rest_of(plan: Plan, bill: Bill, without: Collection[str]) -> Rest:
     uses: dict[Key, int] = {}
     spare: dict[tuple[Key, str], int] = {}
     for name, region in plan.regions.items():
-        for ask in _asks(region, without):
-            key = (ask.region, ask.metric.label)
-            uses[key] = uses.get(key, 0) + ask.amount
+        for required in _requirements(region, without):
+            key = (required.region, required.metric.label)
+            uses[key] = uses.get(key, 0) + required.amount
         for claim in claims(region, without):
             for key, chips in _chips(name, claim).items():
                 uses[key] = uses.get(key, 0) + chips
-        for ask in upgrade_asks(region, without):
-            place = ((ask.region, ask.metric.label), name)
-            spare[place] = max(spare.get(place, 0), ask.amount)
+        for required in upgrade_requirements(region, without):
+            place = ((required.region, required.metric.label), name)
+            spare[place] = max(spare.get(place, 0), required.amount)
     return Rest(peak_of(bill, without).value, uses, spare)
 
 
-def _asks(region: RegionPlan, without: Collection[str]) -> Iterator[Ask]:
+def _requirements(region: RegionPlan, without: Collection[str]) -> Iterator[QuotaRequirement]:
     for claim in claims(region, without):
-        yield from model_asks(region, claim)
-    yield from system_asks(region)
+        yield from model_requirements(region, claim)
+    yield from system_requirements(region)
 
 
 def _chips(region: str, claim: Claim) -> dict[Key, int]:

@@ -21,7 +21,7 @@ with a key that they do not know yet would shut this machine out for a minute.""
 
 
 @contextmanager
-def lent_key(stack: str, platform: Platform) -> Generator[None]:
+def temporary_key(stack: str, platform: Platform) -> Generator[None]:
     """Give the process a key of the team with the highest limits; revoke it at the end.
 
     Does nothing if the gateway requires no key or the user has set one.

@@ -6,8 +6,8 @@ from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.iam.principals import Principal
 
-NAME: Final = "api-door"
-_SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.doors.server"))
+NAME: Final = "api-endpoint"
+_SERVER: Final = LoopbackServer(NAME, served_by("twin.providers.gcp.endpoints.server"))
 
 
 def url(paths: TwinPaths, caller: Principal) -> str:
