@@ -233,10 +233,12 @@ def _bought(
     seconds, doubt, source = seconds_of(model, word, steps)
     smallest = min(offered(word).machines, key=lambda entry: entry.chips)
     found: list[ImageChoice] = []
-    for way in PROVISIONING:
-        if way in ("reservation", "calendar") or not is_sold(word, smallest.name, region, way):
+    for provisioning in PROVISIONING:
+        if provisioning in ("reservation", "calendar") or not is_sold(
+            word, smallest.name, region, provisioning
+        ):
             continue
-        listed = price(word, region, way, machine_type=smallest.name)
+        listed = price(word, region, provisioning, machine_type=smallest.name)
         if listed is None:
             continue
         each = listed.usd_per_hour / smallest.chips
@@ -247,7 +249,7 @@ def _bought(
                 word,
                 smallest.name,
                 chips,
-                way,
+                provisioning,
                 region,
                 seconds / doubt,
                 seconds,

@@ -345,8 +345,8 @@ def _checked_zones(
     for zone in zones:
         if region is not None and region_of(zone) != region:
             _refuse(where, field, f"must be zones of {region}", zone)
-        way = str(values["provisioning"])
-        listed = zones_of(chip.name, region_of(zone), way)
+        provisioning = str(values["provisioning"])
+        listed = zones_of(chip.name, region_of(zone), provisioning)
         if trusted or listed is None or zone in listed:
             continue
         known = ", ".join(listed) or f"none in {region_of(zone)}"
@@ -355,7 +355,7 @@ def _checked_zones(
         _refuse(
             where,
             field,
-            f"must be zones with {chip.name} by {way} ({known})",
+            f"must be zones with {chip.name} by {provisioning} ({known})",
             zone,
             f"{why}; set allow_unlisted_zones to allow a zone that this release does not list",
         )
