@@ -5,7 +5,7 @@ from statistics import median
 import pytest
 
 from planner.speed.points import rows
-from scripts.docs.engine import engine_picture
+from scripts.docs.engine import engine_plot
 from simulator.engine.calibration import bursts, families, fit, fits
 from simulator.laboratory.ladder import Stage, climb, published
 
@@ -38,9 +38,9 @@ def test_bursts_take_longer_the_larger_they_are():
     assert on_tpu == sorted(on_tpu)
 
 
-def test_the_picture_shows_every_point():
+def test_the_plot_shows_every_point():
     points = sum(len(family.compared) for family in families())
-    assert engine_picture().count('r="3"') == points
+    assert engine_plot().count('r="3"') == points
 
 
 @pytest.fixture(scope="module")
