@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Collect no garbage in the tiers without tools either.
+    """Disable garbage collection for tests that need no tools.
 
     The SDKs are a million objects that stay, and each resource of a program leaves 60 kB. To look
     through them again and again was a third of the time of tests that build a whole platform.

@@ -99,7 +99,7 @@ def setup_rows(_engine: Engine, _runs: int) -> list[Row]:
     return rows
 
 
-def _told(found: Iterable[Row]) -> list[Row]:
+def _print_rows(found: Iterable[Row]) -> list[Row]:
     """Print each row when it is measured, and return all of them."""
     rows: list[Row] = []
     for row in found:
@@ -115,7 +115,7 @@ def gateway_rows(_engine: Engine, _runs: int) -> list[Row]:
     if is_ours:
         _make("up")
     try:
-        return _told(bench_gateway(paths))
+        return _print_rows(bench_gateway(paths))
     finally:
         if is_ours:
             _make("down")
@@ -137,13 +137,13 @@ MEASURES: dict[str, Callable[[Engine, int], list[Row]]] = {
     "serving": serving_rows,
     "scale": scale_rows,
     "setup": setup_rows,
-    "disagg": lambda _engine, _runs: _told(disagg.rows()),
+    "disagg": lambda _engine, _runs: _print_rows(disagg.rows()),
     "plan": lambda _engine, runs: plan_rows(runs),
     "diffusion": lambda _engine, _runs: diffusion_rows(),
     "ladder": lambda _engine, _runs: ladder_rows(REPOSITORY / "build" / "bench"),
     "gateway": gateway_rows,
     "callout": lambda _engine, _runs: callout_rows(),
-    "kv-tiers": lambda _engine, _runs: _told(tier_rows()),
+    "kv-tiers": lambda _engine, _runs: _print_rows(tier_rows()),
     "cache": lambda _engine, _runs: cache_rows(),
     "verdict": lambda engine, runs: verdict_rows(partial(preview_seconds, engine), runs),
 }

@@ -26,7 +26,7 @@ from twin.model_providers import server as model_providers
 from twin.providers.gcp.armor import server as armor
 from twin.providers.gcp.bigquery import server as bigquery
 from twin.providers.gcp.effects import cloud_run, gcs, pubsub, secret_manager, valkey
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.signed import server as signed_urls
 from twin.pulumi.environment import process_environment
 from twin.pulumi.speedups import speed_up_imports
@@ -115,7 +115,7 @@ def repair(paths: TwinPaths) -> list[str]:
         processes.ProcessError: a process did not start; one of Cloud Run is only logged.
     """
     gcs.repair(paths)  # before the pods that read from them
-    door.repair(paths)
+    endpoint.repair(paths)
     pubsub.repair(paths)
     bigquery.repair(paths)
     secret_manager.repair(paths)

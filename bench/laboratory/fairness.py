@@ -13,7 +13,7 @@ from bench.laboratory.realtime import RealTime, behind_gateway
 from gke_inference.gateway.picker_config import FlowControl, picker_config
 from simulator.replays.replica_spec import ReplicaSpec
 from simulator.replays.workloads import MODEL, StageSpec, Workload
-from simulator.traffic.asks import Ask, Prompt, Trace
+from simulator.traffic.asks import Prompt, Trace, TraceEntry
 from simulator.traffic.client import Options, run
 from simulator.traffic.generators import poisson_times, text_of
 from simulator.traffic.records import Outcome, Record
@@ -85,10 +85,10 @@ def trace(load: Load) -> Trace:
     return Trace.merge("fairness", quiet, loud)
 
 
-def _asks(client: str, rate: float, seconds: float, seed: int) -> list[Ask]:
+def _asks(client: str, rate: float, seconds: float, seed: int) -> list[TraceEntry]:
     times = poisson_times(rate, seconds, seed)
     return [
-        Ask(
+        TraceEntry(
             at=at,
             model=MODEL,
             prompt=Prompt(text_of(_PROMPT_TOKENS, f"{client} {number}")),

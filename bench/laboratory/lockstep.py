@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from bench.laboratory.replicas import LabEngine, Replicas
 from simulator.engine.replay import LOOK_SECONDS
-from simulator.traffic import Ask, Client, Options, Record, Report, Trace
+from simulator.traffic import Client, Options, Record, Report, Trace, TraceEntry
 
 _PATIENCE_SECONDS = 60.0
 
@@ -116,7 +116,7 @@ class Lockstep:
             raise StuckError("the picker does not read the replicas' metrics") from error
 
     async def _send(
-        self, client: Client, number: int, ask: Ask, start: float, stage: Stage
+        self, client: Client, number: int, ask: TraceEntry, start: float, stage: Stage
     ) -> asyncio.Task[Record]:
         body = ask.body()
         before, done = self._arrived, self._done

@@ -19,7 +19,7 @@ from infra.plan.names import Names
 from infra.stack import Backend, BackendKind, BackendTarget, Exposure, Platform
 
 
-def let_relays_call(platform: Platform, after: list[pulumi.Resource]) -> None:
+def grant_relay_access(platform: Platform, after: list[pulumi.Resource]) -> None:
     """Build the API key secrets and the roles of relays, if the stack has backends.
 
     Args:

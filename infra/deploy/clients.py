@@ -15,7 +15,7 @@ from infra.plan.names import Names
 from infra.stack import Platform
 
 
-def keep_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
+def build_client_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
     """Build the secret with the client keys, if the stack has client teams.
 
     Args:
@@ -38,7 +38,7 @@ def keep_keys(platform: Platform, after: list[pulumi.Resource]) -> None:
     )
 
 
-def admit_clients(
+def build_client_gate(
     platform: Platform,
     region: RegionPlan,
     network: RegionNetwork,

@@ -7,8 +7,8 @@ import pulumi
 
 from gke_inference.capacity.node_image_cache import NodeImageCache
 from infra.deploy import capacity as assemble
-from infra.deploy.backends import let_relays_call
-from infra.deploy.clients import keep_keys
+from infra.deploy.backends import grant_relay_access
+from infra.deploy.clients import build_client_keys
 from infra.deploy.delivery import sync_clusters
 from infra.deploy.exports import exports
 from infra.deploy.fleet import build_fleet
@@ -61,9 +61,9 @@ def deploy(platform: Platform) -> None:
     # A project has no workload pool, and therefore no principals, before its first cluster.
     clusters: list[pulumi.Resource] = [parts.cluster for parts in built.values()]
     let_adapters_read(platform, clusters)
-    keep_keys(platform, clusters)
+    build_client_keys(platform, clusters)
     prepare_armor(platform, services)
-    let_relays_call(platform, clusters)
+    grant_relay_access(platform, clusters)
     ids = {name: parts.cluster.cluster_id for name, parts in built.items()}
     sync_clusters(platform, ids, [*services, *clusters])
     front = build_front(platform, networks, built, ready)

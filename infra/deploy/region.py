@@ -25,7 +25,7 @@ from infra.deploy.backends import relay_backends
 from infra.deploy.batches import answer_batches
 from infra.deploy.built_region import BuiltRegion, ExportedModels
 from infra.deploy.capacity import Site, build_capacity, placement_args
-from infra.deploy.clients import admit_clients
+from infra.deploy.clients import build_client_gate
 from infra.deploy.cluster import after_kinds, build_cluster
 from infra.deploy.devices import additional_networks, connect_interfaces, drive_devices
 from infra.deploy.fleet import exported_args
@@ -209,7 +209,7 @@ def _build_serving(
         ),
     )
     guards = guard_region(platform, region, inside, gateway, after_namespace)
-    admit_clients(platform, region, network, inside, gateway, guards)
+    build_client_gate(platform, region, network, inside, gateway, guards)
     relay_backends(platform, region, inside, gateway)
     stream_to_models(platform, region, gateway.address, inside, [namespace, gateway])
     answer_batches(platform, region, gateway.address, buckets, inside, [namespace, gateway, *teams])

@@ -89,7 +89,7 @@ def standings(
     """Return each need compared with its limit.
 
     Args:
-        needs: what a stack can ask for.
+        needs: quota that a stack can request.
         limit_of: the limit of a need's quota; None if it is not known.
         beside_others: whether what is in use belongs to others, so that both must fit. What
             reservations hold is the stack's own in any case.

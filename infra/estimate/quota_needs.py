@@ -19,12 +19,12 @@ from gke_inference.catalogue.quotas import (
 )
 from gke_inference.catalogue.rungs import Rung
 from infra.estimate.claims import Claim, claims, upgrades
-from infra.estimate.quota_network import backend_asks, network_asks
-from infra.estimate.quota_nodes import Ask, system_asks
+from infra.estimate.quota_network import backend_requirements, network_requirements
+from infra.estimate.quota_nodes import QuotaRequirement, system_requirements
 from infra.plan import Plan, RegionCapacity, RegionPlan
 from infra.stack import Layer
 
-__all__ = ["Need", "Part", "model_asks", "needs", "upgrade_asks"]
+__all__ = ["Need", "Part", "model_requirements", "needs", "upgrade_requirements"]
 
 _KINDS: Final = ("accelerator", "machine", "disk", "address", "network")
 
@@ -84,14 +84,14 @@ def needs(plan: Plan) -> list[Need]:
     has_clusters = plan.platform.layer is not Layer.SERVING
     for region in plan.regions.values():
         for claim in claims(region):
-            found.add(model_asks(region, claim))
+            found.add(model_requirements(region, claim))
         if has_clusters:
-            found.add(upgrade_asks(region))
-            found.add(system_asks(region))
+            found.add(upgrade_requirements(region))
+            found.add(system_requirements(region))
     if has_clusters:
-        found.add(network_asks(plan))
+        found.add(network_requirements(plan))
     else:
-        found.add(backend_asks(plan))
+        found.add(backend_requirements(plan))
     order = [*plan.regions, None]
     made = [sums.need() for sums in found.by_key.values()]
     made = [need for need in made if need.amount > 0]
@@ -102,7 +102,7 @@ def needs(plan: Plan) -> list[Need]:
 class _Sum:
     """Running total of one quota."""
 
-    first: Ask
+    first: QuotaRequirement
     parts: dict[str, int] = field(default_factory=dict[str, int])
     provisioning: dict[str, None] = field(default_factory=dict[str, None])
     zones: dict[str, None] = field(default_factory=dict[str, None])
@@ -127,56 +127,62 @@ class _Sums:
     def __init__(self) -> None:
         self.by_key: dict[tuple[Metric, str | None], _Sum] = {}
 
-    def add(self, asks: Iterable[Ask]) -> None:
-        """Add asks, summing those of the same requester."""
-        for ask in asks:
-            sums = self.by_key.setdefault((ask.metric, ask.region), _Sum(ask))
-            sums.parts[ask.who] = sums.parts.get(ask.who, 0) + ask.amount
-            sums.provisioning.update(dict.fromkeys(ask.provisioning))
-            sums.zones.update(dict.fromkeys(ask.zones))
+    def add(self, requirements: Iterable[QuotaRequirement]) -> None:
+        """Add requirements, summing those of the same requester."""
+        for required in requirements:
+            sums = self.by_key.setdefault((required.metric, required.region), _Sum(required))
+            sums.parts[required.who] = sums.parts.get(required.who, 0) + required.amount
+            sums.provisioning.update(dict.fromkeys(required.provisioning))
+            sums.zones.update(dict.fromkeys(required.zones))
 
 
-def model_asks(region: RegionPlan, claim: Claim) -> Iterator[Ask]:
+def model_requirements(region: RegionPlan, claim: Claim) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of one model: for each quota, the maximum over its rungs."""
-    largest: dict[tuple[Metric, str | None], Ask] = {}
+    largest: dict[tuple[Metric, str | None], QuotaRequirement] = {}
     for at in claim.rungs:
         nodes = claim.nodes(at)
-        for ask in _node_asks(region, claim.capacity, at, nodes, claim.who, claim.disk_zones):
-            key = (ask.metric, ask.region)
+        for required in _node_requirements(
+            region, claim.capacity, at, nodes, claim.who, claim.disk_zones
+        ):
+            key = (required.metric, required.region)
             before = largest.get(key)
             if before is None:
-                largest[key] = ask
+                largest[key] = required
                 continue
-            both = ask.joined(before)
-            largest[key] = both if ask.amount <= before.amount else both.of(ask.amount)
+            both = required.joined(before)
+            largest[key] = both if required.amount <= before.amount else both.of(required.amount)
     yield from largest.values()
 
 
-def upgrade_asks(region: RegionPlan, without: Collection[str] = ()) -> Iterator[Ask]:
+def upgrade_requirements(
+    region: RegionPlan, without: Collection[str] = ()
+) -> Iterator[QuotaRequirement]:
     """Yield the surge nodes of node pool upgrades. Node pools are upgraded one after another.
 
     Args:
         region: Region.
         without: Names of models to leave out.
     """
-    largest: dict[tuple[Metric, str | None], Ask] = {}
+    largest: dict[tuple[Metric, str | None], QuotaRequirement] = {}
     for capacity, at, nodes in upgrades(region, without):
         # in the same zones as the other nodes of its pool
-        for ask in _node_asks(region, capacity, at, nodes, "more nodes in an upgrade", ()):
-            key = (ask.metric, ask.region)
-            if key not in largest or largest[key].amount < ask.amount:
-                largest[key] = ask
+        for required in _node_requirements(
+            region, capacity, at, nodes, "more nodes in an upgrade", ()
+        ):
+            key = (required.metric, required.region)
+            if key not in largest or largest[key].amount < required.amount:
+                largest[key] = required
     yield from largest.values()
 
 
-def _node_asks(
+def _node_requirements(
     region: RegionPlan,
     capacity: RegionCapacity,
     at: int,
     nodes: int,
     who: str,
     disk_zones: tuple[str, ...] | None = None,
-) -> Iterator[Ask]:
+) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of some nodes of a rung, in the zones of the disks if any."""
     rung, zones, where = capacity.rungs[at], capacity.zones[at], region.name
     if disk_zones is not None:
@@ -185,7 +191,7 @@ def _node_asks(
     counted = accelerator_metric(rung.accelerator, rung.provisioning)
     is_elsewhere = rung.reservation_project is not None
     if counted is not None and not is_elsewhere:
-        yield Ask(
+        yield QuotaRequirement(
             metric=counted,
             region=where,
             kind="accelerator",
@@ -198,10 +204,10 @@ def _node_asks(
         )
         if rung.kind == "gpu":
             all_regions = metric("GPUS_ALL_REGIONS")
-            yield Ask(all_regions, None, "accelerator", f"{who} in {where}", chips)
-    yield Ask(metric("INSTANCES"), where, "machine", who, nodes, zones=zones)
+            yield QuotaRequirement(all_regions, None, "accelerator", f"{who} in {where}", chips)
+    yield QuotaRequirement(metric("INSTANCES"), where, "machine", who, nodes, zones=zones)
     disk_type, gib = boot_disk(rung.machine_type)
-    yield Ask(disk_metric(disk_type), where, "disk", who, nodes * gib, zones=zones)
+    yield QuotaRequirement(disk_metric(disk_type), where, "disk", who, nodes * gib, zones=zones)
 
 
 def _most(region: RegionPlan, rung: Rung) -> int | None:

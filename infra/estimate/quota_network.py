@@ -12,7 +12,7 @@ from gke_inference.catalogue.quotas import (
     profile_networks,
 )
 from infra.estimate.claims import claims
-from infra.estimate.quota_nodes import Ask, system_nodes
+from infra.estimate.quota_nodes import QuotaRequirement, system_nodes
 from infra.plan import Plan, RegionPlan
 from infra.plan.front import has_internal_gateways, is_published, redirect_port, with_gateway
 from infra.plan.storage import services_range
@@ -24,13 +24,13 @@ _OWN_BACKENDS = 1  # the catalog of a team's models
 _SYSTEM_POOLS = 1
 
 
-def network_asks(plan: Plan) -> Iterator[Ask]:
+def network_requirements(plan: Plan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of networks, clusters and gateways."""
     is_made = plan.platform.existing.network is None
     if is_made:
         yield from _network(len(plan.regions), is_published(plan.platform.gateway))
         if services_range(plan.platform) is not None:
-            yield Ask(metric("FIREWALLS"), None, "network", "Managed Lustre", 1)
+            yield QuotaRequirement(metric("FIREWALLS"), None, "network", "Managed Lustre", 1)
         yield from _interface_networks(plan)
     if not _is_of_another_project(plan):
         yield from _firewalls(plan)
@@ -47,14 +47,14 @@ def network_asks(plan: Plan) -> Iterator[Ask]:
     yield from _front(plan)
 
 
-def backend_asks(plan: Plan) -> Iterator[Ask]:
+def backend_requirements(plan: Plan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of a team's models behind an existing gateway."""
     for region in plan.regions.values():
         if region.served:
             yield from _backends(plan.platform.gateway, region, _OWN_BACKENDS)
 
 
-def _network(regions: int, published: bool) -> Iterator[Ask]:
+def _network(regions: int, published: bool) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of a created network."""
     who = "nodes, proxies and published connections" if published else "nodes and proxies"
     subnetworks = (_SUBNETWORKS + published) * regions
@@ -64,10 +64,10 @@ def _network(regions: int, published: bool) -> Iterator[Ask]:
         ("ROUTERS", "address translation", regions),
         ("FIREWALLS", "the network", 1),
     ):
-        yield Ask(metric(name), None, "network", what, amount)
+        yield QuotaRequirement(metric(name), None, "network", what, amount)
 
 
-def _interface_networks(plan: Plan) -> Iterator[Ask]:
+def _interface_networks(plan: Plan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of the networks of interfaces: each has a subnet in every region."""
     used = [region.interface_network for region in plan.regions.values()]
     names = [name for name in used if name is not None]
@@ -76,7 +76,7 @@ def _interface_networks(plan: Plan) -> Iterator[Ask]:
     count, regions = interface_network(names[0]).interfaces, len(names)
     amounts = {"NETWORKS": count, "SUBNETWORKS": count * regions, "FIREWALLS": count}
     for name, amount in amounts.items():
-        yield Ask(metric(name), None, "network", "interfaces of accelerators", amount)
+        yield QuotaRequirement(metric(name), None, "network", "interfaces of accelerators", amount)
 
 
 def _is_of_another_project(plan: Plan) -> bool:
@@ -85,14 +85,14 @@ def _is_of_another_project(plan: Plan) -> bool:
     return network is not None and network.split("/")[1] != plan.platform.project
 
 
-def _firewalls(plan: Plan) -> Iterator[Ask]:
+def _firewalls(plan: Plan) -> Iterator[QuotaRequirement]:
     """Yield the firewall rules that GKE creates with a cluster."""
     clusters = sum(1 for each in plan.regions.values() if each.settings.existing.cluster is None)
     amount = made_by_google("firewalls_per_cluster") * clusters
-    yield Ask(metric("FIREWALLS"), None, "network", "made by GKE", amount)
+    yield QuotaRequirement(metric("FIREWALLS"), None, "network", "made by GKE", amount)
 
 
-def _accelerator_networks(region: RegionPlan) -> Iterator[Ask]:
+def _accelerator_networks(region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the networks that GKE creates for RDMA: per zone and machine type of a cluster."""
     found = {
         (zone, rung.accelerator, rung.machine_type)
@@ -105,10 +105,10 @@ def _accelerator_networks(region: RegionPlan) -> Iterator[Ask]:
     for _, accelerator, name in sorted(found):
         network = machine(accelerator, name).network
         for quota, amount in ({} if network is None else profile_networks(network)).items():
-            yield Ask(metric(quota), None, "network", who, amount)
+            yield QuotaRequirement(metric(quota), None, "network", who, amount)
 
 
-def _groups(region: RegionPlan) -> Iterator[Ask]:
+def _groups(region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield one managed instance group per node pool and zone."""
     pools = 0 if region.system_nodes is None else _SYSTEM_POOLS
     groups = pools * len(region.settings.zones)
@@ -117,7 +117,7 @@ def _groups(region: RegionPlan) -> Iterator[Ask]:
     )
     groups += sum(_slices(region))
     for name in ("INSTANCE_GROUPS", "INSTANCE_GROUP_MANAGERS"):
-        yield Ask(metric(name), region.name, "machine", "node pools by zone", groups)
+        yield QuotaRequirement(metric(name), region.name, "machine", "node pools by zone", groups)
 
 
 def _slices(region: RegionPlan) -> Iterator[int]:
@@ -127,40 +127,42 @@ def _slices(region: RegionPlan) -> Iterator[int]:
             yield claim.replicas - 1
 
 
-def _nat(region: RegionPlan) -> Iterator[Ask]:
+def _nat(region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the IP addresses that Cloud NAT uses if all nodes use their maximum number of ports."""
     nodes = sum(max(map(claim.nodes, claim.rungs), default=0) for claim in claims(region))
     nodes += system_nodes(region)
     addresses = math.ceil(nodes * NAT_PORTS_PER_NODE / made_by_google("ports_per_nat_address"))
     amount = max(addresses, 1)
-    yield Ask(metric("IN_USE_ADDRESSES"), region.name, "address", "address translation", amount)
+    yield QuotaRequirement(
+        metric("IN_USE_ADDRESSES"), region.name, "address", "address translation", amount
+    )
 
 
-def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[Ask]:
+def _gateway(gateway: Gateway, region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of a region's gateway: address, rule, proxy, URL map and backends."""
     name = region.name
     is_external = not has_internal_gateways(gateway)
     kind = "EXTERNAL" if is_external else "INTERNAL"
     addresses = ("STATIC_ADDRESSES", "IN_USE_ADDRESSES") if is_external else ("INTERNAL_ADDRESSES",)
     for address in addresses:
-        yield Ask(metric(address), name, "address", "gateway", 1)
+        yield QuotaRequirement(metric(address), name, "address", "gateway", 1)
     rule = f"REGIONAL_{kind}_MANAGED_FORWARDING_RULES_PER_REGION_PER_NETWORK"
-    yield Ask(metric(rule), name, "network", "gateway", 1)
+    yield QuotaRequirement(metric(rule), name, "network", "gateway", 1)
     yield from _backends(gateway, region, _SHARED_BACKENDS)
     where = f"gateway in {name}"
-    yield Ask(metric("URL_MAPS"), None, "network", where, 1)
+    yield QuotaRequirement(metric("URL_MAPS"), None, "network", where, 1)
     proxy = "TARGET_HTTP_PROXIES" if gateway.certificate is None else "TARGET_HTTPS_PROXIES"
-    yield Ask(metric(proxy), None, "network", where, 1)
+    yield QuotaRequirement(metric(proxy), None, "network", where, 1)
 
 
-def _exported(region: RegionPlan) -> Iterator[Ask]:
+def _exported(region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the groups of a region's pools and pickers, for a gateway over all clusters."""
     groups = 2 * len(region.served) * len(region.settings.zones)
     what = "exported models and pickers, by zone"
-    yield Ask(metric("NETWORK_ENDPOINT_GROUPS"), region.name, "network", what, groups)
+    yield QuotaRequirement(metric("NETWORK_ENDPOINT_GROUPS"), region.name, "network", what, groups)
 
 
-def _front(plan: Plan) -> Iterator[Ask]:
+def _front(plan: Plan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of a front in addition to the gateways, as far as quotas are known.
 
     Addresses, forwarding rules and backend services of global load balancers have separate quotas,
@@ -169,26 +171,26 @@ def _front(plan: Plan) -> Iterator[Ask]:
     platform = plan.platform
     who = "the front over all regions"
     if platform.gateway.front is Front.DNS and not has_internal_gateways(platform.gateway):
-        yield Ask(metric("HEALTH_CHECKS"), None, "network", who, 1)
+        yield QuotaRequirement(metric("HEALTH_CHECKS"), None, "network", who, 1)
     if platform.gateway.front is Front.INTERNAL:
-        yield Ask(metric("URL_MAPS"), None, "network", who, 1)
+        yield QuotaRequirement(metric("URL_MAPS"), None, "network", who, 1)
         proxy = "HTTP" if platform.gateway.certificate is None else "HTTPS"
-        yield Ask(metric(f"TARGET_{proxy}_PROXIES"), None, "network", who, 1)
-        yield Ask(metric("HEALTH_CHECKS"), None, "network", who, len(platform.models))
+        yield QuotaRequirement(metric(f"TARGET_{proxy}_PROXIES"), None, "network", who, 1)
+        yield QuotaRequirement(metric("HEALTH_CHECKS"), None, "network", who, len(platform.models))
     if platform.gateway.front is not Front.GLOBAL:
         return
-    yield Ask(metric("NETWORKS"), None, "network", who, 1)
-    yield Ask(metric("SUBNETWORKS"), None, "network", who, len(with_gateway(platform)))
+    yield QuotaRequirement(metric("NETWORKS"), None, "network", who, 1)
+    yield QuotaRequirement(metric("SUBNETWORKS"), None, "network", who, len(with_gateway(platform)))
     redirects = 0 if redirect_port(platform.gateway) is None else 1
-    yield Ask(metric("URL_MAPS"), None, "network", who, 1 + redirects)
-    yield Ask(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)
+    yield QuotaRequirement(metric("URL_MAPS"), None, "network", who, 1 + redirects)
+    yield QuotaRequirement(metric("TARGET_HTTPS_PROXIES"), None, "network", who, 1)
     if redirects:
-        yield Ask(metric("TARGET_HTTP_PROXIES"), None, "network", who, redirects)
+        yield QuotaRequirement(metric("TARGET_HTTP_PROXIES"), None, "network", who, redirects)
     for name in with_gateway(platform):
-        yield Ask(metric("NETWORK_ENDPOINT_GROUPS"), name, "network", who, 1)
+        yield QuotaRequirement(metric("NETWORK_ENDPOINT_GROUPS"), name, "network", who, 1)
 
 
-def _backends(gateway: Gateway, region: RegionPlan, beside: int) -> Iterator[Ask]:
+def _backends(gateway: Gateway, region: RegionPlan, beside: int) -> Iterator[QuotaRequirement]:
     """Yield the backend services of a region: models, pickers and shared services."""
     name = region.name
     kind = "INTERNAL" if has_internal_gateways(gateway) else "EXTERNAL"
@@ -196,9 +198,9 @@ def _backends(gateway: Gateway, region: RegionPlan, beside: int) -> Iterator[Ask
     backends = len(region.served) + pickers + beside
     who = "models, pickers, router and catalogue"
     services = metric(f"REGIONAL_{kind}_MANAGED_BACKEND_SERVICES")
-    yield Ask(services, name, "network", who, backends)
+    yield QuotaRequirement(services, name, "network", who, backends)
     zones = len(region.settings.zones)
     groups = metric("NETWORK_ENDPOINT_GROUPS")
-    yield Ask(groups, name, "network", f"{who}, by zone", backends * zones)
+    yield QuotaRequirement(groups, name, "network", f"{who}, by zone", backends * zones)
     where = f"gateway in {name}"
-    yield Ask(metric("HEALTH_CHECKS"), None, "network", where, backends)
+    yield QuotaRequirement(metric("HEALTH_CHECKS"), None, "network", where, backends)

@@ -16,7 +16,7 @@ from infra.plan import RegionPlan, SystemNodes
 
 
 @dataclass(frozen=True)
-class Ask:
+class QuotaRequirement:
     """The maximum amount of one quota that one part of a stack can request."""
 
     metric: Metric
@@ -32,11 +32,11 @@ class Ask:
     most: int | None = None
     """Limit of node auto-provisioning."""
 
-    def of(self, amount: int) -> "Ask":
+    def of(self, amount: int) -> "QuotaRequirement":
         """Return the same ask with a different amount."""
         return replace(self, amount=amount)
 
-    def joined(self, other: "Ask") -> "Ask":
+    def joined(self, other: "QuotaRequirement") -> "QuotaRequirement":
         """Return the other ask, with the provisioning models and zones of both."""
         return replace(
             other,
@@ -54,7 +54,7 @@ def system_nodes(region: RegionPlan) -> int:
     return 0 if region.system_nodes is None else region.system_nodes.maximum + SURGE_NODES
 
 
-def system_asks(region: RegionPlan) -> Iterator[Ask]:
+def system_requirements(region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of a region's system nodes, auto-provisioned nodes and weight disks."""
     name = region.name
     settings = region.settings
@@ -68,30 +68,34 @@ def system_asks(region: RegionPlan) -> Iterator[Ask]:
         if counted is not None:
             yield from _cpus(counted, name, who, vcpus)
         yield from _fallback(pool, name, nodes)
-        yield Ask(metric("INSTANCES"), name, "machine", who, nodes, zones=settings.zones)
+        yield QuotaRequirement(
+            metric("INSTANCES"), name, "machine", who, nodes, zones=settings.zones
+        )
         gib = nodes * pool.disk_gib
-        yield Ask(disk_metric(pool.disk_type), name, "disk", who, gib, zones=settings.zones)
+        yield QuotaRequirement(
+            disk_metric(pool.disk_type), name, "disk", who, gib, zones=settings.zones
+        )
         most = (settings.auto_provisioning_limits or {}).get("cpu", 0)
         if most > vcpus:
             yield from _cpus(metric("CPUS"), name, "auto-provisioned nodes", most - vcpus)
     yield from _weights(region)
 
 
-def _fallback(pool: SystemNodes, region: str, nodes: int) -> Iterator[Ask]:
+def _fallback(pool: SystemNodes, region: str, nodes: int) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of the system nodes' fallback machine families."""
     for machine in pool.fallback:
         counted = cpu_metric(family_of(machine))
         if counted is not None:
             who = "system nodes while others are out of stock"
-            yield Ask(counted, region, "machine", who, nodes * vcpus_of(machine))
+            yield QuotaRequirement(counted, region, "machine", who, nodes * vcpus_of(machine))
 
 
-def _cpus(counted: Metric, region: str, who: str, vcpus: int) -> Iterator[Ask]:
-    yield Ask(counted, region, "machine", who, vcpus)
-    yield Ask(metric("CPUS_ALL_REGIONS"), None, "machine", f"{who} in {region}", vcpus)
+def _cpus(counted: Metric, region: str, who: str, vcpus: int) -> Iterator[QuotaRequirement]:
+    yield QuotaRequirement(counted, region, "machine", who, vcpus)
+    yield QuotaRequirement(metric("CPUS_ALL_REGIONS"), None, "machine", f"{who} in {region}", vcpus)
 
 
-def _weights(region: RegionPlan) -> Iterator[Ask]:
+def _weights(region: RegionPlan) -> Iterator[QuotaRequirement]:
     """Yield the quota needs of weight disks, one disk per zone."""
     for served in region.served:
         disk, zones = served.settings.disk, served.disk_zones
@@ -100,6 +104,6 @@ def _weights(region: RegionPlan) -> Iterator[Ask]:
         who = f"weights of {served.name}"
         size, rate = disk.size_gib * len(zones), disk.throughput_mib_per_second * len(zones)
         kind = disk_metric("hyperdisk-ml")
-        yield Ask(kind, region.name, "disk", who, size, zones=zones)
+        yield QuotaRequirement(kind, region.name, "disk", who, size, zones=zones)
         flow = metric("HDML_TOTAL_THROUGHPUT")
-        yield Ask(flow, region.name, "disk", who, rate, zones=zones)
+        yield QuotaRequirement(flow, region.name, "disk", who, rate, zones=zones)

@@ -9,7 +9,7 @@ from gke_inference.sizing.architectures import Architecture, find_model
 from infra.estimate.costing import loaded_model
 from infra.plan import Plan
 from infra.stack import Model, Task
-from infra.stack.pictures import FurtherModel, Pictures, Videos
+from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
 from planner.amount import AmountRange
 from planner.choice.cost import BUFFER, Bill, Line
 from planner.speed.speculation import METHODS
@@ -26,7 +26,7 @@ from planner.unit_cost.unit_cost import (
     UnitCost,
     batch_speed,
     blended,
-    picture_speed,
+    diffusion_speed,
     token_speed,
 )
 
@@ -135,13 +135,13 @@ def _speed(
     if isinstance(architecture, str):
         return Speed(unit, None, architecture)
     if model.task is Task.IMAGE:
-        offer = model.pictures
+        offer = model.images
         steps = None if offer is None else _steps(offer)
-        return picture_speed(architecture, rung, steps=steps, size=_size(model))
+        return diffusion_speed(architecture, rung, steps=steps, size=_size(model))
     if model.task is Task.VIDEO:
         videos = Videos() if model.videos is None else model.videos
         size, frames = videos.sizes[0], videos.frames[0]
-        return picture_speed(architecture, rung, steps=videos.steps, size=size, frames=frames)
+        return diffusion_speed(architecture, rung, steps=videos.steps, size=size, frames=frames)
     slo = model.slo
     asked = Asked(
         architecture,
@@ -173,7 +173,7 @@ def _further(model: Model, rung: Rung) -> dict[str, Speed]:
         found[name] = (
             Speed(THOUSAND_PICTURES, None, architecture)
             if isinstance(architecture, str)
-            else picture_speed(architecture, rung, steps=_steps(further), size=_size(model))
+            else diffusion_speed(architecture, rung, steps=_steps(further), size=_size(model))
         )
     return found
 
@@ -189,13 +189,13 @@ def _architecture(weights: str, name: str, task: Task) -> Architecture | str:
     return found
 
 
-def _steps(offer: Pictures | FurtherModel) -> int | None:
+def _steps(offer: ImageGeneration | FurtherModel) -> int | None:
     """Return the denoising steps of an image, or None for the model's default."""
     return offer.steps if offer.sigmas is None else len(offer.sigmas)
 
 
 def _size(model: Model) -> str:
-    return "1024x1024" if model.pictures is None else model.pictures.sizes[0]
+    return "1024x1024" if model.images is None else model.images.sizes[0]
 
 
 def _speculative(model: Model) -> tuple[str, int] | None:

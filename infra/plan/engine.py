@@ -5,7 +5,7 @@ from typing import Any
 
 from infra.plan.names import claim_name, object_name
 from infra.plan.storage import CLAIM, is_on_folder, path_of, shared_tier
-from infra.stack import EngineSettings, FurtherModel, Model, Pictures, Task, Videos
+from infra.stack import EngineSettings, FurtherModel, ImageGeneration, Model, Task, Videos
 from workloads.engine.weights_manifest import adapter_folder, split
 
 
@@ -34,7 +34,7 @@ def intent_words(
         "weight_bits": model.size.bits,
         "weights": uri,
         **_settings(model.settings, weights),
-        **_pictures(model, weights),
+        **_images(model, weights),
         **_videos(model),
     }
     if model.adapter_rank is not None:
@@ -72,21 +72,21 @@ def _settings(settings: EngineSettings, weights: Callable[[str], str]) -> dict[s
     return words
 
 
-def _pictures(model: Model, weights: Callable[[str], str]) -> dict[str, Any]:
+def _images(model: Model, weights: Callable[[str], str]) -> dict[str, Any]:
     """Return the image settings of an image model, or nothing for other models."""
     if model.task is not Task.IMAGE:
         return {}
-    pictures = Pictures() if model.pictures is None else model.pictures
-    words: dict[str, Any] = {"image_queue": pictures.queue, "image_sizes": list(pictures.sizes)}
-    if pictures.steps is not None:
-        words["image_steps"] = pictures.steps
-    if pictures.sigmas is not None:
-        words["image_sigmas"] = list(pictures.sigmas)
-    if pictures.step_cache is not None:
-        words["image_step_cache"] = pictures.step_cache
-    if pictures.models:
+    images = ImageGeneration() if model.images is None else model.images
+    words: dict[str, Any] = {"image_queue": images.queue, "image_sizes": list(images.sizes)}
+    if images.steps is not None:
+        words["image_steps"] = images.steps
+    if images.sigmas is not None:
+        words["image_sigmas"] = list(images.sigmas)
+    if images.step_cache is not None:
+        words["image_step_cache"] = images.step_cache
+    if images.models:
         words["image_models"] = {
-            name: _further(each, weights) for name, each in pictures.models.items()
+            name: _further(each, weights) for name, each in images.models.items()
         }
     return words
 

@@ -168,21 +168,24 @@ def _capacity(placement: Placement, before: Any) -> CommentedMap:
     placements = [placement, *([placement.fallback] if placement.fallback else [])]
     old: Any = before.get("rungs", ())
     rungs = [
-        rung for one in placements for way in one.provisioning for rung in _rungs(one, way, old)
+        rung
+        for one in placements
+        for provisioning in one.provisioning
+        for rung in _rungs(one, provisioning, old)
     ]
     return CommentedMap({**kept, "rungs": rungs})
 
 
-def _rungs(placement: Placement, way: str, old: Any) -> list[CommentedMap]:
+def _rungs(placement: Placement, provisioning: str, old: Any) -> list[CommentedMap]:
     """Return the rungs of one way to buy; reservations of the same hardware stay as they are."""
     rung: dict[str, Any] = {"accelerator": placement.accelerator}
     for field in ("topology", "count", "hosts", "network"):
         if getattr(placement, field) is not None:
             rung[field] = getattr(placement, field)
-    kept = [one for one in old if way == "reservation" and _is_like(one, rung)]
-    if any(one.get("provisioning") == way for one in kept):
-        return [deepcopy(one) for one in kept if one.get("provisioning") == way]
-    return [_flow({**rung, "provisioning": way})]
+    kept = [one for one in old if provisioning == "reservation" and _is_like(one, rung)]
+    if any(one.get("provisioning") == provisioning for one in kept):
+        return [deepcopy(one) for one in kept if one.get("provisioning") == provisioning]
+    return [_flow({**rung, "provisioning": provisioning})]
 
 
 def _is_like(one: Any, rung: dict[str, Any]) -> bool:

@@ -54,7 +54,7 @@ def _names(models: Mapping[str, Any]) -> dict[str, str]:
         for at, adapter in enumerate(model.adapter_names(name)):
             found.setdefault(adapter, join("models", name, "adapters", at))
         for other in model.further_models:
-            found.setdefault(other, join("models", name, "pictures", "models", other))
+            found.setdefault(other, join("models", name, "images", "models", other))
     return found
 
 
@@ -67,10 +67,10 @@ def _raw_names(models: Mapping[str, Any]) -> dict[str, str]:
         for at, adapter in enumerate(cast("list[Any]", written.get("adapters") or [])):
             asked = form.format(model=name, adapter=adapter)
             found.setdefault(asked, join("models", name, "adapters", at))
-        pictures: Any = written.get("pictures")
-        others: Any = pictures.get("models") if isinstance(pictures, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        images: Any = written.get("images")
+        others: Any = images.get("models") if isinstance(images, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
         for other in cast("dict[str, Any]", others) if isinstance(others, dict) else {}:
-            found.setdefault(other, join("models", name, "pictures", "models", other))
+            found.setdefault(other, join("models", name, "images", "models", other))
     return found
 
 

@@ -158,7 +158,9 @@ def _check_range(platform: Platform, cidr: str) -> Iterator[InputError]:
     try:
         network = ipaddress.IPv4Network(cidr)
     except ValueError as error:
-        yield InputError(_RANGE, "must be an IPv4 range that starts at its mask", Bare(error))
+        yield InputError(
+            _RANGE, "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20", Bare(error)
+        )
         return
     count = max(1, len(lustre_regions(platform)))
     narrowest = NARROWEST_PREFIX - math.ceil(math.log2(count))

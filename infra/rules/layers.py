@@ -77,9 +77,9 @@ def check_share(plan: Plan) -> Iterator[InputError]:
                 yield InputError("models", message, least, note)
 
 
-def _left_out(platform: Platform, *way: str, value: Any = None) -> InputError:
+def _left_out(platform: Platform, *fields: str, value: Any = None) -> InputError:
     message = f"must not be set when layer is {platform.layer.value}"
-    path = join(*way)
+    path = join(*fields)
     return InputError(path, message) if value is None else InputError(path, message, value)
 
 

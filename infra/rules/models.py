@@ -139,7 +139,7 @@ def _check_served_names(platform: Platform) -> Iterator[InputError]:
                 yield InputError(where, "must be unique", adapter, f" as {owners[adapter]}")
             owners.setdefault(adapter, where)
         for other in model.further_models:
-            where = join("models", name, "pictures", "models", other)
+            where = join("models", name, "images", "models", other)
             if other in owners:
                 rule = f"must be a unique name, which is {owners[other]} already"
                 yield InputError(where, rule)

@@ -34,7 +34,7 @@ def check_personal(platform: Platform) -> Iterator[InputError]:
             rule = f"must begin with {', '.join(_MEMBERS)}"
             yield InputError(join(f"{_AT}.callers", at), rule, member)
     if personal.train_seconds >= personal.retention_days * _DAY_SECONDS // 2:
-        rule = "must be below half of retention_days, after which the pictures are deleted"
+        rule = "must be below half of retention_days, after which the photos are deleted"
         yield InputError(f"{_AT}.train_seconds", rule, personal.train_seconds)
     yield from check_classes(_AT, personal, "retention_days", personal.retention_days)
     yield from _check_model(platform, personal)
@@ -52,8 +52,8 @@ def _check_model(platform: Platform, personal: PersonalImages) -> Iterator[Input
         yield one_of(where, personal.model, sorted(platform.models))
         return
     live = model.live_adapters
-    if live is None or not is_on_folder(model) or model.pictures is None:
-        rule = "must be an image model with pictures, and live_adapters in filestore or lustre"
+    if live is None or not is_on_folder(model) or model.images is None:
+        rule = "must be an image model with images, and live_adapters in filestore or lustre"
         yield InputError(where, rule, personal.model)
         return
     if is_sdxl(model.weights, personal.model):

@@ -13,11 +13,11 @@ WAN_TOKENS = 512
 """Maximum tokens of a prompt of Wan 2.1 (`text_len` of Wan-Video/Wan2.1 wan/configs)."""
 
 
-def check_pictures(platform: Platform) -> Iterator[InputError]:
+def check_image_models(platform: Platform) -> Iterator[InputError]:
     """Yield the problems of a platform's models of images and videos."""
     for name, model in platform.models.items():
         task = model.task
-        for field, own in (("pictures", Task.IMAGE), ("videos", Task.VIDEO)):
+        for field, own in (("images", Task.IMAGE), ("videos", Task.VIDEO)):
             if task is not own and getattr(model, field) is not None:
                 rule = f"must not be set when task is {task.value}"
                 yield InputError(join("models", name, field), rule)
@@ -36,7 +36,7 @@ def check_pictures(platform: Platform) -> Iterator[InputError]:
                 yield InputError(join("models", name, "context"), rule, model.context)
             continue
         for other, further in model.further_models.items():
-            where = ("models", name, "pictures", "models", other)
+            where = ("models", name, "images", "models", other)
             yield from _check_family(where, further.weights, other, task)
         yield from _check_sdxl(name, model)
 
@@ -55,26 +55,26 @@ def _check_family(
 
 def _check_sdxl(name: str, model: Model) -> Iterator[InputError]:
     """Yield settings that a server of Stable Diffusion XL rejects or ignores."""
-    where, pictures = ("models", name), model.pictures
+    where, images = ("models", name), model.images
     sdxl: list[str] = []
     if is_sdxl(model.weights, name):
         sdxl.append(name)
-        sigmas = pictures is not None and pictures.sigmas is not None
-        yield from _check_reading(where, (*where, "pictures"), name, model.context, sigmas)
+        sigmas = images is not None and images.sigmas is not None
+        yield from _check_reading(where, (*where, "images"), name, model.context, sigmas)
     for other, further in model.further_models.items():
         if is_sdxl(further.weights, other):
             sdxl.append(other)
-            place = (*where, "pictures", "models", other)
+            place = (*where, "images", "models", other)
             sigmas = further.sigmas is not None
             yield from _check_reading(place, place, other, further.context, sigmas)
-    if sdxl and pictures is not None and pictures.step_cache is not None:
+    if sdxl and images is not None and images.step_cache is not None:
         why = "a UNet has no first block whose output others reuse"
         rule = f"must not be set for {sdxl[0]}: {why}"
-        yield InputError(join(*where, "pictures", "step_cache"), rule, pictures.step_cache)
+        yield InputError(join(*where, "images", "step_cache"), rule, images.step_cache)
 
 
 def _check_reading(
-    where: tuple[str, ...], pictures: tuple[str, ...], name: str, context: int | None, sigmas: bool
+    where: tuple[str, ...], images: tuple[str, ...], name: str, context: int | None, sigmas: bool
 ) -> Iterator[InputError]:
     if context not in (None, SDXL_TOKENS):
         why = "Stable Diffusion XL reads no longer prompts"
@@ -83,4 +83,4 @@ def _check_reading(
         )
     if sigmas:
         rule = f"must not be set for {name}: its schedule is in its scheduler_config.json"
-        yield InputError(join(*pictures, "sigmas"), rule)
+        yield InputError(join(*images, "sigmas"), rule)

@@ -105,7 +105,9 @@ def _check_mode(name: str, region: Region) -> Iterator[InputError]:
         yield InputError(join(*where, "system_pool"), message)
     yield from _check_machines(join(*where, "system_pool"), pool)
     if pool.machine_type in pool.fallback or len(set(pool.fallback)) != len(pool.fallback):
-        message = f"must be different machine types beside {pool.machine_type}"
+        message = (
+            f"must list distinct machine types that differ from machine_type ({pool.machine_type})"
+        )
         listed = Bare(", ".join(pool.fallback))
         yield InputError(join(*where, "system_pool", "fallback"), message, listed)
     if pool.min_nodes > pool.max_nodes:
@@ -126,7 +128,7 @@ def _check_machines(where: str, pool: SystemPool) -> Iterator[InputError]:
             yield InputError(join(where, field), message, name, note)
     taken, disk = boot_disks(pool.machine_type), pool.boot_disk_type
     if disk is not None and disk.value not in taken:
-        message = f"must be {' or '.join(taken)}, what {pool.machine_type} boots from"
+        message = f"must be a boot disk type of {pool.machine_type} ({', '.join(taken)})"
         yield InputError(join(where, "boot_disk_type"), message, disk.value)
 
 
@@ -158,7 +160,11 @@ def _check_ranges(name: str, region: Region) -> Iterator[InputError]:
         try:
             network = ipaddress.IPv4Network(cidr)
         except ValueError as error:
-            yield InputError(where, "must be an IPv4 range that starts at its mask", Bare(error))
+            yield InputError(
+                where,
+                "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20",
+                Bare(error),
+            )
             continue
         widest, narrowest = _PREFIXES[use]
         if not widest <= network.prefixlen <= narrowest:
@@ -169,7 +175,11 @@ def _check_ranges(name: str, region: Region) -> Iterator[InputError]:
             ipaddress.IPv4Network(cidr)
         except ValueError as error:
             where = join("regions", name, "authorized_networks", label)
-            yield InputError(where, "must be an IPv4 range that starts at its mask", Bare(error))
+            yield InputError(
+                where,
+                "must be an IPv4 CIDR range without host bits, such as 10.0.0.0/20",
+                Bare(error),
+            )
 
 
 def _check_overlaps(platform: Platform) -> Iterator[InputError]:

@@ -29,18 +29,18 @@ from infra.stack.delivery import (
 from infra.stack.engines import (
     Engine,
     EngineSettings,
-    Guess,
     KvCacheDtype,
     KvOffload,
     Quantization,
     SharedPlace,
     SharedTier,
     Speculative,
+    SpeculativeMethod,
 )
 from infra.stack.existing import Existing, ExistingInRegion, ExistingSubnet
 from infra.stack.gateway import Dns, Exposure, Fleet, Front, Gateway, Publish
 from infra.stack.guardrails import Guardrail, GuardrailKind
-from infra.stack.images import Attestation, Flaw, ImageBuilds, Images
+from infra.stack.images import Attestation, ImageBuilds, Images, VulnerabilitySeverity
 from infra.stack.layers import Chips, Layer, Serving, Team
 from infra.stack.models import (
     AdapterPlace,
@@ -55,7 +55,7 @@ from infra.stack.models import (
 )
 from infra.stack.monitoring import Monitoring, Receiver, ReceiverKind, Severity
 from infra.stack.personal import PersonalImages
-from infra.stack.pictures import FurtherModel, Pictures, Videos
+from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
 from infra.stack.queues import Queue, QueueFlavor, QueueTeam
 from infra.stack.regions import (
     ClusterMode,
@@ -131,7 +131,6 @@ __all__ = [
     "Fallback",
     "Filestore",
     "FilestoreTier",
-    "Flaw",
     "Fleet",
     "Form",
     "Front",
@@ -140,9 +139,9 @@ __all__ = [
     "Gateway",
     "Guardrail",
     "GuardrailKind",
-    "Guess",
     "ImageBuilds",
     "ImageCache",
+    "ImageGeneration",
     "Images",
     "KvCacheDtype",
     "KvOffload",
@@ -155,7 +154,6 @@ __all__ = [
     "People",
     "PersonalImages",
     "Phase",
-    "Pictures",
     "Platform",
     "Priority",
     "Provisioning",
@@ -180,6 +178,7 @@ __all__ = [
     "SourceKind",
     "Spanning",
     "Speculative",
+    "SpeculativeMethod",
     "Storage",
     "StoreNodes",
     "Stream",
@@ -192,4 +191,5 @@ __all__ = [
     "TeamLimits",
     "TokenIssuer",
     "Videos",
+    "VulnerabilitySeverity",
 ]

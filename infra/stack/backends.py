@@ -95,7 +95,7 @@ class Fallback(Settings):
     backend: Name
     """Name of one of `backends`."""
     monthly_usd: float = Field(gt=0, le=1e9)
-    """What it may spend in a calendar month (UTC) in each region, at `clients.prices` of the
-    backend; then the model refuses requests as it does without it."""
+    """Monthly spending limit (UTC) per region, at `clients.prices` of the backend. When it is
+    reached, requests are rejected as if no fallback were configured."""
     after_queue: int = Field(default=8, ge=1, le=10_000)
-    """Requests that wait at every engine before it takes any."""
+    """Queue length at every engine from which the fallback receives requests."""

@@ -76,8 +76,8 @@ class People(Settings):
     """Their team."""
     backend_service: str | None = Field(default=None, pattern=r"^[0-9]{1,20}$")
     """ID of the front's backend service for people, which Google chooses when the first `up`
-    creates it. Quote it: it has more digits than a number keeps. Until it is set, everyone who
-    signs in gets 401."""
+    creates it. Quote the ID; it exceeds the precision of a YAML number.
+    Until it is set, everyone who signs in gets 401."""
 
 
 class CounterStore(Settings):

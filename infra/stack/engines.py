@@ -43,7 +43,7 @@ class KvCacheDtype(StrEnum):
     FP8_E5M2 = "fp8_e5m2"
 
 
-class Guess(StrEnum):
+class SpeculativeMethod(StrEnum):
     """Source of speculative tokens."""
 
     NGRAM = "ngram"
@@ -55,7 +55,7 @@ class Guess(StrEnum):
 class Speculative(Settings):
     """Speculative decoding: the engine proposes several tokens and verifies them in one step."""
 
-    method: Guess
+    method: SpeculativeMethod
     """`ngram` repeats what followed the same words in the prompt. `draft` runs a smaller model.
     `eagle3` runs an EAGLE-3 head that was trained for the model. `mtp` runs the layers for further
     tokens that some models have. `eagle3` and `mtp` require vLLM on GPU."""

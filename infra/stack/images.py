@@ -23,7 +23,7 @@ class Attestation(StrEnum):
     ENFORCE = "enforce"
 
 
-class Flaw(StrEnum):
+class VulnerabilitySeverity(StrEnum):
     """Severity of a known vulnerability."""
 
     LOW = "low"
@@ -48,7 +48,7 @@ class ImageBuilds(Settings):
     """Source repository: a copy of this repository, whose pushes trigger builds. By default,
     `gke-inference images build` uploads a commit of this checkout, and nothing needs to be
     connected."""
-    refuse_severity: Flaw = Flaw.CRITICAL
+    refuse_severity: VulnerabilitySeverity = VulnerabilitySeverity.CRITICAL
     """Minimum severity of a known vulnerability that fails a build."""
 
 

@@ -21,7 +21,7 @@ from infra.stack.backends import Fallback
 from infra.stack.disaggregation import Disaggregated
 from infra.stack.engines import Engine, EngineSettings
 from infra.stack.experts import Experts
-from infra.stack.pictures import FurtherModel, Pictures, Videos
+from infra.stack.pictures import FurtherModel, ImageGeneration, Videos
 
 
 class Form(StrEnum):
@@ -184,7 +184,7 @@ class Model(Settings):
     """Settings of the engine."""
     task: Task = Task.GENERATE
     """Kind of output: tokens, embeddings, images or videos."""
-    pictures: Pictures | None = None
+    images: ImageGeneration | None = None
     """Sizes, steps and queue of a model that generates images; `context` is then the maximum length
     of the prompt."""
     videos: Videos | None = None
@@ -240,14 +240,14 @@ class Model(Settings):
             "weights": self.weights,
             "canary.weights": None if canary is None else canary.weights,
             "settings.speculative.weights": None if guess is None else guess.weights,
-            **{f"pictures.models.{n}.weights": m.weights for n, m in self.further_models.items()},
+            **{f"images.models.{n}.weights": m.weights for n, m in self.further_models.items()},
         }
         return {field: weights for field, weights in found.items() if weights is not None}
 
     @property
     def further_models(self) -> dict[str, FurtherModel]:
         """Image models that the servers of this one also serve."""
-        return {} if self.pictures is None else self.pictures.models
+        return {} if self.images is None else self.images.models
 
     def other_names(self, name: str) -> tuple[str, ...]:
         """Return the names beside `name` that requests may use: adapters and further models."""

@@ -1,4 +1,4 @@
-"""Personalized images: users' pictures become an adapter, and images of it."""
+"""Personalized images: users' photos become an adapter, and images of it."""
 
 from pydantic import Field
 
@@ -34,20 +34,20 @@ class PersonalImages(Settings):
     """Rank of the adapters: 4, 8, 16, 32, 64 or 128, at most `live_adapters.max_rank`."""
     steps: int = Field(default=500, ge=1, le=100_000)
     """Training steps."""
-    most_pictures: int = Field(default=20, ge=3, le=100)
-    """Maximum number of pictures in a set."""
-    most_images: int = Field(default=8, ge=1, le=64)
-    """Maximum number of images for a set."""
-    most_sets: int = Field(default=4, ge=1, le=1000)
+    max_photos: int = Field(default=20, ge=3, le=100)
+    """Maximum number of photos of a set (`pictures` in the API)."""
+    max_images: int = Field(default=8, ge=1, le=64)
+    """Maximum number of images generated for a set."""
+    max_open_sets: int = Field(default=4, ge=1, le=1000)
     """Maximum number of unfinished sets of a user."""
     key_secret: ObjectName | None = None
     """Kubernetes Secret in the namespace of the team, with the key of a team of `clients` in
     `key`."""
     retention_days: int = Field(default=30, ge=2, le=3650)
-    """Days after which pictures, images and adapters are deleted from the bucket, and adapters from
+    """Days after which photos, images and adapters are deleted from the bucket, and adapters from
     the shared folder."""
     nearline_after_days: int | None = Field(default=None, ge=1, le=3650)
-    """Age at which pictures, images and adapters move to Nearline storage, billed for at least 30
+    """Age at which photos, images and adapters move to Nearline storage, billed for at least 30
     days."""
     coldline_after_days: int | None = Field(default=None, ge=1, le=3650)
     """Age at which they move to Coldline storage, billed for at least 90 days."""

@@ -11,7 +11,7 @@ from gke_inference.settings.fields import (
 )
 from gke_inference.settings.size import Size
 
-PictureSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
+ImageSize = Annotated[str, Field(pattern=r"^[1-9][0-9]{1,3}x[1-9][0-9]{1,3}$")]
 
 
 class FurtherModel(Settings):
@@ -34,10 +34,10 @@ class FurtherModel(Settings):
     """Maximum length of a prompt, in tokens. By default, that of the first model."""
 
 
-class Pictures(Settings):
+class ImageGeneration(Settings):
     """Settings of an image model. The engine compiles a program for each size."""
 
-    sizes: tuple[PictureSize, ...] = Field(default=("1024x1024",), min_length=1, max_length=8)
+    sizes: tuple[ImageSize, ...] = Field(default=("1024x1024",), min_length=1, max_length=8)
     """Image sizes, width x height in pixels, in multiples of 16. The first is the default."""
     steps: int | None = Field(default=None, ge=1, le=100)
     """Denoising steps for requests that set none. By default, 4 for distilled models, 28 for other
@@ -65,7 +65,7 @@ class Videos(Settings):
     A chip generates one video at a time, and adapters are not supported.
     """
 
-    sizes: tuple[PictureSize, ...] = Field(default=("832x480",), min_length=1, max_length=4)
+    sizes: tuple[ImageSize, ...] = Field(default=("832x480",), min_length=1, max_length=4)
     """Sizes, width x height in pixels, in multiples of 16. The first is the default."""
     frames: tuple[int, ...] = Field(default=(81,), min_length=1, max_length=4)
     """Numbers of frames, each a multiple of 4 plus 1. A second has 16. The first is the default."""

@@ -1,6 +1,6 @@
 """Problems of a stack, which the product reports together."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pydantic import ValidationError
@@ -9,7 +9,15 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.catalogue.problems import Document, join, one_of, suggest
 from infra.stack import Platform
 
-__all__ = ["StackError", "join", "one_of", "problems_of", "suggest", "unread"]
+RENAMED: Final[Mapping[tuple[str, str], str]] = {
+    ("Model", "pictures"): "images",
+    ("PersonalImages", "most_images"): "max_images",
+    ("PersonalImages", "most_pictures"): "max_photos",
+    ("PersonalImages", "most_sets"): "max_open_sets",
+}
+"""New names of fields, by the part of the stack and the old name."""
+
+__all__ = ["RENAMED", "StackError", "join", "one_of", "problems_of", "suggest", "unread"]
 
 
 class StackError(Exception):
@@ -20,7 +28,7 @@ class StackError(Exception):
         super().__init__("\n".join(problem.sentence() for problem in self.problems))
 
 
-_STACK: Final = Document(Platform.model_json_schema)
+_STACK: Final = Document(Platform.model_json_schema, renamed=RENAMED)
 
 
 def problems_of(error: ValidationError) -> list[InputError]:

@@ -91,7 +91,7 @@ class Platform(Settings):
     """Whether to restrict access to serving pods to the gateway and the metrics collectors. Set to
     false if the network policies of the namespace are managed elsewhere."""
     personal_images: PersonalImages | None = None
-    """Personalized images: users upload pictures, a job trains an adapter on them, and a model
+    """Personalized images: users upload photos, a job trains an adapter on them, and a model
     generates images with it. Off by default."""
     platform: StackReference | None = None
     """Stack of the platform, where `layer` is `serving`: its name, or

@@ -1,8 +1,8 @@
 """Hardware for all models of a stack together, under a budget and quotas.
 
-One offer is chosen for each wish: a binary program, which HiGHS solves exactly. The only free
-parameter is the share of the traffic on temporary nodes, Spot and flex-start: the frontier has the
-cheapest portfolio for each share.
+One offer is chosen for each requirement: a binary program, which HiGHS solves exactly. The only
+free parameter is the share of the traffic on temporary nodes, Spot and flex-start: the frontier has
+the cheapest portfolio for each share.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ class Offer(Generic[What]):
 
 
 @dataclass(frozen=True)
-class Wish(Generic[What]):
+class Requirement(Generic[What]):
     """A model with the offers to choose from."""
 
     name: str
@@ -67,7 +67,7 @@ _NOTHING = Rest()
 
 @dataclass(frozen=True)
 class Portfolio(Generic[What]):
-    """One offer for each wish."""
+    """One offer for each requirement."""
 
     chosen: Mapping[str, Offer[What]]
     temporary_share: float
@@ -111,7 +111,7 @@ def total_uses(uses: Iterable[Mapping[Key, int]], spare: Iterable[Spare]) -> dic
 
 
 def cheapest(
-    wishes: Sequence[Wish[What]],
+    requirements: Sequence[Requirement[What]],
     limits: Mapping[Key, int],
     most_temporary: float = 1.0,
     rest: Rest = _NOTHING,
@@ -119,7 +119,7 @@ def cheapest(
     """Return the cheapest portfolio, or None if no portfolio keeps the limits.
 
     Args:
-        wishes: Models; each has at least one offer.
+        requirements: Models; each has at least one offer.
         limits: Most that may be used of each quota; quotas without a limit are missing.
         most_temporary: Largest share of the traffic on Spot and flex-start.
         rest: What else costs money and uses quota.
@@ -131,36 +131,42 @@ def cheapest(
     columns = [
         [
             solver.addBinary(obj=offer.usd_per_hour.value + _TIE * offer.burden)
-            for offer in wish.offers
+            for offer in requirement.offers
         ]
-        for wish in wishes
+        for requirement in requirements
     ]
     for row in columns:
         solver.addConstr(solver.qsum(row) == 1)
     pairs = [
-        (wish, offer, column)
-        for wish, row in zip(wishes, columns, strict=True)
-        for offer, column in zip(wish.offers, row, strict=True)
+        (requirement, offer, column)
+        for requirement, row in zip(requirements, columns, strict=True)
+        for offer, column in zip(requirement.offers, row, strict=True)
     ]
     for key, most in limits.items():
         _keep_limit(solver, pairs, rest, key, most)
-    whole = sum(wish.weight for wish in wishes)
+    whole = sum(requirement.weight for requirement in requirements)
     if whole:
-        shares = [column * (wish.weight * offer.temporary) for wish, offer, column in pairs]
+        shares = [
+            column * (requirement.weight * offer.temporary) for requirement, offer, column in pairs
+        ]
         solver.addConstr(solver.qsum(shares) <= most_temporary * whole + _SLACK)
     solver.minimize()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
     values = [float(value) for value in solver.getSolution().col_value]
-    chosen = {wish.name: offer for wish, offer, column in pairs if values[int(column.index)] > 0.5}
-    weights = {wish.name: wish.weight for wish in wishes}
+    chosen = {
+        requirement.name: offer
+        for requirement, offer, column in pairs
+        if values[int(column.index)] > 0.5
+    }
+    weights = {requirement.name: requirement.weight for requirement in requirements}
     temporary = sum(weights[name] * offer.temporary for name, offer in chosen.items())
     return Portfolio(chosen, temporary / whole if whole else 0.0, rest)
 
 
 def _keep_limit(
     solver: Any,
-    pairs: Sequence[tuple[Wish[What], Offer[What], Any]],
+    pairs: Sequence[tuple[Requirement[What], Offer[What], Any]],
     rest: Rest,
     key: Key,
     most: int,
@@ -180,12 +186,12 @@ def _keep_limit(
 
 
 def frontier(
-    wishes: Sequence[Wish[What]], limits: Mapping[Key, int], rest: Rest = _NOTHING
+    requirements: Sequence[Requirement[What]], limits: Mapping[Key, int], rest: Rest = _NOTHING
 ) -> list[Portfolio[What]]:
     """Return the cheapest portfolio for each temporary share, without those that cost no less."""
     found: list[Portfolio[What]] = []
     for share in SHARES:
-        one = cheapest(wishes, limits, share, rest)
+        one = cheapest(requirements, limits, share, rest)
         if one is None:
             continue
         if not found or one.usd_per_hour.value < found[-1].usd_per_hour.value - _SLACK:

@@ -13,27 +13,27 @@ _SAID = {
 }
 
 
-def availability(way: str) -> str:
+def availability(provisioning: str) -> str:
     """Return how a provisioning can fail (docs.cloud.google.com, google/skills @1af7775).
 
     Args:
-        way: One of `accelerators.PROVISIONING`.
+        provisioning: One of `accelerators.PROVISIONING`.
     """
-    return _SAID[way]
+    return _SAID[provisioning]
 
 
 @cache
-def notes(word: str, region: str, way: str) -> tuple[str, ...]:
+def notes(word: str, region: str, provisioning: str) -> tuple[str, ...]:
     """Return notes on the availability of an accelerator in a region with a provisioning.
 
     Args:
         word: Accelerator, in the user's word.
         region: Region.
-        way: One of `accelerators.PROVISIONING`.
+        provisioning: One of `accelerators.PROVISIONING`.
     """
-    zones = zones_of(word, region, way)
+    zones = zones_of(word, region, provisioning)
     found = [
-        availability(way),
+        availability(provisioning),
         f"zones {', '.join(zone.rpartition('-')[2] for zone in zones)}"
         if zones
         else "zones not listed",

@@ -3,7 +3,7 @@
 The time of an image is the compute of its denoising steps at the fraction of peak that published
 images reached on the same accelerator: with the same model if available, otherwise the median of
 other models, with a wider interval. The same holds for videos. Time that a published figure
-excludes is added (`left_out` in data/pictures.yaml). One chip holds a whole model; each chip is a
+excludes is added (`left_out` in data/images.yaml). One chip holds a whole model; each chip is a
 replica.
 """
 
@@ -43,7 +43,7 @@ MOST_RATE = 1e6
 
 
 @dataclass(frozen=True)
-class PictureChoice:
+class ImageChoice:
     """A choice of hardware for images or videos of the size in `Architecture.output`."""
 
     accelerator: str
@@ -109,7 +109,7 @@ def reached(word: str, *, without: str = "", is_video: bool = False) -> list[flo
         is_video: Whether to return those of videos instead of those of images.
     """
     found: list[float] = []
-    for row in table("pictures")["measured"]:
+    for row in table("images")["measured"]:
         model = find(row["model"])
         if model is None or row["model"] == without or model.is_video is not is_video:
             continue
@@ -128,7 +128,7 @@ def spread() -> float:
 
 def measured(model: str, word: str) -> dict[str, Any] | None:
     """Return the published results of a model on an accelerator; None if there are none."""
-    rows: list[dict[str, Any]] = table("pictures")["measured"]
+    rows: list[dict[str, Any]] = table("images")["measured"]
     return next((r for r in rows if r["model"] == model and r["accelerator"] == word), None)
 
 
@@ -178,10 +178,10 @@ def _comparable(model: Architecture, word: str) -> list[float]:
         for one in (word, ""):
             if found := reached(one, without=model.name, is_video=is_video):
                 return found
-    raise ValueError(f"pictures: must have a result of another model than {model.name}")
+    raise ValueError(f"images: must have a result of another model than {model.name}")
 
 
-def picture_choices(
+def image_choices(
     model: Architecture,
     rate: float,
     *,
@@ -189,7 +189,7 @@ def picture_choices(
     regions: Sequence[str] = (),
     provisioning: Sequence[str] = (),
     accelerators: Sequence[str] = (),
-) -> list[PictureChoice]:
+) -> list[ImageChoice]:
     """Return every chip that fits a model of images or videos, sorted by cost of each.
 
     Args:
@@ -207,7 +207,7 @@ def picture_choices(
         raise InputError("model", "must be an image model", Bare(model.name))
     if not 0 < rate <= MOST_RATE:
         raise InputError("rate", f"must be above 0 and at most {MOST_RATE:g}", Bare(f"{rate:g}"))
-    found: list[PictureChoice] = []
+    found: list[ImageChoice] = []
     for word in accelerators or accelerator_names():
         room = _room_gib(model)
         if check_copies_fit(word, served_gib(model), room=room) is not None:
@@ -229,25 +229,27 @@ def _room_gib(model: Architecture) -> float:
 
 def _bought(
     model: Architecture, word: str, region: str, rate: float, steps: int
-) -> list[PictureChoice]:
+) -> list[ImageChoice]:
     seconds, doubt, source = seconds_of(model, word, steps)
     smallest = min(offered(word).machines, key=lambda entry: entry.chips)
-    found: list[PictureChoice] = []
-    for way in PROVISIONING:
-        if way in ("reservation", "calendar") or not is_sold(word, smallest.name, region, way):
+    found: list[ImageChoice] = []
+    for provisioning in PROVISIONING:
+        if provisioning in ("reservation", "calendar") or not is_sold(
+            word, smallest.name, region, provisioning
+        ):
             continue
-        listed = price(word, region, way, machine_type=smallest.name)
+        listed = price(word, region, provisioning, machine_type=smallest.name)
         if listed is None:
             continue
         each = listed.usd_per_hour / smallest.chips
         chips = math.ceil(rate * seconds / _UTILISATION / smallest.chips) * smallest.chips
         thousand = usd_per_thousand(1 / rate, each * chips)
         found.append(
-            PictureChoice(
+            ImageChoice(
                 word,
                 smallest.name,
                 chips,
-                way,
+                provisioning,
                 region,
                 seconds / doubt,
                 seconds,

@@ -21,7 +21,7 @@ from planner.speed.roofline_step import Work, stack, work
 from planner.speed.speculation import METHODS, MOST_TOKENS, Speculation, speculation
 from planner.speed.throughput import OperatingPoints, curves, operating_points
 
-FOR_SERVING = tuple(way for way in PROVISIONING if way != "calendar")
+FOR_SERVING = tuple(provisioning for provisioning in PROVISIONING if provisioning != "calendar")
 """Provisioning that suits a server; a calendar reservation has an end date."""
 NO_LIMIT_MS = 1e9
 """Latency limit that has no effect."""
@@ -288,25 +288,29 @@ def operating_points_of(question: Question, held: Sequence[Candidate]) -> Operat
 @cache
 def _offered(word: str, machine_type: str) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (region, way)
+        (region, provisioning)
         for region in regions_of(word)
-        for way in FOR_SERVING
-        if is_sold(word, machine_type, region, way)
+        for provisioning in FOR_SERVING
+        if is_sold(word, machine_type, region, provisioning)
     )
 
 
 def _offers(form: Form, question: Question) -> list[tuple[str, str]]:
     return [
-        (region, way)
-        for region, way in _offered(form.word, form.machine_type)
+        (region, provisioning)
+        for region, provisioning in _offered(form.word, form.machine_type)
         if (not question.regions or region in question.regions)
-        and (way in question.provisioning if question.provisioning else way != "reservation")
+        and (
+            provisioning in question.provisioning
+            if question.provisioning
+            else provisioning != "reservation"
+        )
     ]
 
 
 @cache
-def _start(kind: str, weights_gb: float, way: str) -> ColdStart:
-    return cold_start(kind, weights_gb, provisioning=way)
+def _start(kind: str, weights_gb: float, provisioning: str) -> ColdStart:
+    return cold_start(kind, weights_gb, provisioning=provisioning)
 
 
 def _around(value: float, spread: float) -> Estimate:
@@ -314,13 +318,18 @@ def _around(value: float, spread: float) -> Estimate:
 
 
 def _choice(
-    question: Question, one: Candidate, found: OperatingPoints, at: int, way: str, region: str
+    question: Question,
+    one: Candidate,
+    found: OperatingPoints,
+    at: int,
+    provisioning: str,
+    region: str,
 ) -> Choice:
     form, spread = one.form, float(found.spread[at])
     replicas = int(found.replicas[at])
     exact = float(question.rate / (found.most_rate[at] * form.copies * question.utilisation))
     bound = (max(1, int(np.ceil(exact / spread))), max(1, int(np.ceil(exact * spread))))
-    listed = machine_price(form.word, region, way, form.machine_type)
+    listed = machine_price(form.word, region, provisioning, form.machine_type)
     hour = million = every = None
     if listed is not None:
         each = listed.usd_per_hour * form.hosts
@@ -331,20 +340,24 @@ def _choice(
         every = million.value * question.made / (question.given + question.made)
     most = float(found.most_rate[at]) * form.copies * question.made
     return Choice(
-        one, way, region, bool(found.keeps[at]), replicas, bound[1],
+        one, provisioning, region, bool(found.keeps[at]), replicas, bound[1],
         _around(float(found.ttft95[at]) * 1e3, spread),
         _around(float(found.step95[at]) * 1e3, spread),
         _around(most, spread), float(found.utilisation[at]), listed, hour, million, every,
-        _start(form.chip.kind, one.shape.weights_gb, way), _notes(form.word, region, way, listed),
+        _start(form.chip.kind, one.shape.weights_gb, provisioning),
+        _notes(form.word, region, provisioning, listed),
         float(found.batch[at]), spread,
     )  # fmt: skip
 
 
 @cache
-def _notes(word: str, region: str, way: str, listed: Price | None) -> tuple[str, ...]:
+def _notes(word: str, region: str, provisioning: str, listed: Price | None) -> tuple[str, ...]:
     """Return notes on availability and price."""
     partial = listed is not None and listed.lacks_host
-    return (*notes(word, region, way), *(["price of the accelerators alone"] if partial else []))
+    return (
+        *notes(word, region, provisioning),
+        *(["price of the accelerators alone"] if partial else []),
+    )
 
 
 LADDER = ("reservation", "on-demand", "flex-start", "spot")

@@ -11,5 +11,5 @@ DATA = Path(__file__).parents[1] / "data"
 
 @cache
 def table(name: str) -> dict[str, Any]:
-    """Return one table, such as `pictures` for data/pictures.yaml."""
+    """Return one table, such as `images` for data/images.yaml."""
     return read_table(DATA / f"{name}.yaml")

@@ -1,6 +1,6 @@
 """Durations of the stages of an image or video: encoding the prompt, denoising steps, decoding.
 
-The published time of an image (data/pictures.yaml) includes steps and decoding. The time of the
+The published time of an image (data/images.yaml) includes steps and decoding. The time of the
 other stages is assumed there. A denoising step is compute-bound even for one image, so time is
 proportional to images and to the work of each (`planner.choice.image_plan.work`).
 """
@@ -33,7 +33,7 @@ def stage_seconds(
     *,
     pixels: int,
     frames: int = 1,
-    pictures: int = 1,
+    images: int = 1,
     model: Architecture | None = None,
 ) -> StageSeconds:
     """Return the stage durations of a batch on one chip.
@@ -42,7 +42,7 @@ def stage_seconds(
         accelerator: Accelerator, as the user names it.
         pixels: Pixels per image, or per frame.
         frames: Frames of a video; 1 for an image.
-        pictures: Images or videos in the batch, all of one prompt.
+        images: Images or videos in the batch, all of one prompt.
         model: Model; None, or one that the image server cannot run, counts as FLUX.1 schnell, or as
             Wan 2.1 for videos.
 
@@ -50,7 +50,7 @@ def stage_seconds(
         ValueError: No time of the accelerator is known.
     """
     pipeline = (model and model.pipeline) or (_FLUX if frames == 1 else _WAN)
-    stages = [each for each in table("pictures")["stages"] if each["pipeline"] == pipeline]
+    stages = [each for each in table("images")["stages"] if each["pipeline"] == pipeline]
     own = next((each for each in stages if each["accelerator"] == accelerator), None)
     if own is None:
         known = ", ".join(sorted(each["accelerator"] for each in stages))
@@ -65,7 +65,7 @@ def stage_seconds(
     passes = model.passes / reference.passes if model is not None else 1
     width, height, count = reference.output
     return StageSeconds(
-        denoise_step=step * passes * work(reference, pixels, frames) * pictures,
+        denoise_step=step * passes * work(reference, pixels, frames) * images,
         text_encode=text,
-        vae_decode=decode * pixels * frames / (width * height * count) * pictures,
+        vae_decode=decode * pixels * frames / (width * height * count) * images,
     )

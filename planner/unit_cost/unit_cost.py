@@ -345,7 +345,7 @@ def _of_experts(asked: Asked, rung: Rung, load: Loaded, served: ModelShape) -> C
     return Candidate(form, served, held, asked.kv_bits, asked.backend)
 
 
-def picture_speed(
+def diffusion_speed(
     architecture: Architecture,
     rung: Rung,
     *,

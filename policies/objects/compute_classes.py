@@ -39,7 +39,7 @@ class ClassRung:
         )
 
     @property
-    def way(self) -> str:
+    def provisioning(self) -> str:
         """Provisioning model of its VMs, in catalog terms."""
         if at(self.body, "reservations", "affinity") == "Specific":
             return "reservation"

@@ -5,7 +5,7 @@ from typing import Final
 
 from gke_inference.observability.alert_source import Alert
 from gke_inference.observability.alert_source import alerts as alerts_of
-from gke_inference.observability.alerts import KINDS, is_told
+from gke_inference.observability.alerts import KINDS, is_notified
 from gke_inference.observability.promql import Dialect
 from infra.deploy.observability import scope
 from infra.plan.names import Names
@@ -80,9 +80,9 @@ def _receiver(
     wanted: Sequence[Alert],
     policies: Mapping[str, Object],
 ) -> Row:
-    told = [each for each in wanted if is_told(receiver.severity.value, each.severity)]
+    notified = [each for each in wanted if is_notified(receiver.severity.value, each.severity)]
     what = "critical ones" if receiver.severity is Severity.CRITICAL else "all"
-    predicted = f"{receiver.kind.value}; notified of {len(told)} alerts ({what})"
+    predicted = f"{receiver.kind.value}; notified of {len(notified)} alerts ({what})"
     subject = Subject("receiver", name, predicted)
 
     def look() -> Row:
@@ -95,7 +95,7 @@ def _receiver(
         ]
         if not channels:
             return subject.not_met("there is no notification channel")
-        return judged_channel(subject, channels[0], receiver, told, policies)
+        return judged_channel(subject, channels[0], receiver, notified, policies)
 
     return seen(subject, look)
 
@@ -104,7 +104,7 @@ def judged_channel(
     subject: Subject,
     channel: Object,
     receiver: Receiver,
-    told: Sequence[Alert],
+    notified: Sequence[Alert],
     policies: Mapping[str, Object],
 ) -> Row:
     """Return whether a channel is enabled, has the receiver's kind, and is on its policies.
@@ -121,12 +121,12 @@ def judged_channel(
         return subject.not_met("the channel is UNVERIFIED: nothing is sent to it")
     silent = [
         each.name
-        for each in told
+        for each in notified
         if channel["name"] not in policies.get(each.name, {}).get("notificationChannels", [])
     ]
     if silent:
         return subject.not_met(f"is not notified of {', '.join(silent)}")
-    return subject.met(f"{receiver.kind.value}; on the policies of {len(told)} alerts")
+    return subject.met(f"{receiver.kind.value}; on the policies of {len(notified)} alerts")
 
 
 def _delivery(deployed: Deployed) -> Iterator[Row]:

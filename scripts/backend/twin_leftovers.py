@@ -7,7 +7,7 @@ from twin.host.paths import TwinPaths
 from twin.world import store
 
 CLOUD_ITSELF = (
-    "api-door",
+    "api-endpoint",
     "bigquery",
     "daemon",
     "fake-gcs-server",

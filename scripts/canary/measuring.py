@@ -15,7 +15,7 @@ from infra.plan import Plan
 from infra.stack import Engine, Front
 from scripts.accept.deployed import Deployed
 from scripts.canary.comparison import Share, bound_of_quantile, common_bounds, slow
-from scripts.canary.steps import NoSight, Sight
+from scripts.canary.steps import Measurements, NotMeasurable
 from scripts.shared.google_cloud import CloudError
 from twin.cluster.monitoring.promql import QueryError, Sample
 
@@ -122,15 +122,15 @@ class Measured:
         """Count from now on.
 
         Raises:
-            NoSight: A Prometheus does not answer.
+            NotMeasurable: A Prometheus does not answer.
         """
         self._before = self._read()
 
-    def look(self) -> Sight:
+    def look(self) -> Measurements:
         """Return the counts since `begin`.
 
         Raises:
-            NoSight: A Prometheus does not answer.
+            NotMeasurable: A Prometheus does not answer.
         """
         now = self._read()
         grown = {key: growth(self._before.get(key, {}), counters) for key, counters in now.items()}
@@ -151,8 +151,8 @@ class Measured:
         measures = {"errors": (errors(self.canary), errors(self.stable))}
         found = self._late(grown)
         if isinstance(found, str):
-            return Sight(measures, {_LATE: found})
-        return Sight({**measures, _LATE: found})
+            return Measurements(measures, {_LATE: found})
+        return Measurements({**measures, _LATE: found})
 
     def _late(self, grown: Mapping[tuple[str, str], Counters]) -> tuple[Share, Share] | str:
         """Return the late first tokens of both versions, or why they are not comparable."""
@@ -198,7 +198,7 @@ class Measured:
                     try:
                         samples = counters_of(cluster.query(expression), region)
                     except (CloudError, QueryError) as error:
-                        raise NoSight(f"{cluster.name}: {error}") from None
+                        raise NotMeasurable(f"{cluster.name}: {error}") from None
                     found.setdefault((version.object_name, kind), {}).update(samples)
         return found
 

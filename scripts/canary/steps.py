@@ -16,7 +16,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Sight:
+class Measurements:
     """Measurements of both versions since a step began."""
 
     measures: dict[str, tuple[Share, Share]]
@@ -25,18 +25,18 @@ class Sight:
     """Reasons for missing measures, by description of the measure."""
 
 
-class NoSight(Exception):
+class NotMeasurable(Exception):
     """Nothing can be counted now; the message has the reason."""
 
 
 class Measuring(Protocol):
-    """Counts requests of both versions. Both methods raise `NoSight`."""
+    """Counts requests of both versions. Both methods raise `NotMeasurable`."""
 
     def begin(self) -> None:
         """Count from now on."""
         ...
 
-    def look(self) -> Sight:
+    def look(self) -> Measurements:
         """Return the counts since `begin`."""
         ...
 
@@ -120,7 +120,7 @@ class Canary:
     def _hold(self, percent: int) -> str:
         """Compare until a step is decided; return the reason for a rollback, or nothing."""
         settings, waited = self._settings, 0.0
-        is_begun, sight = False, Sight({})
+        is_begun, measurements = False, Measurements({})
         while waited < settings.patience_seconds:
             try:
                 if not is_begun:
@@ -128,31 +128,31 @@ class Canary:
                     is_begun = True
                 self._sleep(settings.look_seconds)
                 waited += settings.look_seconds
-                sight = self._measuring.look()
-            except NoSight as error:
+                measurements = self._measuring.look()
+            except NotMeasurable as error:
                 self._tell(f"{percent}%: cannot see: {error}")
                 if not is_begun:
                     self._sleep(settings.look_seconds)
                     waited += settings.look_seconds
                 continue
-            found = self._judge(sight)
-            self._tell(f"{percent}%: {_words(sight)} after {waited:.0f} s")
+            found = self._judge(measurements)
+            self._tell(f"{percent}%: {_words(measurements)} after {waited:.0f} s")
             worse = [name for name, finding in found.items() if finding is Finding.WORSE]
             if worse:
                 return f"worse: {', '.join(worse)}"
             is_enough = bool(found) and Finding.TOO_FEW not in found.values()
             if is_enough and waited >= settings.hold_seconds:
-                self._keep(sight)
+                self._keep(measurements)
                 return ""
         least = settings.rule.least_requests
-        return f"fewer than {least} requests to compare in {waited:.0f} s: {_words(sight)}"
+        return f"fewer than {least} requests to compare in {waited:.0f} s: {_words(measurements)}"
 
-    def _judge(self, sight: Sight) -> dict[str, Finding]:
+    def _judge(self, measurements: Measurements) -> dict[str, Finding]:
         """Compare by measure; with few stable requests, use those of an earlier step."""
-        rule = self._settings.rule_of(len(sight.measures))
+        rule = self._settings.rule_of(len(measurements.measures))
         return {
             name: compare(canary, self._stable_of(name, stable), rule)
-            for name, (canary, stable) in sight.measures.items()
+            for name, (canary, stable) in measurements.measures.items()
         }
 
     def _stable_of(self, name: str, now: Share) -> Share:
@@ -160,17 +160,17 @@ class Canary:
         is_enough = now.total >= min(self._settings.rule.least_requests, before.total)
         return now if is_enough else before
 
-    def _keep(self, sight: Sight) -> None:
-        for name, (_, stable) in sight.measures.items():
+    def _keep(self, measurements: Measurements) -> None:
+        for name, (_, stable) in measurements.measures.items():
             self._stable[name] = self._stable_of(name, stable)
 
 
-def _words(sight: Sight) -> str:
+def _words(measurements: Measurements) -> str:
     compared = [
         f"{name} {canary.bad}/{canary.total} (stable {stable.bad}/{stable.total})"
-        for name, (canary, stable) in sight.measures.items()
+        for name, (canary, stable) in measurements.measures.items()
     ]
-    others = [f"{name} not comparable: {why}" for name, why in sight.not_comparable.items()]
+    others = [f"{name} not comparable: {why}" for name, why in measurements.not_comparable.items()]
     return ", ".join([*compared, *others])
 
 

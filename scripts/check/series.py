@@ -35,7 +35,7 @@ class Read:
 
     name: str
     place: str
-    """What reads it, such as `alert RequestsFail`."""
+    """What reads it, such as `alert RequestsFailing`."""
     labels: tuple[str, ...] = ()
     """Names of the labels that it asks for, sorted."""
 

@@ -14,7 +14,7 @@ from scripts.backend.choose import CloudOption, open_backend
 from scripts.delivery.checkout import open_checkout, tree_folders
 from scripts.delivery.rollback import History
 from scripts.delivery.status import Delivered, find_delivered, print_delivered
-from scripts.delivery.watching import Sight, Watch
+from scripts.delivery.watching import DeliveryStatus, Watch
 from scripts.shared.clusters import Cluster, close
 from scripts.shared.engine import check_stack
 from scripts.terminal.console import CommandError, console
@@ -96,7 +96,7 @@ def watch(
         watched = Watch(
             history,
             names,
-            lambda: _sight(clusters, Names(plan.platform).namespace(), tool),
+            lambda: _status(clusters, Names(plan.platform).namespace(), tool),
             time.monotonic,
             time.sleep,
             lambda line: console.print(line, soft_wrap=True, markup=False),
@@ -110,7 +110,7 @@ def watch(
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def _sight(clusters: list[Cluster], namespace: str, tool: DeliveryTool) -> Sight:
+def _status(clusters: list[Cluster], namespace: str, tool: DeliveryTool) -> DeliveryStatus:
     """Return the status of each cluster; one that does not answer hides no other."""
     seen, unseen = dict[str, Delivered](), dict[str, str]()
     for cluster in clusters:
@@ -118,7 +118,7 @@ def _sight(clusters: list[Cluster], namespace: str, tool: DeliveryTool) -> Sight
             [seen[cluster.name]] = find_delivered([cluster], namespace, tool)
         except CommandError as error:
             unseen[cluster.name] = str(error)
-    return Sight(seen, unseen)
+    return DeliveryStatus(seen, unseen)
 
 
 def _delivered_plan(stack: str) -> tuple[Plan, DeliveryTool]:

@@ -16,7 +16,7 @@ _LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Sight:
+class DeliveryStatus:
     """Delivery status of the clusters at one time."""
 
     seen: Mapping[str, Delivered]
@@ -31,7 +31,7 @@ class Watch:
     history: History
     clusters: tuple[str, ...]
     """Names of the clusters that serve the stack."""
-    look: Callable[[], Sight]
+    look: Callable[[], DeliveryStatus]
     now: Callable[[], float]
     """Clock, in seconds."""
     sleep: Callable[[float], None]
@@ -77,41 +77,41 @@ class Watch:
 
         Raises:
             CommandError: In the end, some clusters cannot be seen or have not read the commit, and
-                no other one speaks against it.
+                no other one reports a problem.
         """
         began = self.now()
         erring: float | None = None
         while True:
-            sight = self.look()
+            status = self.look()
             now = self.now()
-            waiting = {name: self._waiting(commit, name, sight) for name in self.clusters}
+            waiting = {name: self._waiting(commit, name, status) for name in self.clusters}
             if not any(waiting.values()):
                 return ""
             errors = [
                 f"{name}: {', '.join(one.errors)}"
-                for name, one in sight.seen.items()
+                for name, one in status.seen.items()
                 if one.errors and self._has_read(commit, one)
             ]
-            if not errors and not sight.unseen:
+            if not errors and not status.unseen:
                 erring = None
             elif errors and erring is None:
                 erring = now
             if errors and erring is not None and now - erring >= self.errors_seconds:
                 return "; ".join(errors)
             if now - began >= self.limit_seconds:
-                return self._verdict(commit, sight, waiting, errors, now - began)
+                return self._verdict(commit, status, waiting, errors, now - began)
             self.sleep(_LOOK_SECONDS)
 
     def _verdict(
         self,
         commit: str,
-        sight: Sight,
+        status: DeliveryStatus,
         waiting: Mapping[str, str],
         errors: list[str],
         seconds: float,
     ) -> str:
-        """Return what speaks against a commit when the time is over."""
-        readers = {name for name, one in sight.seen.items() if self._has_read(commit, one)}
+        """Return the problems of a commit when the time is over."""
+        readers = {name for name, one in status.seen.items() if self._has_read(commit, one)}
         against = errors or [
             f"{name}: {why}" for name, why in waiting.items() if why and name in readers
         ]
@@ -120,11 +120,11 @@ class Watch:
         unknown = "; ".join(f"{name}: {why}" for name, why in waiting.items() if why)
         raise CommandError(f"{unknown}, after {seconds:.0f} s; nothing was rolled back")
 
-    def _waiting(self, commit: str, name: str, sight: Sight) -> str:
+    def _waiting(self, commit: str, name: str, status: DeliveryStatus) -> str:
         """Return what a cluster still has to do for a commit; empty if it serves it."""
-        one = sight.seen.get(name)
+        one = status.seen.get(name)
         if one is None:
-            return sight.unseen.get(name, "cannot be seen")
+            return status.unseen.get(name, "cannot be seen")
         if not self._has_read(commit, one):
             why = f": {', '.join(one.errors)}" if one.errors else ""
             return f"has not read {commit[:SHORT]}{why}"

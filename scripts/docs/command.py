@@ -8,7 +8,7 @@ import typer
 from scripts.docs.abilities import abilities_page
 from scripts.docs.cli import cli_page
 from scripts.docs.components import components_page
-from scripts.docs.engine import engine_page, engine_picture
+from scripts.docs.engine import engine_page, engine_plot
 from scripts.docs.exit_codes import exit_codes_page
 from scripts.docs.image_claims import diffusion_page
 from scripts.docs.invariants import invariants_page
@@ -73,7 +73,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "CONTRIBUTING.md": contributing_page,
     "twin/rules.md": rules_page,
     "docs/diffusion.md": diffusion_page,
-    "docs/images/engine-model.svg": engine_picture,
+    "docs/images/engine-model.svg": engine_plot,
     "docs/invariants.md": lambda: NOTICE + invariants_page(),
     "docs/policies.md": lambda: NOTICE + policies_page(),
     "docs/reference/cli.md": lambda: NOTICE + cli_page(),

@@ -172,7 +172,7 @@ def _point_line(item: Compared) -> str:
     )
 
 
-def engine_picture() -> str:
+def engine_plot() -> str:
     """Return an SVG: simulated against published values, on logarithmic axes."""
     found = families()
     pairs = [(item.point.published, item.simulated) for f in found for item in f.compared]

@@ -38,7 +38,7 @@ def _crane() -> Path:
 
 
 class RegistryError(Exception):
-    """A registry lacks an image or refuses; one line."""
+    """An image is missing, or the registry denied access; one line."""
 
 
 def host_of(reference: str) -> str:

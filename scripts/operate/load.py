@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scripts.shared.hosts import host_of
 from scripts.terminal.console import CommandError, console
-from simulator.traffic import Ask, Options, Report, Trace, mixed_lengths, run
+from simulator.traffic import Options, Report, Trace, TraceEntry, mixed_lengths, run
 from twin.cluster import lifecycle as clusters
 from twin.cluster.monitoring import promql
 from twin.cluster.monitoring.server import address_of
@@ -31,7 +31,7 @@ def trace_of(traffic: Traffic, model: str) -> Trace:
     return Trace.merge("scenario", _asks(traffic, model))
 
 
-def _asks(traffic: Traffic, model: str) -> Iterator[Ask]:
+def _asks(traffic: Traffic, model: str) -> Iterator[TraceEntry]:
     choose = random.Random(_SEED)  # noqa: S311 - traffic, not secrets
     start = 0.0
     for number, stage in enumerate(traffic.stages):

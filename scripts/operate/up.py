@@ -208,11 +208,11 @@ def _let_in(stack: str, plan: Plan) -> Generator[None]:
         return
     # Access to the secret takes time to load, and most stacks do not need it.
     from scripts.clients.keys import KeyProblem  # noqa: PLC0415
-    from scripts.clients.lent import lent_key  # noqa: PLC0415
+    from scripts.clients.temporary_key import temporary_key  # noqa: PLC0415
     from scripts.shared.google_cloud import CloudError  # noqa: PLC0415
 
     try:
-        with lent_key(stack, plan.platform):
+        with temporary_key(stack, plan.platform):
             yield
     except (CloudError, KeyProblem) as error:
         raise CommandError(str(error)) from None

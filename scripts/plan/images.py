@@ -6,7 +6,7 @@ from gke_inference.catalogue.input_error import InputError
 from gke_inference.sizing.architectures import Architecture
 from gke_inference.sizing.image_prompts import has_known_images, tokens_of_image
 from gke_inference.sizing.shapes import shape
-from planner.choice.image_plan import picture_choices
+from planner.choice.image_plan import image_choices
 from scripts.plan.filters import PLAN_OPTIONS, Filters, no_hardware
 from scripts.plan.show import images_as_json, print_images
 from scripts.terminal.console import CommandError
@@ -59,7 +59,7 @@ def print_image_plan(
         CommandError: The rate is out of range, or no hardware is left.
     """
     try:
-        choices = picture_choices(
+        choices = image_choices(
             model,
             rate,
             regions=filters.regions,

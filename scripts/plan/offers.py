@@ -15,7 +15,7 @@ from planner.advice.roles import Roles, can_move, roles_of
 from planner.choice.candidates import Candidate
 from planner.choice.plan import LADDER, Choice, Estimate, Question, plan
 from scripts.plan.proposals import Proposal
-from scripts.plan.rest import auto_key
+from scripts.plan.unchanged_parts import auto_key
 
 ALL_GPUS = "GPUS_ALL_REGIONS"
 MACHINES = "INSTANCES"

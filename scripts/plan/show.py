@@ -13,7 +13,7 @@ from planner.advice.roles import Advice, advise
 from planner.amount import amount_of, price_notes, unverified_mark
 from planner.choice.alternatives import alternatives
 from planner.choice.coldstart import spare_replicas
-from planner.choice.image_plan import PictureChoice
+from planner.choice.image_plan import ImageChoice
 from planner.choice.plan import Choice, Estimate, Plan, ladder
 from scripts.terminal.console import console
 from scripts.terminal.tables import Column, Listing, figure, print_table
@@ -239,13 +239,13 @@ def _print_best(answer: Plan, best: Choice) -> None:
     )
 
 
-def images_as_json(choices: Sequence[PictureChoice]) -> str:
+def images_as_json(choices: Sequence[ImageChoice]) -> str:
     """Return the cost of images or videos on each accelerator as JSON."""
     return json.dumps([asdict(one) for one in choices], indent=1)
 
 
 def print_images(
-    model: Architecture, rate: float, steps: int, choices: Sequence[PictureChoice]
+    model: Architecture, rate: float, steps: int, choices: Sequence[ImageChoice]
 ) -> None:
     """Print the cost of images or videos on each accelerator."""
     width, height, frames = model.output

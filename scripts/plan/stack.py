@@ -18,9 +18,15 @@ from planner.advice.portfolio import Key, Portfolio, Rest, frontier, total_uses,
 from planner.choice.cost import HOURS_PER_MONTH, Bill, bill
 from scripts.plan.filters import PLAN_OPTIONS
 from scripts.plan.proposals import Proposal, placement_for
-from scripts.plan.rest import auto_limits, peak_of, rest_of
+from scripts.plan.requirements import (
+    Load,
+    Requirements,
+    limited_requirements,
+    quotas_of,
+    requirements_of,
+)
 from scripts.plan.stack_show import Shown, as_json, print_stack
-from scripts.plan.wishes import Load, Wishes, limited_wishes, quotas_of, wishes_of
+from scripts.plan.unchanged_parts import auto_limits, peak_of, rest_of
 from scripts.shared.quota_limits import Against, cloud_limits, twin_limits
 from scripts.terminal.console import CheckFailedError, CommandError, console, errors
 from scripts.terminal.options import check_one, check_positive, option_of
@@ -51,7 +57,7 @@ def plan_stack(wanted: Wanted, *, is_written: bool, is_json: bool) -> None:
     _check(wanted)
     resolved = _resolved(wanted.stack)
     costs = bill(served(resolved))
-    found = _wishes(resolved, costs, wanted)
+    found = _requirements(resolved, costs, wanted)
     if not found.planned:
         kept = "; ".join(f"{name}: {reason}" for name, reason in found.kept.items())
         raise CommandError(
@@ -60,7 +66,7 @@ def plan_stack(wanted: Wanted, *, is_written: bool, is_json: bool) -> None:
     names = frozenset(found.loads)
     rest = rest_of(resolved, costs, names)
     limits, notes = _limits(resolved, found, wanted.limits)
-    points = frontier(limited_wishes(found, limits), limits, rest)
+    points = frontier(limited_requirements(found, limits), limits, rest)
     hourly = None if wanted.budget is None else wanted.budget / HOURS_PER_MONTH
     best = within(points, hourly)
     shown = Shown(
@@ -108,7 +114,7 @@ def _resolved(stack: str) -> Plan:
     return resolve(platform)
 
 
-def _wishes(resolved: Plan, costs: Bill, wanted: Wanted) -> Wishes:
+def _requirements(resolved: Plan, costs: Bill, wanted: Wanted) -> Requirements:
     loads: dict[str, Load] = {}
     for name, load in (_load(text, wanted) for text in wanted.loads):
         if name in loads:
@@ -121,7 +127,7 @@ def _wishes(resolved: Plan, costs: Bill, wanted: Wanted) -> Wishes:
     usual = Load(0.0, wanted.given, wanted.made)
     document = platform_of(STACKS / f"Pulumi.{wanted.stack}.yaml")
     try:
-        found = wishes_of(resolved, document, costs, loads, usual, wanted.utilisation)
+        found = requirements_of(resolved, document, costs, loads, usual, wanted.utilisation)
     except InputError as error:
         raise CommandError(option_of(error, PLAN_OPTIONS)) from None
     for name in loads:
@@ -148,7 +154,9 @@ def _load(text: str, wanted: Wanted) -> tuple[str, Load]:
     return found[1], lengths
 
 
-def _limits(resolved: Plan, found: Wishes, against: Against) -> tuple[dict[Key, int], list[str]]:
+def _limits(
+    resolved: Plan, found: Requirements, against: Against
+) -> tuple[dict[Key, int], list[str]]:
     """Return the limits of the quotas that offers use, and notes on them."""
     source = cloud_limits(resolved) if against is Against.CLOUD else twin_limits()
     limits = auto_limits(resolved)
@@ -165,7 +173,7 @@ def _limits(resolved: Plan, found: Wishes, against: Against) -> tuple[dict[Key, 
     return limits, notes
 
 
-def _kept_costs(costs: Bill, found: Wishes) -> dict[str, float | None]:
+def _kept_costs(costs: Bill, found: Requirements) -> dict[str, float | None]:
     """Return the peak cost per hour of each model that stays as it is; None without a price."""
     kept: dict[str, float | None] = {}
     for name, part in costs.by("model").items():

@@ -9,7 +9,7 @@ from planner.amount import Amount, amount_of, price_notes, unverified_mark
 from planner.choice.cost import HOURS_PER_MONTH
 from planner.choice.plan import Estimate
 from scripts.plan.proposals import Proposal
-from scripts.plan.wishes import Wishes
+from scripts.plan.requirements import Requirements
 from scripts.terminal.console import console
 from scripts.terminal.tables import Listing, figure, print_table, prose
 
@@ -20,7 +20,7 @@ Found = Portfolio[Proposal]
 class Shown:
     """A plan of a stack, to be shown."""
 
-    found: Wishes
+    found: Requirements
     points: Sequence[Found]
     best: Found | None
     limits: Mapping[Key, int]

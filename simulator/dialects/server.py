@@ -17,7 +17,7 @@ from simulator.server.http_server import Handler, HttpServer
 
 
 @dataclass(frozen=True)
-class Ask:
+class GenerationRequest:
     """A validated generation request, in the engine's terms."""
 
     model: str
@@ -85,7 +85,7 @@ def ask_of(
     choice: int = 0,
     form: Form | None = None,
     **more: Any,
-) -> Ask:
+) -> GenerationRequest:
     """Return a request with the response of a model.
 
     Args:
@@ -103,7 +103,7 @@ def ask_of(
     else:
         pieces = text.pieces(form.text)[:most]
     pieces, stopped = text.until_stop(pieces, stops)
-    return Ask(model, prompt, most, pieces, stopped, form=form, **more)
+    return GenerationRequest(model, prompt, most, pieces, stopped, form=form, **more)
 
 
 class Events(Protocol):
@@ -163,7 +163,7 @@ class DialectServer(HttpServer):
         """Return the response for an unknown path or method, in FastAPI's format."""
         return json_response({"detail": error.reason}, status=error.status)
 
-    def submit(self, ask: Ask) -> Request:
+    def submit(self, ask: GenerationRequest) -> Request:
         """Queue a request.
 
         Raises:
@@ -181,7 +181,7 @@ class DialectServer(HttpServer):
             stream=ask.stream,
         )
 
-    def submit_all(self, choices: Sequence[Ask]) -> list[Request]:
+    def submit_all(self, choices: Sequence[GenerationRequest]) -> list[Request]:
         """Queue the choices of a request, all of them or none.
 
         Raises:
@@ -200,7 +200,7 @@ class DialectServer(HttpServer):
         for request in requests:
             self._engine.abort(request)
 
-    async def whole(self, choices: Sequence[Ask]) -> list[Request]:
+    async def whole(self, choices: Sequence[GenerationRequest]) -> list[Request]:
         """Compute the choices of a response completely.
 
         Raises:
@@ -222,7 +222,7 @@ class DialectServer(HttpServer):
         return json_response(body, headers={**self._headers, **headers})
 
     async def streamed(
-        self, http: web.Request, choices: Sequence[tuple[Ask, Events]], **headers: str
+        self, http: web.Request, choices: Sequence[tuple[GenerationRequest, Events]], **headers: str
     ) -> web.StreamResponse:
         """Stream a response while its choices are computed.
 
@@ -256,7 +256,7 @@ class DialectServer(HttpServer):
         return response
 
     async def _parts(
-        self, ask: Ask, events: Events, request: Request
+        self, ask: GenerationRequest, events: Events, request: Request
     ) -> AsyncGenerator[bytes, None]:
         """Yield the events of one choice, until it is finished or the engine is dead."""
         results: AsyncGenerator[int] = self._engine.results(request)

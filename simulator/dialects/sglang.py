@@ -12,8 +12,8 @@ from typing import Any
 from aiohttp import web
 
 from simulator.dialects.server import (
-    Ask,
     DialectServer,
+    GenerationRequest,
     ask_of,
     check_simulated,
 )
@@ -119,7 +119,7 @@ class SglangServer(DialectServer):
             500, "Internal server error: the scheduler died", kind="InternalServerError"
         )
 
-    def submit(self, ask: Ask) -> Request:
+    def submit(self, ask: GenerationRequest) -> Request:
         """Queue a request, unless `--max-queued-requests` is reached."""
         limit: int | None = self._flags.max_queued_requests
         if limit is not None and len(self._engine.scheduler.waiting) >= limit:
@@ -228,7 +228,7 @@ class SglangServer(DialectServer):
         reports_cache = bool(self._flags.enable_cache_report)
         return self.json(Answered(choices, requests, reports_cache).body(is_chat=is_chat))
 
-    async def _fill_cache(self, choice: Ask, prompts: list[list[int]]) -> None:
+    async def _fill_cache(self, choice: GenerationRequest, prompts: list[list[int]]) -> None:
         """Compute each prompt once without a token, as SGLang does before several choices."""
         for prompt in prompts:
             request = self._engine.submit(
@@ -243,7 +243,9 @@ class SglangServer(DialectServer):
             async for _ in self._engine.results(request):
                 pass
 
-    def _asks(self, body: asks.Json, prompts: list[list[int]], *, is_chat: bool) -> Iterator[Ask]:
+    def _asks(
+        self, body: asks.Json, prompts: list[list[int]], *, is_chat: bool
+    ) -> Iterator[GenerationRequest]:
         """Return the request once per prompt and choice; choices are numbered through."""
         name = str(body.get("model") or DEFAULT_MODEL)
         more: dict[str, Any] = {

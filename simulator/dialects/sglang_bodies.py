@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict
 
 from simulator.dialects.forms import CallText
-from simulator.dialects.server import Ask, reason_of
+from simulator.dialects.server import GenerationRequest, reason_of
 from simulator.engine.request import Request
 from simulator.server.bodies import asks, fields, log_probabilities, text
 from simulator.server.bodies.errors import ApiError
@@ -149,7 +149,7 @@ def usage(prompt: int, generated: int, cached: int | None = None) -> Any:
     }
 
 
-def _matched(ask: Ask, reason: str | None) -> str | int | None:
+def _matched(ask: GenerationRequest, reason: str | None) -> str | int | None:
     """Return what ended a response: a stop text, or the ID of the end-of-text token."""
     return None if reason != "stop" else (ask.stopped_by or text.token("</s>"))
 
@@ -158,19 +158,19 @@ def _call_id() -> str:
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
-def _has_call(ask: Ask, reason: str) -> bool:
+def _has_call(ask: GenerationRequest, reason: str) -> bool:
     """Return whether a response is a complete call that the server parses."""
     is_cut = reason != "stop" or ask.stopped_by is not None
     return ask.form is not None and ask.form.tool is not None and not is_cut
 
 
-def _likely_chat(ask: Ask, pieces: Sequence[str]) -> Any:
+def _likely_chat(ask: GenerationRequest, pieces: Sequence[str]) -> Any:
     if ask.logprobs is None:
         return None
     return {"content": log_probabilities.of_text(ask.likely(pieces), ask.logprobs)}
 
 
-def _likely_completion(ask: Ask, pieces: Sequence[str]) -> Any:
+def _likely_completion(ask: GenerationRequest, pieces: Sequence[str]) -> Any:
     """Return `LogProbs`, whose offsets SGLang does not compute."""
     if ask.logprobs is None:
         return None
@@ -188,7 +188,7 @@ def _likely_completion(ask: Ask, pieces: Sequence[str]) -> Any:
 class Answered:
     """A response that is not streamed: its choices, and whether it reports cached tokens."""
 
-    asks: Sequence[Ask]
+    asks: Sequence[GenerationRequest]
     requests: Sequence[Request]
     reports_cache: bool
 
@@ -217,8 +217,8 @@ class Answered:
 
 
 def first_choices(
-    asks_: Sequence[Ask], requests: Sequence[Request]
-) -> Iterator[tuple[Ask, Request]]:
+    asks_: Sequence[GenerationRequest], requests: Sequence[Request]
+) -> Iterator[tuple[GenerationRequest, Request]]:
     """Return the first choice of each prompt: the choices of one prompt have it in common."""
     seen: set[int] = set()
     for ask, request in zip(asks_, requests, strict=True):
@@ -227,7 +227,7 @@ def first_choices(
             yield ask, request
 
 
-def _choice(ask: Ask, reason: str, likely: Any) -> asks.Json:
+def _choice(ask: GenerationRequest, reason: str, likely: Any) -> asks.Json:
     return {
         "index": ask.index,
         "logprobs": likely,
@@ -236,7 +236,7 @@ def _choice(ask: Ask, reason: str, likely: Any) -> asks.Json:
     }
 
 
-def _chat_choice(ask: Ask, request: Request) -> Any:
+def _chat_choice(ask: GenerationRequest, request: Request) -> Any:
     reason = reason_of(request)
     message: Any = {"role": "assistant", "content": ask.text, "reasoning_content": None}
     form = ask.form
@@ -250,7 +250,7 @@ def _chat_choice(ask: Ask, request: Request) -> Any:
     return {"message": message, **_choice(ask, reason, _likely_chat(ask, ask.output))}
 
 
-def _completion_choice(ask: Ask, request: Request) -> Any:
+def _completion_choice(ask: GenerationRequest, request: Request) -> Any:
     likely = _likely_completion(ask, ask.output)
     return {"text": ask.text, **_choice(ask, reason_of(request), likely)}
 
@@ -260,7 +260,7 @@ class _Events:
 
     kind = ""
 
-    def __init__(self, ask: Ask, *, include_usage: bool) -> None:
+    def __init__(self, ask: GenerationRequest, *, include_usage: bool) -> None:
         self._ask = ask
         self._include_usage = include_usage
         self._head = {

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
+from simulator.dialects.server import DialectServer, GenerationRequest, ask_of, check_simulated
 from simulator.dialects.tgi_bodies import (
     VERSION,
     ChatEvents,
@@ -223,7 +223,7 @@ class TgiServer(DialectServer):
         *,
         is_counted: bool = True,
         logprobs: int | None = None,
-    ) -> Ask:
+    ) -> GenerationRequest:
         most: int | None = body.get("max_tokens", body.get("max_completion_tokens"))
         stops: list[str] = body.get("stop") or []
         stream = bool(body.get("stream"))
@@ -279,7 +279,7 @@ class TgiServer(DialectServer):
             raise _refusal(429, "Model is overloaded", _OVERLOADED, stream)
         self._open += 1
 
-    async def _limited(self, ask: Ask) -> Request:
+    async def _limited(self, ask: GenerationRequest) -> Request:
         self._take(stream=False)
         try:
             (request,) = await self.whole([ask])
@@ -287,7 +287,9 @@ class TgiServer(DialectServer):
         finally:
             self._open -= 1
 
-    async def _limited_stream(self, http: web.Request, ask: Ask, events: Any) -> web.StreamResponse:
+    async def _limited_stream(
+        self, http: web.Request, ask: GenerationRequest, events: Any
+    ) -> web.StreamResponse:
         self._take(stream=True)
         try:
             return await self.streamed(http, [(ask, events)])

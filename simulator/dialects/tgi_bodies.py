@@ -6,7 +6,7 @@ from typing import Any
 
 from simulator.dialects.exporting import release
 from simulator.dialects.forms import CallText
-from simulator.dialects.server import Ask
+from simulator.dialects.server import GenerationRequest
 from simulator.engine.request import FinishReason, Request
 from simulator.server.bodies import log_probabilities
 from simulator.server.bodies.structured import Form
@@ -15,14 +15,14 @@ VERSION = release("tgi")
 _FINGERPRINT = f"{VERSION}-native"
 
 
-def reason(ask: Ask, request: Request, ended: str) -> str:
+def reason(ask: GenerationRequest, request: Request, ended: str) -> str:
     """Return TGI's finish reason; `ended` is the one for a text that ends by itself."""
     if request.finished is FinishReason.LENGTH:
         return "length"
     return "stop_sequence" if ask.stopped_by else ended
 
 
-def usage(ask: Ask, generated: int) -> Any:
+def usage(ask: GenerationRequest, generated: int) -> Any:
     """Return the usage block."""
     prompt = len(ask.prompt)
     return {
@@ -32,7 +32,7 @@ def usage(ask: Ask, generated: int) -> Any:
     }
 
 
-def likely(ask: Ask, pieces: Sequence[str]) -> Any:
+def likely(ask: GenerationRequest, pieces: Sequence[str]) -> Any:
     """Return `ChatCompletionLogprobs`, which has no bytes; None if not requested."""
     if ask.logprobs is None:
         return None
@@ -51,7 +51,7 @@ def likely(ask: Ask, pieces: Sequence[str]) -> Any:
     }
 
 
-def _head(kind: str, ask: Ask) -> Any:
+def _head(kind: str, ask: GenerationRequest) -> Any:
     return {
         "object": kind,
         "id": "",
@@ -61,7 +61,7 @@ def _head(kind: str, ask: Ask) -> Any:
     }
 
 
-def body(kind: str, ask: Ask, choice: Any, request: Request) -> Any:
+def body(kind: str, ask: GenerationRequest, choice: Any, request: Request) -> Any:
     """Return a response that is not streamed."""
     return {**_head(kind, ask), "choices": [choice], "usage": usage(ask, request.generated)}
 
@@ -93,7 +93,7 @@ class ChatEvents:
         include_usage: whether the last event has the usage.
     """
 
-    def __init__(self, ask: Ask, call: str, *, include_usage: bool) -> None:
+    def __init__(self, ask: GenerationRequest, call: str, *, include_usage: bool) -> None:
         self._ask = ask
         self._call = call
         self._include_usage = include_usage
@@ -153,7 +153,7 @@ class ChatEvents:
 class CompletionEvents:
     """A streamed completion; its last event has the finish reason and the usage."""
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: GenerationRequest) -> None:
         self._ask = ask
 
     def opening(self) -> list[Any]:

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from simulator.dialects import flags as command_line
 from simulator.dialects import triton_bodies
-from simulator.dialects.server import Ask, DialectServer, ask_of, check_simulated
+from simulator.dialects.server import DialectServer, GenerationRequest, ask_of, check_simulated
 from simulator.dialects.triton_forms import form_of, has_guide
 from simulator.dialects.triton_metrics import BATCHER, TritonMetrics
 from simulator.engine.engine import Engine
@@ -235,7 +235,7 @@ class TritonServer(DialectServer):
 
     def _ask(
         self, body: asks.Json, prompt: list[int], most: int | None, form: Form | None = None
-    ) -> Ask:
+    ) -> GenerationRequest:
         check_simulated(body, _NOT_SIMULATED)
         longest = self._deployment.max_model_len
         wanted = self._settings.most_tokens if most is None else most
@@ -258,7 +258,7 @@ class TritonServer(DialectServer):
         )
 
     async def _stream(
-        self, http: web.Request, body: asks.Json, ask: Ask, *, is_chat: bool
+        self, http: web.Request, body: asks.Json, ask: GenerationRequest, *, is_chat: bool
     ) -> web.StreamResponse:
         options: asks.Json = body.get("stream_options") or {}
         wants = bool(options.get("include_usage"))
@@ -266,7 +266,7 @@ class TritonServer(DialectServer):
         return await self.streamed(http, [(ask, events)])
 
 
-def _usage(ask: Ask, generated: int) -> Any:
+def _usage(ask: GenerationRequest, generated: int) -> Any:
     prompt = len(ask.prompt)
     return {
         "prompt_tokens": prompt,
@@ -275,7 +275,7 @@ def _usage(ask: Ask, generated: int) -> Any:
     }
 
 
-def _body(kind: str, ask: Ask, choice: Any, usage: Any) -> Any:
+def _body(kind: str, ask: GenerationRequest, choice: Any, usage: Any) -> Any:
     return {
         "id": f"cmpl-{uuid.uuid1()}",
         "choices": [choice],
@@ -290,7 +290,7 @@ def _body(kind: str, ask: Ask, choice: Any, usage: Any) -> Any:
 class _Events:
     """A streamed response, which ends with `stop` even at the token limit."""
 
-    def __init__(self, ask: Ask, *, is_chat: bool, include_usage: bool) -> None:
+    def __init__(self, ask: GenerationRequest, *, is_chat: bool, include_usage: bool) -> None:
         self._is_chat = is_chat
         self._include_usage = include_usage
         self._ask = ask

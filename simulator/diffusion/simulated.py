@@ -84,7 +84,7 @@ class Simulated:
             "tpu-v6e",
             pixels=batch.height * batch.width,
             frames=batch.frames or 1,
-            pictures=len(batch.seeds),
+            images=len(batch.seeds),
             model=self._architecture,
         )
 

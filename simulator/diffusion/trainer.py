@@ -27,7 +27,7 @@ _SLICE_SECONDS = 0.5
 def step_seconds(settings: Training) -> float:
     """Return the duration of a step on a v6e chip."""
     height, width = settings.sides
-    takes = stage_seconds("tpu-v6e", pixels=height * width, pictures=settings.batch)
+    takes = stage_seconds("tpu-v6e", pixels=height * width, images=settings.batch)
     return _PASSES * takes.denoise_step
 
 

@@ -15,7 +15,7 @@ from simulator.engine.replay import Cluster, Replay, TraceRequest
 from simulator.engine.replay import Outcome as Replayed
 from simulator.engine.settings import Deployment
 from simulator.replays.modelled_picker import ModelledPicker
-from simulator.traffic import Ask, Outcome, Record, Report, Trace
+from simulator.traffic import Outcome, Record, Report, Trace, TraceEntry
 from twin.host.file_problems import rule_of
 
 _CHARACTERS_PER_TOKEN = 4
@@ -37,7 +37,7 @@ def requests_of(trace: Trace, base_model: str) -> list[TraceRequest]:
     return [_request(ask, base_model) for ask in trace.asks]
 
 
-def _request(ask: Ask, base_model: str) -> TraceRequest:
+def _request(ask: TraceEntry, base_model: str) -> TraceRequest:
     prefix, tail = ask.prompt.prefix, ask.prompt.tail
     return TraceRequest(
         ask.at,

@@ -11,9 +11,9 @@ from simulator.engine.engine import Engine
 from simulator.engine.request import Request
 from simulator.server.bodies import fields, log_probabilities, text
 from simulator.server.bodies.answers import Answer, event, plain_chunk
-from simulator.server.bodies.asks import Ask, Server, read_asks, read_json
+from simulator.server.bodies.asks import CompletionRequest, Server, read_asks, read_json
 from simulator.server.bodies.errors import engine_dead
-from simulator.server.bodies.images import Sight
+from simulator.server.bodies.images import MediaSupport
 from simulator.server.bodies.json_answers import json_response
 from simulator.server.load_report import load_report
 from simulator.server.models_api import ServedModels
@@ -40,7 +40,7 @@ class Generation:
         given = deployment.flags.max_logprobs
         self._server = Server(
             longest=deployment.max_model_len,
-            sight=Sight.of(deployment),
+            media=MediaSupport.of(deployment),
             has_auto_tools=bool(deployment.flags.enable_auto_tool_choice),
             most_logprobs=log_probabilities.MOST if given is None else int(given),
         )
@@ -81,7 +81,7 @@ class Generation:
         headers = {**self.headers, **load_report(http, self._engine)}
         return json_response(whole, headers=headers)
 
-    def read(self, body: Json, model: str, *, chat: bool) -> list[Ask]:
+    def read(self, body: Json, model: str, *, chat: bool) -> list[CompletionRequest]:
         """Return the requests of a body, one per choice.
 
         Raises:
@@ -90,7 +90,11 @@ class Generation:
         return read_asks(body, model, self._server, chat=chat)
 
     def begin(
-        self, http: web.Request, asks: list[Ask], adapter: str | None, kv: Json | None = None
+        self,
+        http: web.Request,
+        asks: list[CompletionRequest],
+        adapter: str | None,
+        kv: Json | None = None,
     ) -> list[Request]:
         """Queue requests, all of them or none.
 

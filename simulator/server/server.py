@@ -9,7 +9,7 @@ from simulator.engine.engine import Engine
 from simulator.engine.exposition import CONTENT_TYPE
 from simulator.server.bodies import asks, fields, text
 from simulator.server.bodies.errors import ApiError
-from simulator.server.bodies.images import Sight, chat_prompt
+from simulator.server.bodies.images import MediaSupport, chat_prompt
 from simulator.server.bodies.json_answers import json_response
 from simulator.server.generation import Generation
 from simulator.server.http_server import Handler, HttpServer, is_known_key
@@ -114,7 +114,7 @@ class ApiServer(HttpServer):
         body = fields.checked(fields.VllmPrompt, await asks.read_json(http))
         self._models.resolve(body.get("model"))
         if "messages" in body:
-            prompt = chat_prompt(body["messages"], Sight.of(self._deployment))
+            prompt = chat_prompt(body["messages"], MediaSupport.of(self._deployment))
         else:
             prompt = asks.given_prompts(body.get("prompt"))[0]
         tokens = text.tokenize(prompt) if isinstance(prompt, str) else prompt

@@ -13,7 +13,7 @@ from typing import Any
 from simulator.engine.engine import Engine
 from simulator.engine.logs import TRACEPARENT
 from simulator.engine.request import Request
-from simulator.server.bodies.asks import Ask
+from simulator.server.bodies.asks import CompletionRequest
 
 _SECONDS = 5.0
 _MOST_WAITING = 10_000
@@ -30,7 +30,7 @@ class _Followed:
 class Tracer:
     """The tracer of an engine without `--otlp-traces-endpoint`, which traces nothing."""
 
-    def follow(self, request: Request, headers: Mapping[str, str], ask: Ask) -> None:
+    def follow(self, request: Request, headers: Mapping[str, str], ask: CompletionRequest) -> None:
         """Record the trace of a request."""
 
     def tell(self, request: Request) -> None:
@@ -48,7 +48,7 @@ class SpanSender(Tracer):
         self._waiting: queue.Queue[dict[str, Any]] = queue.Queue(_MOST_WAITING)
         threading.Thread(target=self._send, args=(address,), daemon=True, name="spans").start()
 
-    def follow(self, request: Request, headers: Mapping[str, str], ask: Ask) -> None:
+    def follow(self, request: Request, headers: Mapping[str, str], ask: CompletionRequest) -> None:
         """Record the trace in `traceparent`; start a trace for a share of other requests."""
         given = next((value for key, value in headers.items() if key.lower() == "traceparent"), "")
         match = TRACEPARENT.match(given)

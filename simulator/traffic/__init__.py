@@ -8,14 +8,13 @@ Requests are sent at the times in the trace, whatever happens to earlier ones. E
 answered, refused (with an error that the client can read) or lost (without one).
 """
 
-from simulator.traffic.asks import Ask, Prompt, Trace
+from simulator.traffic.asks import Prompt, Trace, TraceEntry
 from simulator.traffic.client import Client, Options, Pace, Steady, replay, run
 from simulator.traffic.generators import mixed_lengths, multi_adapter, poisson_times, shared_prefix
 from simulator.traffic.records import Outcome, Record
 from simulator.traffic.report import Percentiles, Report, Slo, Summary
 
 __all__ = [
-    "Ask",
     "Client",
     "Options",
     "Outcome",
@@ -28,6 +27,7 @@ __all__ = [
     "Steady",
     "Summary",
     "Trace",
+    "TraceEntry",
     "mixed_lengths",
     "multi_adapter",
     "poisson_times",

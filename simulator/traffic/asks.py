@@ -31,7 +31,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Ask:
+class TraceEntry:
     """One request of a trace."""
 
     at: float
@@ -66,10 +66,10 @@ class Trace:
     """Requests in the order in which they are sent."""
 
     name: str
-    asks: tuple[Ask, ...]
+    asks: tuple[TraceEntry, ...]
 
     @classmethod
-    def merge(cls, name: str, *parts: Iterable[Ask]) -> "Trace":
+    def merge(cls, name: str, *parts: Iterable[TraceEntry]) -> "Trace":
         """Return the requests of several streams as one trace, by time."""
         return cls(name, tuple(sorted((a for part in parts for a in part), key=lambda a: a.at)))
 
@@ -90,7 +90,9 @@ class Trace:
     def shifted(self, seconds: float) -> "Trace":
         """Return the same trace with a later start."""
         moved = (
-            Ask(a.at + seconds, a.model, a.prompt, a.output_tokens, a.group, a.headers, a.stream)
+            TraceEntry(
+                a.at + seconds, a.model, a.prompt, a.output_tokens, a.group, a.headers, a.stream
+            )
             for a in self.asks
         )
         return Trace(self.name, tuple(moved))

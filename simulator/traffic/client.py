@@ -14,7 +14,7 @@ import aiohttp
 import uvloop
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from simulator.traffic.asks import Ask, Trace
+from simulator.traffic.asks import Trace, TraceEntry
 from simulator.traffic.records import Outcome, Record
 from simulator.traffic.report import Report
 
@@ -170,7 +170,7 @@ class Client:
         if self._session is not None:
             await self._session.close()
 
-    async def send(self, number: int, ask: Ask, body: bytes, start: float = 0.0) -> Record:
+    async def send(self, number: int, ask: TraceEntry, body: bytes, start: float = 0.0) -> Record:
         """Send a request and return its outcome; never raise for a server's behavior.
 
         `body` is created before the request is due; `start` is the trace time at which records

@@ -10,7 +10,7 @@ import string
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from simulator.traffic.asks import Ask, Prompt
+from simulator.traffic.asks import Prompt, TraceEntry
 
 _LETTERS = string.ascii_lowercase
 
@@ -61,7 +61,7 @@ def shared_prefix(
     output_tokens: int = 1000,
     start: float = 0.0,
     texts: str = "",
-) -> Iterator[Ask]:
+) -> Iterator[TraceEntry]:
     """Yield prompts with long shared prefixes: groups of users with the same system prompt.
 
     The defaults are those of llm-d's ladder. Each round has all prompts in a new order.
@@ -88,7 +88,7 @@ def shared_prefix(
         group, question = deck.pop()
         prefix = text_of(prefix_tokens, f"{texts}/prefix/{group}")
         tail = text_of(question_tokens, f"{texts}/question/{group}/{question}")
-        yield Ask(at, model, Prompt(prefix, tail), output_tokens, f"g{group}")
+        yield TraceEntry(at, model, Prompt(prefix, tail), output_tokens, f"g{group}")
 
 
 def mixed_lengths(
@@ -100,7 +100,7 @@ def mixed_lengths(
     prompts: Sequence[tuple[float, int, int]],
     outputs: Sequence[tuple[float, int, int]],
     start: float = 0.0,
-) -> Iterator[Ask]:
+) -> Iterator[TraceEntry]:
     """Yield unrelated prompts with lengths from ranges.
 
     Args:
@@ -115,7 +115,7 @@ def mixed_lengths(
     choose = random.Random(f"lengths/{seed}/{rate}")  # noqa: S311
     for number, at in enumerate(poisson_times(rate, seconds, seed, start)):
         prompt = text_of(_length(choose, prompts), f"unique/{seed}/{rate}/{number}")
-        yield Ask(at, model, Prompt("", prompt), _length(choose, outputs))
+        yield TraceEntry(at, model, Prompt("", prompt), _length(choose, outputs))
 
 
 def _length(choose: random.Random, ranges: Sequence[tuple[float, int, int]]) -> int:
@@ -133,7 +133,7 @@ def multi_adapter(
     prompt_tokens: int = 500,
     output_tokens: int = 200,
     start: float = 0.0,
-) -> Iterator[Ask]:
+) -> Iterator[TraceEntry]:
     """Yield requests for LoRA adapters by popularity.
 
     Args:
@@ -151,4 +151,4 @@ def multi_adapter(
     for number, at in enumerate(poisson_times(rate, seconds, seed, start)):
         adapter = choose.choices(adapters, weights=weights)[0]
         prompt = text_of(prompt_tokens, f"adapter/{seed}/{rate}/{number}")
-        yield Ask(at, adapter, Prompt("", prompt), output_tokens, adapter)
+        yield TraceEntry(at, adapter, Prompt("", prompt), output_tokens, adapter)

@@ -85,7 +85,7 @@ class Files:
 
         Uploads at the same time do not see each other: a team can exceed its room by those.
         """
-        most = self._settings.most_stored_bytes
+        most = self._settings.max_stored_bytes
         stored = sum(entry.size for entry in await self._bucket.entries(f"files/{team}/"))
         if stored + size > most:
             message = (
@@ -148,8 +148,8 @@ class Files:
         with content.open("wb") as file:
             while piece := await self._in_time(part.read_chunk(_PIECE)):
                 size += len(piece)
-                if size > self._settings.most_bytes:
-                    limit = f"{self._settings.most_bytes // 2**20} MiB"
+                if size > self._settings.max_bytes:
+                    limit = f"{self._settings.max_bytes // 2**20} MiB"
                     raise Refused(413, f"The file is larger than {limit}.", param="file")
                 await asyncio.to_thread(file.write, piece)
 

@@ -225,7 +225,7 @@ class Keeper:
         bounds = Bounds(
             endpoint=batch["endpoint"],
             models=models_of(settings, batch["team"]),
-            most_lines=settings.most_lines,
+            max_lines=settings.max_lines,
             shard_bytes=settings.shard_bytes,
             shard_lines=settings.shard_lines,
         )

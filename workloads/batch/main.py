@@ -65,7 +65,7 @@ async def _work(settings: Settings, only: str | None) -> bool:
     """Answer requests of batches, or only of one; return whether that needs no worker any more."""
     stop = stopping()
     metrics = WorkerMetrics()
-    pressure = Pressure(settings.most_in_flight)
+    pressure = Pressure(settings.max_in_flight)
     async with aiohttp.ClientSession(trust_env=True) as session:
         asking = Asking(session, settings, pressure, metrics.retried)
         worker = Worker(settings, Bucket(settings.bucket), asking, metrics, only)

@@ -71,7 +71,7 @@ class Settings:
     """Minimum wait before a second attempt; it can double for each further one."""
     longest_wait_seconds: float = 60.0
     """Maximum wait before an attempt."""
-    most_in_flight: int = 16
+    max_in_flight: int = 16
     """Maximum concurrent requests of a worker."""
     queue_most: float = 2.0
     """Waiting requests per replica of a pool above which no request is sent."""
@@ -81,11 +81,11 @@ class Settings:
     """Time without a renewal after which another process takes over."""
     poll_seconds: float = 5.0
     """Interval of polling for work; each poll lists the bucket."""
-    most_lines: int = 50_000
+    max_lines: int = 50_000
     """Maximum requests of a batch."""
-    most_bytes: int = 200 * 2**20
+    max_bytes: int = 200 * 2**20
     """Maximum bytes of a file."""
-    most_stored_bytes: int = 100 * 2**30
+    max_stored_bytes: int = 100 * 2**30
     """Maximum bytes of a team's files and answers, above which it uploads no more."""
     idle_seconds: float = 30.0
     """Time without data after which an upload is ended."""
@@ -172,7 +172,7 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"models.{name}.engine: {rule}, got {model.engine!r}")
     for job in settings.engines.values():
         start_seconds(job)
-    for each in ("attempts", "most_in_flight", "replicas", "shard_lines"):
+    for each in ("attempts", "max_in_flight", "replicas", "shard_lines"):
         if getattr(settings, each) < 1:
             raise SettingsError(f"{each}: must be 1 or more, got {getattr(settings, each)}")
     check_endpoint(settings.endpoint)

@@ -47,7 +47,7 @@ class Bounds:
     endpoint: str
     models: Mapping[str, Model]
     """Names that its team may use."""
-    most_lines: int
+    max_lines: int
     shard_lines: int
     shard_bytes: int
 
@@ -60,8 +60,8 @@ def check(lines: Iterable[bytes], bounds: Bounds) -> Checked:
     for number, raw in enumerate(lines, start=1):
         if raw.strip():
             found.total += 1
-            if found.total > bounds.most_lines:
-                message = f"The input file has more than {bounds.most_lines} requests."
+            if found.total > bounds.max_lines:
+                message = f"The input file has more than {bounds.max_lines} requests."
                 found.errors = [_error("too_many_requests", message, None, None)]
                 return found
             _check_line(raw, number, bounds, seen, found.errors)

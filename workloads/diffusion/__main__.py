@@ -17,7 +17,7 @@ _TINY = {"flux": ".xla.tiny", "sdxl": ".xla.tiny_sdxl", "wan": ".xla.video.tiny"
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    top = argparse.ArgumentParser(prog="diffusion", description="Pictures on XLA.")
+    top = argparse.ArgumentParser(prog="diffusion", description="Image generation on XLA.")
     commands = top.add_subparsers(dest="command", required=True)
     serve = commands.add_parser("serve", help="serve OpenAI's images API, or videos")
     serve.add_argument("--config", type=Path, help="JSON file of settings; flags go before it")

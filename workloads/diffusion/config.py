@@ -151,7 +151,7 @@ class Settings:
             return
         falls = all(a > b for a, b in pairwise((*self.sigmas, 0.0)))
         if len(self.sigmas) > SAFE_STEPS or not falls or self.sigmas[0] > 1:
-            rule = f"must be at most {SAFE_STEPS} falling numbers above 0, from at most 1"
+            rule = f"must be up to {SAFE_STEPS} strictly decreasing numbers in (0, 1]"
             raise ValueError(f"sigmas: {rule}, got {list(self.sigmas)}")
         if self.steps not in (0, len(self.sigmas)):
             rule = f"must be 0 or the {len(self.sigmas)} of sigmas"

@@ -12,7 +12,7 @@ WAN = "Wan 2.1"
 
 @dataclass(frozen=True)
 class Family:
-    """The family of a model, and what requests get that set nothing."""
+    """A model family and its request defaults."""
 
     name: str
     """`FLUX`, `SDXL` or `WAN`."""

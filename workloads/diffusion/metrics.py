@@ -23,17 +23,17 @@ class Metrics:
     def __init__(self, models: Iterable[str]) -> None:
         registry = CollectorRegistry()
         self._registry = registry
-        self.waiting = Gauge(WAITING, "Pictures that wait for a chip.", registry=registry)
-        self.running = Gauge(RUNNING, "Pictures that are being drawn.", registry=registry)
+        self.waiting = Gauge(WAITING, "Images that wait for a chip.", registry=registry)
+        self.running = Gauge(RUNNING, "Images that are being generated.", registry=registry)
         self.queue_limit = Gauge(
-            "diffusion_queue_limit", "Pictures that may wait.", registry=registry
+            "diffusion_queue_limit", "Maximum number of waiting images.", registry=registry
         )
         self.workers = Gauge(
-            "diffusion_workers", "Processes by state, one a chip.", ["state"], registry=registry
+            "diffusion_workers", "Processes by state, one per chip.", ["state"], registry=registry
         )
         self.images = Counter(
             "diffusion_images",
-            "Pictures by model and by what became of them.",
+            "Images by model and outcome.",
             ["model_name", "outcome"],
             registry=registry,
         )
@@ -42,14 +42,14 @@ class Metrics:
         )
         self.request_seconds = Histogram(
             "diffusion_request_seconds",
-            "From the request to its whole answer.",
+            "Time from the request to its complete answer.",
             ["model_name"],
             buckets=_SECONDS,
             registry=registry,
         )
         self.queue_seconds = Histogram(
             "diffusion_queue_seconds",
-            "What a picture waits for a chip.",
+            "Time that an image waits for a chip.",
             buckets=_SECONDS,
             registry=registry,
         )
@@ -62,7 +62,7 @@ class Metrics:
         )
         self.batch_pictures = Histogram(
             "diffusion_batch_pictures",
-            "Pictures that were drawn together.",
+            "Images per batch.",
             buckets=(1, 2, 3, 4, 6, 8, 16),
             registry=registry,
         )

@@ -69,7 +69,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class ImageRequest:
-    """A checked request for images, or for a video, which is one picture of many frames."""
+    """A checked request for images, or for a video, which is one image of many frames."""
 
     prompt: str
     model: str

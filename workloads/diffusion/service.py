@@ -91,7 +91,7 @@ class Service:
                 images = await asyncio.gather(*(picture.done for picture in pictures))
         except TimeoutError as error:
             self._give_up(pictures, "timed_out")
-            message = f"no picture in {self._settings.timeout_seconds:g} s"
+            message = f"no image within {self._settings.timeout_seconds:g} s"
             raise ApiError(504, message, code="timeout") from error
         except asyncio.CancelledError:
             self._give_up(pictures, "cancelled")
@@ -102,7 +102,7 @@ class Service:
         except Lost as error:
             self._give_up(pictures, "failed")
             logs.say(logging.ERROR, str(error), trace_id=trace)
-            raise ApiError(500, "the picture could not be drawn", code="worker_lost") from error
+            raise ApiError(500, "the image could not be generated", code="worker_lost") from error
         self._metrics.images.labels(request.base, "drawn").inc(len(images))
         return images
 
@@ -115,7 +115,7 @@ class Service:
             async with asyncio.timeout(self._settings.drain_seconds):
                 await self._idle.wait()
         except TimeoutError:
-            logs.say(logging.ERROR, "pictures are left after the time for draining")
+            logs.say(logging.ERROR, "images remain after the drain time")
         for picture in self._queue.drop_all():
             picture.done.cancel()
         await asyncio.gather(*(worker.stop() for worker in self._workers))
@@ -127,7 +127,7 @@ class Service:
         if len(self._queue) + request.count > self._settings.queue_limit:
             raise ApiError(
                 429,
-                f"{len(self._queue)} pictures wait; the queue holds {self._settings.queue_limit}",
+                f"{len(self._queue)} images wait; the queue holds {self._settings.queue_limit}",
                 code="queue_full",
                 retry_after=self._retry_seconds(),
             )

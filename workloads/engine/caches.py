@@ -127,7 +127,7 @@ def limit_folders(serving: Serving, stop: threading.Event) -> None:
         pause = max(_LOOK_SECONDS, (time.monotonic() - began) / _LOOK_SHARE)
 
 
-def shrink(folder: Path, most_bytes: int, current: "Sequence[Path]" = ()) -> int:
+def shrink(folder: Path, max_bytes: int, current: "Sequence[Path]" = ()) -> int:
     """Delete the blocks of a full folder that were used least recently; return how many files.
 
     Blocks outside `current`, which are those of other releases and settings, go first. A block that
@@ -144,8 +144,8 @@ def shrink(folder: Path, most_bytes: int, current: "Sequence[Path]" = ()) -> int
         size += file.size
         if not file.is_unfinished:
             sizes[file.age] = sizes.get(file.age, 0) + file.size
-    if size > most_bytes:
-        _delete(look, sizes, size - int(most_bytes * _KEPT_SHARE))
+    if size > max_bytes:
+        _delete(look, sizes, size - int(max_bytes * _KEPT_SHARE))
     if look.failed:
         say("WARNING", f"KV cache in {folder}: {look.failed} errors, such as {look.error}")
     return look.deleted

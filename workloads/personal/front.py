@@ -184,7 +184,7 @@ class Front:
     async def _take_place(self, found: Set) -> None:
         now = self._now()
         until = now + self._settings.upload_seconds  # far more than a call can last
-        await take_place(self._objects, found, self._settings.most_sets, now, until)
+        await take_place(self._objects, found, self._settings.max_open_sets, now, until)
 
     async def _check_pictures(self, found: Set) -> None:
         entries = await self._objects.entries(f"{found.folder}pictures/")

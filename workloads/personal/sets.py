@@ -169,13 +169,13 @@ def asked(user: str, name: str, body: Any, settings: FrontSettings) -> Set:
         user=checked_name("user", user),
         name=checked_name("set", name),
         pictures=_pictures(given.get("pictures"), settings),
-        prompts=_prompts(given.get("prompts"), settings.most_images),
+        prompts=_prompts(given.get("prompts"), settings.max_images),
         callback=_callback(given.get("callback"), settings.callback_hosts),
     )
 
 
 def _pictures(value: Any, settings: FrontSettings) -> list[Picture]:
-    least, most = settings.least_pictures, settings.most_pictures
+    least, most = settings.min_photos, settings.max_photos
     listed = cast("list[Any]", value) if isinstance(value, list) else []
     if not least <= len(listed) <= most:
         raise Refused(400, f"pictures: must be a list of {least} to {most}, got {len(listed)}")
@@ -190,8 +190,8 @@ def _picture(where: str, value: Any, settings: FrontSettings) -> Picture:
     if not isinstance(kind, str) or kind not in TYPES:
         rule = f"must be one of {', '.join(TYPES)}"
         raise Refused(400, f"{where}.type: {rule}, got {_shown(kind)}")
-    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= settings.most_bytes:
-        rule = f"must be 1 to {settings.most_bytes}"
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= settings.max_bytes:
+        rule = f"must be 1 to {settings.max_bytes}"
         raise Refused(400, f"{where}.bytes: {rule}, got {_shown(size)}")
     return Picture(kind, size)
 

@@ -31,14 +31,14 @@ class FrontSettings:
     """Topic of the sets that are ready, `projects/P/topics/T`."""
     erasures_topic: str
     """Topic of deletions, which must not wait behind sets."""
-    least_pictures: int = 3
-    most_pictures: int = 20
+    min_photos: int = 3
+    max_photos: int = 20
     """Pictures in a set."""
-    most_bytes: int = 10_000_000
+    max_bytes: int = 10_000_000
     """Maximum size of a picture."""
-    most_images: int = 8
+    max_images: int = 8
     """Maximum number of images to generate for a set."""
-    most_sets: int = 4
+    max_open_sets: int = 4
     """Maximum number of unfinished sets of a user."""
     upload_seconds: int = 900
     """Lifetime of the URLs of uploads and results."""
@@ -49,10 +49,10 @@ class FrontSettings:
         Raises:
             SettingsError: With field, rule and value.
         """
-        _within("least_pictures", self.least_pictures, 1, self.most_pictures)
+        _within("min_photos", self.min_photos, 1, self.max_photos)
         _within("upload_seconds", self.upload_seconds, 1, 604_800)
-        _within("most_sets", self.most_sets, 1, 1000)
-        _within("most_bytes", self.most_bytes, 1, 100_000_000)
+        _within("max_open_sets", self.max_open_sets, 1, 1000)
+        _within("max_bytes", self.max_bytes, 1, 100_000_000)
         if not self.callback_hosts:
             raise SettingsError("callback_hosts: must have a host, got none")
 

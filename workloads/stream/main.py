@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 async def _run(settings: Settings) -> None:
     stop = stopping()
     metrics = Metrics(settings.stream)
-    pressure = Pressure(settings.most_in_flight)
+    pressure = Pressure(settings.max_in_flight)
     async with aiohttp.ClientSession(trust_env=True) as session:
         sender = Sender(
             session,
@@ -80,13 +80,13 @@ def _opened(
     if settings.source["kind"] == "kafka":
         from .kafka import KafkaSource, KafkaTopic  # noqa: PLC0415
 
-        source = KafkaSource(settings.source, settings.most_in_flight, metrics.lag)
+        source = KafkaSource(settings.source, settings.max_in_flight, metrics.lag)
         letters = KafkaTopic(settings.source, settings.dead_letters)
     else:
         from .pubsub import PubSubSource, PubSubTopic  # noqa: PLC0415
 
         name = str(settings.source["subscription"])
-        source = PubSubSource(name, settings.most_in_flight, lease)
+        source = PubSubSource(name, settings.max_in_flight, lease)
         letters = PubSubTopic(settings.dead_letters)
     return source, letters, _results(settings, session)
 

@@ -69,7 +69,7 @@ def request_of(
     model: str,
     names: tuple[str, ...],
     objective: str,
-    most_bytes: int,
+    max_bytes: int,
     team: str = "",
 ) -> Request:
     """Return the request of a message.
@@ -77,8 +77,8 @@ def request_of(
     Raises:
         Poison: It is too large, no JSON object, of no known kind, or for another model.
     """
-    if len(message.data) > most_bytes:
-        raise Poison("too-large", f"{len(message.data)} bytes, at most {most_bytes}")
+    if len(message.data) > max_bytes:
+        raise Poison("too-large", f"{len(message.data)} bytes, at most {max_bytes}")
     try:
         content = json.loads(message.data)
     except (ValueError, RecursionError):

@@ -44,9 +44,9 @@ class Settings:
     """Whether messages of one key are answered one after another."""
     deadline_seconds: float = 600.0
     """Maximum processing time of a message, during which its lease is extended."""
-    most_in_flight: int = 16
+    max_in_flight: int = 16
     """Maximum concurrent requests."""
-    most_bytes: int = 1 << 20
+    max_bytes: int = 1 << 20
     """Maximum size of a message."""
     queue_most: float = 2.0
     """Waiting requests per replica of the pool above which no request is sent."""
@@ -86,6 +86,6 @@ def _check(settings: Settings) -> None:
         kind = getattr(settings, field).get("kind")
         if kind not in kinds:
             raise SettingsError(f"{field}.kind: must be one of {', '.join(kinds)}, got {kind!r}")
-    if settings.attempts < 1 or settings.most_in_flight < 1:
-        raise SettingsError("attempts and most_in_flight: must be 1 or more")
+    if settings.attempts < 1 or settings.max_in_flight < 1:
+        raise SettingsError("attempts and max_in_flight: must be 1 or more")
     check_endpoint(settings.endpoint)

@@ -191,7 +191,7 @@ class Worker:
             model=settings.model,
             names=settings.names,
             objective=settings.objective,
-            most_bytes=settings.most_bytes,
+            max_bytes=settings.max_bytes,
             team=settings.team,
         )
         failures = self._failures.get(message.id, 0)

@@ -104,10 +104,12 @@ def under(
     depends_on: list[pulumi.Resource] | None = None,
     ignore_changes: list[str] | None = None,
     hooks: pulumi.ResourceHookBinding | None = None,
+    was: str | None = None,
 ) -> pulumi.ResourceOptions:
-    """Return the options of a component's child."""
+    """Return the options of a component's child, which an older release named `was`."""
     return pulumi.ResourceOptions(
         parent=parent,
+        aliases=None if was is None else [pulumi.Alias(name=was)],
         depends_on=depends_on,
         hooks=hooks,
         ignore_changes=ignore_changes,

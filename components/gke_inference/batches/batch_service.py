@@ -21,7 +21,7 @@ from gke_inference.catalogue.versions import api
 from gke_inference.gateway import routes as gateway_routes
 from gke_inference.gateway.router import BATCH_PATHS
 
-from .pods import FILE, SERVICE, WORKER, service_pod, wall, worker_pod
+from .pods import FILE, SERVICE, WORKER, network_policy, service_pod, worker_pod
 from .settings import (
     PORT,
     REPLICAS,
@@ -101,8 +101,10 @@ def _objects(args: BatchServiceArgs, content: Any) -> dict[str, Manifest]:
     }
     callers = args.get("callers")
     if callers is not None:
-        found["policy"] = wall(name, namespace, SERVICE, callers, is_called=True)
-        found["workers-policy"] = wall(worker, namespace, WORKER, callers, is_called=False)
+        found["policy"] = network_policy(name, namespace, SERVICE, callers, is_called=True)
+        found["workers-policy"] = network_policy(
+            worker, namespace, WORKER, callers, is_called=False
+        )
     policies = gateway_routes.policies(
         name,
         namespace,

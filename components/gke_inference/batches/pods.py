@@ -110,7 +110,7 @@ def _settings(name: str) -> Manifest:
     return {"configMap": {"name": name}, "name": "settings"}
 
 
-def wall(
+def network_policy(
     name: str, namespace: str, component: str, callers: BatchCallersArgs, *, is_called: bool
 ) -> Manifest:
     """Return the NetworkPolicy of the service's or the workers' pods.

@@ -228,7 +228,7 @@ def gpu_machine(name: str, count: int, machine_type: str | None = None) -> Machi
         if entry.chips == count:
             return entry
     known = ", ".join(str(number) for number in gpu_counts(name))
-    raise ValueError(f"must be a number of GPUs a node of {name} can have ({known}), got {count}")
+    raise ValueError(f"must be a supported GPU count for {name} ({known}), got {count}")
 
 
 def gpu_counts(name: str) -> tuple[int, ...]:

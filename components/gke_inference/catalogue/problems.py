@@ -113,6 +113,7 @@ class Document:
         schema: Callable[[], dict[str, Any]],
         kind: str = "a stack",
         spell: Callable[[str], str] = str,
+        renamed: Mapping[tuple[str, str], str] | None = None,
     ) -> None:
         """Create the document.
 
@@ -120,7 +121,9 @@ class Document:
             schema: Returns the JSON schema, which is made on the first error.
             kind: What the fields belong to: `is not a field of KIND`.
             spell: Spells the name of a field as the user wrote it.
+            renamed: New names of fields, by the title of their part and the old name.
         """
+        self._renamed = renamed or {}
         self._make = schema
         self._made: dict[str, Any] | None = None
         self._kind = kind
@@ -180,7 +183,11 @@ class Document:
         return self._at(at[:-1]).get("type") in _SCALAR_TYPES
 
     def _unknown(self, path: str, at: Location) -> InputError:
-        known = [self._spell(name) for name in self._at(at[:-1]).get("properties", {})]
+        here = self._at(at[:-1])
+        new = self._renamed.get((here.get("title", ""), str(at[-1])))
+        if new is not None:
+            return InputError(path, f"is renamed to {new!r}")
+        known = [self._spell(name) for name in here.get("properties", {})]
         name = self._spell(str(at[-1]))
         hint = suggest(name, known) or "; the fields here are " + ", ".join(known)
         return InputError(path, f"is not a field of {self._kind}", note=hint)

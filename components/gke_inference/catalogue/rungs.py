@@ -273,8 +273,7 @@ def _check_zones(
     for zone in zones:
         if region is not None and region_of(zone) != region:
             _refuse(where, field, f"must be zones of {region}", zone)
-        way = values.provisioning
-        listed = zones_of(chip.name, region_of(zone), way)
+        listed = zones_of(chip.name, region_of(zone), values.provisioning)
         if values.allow_unlisted_zones or listed is None or zone in listed:
             continue
         known = ", ".join(listed) or f"none in {region_of(zone)}"
@@ -283,7 +282,7 @@ def _check_zones(
         _refuse(
             where,
             field,
-            f"must be zones with {chip.name} by {way} ({known})",
+            f"must be zones with {chip.name} by {values.provisioning} ({known})",
             zone,
             f"{why}; set allow_unlisted_zones to allow a zone that this release does not list",
         )

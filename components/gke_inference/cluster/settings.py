@@ -248,7 +248,7 @@ def _disk_type(pool: SystemPoolArgs) -> str:
     machine_type = pool.get("machine_type", MACHINE_TYPE)
     given, taken = pool.get("disk_type"), boot_disks(machine_type)
     if given is not None and given not in taken:
-        rule = f"must be {' or '.join(taken)}, what {machine_type} boots from"
+        rule = f"must be a boot disk type of {machine_type} ({', '.join(taken)})"
         raise pulumi.InputPropertyError("systemPool.diskType", f"{rule}, got {given!r}")
     return given or boot_disk(machine_type)[0]
 

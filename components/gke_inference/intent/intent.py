@@ -185,7 +185,7 @@ class ModelServerArgs(TypedDict):
     """Speculative decoding. Default: none."""
     standby_replicas: NotRequired[int]
     """Paired only: warm GPU replicas. With 0, the first one starts on demand; one replica runs
-    initially, until the autoscaler finds that nothing needs it. Default: 1."""
+    initially, until the autoscaler removes it as unneeded. Default: 1."""
     task: NotRequired[str]
     """`generate` (default), `embed`, `image` or `video`."""
     tensor_parallel: NotRequired[int]

@@ -162,7 +162,7 @@ def _steps(
         return
     falls = all(first > second for first, second in pairwise((*sigmas, 0.0)))
     if len(sigmas) > _MOST_STEPS or not falls or sigmas[0] > 1:
-        rule = f"must be at most {_MOST_STEPS} falling numbers above 0, from at most 1"
+        rule = f"must be up to {_MOST_STEPS} strictly decreasing numbers in (0, 1]"
         yield InputError(of_sigmas, rule, Bare(", ".join(f"{sigma:g}" for sigma in sigmas)))
     if steps is not None:
         rule = "must not be set when sigmas are given: each is one step"

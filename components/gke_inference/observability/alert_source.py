@@ -19,7 +19,7 @@ RUNBOOKS = "docs/runbooks"
 
 def runbook_name(alert: str) -> str:
     """Return the name of an alert's runbook: that of the alert in kebab case."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", alert).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", alert).lower()
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,8 @@ class Alert:
     """How long the condition must hold, such as `5m`."""
     summary: str
     expr: str
+    was: str | None = None
+    """Its former name, which is still that of its policy in the state of a deployed stack."""
 
     @property
     def runbook(self) -> str:
@@ -60,6 +62,7 @@ def alerts(scope: Scope, dialect: Dialect) -> tuple[Alert, ...]:
             name=source["name"],
             severity=source["severity"],
             summary=source["summary"],
+            was=source.get("was"),
         )
         for source in sources()
         if source.get("only", dialect) == dialect

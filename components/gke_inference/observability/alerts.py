@@ -9,7 +9,7 @@ from gke_inference.base.inputs import one_of, under, whole
 from gke_inference.catalogue.labels import MANAGED_BY
 from gke_inference.catalogue.load_balancing import HEALTH_PATH
 
-from .alert_source import RUNBOOKS, SEVERITIES, Alert, alerts
+from .alert_source import RUNBOOKS, SEVERITIES, Alert, alerts, runbook_name
 from .dashboards import ObservedModelArgs, scope_of
 from .promql import Dialect
 
@@ -130,12 +130,12 @@ class Alerts(pulumi.ComponentResource):
         if "hostname" in scope.says:
             self._build_uptime(name, args, str(scope.hostname))
         for alert in found:
-            told = [
+            notified = [
                 channels[receiver["name"]].id
                 for receiver in receivers
-                if is_told(receiver.get("severity", SEVERITIES[0]), alert.severity)
+                if is_notified(receiver.get("severity", SEVERITIES[0]), alert.severity)
             ]
-            self._build_policy(name, args, alert, told)
+            self._build_policy(name, args, alert, notified)
         self.channels = pulumi.Output.all(*[made.id for made in channels.values()]).apply(_strings)
         self.policies = pulumi.Output.from_input([alert.name for alert in found])
         self.register_outputs({"channels": self.channels, "policies": self.policies})
@@ -176,8 +176,9 @@ class Alerts(pulumi.ComponentResource):
         )
 
     def _build_policy(
-        self, name: str, args: AlertsArgs, alert: Alert, told: list[pulumi.Output[str]]
+        self, name: str, args: AlertsArgs, alert: Alert, notified: list[pulumi.Output[str]]
     ) -> None:
+        was = None if alert.was is None else f"{name}-{runbook_name(alert.was)}"
         monitoring.AlertPolicy(
             f"{name}-{alert.runbook}",
             alert_strategy={"auto_close": "86400s"},
@@ -198,11 +199,11 @@ class Alerts(pulumi.ComponentResource):
             ],
             display_name=f"{args['title']}: {alert.name}",
             documentation=_documentation(alert, args.get("runbooks_url")),
-            notification_channels=told,
+            notification_channels=notified,
             project=args["project"],
             severity=alert.severity.upper(),
             user_labels={"managed-by": MANAGED_BY},
-            opts=under(self),
+            opts=under(self, was=was),
         )
 
 
@@ -237,7 +238,7 @@ def _documentation(alert: Alert, url: str | None) -> monitoring.AlertPolicyDocum
     return made
 
 
-def is_told(least: str, severity: str) -> bool:
+def is_notified(least: str, severity: str) -> bool:
     """Return whether a receiver with a minimum severity is notified of an alert's severity."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(least)
 

@@ -22,7 +22,7 @@ _LARGE = {
     "matches_prefixes": ["users/"],
     "matches_suffixes": [".jpg", ".png", ".safetensors", ".webp"],
 }
-"""Objects that move to colder classes: pictures, images and adapters. States stay, because each
+"""Objects that move to colder classes: photos, images and adapters. States stay, because each
 write of theirs would be billed as an early deletion."""
 _MOST_DAYS = 3650
 _EVERYBODY = frozenset({"allAuthenticatedUsers", "allUsers"})
@@ -51,7 +51,7 @@ class PersonalFrontArgs(TypedDict):
     worker: pulumi.Input[str]
     """IAM member of the workers, which read the subscriptions."""
     archive_after_days: NotRequired[int]
-    """Age at which pictures, images and adapters move to Archive storage. Default: never."""
+    """Age at which photos, images and adapters move to Archive storage. Default: never."""
     coldline_after_days: NotRequired[int]
     """Age at which they move to Coldline storage. Default: never."""
     force_destroy: NotRequired[bool]
@@ -62,11 +62,11 @@ class PersonalFrontArgs(TypedDict):
     """Cloud KMS key for new objects; the storage service agent must be allowed to use it."""
     labels: NotRequired[dict[str, str]]
     """Additional labels."""
-    most_images: NotRequired[int]
-    """Maximum number of images for a set, 1 to 64. Default: 8."""
-    most_pictures: NotRequired[int]
-    """Maximum number of pictures in a set, 3 to 100. Default: 20."""
-    most_sets: NotRequired[int]
+    max_images: NotRequired[int]
+    """Maximum number of images generated for a set, 1 to 64. Default: 8."""
+    max_photos: NotRequired[int]
+    """Maximum number of photos of a set (`pictures` in the API), 3 to 100. Default: 20."""
+    max_open_sets: NotRequired[int]
     """Maximum number of unfinished sets of a user, 1 to 1000. Default: 4."""
     nearline_after_days: NotRequired[int]
     """Age at which they move to Nearline storage. Default: never."""
@@ -103,9 +103,9 @@ class PersonalFront(pulumi.ComponentResource):
         for member in _EVERYBODY & set(args["callers"]):
             rule = f"must be members that the app's backend has, got {member!r}"
             raise pulumi.InputPropertyError("callers", rule)
-        most_images = whole(args, "most_images", 8, least=1, most=64)
-        most_pictures = whole(args, "most_pictures", 20, least=3, most=100)
-        most_sets = whole(args, "most_sets", 4, least=1, most=1000)
+        max_images = whole(args, "max_images", 8, least=1, most=64)
+        max_photos = whole(args, "max_photos", 20, least=3, most=100)
+        max_open_sets = whole(args, "max_open_sets", 4, least=1, most=1000)
         bucket = self._build_bucket(name)
         sets = self._build_topics(name, args["service_name"])
         # a deletion behind sets in training would wait for hours
@@ -130,9 +130,9 @@ class PersonalFront(pulumi.ComponentResource):
                     "bucket": found[0],
                     "callback_hosts": list(args["callback_hosts"]),
                     "erasures_topic": found[2],
-                    "most_images": most_images,
-                    "most_pictures": most_pictures,
-                    "most_sets": most_sets,
+                    "max_images": max_images,
+                    "max_photos": max_photos,
+                    "max_open_sets": max_open_sets,
                     "signer": email,
                     "topic": found[1],
                 },

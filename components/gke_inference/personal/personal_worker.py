@@ -91,7 +91,7 @@ class PersonalWorkerArgs(TypedDict):
 
 
 class PersonalWorker(pulumi.ComponentResource):
-    """Workers that take a set of pictures through training, generation and archive to the callback.
+    """Workers that take a set of photos through training, generation and archive to the callback.
 
     They create the training jobs of their namespace and delete users' data. All state is in the
     bucket. Pass the cluster's Kubernetes provider in `opts`.

@@ -221,8 +221,8 @@ def _spanning(intent: ServingIntent) -> dict[str, str]:
 
 def _executor(spanning: Mapping[str, str], kind: str) -> str | None:
     """Return the engine's multi-host backend; with KubeRay, the engine uses Ray."""
-    way = spanning.get(kind)
-    return "ray" if way == "kuberay" else way
+    backend = spanning.get(kind)
+    return "ray" if backend == "kuberay" else backend
 
 
 def _most(args: Mapping[str, Any], intent: ServingIntent, least: int) -> int:

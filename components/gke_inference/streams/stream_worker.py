@@ -169,7 +169,7 @@ def document(args: StreamWorkerArgs, given: Mapping[str, str]) -> str:
         "deadline_seconds": int(args.get("deadline_seconds", 600)),
         "endpoint": given["endpoint"],
         "model": args["model"],
-        "most_in_flight": int(args.get("requests_per_worker", 16)),
+        "max_in_flight": int(args.get("requests_per_worker", 16)),
         "names": list(args["names"]),
         "objective": args.get("objective", ""),
         "ordered": bool(args.get("ordered", False)),

@@ -39,12 +39,12 @@ def _never(rung: ClassRung) -> Iterator[tuple[str, tuple[str, str] | None]]:
     if name is None:
         return
     ways = machine(name, str(rung.body["machineType"])).sold_as
-    if rung.way not in ways:
-        yield f"is available as {' and '.join(ways)} only, not as {rung.way}", None
+    if rung.provisioning not in ways:
+        yield f"is available as {' and '.join(ways)} only, not as {rung.provisioning}", None
     for field, zone in _zones(rung):
-        listed = zones_of(name, region_of(zone), rung.way)
+        listed = zones_of(name, region_of(zone), rung.provisioning)
         if listed is not None and zone not in listed:
-            yield f"has no {name} with {rung.way}", (field, zone)
+            yield f"has no {name} with {rung.provisioning}", (field, zone)
 
 
 def _chip(rung: ClassRung) -> str | None:

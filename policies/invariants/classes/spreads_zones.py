@@ -45,7 +45,7 @@ def _packed(each: Obj, rung: ClassRung) -> Iterator[Finding]:
     reserved = at(rung.body, "reservations", "affinity") not in (None, "None")
     if (
         policy == "ANY"
-        and rung.way == "on-demand"
+        and rung.provisioning == "on-demand"
         and rung.resource == GPU
         and not (alone or reserved)
     ):

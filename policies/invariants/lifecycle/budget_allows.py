@@ -31,7 +31,7 @@ def _check(world: World) -> Iterator[Finding]:
                 budget,
                 "spec.minAvailable",
                 least,
-                f"its pods number {replicas or 'fewer'} at least: none may ever be evicted",
+                "the budget requires every pod, so none can be evicted",
                 "write maxUnavailable: 1",
             )
 

@@ -12,7 +12,7 @@ _MOST = 100
 
 def _check(resource: Resource, config: Config) -> Iterator[Finding]:
     most = at(resource.props, "spec", "maxReplicas")
-    limit = int(config.get("mostReplicas", _MOST))
+    limit = int(config.get("maxReplicas", _MOST))
     if not isinstance(most, int | float) or most > limit:
         yield broken(resource, "spec.maxReplicas", quoted(most), f"must be at most {limit}")
 
@@ -24,7 +24,7 @@ RULE = ResourceRule(
     check=_check,
     reference="GKE: a replica is a node; quotas are the only other bound",
     config={
-        "mostReplicas": {
+        "maxReplicas": {
             "type": "integer",
             "default": _MOST,
             "description": "Maximum replicas of one autoscaler.",

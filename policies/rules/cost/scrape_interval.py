@@ -14,7 +14,7 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 
 
 def _check(resource: Resource, config: Config) -> Iterator[Finding]:
-    least = int(config.get("leastSeconds", _LEAST_SECONDS))
+    least = int(config.get("minSeconds", _LEAST_SECONDS))
     for index, endpoint in enumerate(entries(resource.props, "spec", "endpoints")):
         interval = str(at(endpoint, "interval") or "60s")
         match = _DURATION.fullmatch(interval)
@@ -35,7 +35,7 @@ RULE = ResourceRule(
     check=_check,
     reference="Managed Prometheus bills every sample",
     config={
-        "leastSeconds": {
+        "minSeconds": {
             "type": "integer",
             "default": _LEAST_SECONDS,
             "description": "Minimum scrape interval, in seconds.",

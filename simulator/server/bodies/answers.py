@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from simulator.server.bodies import log_probabilities, shapes
-from simulator.server.bodies.asks import Ask
+from simulator.server.bodies.asks import CompletionRequest
 
 Json = dict[str, Any]
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 class Answer:
     """A writer of the bodies of one response."""
 
-    ask: Ask
+    ask: CompletionRequest
     id: str
     created: int
     include_details: bool = False
@@ -35,7 +35,7 @@ class Answer:
         return "tool_calls" if is_call else reason
 
     @classmethod
-    def to(cls, asks: list[Ask], *, include_details: bool) -> "list[Answer]":
+    def to(cls, asks: list[CompletionRequest], *, include_details: bool) -> "list[Answer]":
         """Return a new response per choice of a request, all with the same new ID."""
         prefix = "chatcmpl-" if asks[0].chat else "cmpl-"
         name, now = prefix + uuid.uuid4().hex, int(time.time())

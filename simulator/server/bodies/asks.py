@@ -9,7 +9,7 @@ from aiohttp import web
 
 from simulator.server.bodies import log_probabilities, text
 from simulator.server.bodies.errors import ApiError
-from simulator.server.bodies.images import Sight, chat_prompt
+from simulator.server.bodies.images import MediaSupport, chat_prompt
 from simulator.server.bodies.structured import Form, form_of
 from simulator.server.bodies.text import until_stop
 
@@ -37,7 +37,7 @@ class Details:
 
 
 @dataclass(frozen=True)
-class Ask:
+class CompletionRequest:
     """A validated generation request."""
 
     model: str
@@ -185,14 +185,14 @@ class Server:
 
     longest: int
     """Value of `--max-model-len`."""
-    sight: Sight
+    media: MediaSupport
     has_auto_tools: bool = False
     """Whether the server can choose a tool by itself."""
     most_logprobs: int = log_probabilities.MOST
     """Value of `--max-logprobs`; -1 means no limit."""
 
 
-def read_asks(body: Json, model: str, server: Server, *, chat: bool) -> list[Ask]:
+def read_asks(body: Json, model: str, server: Server, *, chat: bool) -> list[CompletionRequest]:
     """Validate a generation request, and return it once per choice.
 
     Each of several prompts has `n` choices; choices are numbered through.
@@ -208,7 +208,7 @@ def read_asks(body: Json, model: str, server: Server, *, chat: bool) -> list[Ask
     """
     _refuse(body)
     texts: Sequence[str | list[int]] = (
-        [chat_prompt(body.get("messages"), server.sight)]
+        [chat_prompt(body.get("messages"), server.media)]
         if chat
         else given_prompts(body.get("prompt"))
     )
@@ -229,7 +229,7 @@ def read_asks(body: Json, model: str, server: Server, *, chat: bool) -> list[Ask
         "form": form,
         "details": details,
     }
-    asks: list[Ask] = []
+    asks: list[CompletionRequest] = []
     for given in texts:
         prompt = _tokens(given)
         check_length(prompt, server.longest)
@@ -244,7 +244,7 @@ def read_asks(body: Json, model: str, server: Server, *, chat: bool) -> list[Ask
                 pieces = text.pieces(form.text)[:most]
             pieces, stopped = until_stop(pieces, [stops] if isinstance(stops, str) else stops)
             asks.append(
-                Ask(
+                CompletionRequest(
                     prompt=prompt,
                     prompt_pieces=_pieces(given) if details.needs_prompt else [],
                     max_tokens=max(1, most),

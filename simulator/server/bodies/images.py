@@ -30,8 +30,8 @@ _MARK = "\x00image\x00"
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What a model sees."""
+class MediaSupport:
+    """The images, videos and audio that a model accepts."""
 
     model: str
     """Model name in the flags."""
@@ -44,8 +44,8 @@ class Sight:
     """Template of `--chat-template`."""
 
     @classmethod
-    def of(cls, deployment: Deployment) -> "Sight":
-        """Return what the model of a deployment sees."""
+    def of(cls, deployment: Deployment) -> "MediaSupport":
+        """Return what media the model of a deployment accepts."""
         given: Any = deployment.flags.limit_mm_per_prompt
         limits: Json = json.loads(given) if isinstance(given, str) else given or {}
         return cls(
@@ -74,7 +74,7 @@ def _count(limit: Any) -> int:
     return int(cast(Json, limit).get("count", _MOST) if isinstance(limit, dict) else limit)
 
 
-def chat_prompt(given: Any, sight: Sight) -> str | list[int]:
+def chat_prompt(given: Any, media: MediaSupport) -> str | list[int]:
     """Return the prompt of a chat: its text, or its tokens if it has images.
 
     Raises:
@@ -82,22 +82,22 @@ def chat_prompt(given: Any, sight: Sight) -> str | list[int]:
     """
     kind = messages.media_of(given)
     if kind is None:
-        return prompt_text(given, sight.template)
-    if sight.shape.vision:
-        sight.check_counts(given)
-    is_seen = sight.shape.vision and has_known_images(sight.shape)
+        return prompt_text(given, media.template)
+    if media.shape.vision:
+        media.check_counts(given)
+    is_seen = media.shape.vision and has_known_images(media.shape)
     urls = list(_urls(given)) if is_seen else []
     marked = _marked(given)
     other = messages.media_of(marked)
     if not is_seen or other is not None:
-        messages.refuse_media(given if not is_seen else marked, sight.model, sight.shape.vision)
-    parts = prompt_text(marked, sight.template).split(_MARK)
+        messages.refuse_media(given if not is_seen else marked, media.model, media.shape.vision)
+    parts = prompt_text(marked, media.template).split(_MARK)
     if len(parts) != len(urls) + 1:
         said = "on a simulated engine, a chat template must write the content of every message once"
         raise ApiError(400, said, param="messages")
     tokens = text.tokenize(parts[0])
     for url, part in zip(urls, parts[1:], strict=True):
-        tokens += _tokens(url, sight)
+        tokens += _tokens(url, media)
         tokens += text.tokenize(part)
     return tokens
 
@@ -127,12 +127,12 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, dict) and "image_url" in part
 
 
-def _tokens(url: str, sight: Sight) -> list[int]:
-    content = _content(url, sight.domains)
+def _tokens(url: str, media: MediaSupport) -> list[int]:
+    content = _content(url, media.domains)
     try:
         with Image.open(io.BytesIO(content)) as image:
             width, height = image.size
-        count = tokens_of_image(sight.shape, width, height)
+        count = tokens_of_image(media.shape, width, height)
     except (UnidentifiedImageError, Image.DecompressionBombError, ValueError) as error:
         raise ApiError(400, str(error)) from error
     seed = zlib.crc32(content)

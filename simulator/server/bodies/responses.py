@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from simulator.server.bodies import log_probabilities
-from simulator.server.bodies.asks import Ask
+from simulator.server.bodies.asks import CompletionRequest
 from simulator.server.bodies.errors import ApiError
 
 Json = dict[str, Any]
@@ -134,7 +134,7 @@ class ResponseWriter:
 
     body: Json
     """The validated body of the request."""
-    ask: Ask
+    ask: CompletionRequest
     id: str = field(default_factory=lambda: f"resp_{uuid.uuid4().hex[:16]}")
     item_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
     created: int = field(default_factory=lambda: int(time.time()))

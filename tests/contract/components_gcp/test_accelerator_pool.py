@@ -254,7 +254,11 @@ REFUSED = {
         "minNodes",
         "must be 0 or 4, the hosts of tpu-v6e 4x4",
     ),
-    "two slices": ({**ARGS, "rung": SLICE, "max_nodes": 8}, "maxNodes", "must be 4, the hosts of tpu-v6e 4x4"),
+    "two slices": (
+        {**ARGS, "rung": SLICE, "max_nodes": 8},
+        "maxNodes",
+        "must be 4, the hosts of tpu-v6e 4x4",
+    ),
     "a slice in any zone": (
         {**ARGS, "rung": {**V6E, "topology": "4x4"}},
         "rung.zones",

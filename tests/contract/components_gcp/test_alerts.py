@@ -80,7 +80,7 @@ def test_a_model_is_missed_when_one_of_its_roles_is_gone_but_its_picker_once():
     assert named("NoReadyReplica", scope).expr == (
         f'absent({engines},role="decode"}}) or absent({engines},role="prefill"}})'
     )
-    assert named("PickerAway", scope).expr == (
+    assert named("EndpointPickerDown", scope).expr == (
         'absent(inference_pool_ready_pods{namespace="models",job="llama-picker"})'
     )
 
@@ -98,49 +98,56 @@ def test_alerts_about_what_the_stack_does_not_say_are_left_out():
         a.name for a in alerts(bare, Dialect.MANAGED)
     }
     assert missing == {
-        "BackendFails",
-        "BatchBehind",
-        "BatchRequestsFail",
-        "BodyRouterAway",
-        "BodyRouterFull",
-        "CertificateExpires",
-        "ClientGateAway",
-        "ClientGateFull",
-        "ClientKeysNotRead",
-        "CostTooHigh",
-        "FallbackServes",
-        "FirstTokenSlow",
-        "FirstTokenTooSlow",
+        "BackendRequestsFailing",
+        "BatchCompletionAtRisk",
+        "BatchRequestsFailing",
+        "BodyRouterDown",
+        "BodyRouterOverloaded",
+        "CertificateExpiringSoon",
+        "ClientGateDown",
+        "ClientGateOverloaded",
+        "ClientKeysStale",
+        "CostLimitExceeded",
+        "FallbackHardwareInUse",
         "GatewayUnreachable",
-        "GuardFailsClosed",
-        "GuardFailsOpen",
+        "GuardFailingClosed",
+        "GuardFailingOpen",
         "JobQueueStalled",
-        "KafkaStreamBehind",
         "KafkaStreamDeadLetters",
-        "PersonalDeadLetters",
-        "PersonalErasuresBehind",
-        "PersonalSetsBehind",
+        "KafkaStreamLagging",
+        "PersonalizedImagesDeadLetters",
+        "PersonalizedImagesDelayed",
+        "PoolFallbackBudgetExhausted",
+        "PoolFallbackBudgetNearlyExhausted",
         "PoolFallbackInUse",
-        "PoolFallbackNearlySpent",
-        "PoolFallbackSpent",
-        "RelayFull",
-        "StreamBehind",
+        "RelayOverloaded",
         "StreamDeadLetters",
-        "TeamBudgetNearlySpent",
-        "TeamBudgetSpent",
-        "TokensSlow",
-        "TokensTooSlow",
+        "StreamLagging",
+        "TPOTFastBurn",
+        "TPOTSlowBurn",
+        "TTFTFastBurn",
+        "TTFTSlowBurn",
+        "TeamBudgetExhausted",
+        "TeamBudgetNearlyExhausted",
+        "UserDataDeletionDelayed",
     }
+
+
+def test_a_policy_of_a_renamed_alert_keeps_its_place_in_the_state(recorder):
+    build(recorder)
+    renamed = recorder.requests[POLICY, "alerts-endpoint-picker-down"]
+    assert [alias.spec.name for alias in renamed.aliases] == ["alerts-picker-away"]
+    assert not recorder.requests[POLICY, "alerts-no-ready-replica"].aliases
 
 
 def test_a_set_that_waits_is_reported_before_the_time_of_its_training_is_over(recorder):
     made = policies(recorder, personal_images="acme-personal", personal_train_seconds=3600)
-    (condition,) = made["PersonalSetsBehind"]["conditions"]
+    (condition,) = made["PersonalizedImagesDelayed"]["conditions"]
     query = condition["conditionPrometheusQueryLanguage"]["query"]
     assert query.endswith(
         '{monitored_resource="pubsub_subscription",subscription_id="acme-personal"}) > 1800'
     )
-    (condition,) = made["PersonalDeadLetters"]["conditions"]
+    (condition,) = made["PersonalizedImagesDeadLetters"]["conditions"]
     query = condition["conditionPrometheusQueryLanguage"]["query"]
     assert 'subscription_id=~"acme-personal(-erasures)?-dead-letters"' in query
 
@@ -148,15 +155,19 @@ def test_a_set_that_waits_is_reported_before_the_time_of_its_training_is_over(re
 def test_a_promise_that_the_engine_has_no_metric_for_makes_no_alert_that_never_fires():
     facts = ModelFacts("m", ("m-gpu",), engine="tgi", tpot_p95_ms=40, ttft_p95_ms=500)
     names = {alert.name for alert in alerts(Scope((facts,), "models"), Dialect.MANAGED)}
-    assert {"TokensSlow", "TokensTooSlow"} <= names
-    assert not {"FirstTokenSlow", "FirstTokenTooSlow"} & names
+    assert {"TPOTSlowBurn", "TPOTFastBurn"} <= names
+    assert not {"TTFTSlowBurn", "TTFTFastBurn"} & names
 
 
 def test_a_prometheus_of_ones_own_gets_no_alert_on_series_of_google():
     rules = rule_group(alerts(SCOPE, Dialect.PROMETHEUS))["rules"]
     names = {rule["alert"] for rule in rules}
     everything = {alert.name for alert in alerts(SCOPE, Dialect.MANAGED)}
-    assert everything - names == {"CertificateExpires", "GatewayUnreachable", "ReplicaRestarts"}
+    assert everything - names == {
+        "CertificateExpiringSoon",
+        "GatewayUnreachable",
+        "ReplicaCrashLooping",
+    }
     queue = next(rule for rule in rules if rule["alert"] == "QueueTooLong")
     assert queue == {
         "alert": "QueueTooLong",

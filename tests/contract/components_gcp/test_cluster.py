@@ -312,7 +312,7 @@ REFUSED = {
     "a boot disk that the machine type does not have": (
         {"system_pool": {"machine_type": "c4-standard-8", "disk_type": "pd-balanced"}},
         "systemPool.diskType",
-        "must be hyperdisk-balanced, what c4-standard-8 boots from, got 'pd-balanced'",
+        "must be a boot disk type of c4-standard-8 (hyperdisk-balanced), got 'pd-balanced'",
     ),
     "a fallback to the same machines": (
         {"system_pool": {"fallback": ["e2-standard-4"]}},

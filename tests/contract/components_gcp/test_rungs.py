@@ -114,7 +114,6 @@ def test_any_zone_passes_where_the_catalogue_knows_only_the_region():
 
 REFUSED = {
     "an unknown accelerator": ({**V6E, "accelerator": "tpu-v6"}, "accelerator", "did you mean"),
-    "an unknown accelerator": ({**L4, "accelerator": "nvidia-l5"}, "accelerator", "did you mean"),
     "an unknown provisioning": ({**V6E, "provisioning": "cheap"}, "provisioning", "got 'cheap'"),
     "a topology that does not exist": ({**V6E, "topology": "2x3"}, "topology", "1x1, 2x2, 2x4"),
     "a tpu without a topology": (

@@ -74,7 +74,11 @@ def test_the_gate_has_room_for_the_longest_answer_that_a_guard_checks():
 
 @pytest.mark.parametrize(
     ("program", "page"),
-    [("router", "body-router-full"), ("gate", "client-gate-full"), ("relay", "relay-full")],
+    [
+        ("router", "body-router-overloaded"),
+        ("gate", "client-gate-overloaded"),
+        ("relay", "relay-overloaded"),
+    ],
 )
 def test_the_runbook_has_the_limits(program, page):
     memory = PROGRAMS[program][1]

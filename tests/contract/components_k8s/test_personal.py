@@ -67,7 +67,7 @@ def worker(recorder: Any, **changes: Any) -> WorkSettings:
 
 
 def test_the_service_is_told_what_its_program_reads(recorder: Any) -> None:
-    front(recorder, most_images=4, most_sets=2)
+    front(recorder, max_images=4, max_open_sets=2)
     service = recorder.one("gcp:cloudrunv2/service:Service").inputs
     (container,) = service["template"]["containers"]
     assert container["args"] == ["front", "-"]
@@ -75,7 +75,7 @@ def test_the_service_is_told_what_its_program_reads(recorder: Any) -> None:
     assert variable["name"] == "SETTINGS"
     found = read(FrontSettings, variable["value"])
     assert (found.bucket, found.callback_hosts) == ("acme-dev-personal", ("app.example.com",))
-    assert (found.most_images, found.most_pictures, found.most_sets) == (4, 20, 2)
+    assert (found.max_images, found.max_photos, found.max_open_sets) == (4, 20, 2)
 
 
 def test_deletions_have_a_queue_that_sets_do_not_fill(recorder: Any) -> None:
@@ -143,10 +143,10 @@ def test_pictures_images_and_adapters_move_to_colder_classes_and_states_do_not(
             {"callers": ["allAuthenticatedUsers"]},
             "must be members that the app's backend has, got 'allAuthenticatedUsers'",
         ),
-        ({"most_sets": 0}, "must be 1 to 1000, got 0"),
+        ({"max_open_sets": 0}, "must be 1 to 1000, got 0"),
         ({"callers": []}, "must have an entry, got none"),
         ({"retention_days": 1}, "must be 2 to 3650, got 1"),
-        ({"most_pictures": 2}, "must be 3 to 100, got 2"),
+        ({"max_photos": 2}, "must be 3 to 100, got 2"),
     ],
 )
 def test_a_service_that_cannot_be_is_refused(

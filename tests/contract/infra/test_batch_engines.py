@@ -72,7 +72,7 @@ def test_the_worker_asks_the_engine_of_its_pod(seen: Any) -> None:
     found = text_of(seen, NAMESPACE, NAME)
     assert found["endpoint"] == "http://$(POD_IP):8000"
     assert sorted(found["models"]) == ["llama-3.1-8b", "sql", "support"]
-    assert found["most_in_flight"] == 256
+    assert found["max_in_flight"] == 256
 
 
 def test_the_service_may_only_manage_jobs_and_list_their_pods_there(seen: Any) -> None:

@@ -130,7 +130,7 @@ def test_teams_bring_their_models_and_workers_a_key(deployed: Any) -> None:
 
 def test_the_files_of_a_team_have_a_limit(deployed: Any) -> None:
     found = settings_of(deployed(platform_with({"max_gib_per_team": 7})))
-    assert found["most_stored_bytes"] == 7 * 2**30
+    assert found["max_stored_bytes"] == 7 * 2**30
 
 
 def test_workers_that_scale_to_none_need_the_gke_that_does() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from infra.deploy.project import FLEET_SERVICES
 from infra.estimate.cost_network import front_parts
-from infra.estimate.quota_network import network_asks
+from infra.estimate.quota_network import network_requirements
 from infra.estimate.usage import DEFAULT_USAGE
 from infra.plan import resolve
 from infra.reading.load import parse, platform_of
@@ -197,7 +197,7 @@ def test_models_share_the_gateway_under_their_own_paths_only(made):
 
 
 def test_quotas_and_costs_are_those_of_one_gateway():
-    asks = [each for each in network_asks(resolve(stack())) if each.amount]
+    asks = [each for each in network_requirements(resolve(stack())) if each.amount]
     names = [each.metric.name for each in asks]
     assert not any(name.startswith("REGIONAL_INTERNAL_MANAGED") for name in names)
     assert names.count("URL_MAPS") == names.count("TARGET_HTTP_PROXIES") == 1

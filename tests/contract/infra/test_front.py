@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from infra.estimate.cost_network import front_parts, network_parts
-from infra.estimate.quota_network import network_asks
+from infra.estimate.quota_network import network_requirements
 from infra.estimate.usage import DEFAULT_USAGE, Usage
 from infra.plan import resolve
 from infra.plan.front import answering, has_global_access, in_front, paths_of_models
@@ -387,7 +387,7 @@ def test_a_global_front_costs_its_rules_and_the_traffic_of_each_region():
 
 
 def test_a_global_front_asks_for_maps_proxies_and_a_group_in_each_region():
-    asks = [each for each in network_asks(resolve(stack(port=443))) if "front" in each.who]
+    asks = [each for each in network_requirements(resolve(stack(port=443))) if "front" in each.who]
     assert [(each.metric.name, each.region, each.amount) for each in asks] == [
         ("NETWORKS", None, 1),
         ("SUBNETWORKS", None, 3),

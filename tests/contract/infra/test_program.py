@@ -304,7 +304,7 @@ def policy(build: Build, stack: str, alert: str) -> str:
 
 
 def test_a_model_without_a_picker_has_no_alert_about_one(build: Build) -> None:
-    missed = policy(build, "prod", "picker-away")
+    missed = policy(build, "prod", "endpoint-picker-down")
     assert 'job="llama-3-1-8b-picker",cluster="acme-prod-europe-west4"' in missed
     assert "qwen3-embedding" not in missed
 

@@ -83,8 +83,8 @@ def test_the_path_of_the_gateway_is_that_of_the_server():
         ),
         ({"task": "image"}, "models.wan.videos must not be set when task is image"),
         (
-            {"pictures": {"sizes": ["832x480"]}},
-            "models.wan.pictures must not be set when task is video",
+            {"images": {"sizes": ["832x480"]}},
+            "models.wan.images must not be set when task is video",
         ),
         (
             {"videos": {"frames": [81, 80]}},

@@ -21,7 +21,7 @@ from scripts.shared.engine import Engine
 from scripts.shared.model_client import stream_chat
 from scripts.shared.placements import placements, settled
 from scripts.shared.scratch_project import backend, scratch_project
-from simulator.traffic import Ask, Outcome, Report, Trace, mixed_lengths, run
+from simulator.traffic import Outcome, Report, Trace, TraceEntry, mixed_lengths, run
 from twin import daemon
 from twin.cluster import lifecycle as clusters
 from twin.cluster.agent import records
@@ -65,12 +65,12 @@ def counts(report: Report) -> dict[str, int]:
     }
 
 
-class _UntilStopped(tuple[Ask, ...]):
+class _UntilStopped(tuple[TraceEntry, ...]):
     """The requests of a trace; none is sent once `stop` is set."""
 
     stop: threading.Event
 
-    def __iter__(self) -> Iterator[Ask]:
+    def __iter__(self) -> Iterator[TraceEntry]:
         return takewhile(lambda _: not self.stop.is_set(), super().__iter__())
 
 

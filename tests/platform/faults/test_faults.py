@@ -218,6 +218,8 @@ def test_an_alert_fires_when_no_replica_is_left_and_is_quiet_again_when_one_is_b
     assert rule["duration"] == pytest.approx(120 / SPEED)  # it waited, on the twin's clock
     (active,) = rule["alerts"]
     assert active["labels"]["job"] == MODEL.replace(".", "-")
-    assert alert(settled_platform, "PickerAway")["state"] == "inactive"  # nobody else is woken
+    assert (
+        alert(settled_platform, "EndpointPickerDown")["state"] == "inactive"
+    )  # nobody else is woken
     wait_for(lambda: state() == "inactive", 180, state)
     settled_platform.settle(1)

@@ -59,7 +59,7 @@ def with_further(folder):
     whole = yaml.safe_load(PICTURES.read_text())
     model = whole["config"]["gke-inference:platform"]["models"][FAST]
     model["size"] = SMALL
-    model["pictures"]["models"] = {MINI: {"weights": MINI, "size": SMALL, "steps": 20}}
+    model["images"]["models"] = {MINI: {"weights": MINI, "size": SMALL, "steps": 20}}
     made = folder / PICTURES.name
     made.write_text(yaml.safe_dump(whole))
     return made

@@ -91,7 +91,7 @@ def test_a_ratio_of_few_requests_fires_no_alert(tmp_path, name):
             },
         ),
         (
-            "EngineRequestsFail",
+            "EngineRequestsFailing",
             {
                 'nv_inference_request_success{job="gemma",model="tensorrt_llm",$l}': "0+94x30",
                 'nv_inference_request_failure{job="gemma",model="tensorrt_llm",'
@@ -99,7 +99,7 @@ def test_a_ratio_of_few_requests_fires_no_alert(tmp_path, name):
             },
         ),
         (
-            "TokensTooSlow",
+            "TPOTFastBurn",
             {
                 f'{TGI_TOKEN}_bucket{{job="mistral",le="{least}",$l}}': grows
                 for least, grows in {
@@ -110,7 +110,7 @@ def test_a_ratio_of_few_requests_fires_no_alert(tmp_path, name):
             },
         ),
         (
-            "FirstTokenTooSlow",
+            "TTFTFastBurn",
             {
                 f'sglang:time_to_first_token_seconds_bucket{{job="qwen",le="{least}",$l}}': grows
                 for least, grows in {
@@ -127,7 +127,7 @@ def test_an_alert_fires_for_models_of_other_engines_too(tmp_path, name, series):
 
 
 def test_requests_that_were_canceled_in_triton_are_no_failures(tmp_path):
-    alert = ALERTS["EngineRequestsFail"]
+    alert = ALERTS["EngineRequestsFailing"]
     series = {
         'nv_inference_request_success{job="gemma",model="tensorrt_llm",$l}': "0+1x30",
         'nv_inference_request_failure{job="gemma",model="tensorrt_llm",reason="CANCELED",$l}': (
@@ -148,7 +148,7 @@ def test_requests_that_were_canceled_in_triton_are_no_failures(tmp_path):
 )
 def test_a_replica_that_answers_does_not_load_too_long_in_whatever_engine(tmp_path, series):
     runs = 'kube_pod_status_phase{phase="Running",pod="qwen-gpu-1",$l}'
-    alert = ALERTS["ModelLoadsTooLong"]
+    alert = ALERTS["ReplicaStartupSlow"]
     at = CASES[alert.name]["at"]
     assert not firing(tmp_path, alert, {runs: "1x60", series: "0x60"}, at)
     assert firing(tmp_path, alert, {runs: "1x60"}, at)
@@ -165,7 +165,7 @@ def test_a_platform_that_has_been_idle_for_longer_than_the_ranges_fires_no_alert
     own = replace(SCOPE, cost_limit_usd_per_hour=1000)
     found = [each.name for each in alerts(own, Dialect.MANAGED) if firing(tmp_path, each, IDLE, at)]
     assert found == []
-    tokens = next(each for each in alerts(own, Dialect.MANAGED) if each.name == "TokensTooSlow")
+    tokens = next(each for each in alerts(own, Dialect.MANAGED) if each.name == "TPOTFastBurn")
     assert firing(tmp_path, tokens, IDLE, "6m"), "the burst itself is noticed"
 
 

@@ -118,7 +118,7 @@ def test_the_alerts_of_the_stack_are_known_and_quiet(page):
         one.name for one in alerts(scope(resolve(read("local"))), _DIALECT)
     }
     assert query(address, 'ALERTS{alertname="NoReadyReplica",alertstate="firing"}') == []
-    assert query(address, 'ALERTS{alertname="PickerAway",alertstate="firing"}') == []
+    assert query(address, 'ALERTS{alertname="EndpointPickerDown",alertstate="firing"}') == []
 
 
 def known_alerts(address: str) -> set[str]:

@@ -141,7 +141,7 @@ def test_a_cancelled_batch_keeps_what_was_answered_and_asks_no_more(world: World
 
     world.model.answer = answer
     api = client(world.serve())
-    world.work(most_in_flight=2)
+    world.work(max_in_flight=2)
     batch = submit(api, jsonl([line(each) for each in range(200)]))
     until(lambda: len(world.model.asked) >= 15)
     assert api.batches.cancel(batch.id).status == "cancelling"
@@ -254,7 +254,7 @@ def test_a_team_finds_neither_files_nor_batches_of_another(world: World) -> None
 
 
 def test_files_are_listed_read_and_deleted_but_not_under_an_open_batch(world: World) -> None:
-    api = client(world.serve(most_bytes=2**20))
+    api = client(world.serve(max_bytes=2**20))
     content = jsonl([line(0)])
     file = api.files.create(
         file=("in.jsonl", content),

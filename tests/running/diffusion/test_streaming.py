@@ -70,7 +70,7 @@ def test_what_fails_after_an_event_ends_the_stream_with_an_error(serve):
     server = serve().ready()
     found = iter(events(server, prompt="die-at-step-3", partial_images=1))
     assert next(found).type == "image_generation.partial_image"
-    with pytest.raises(openai.APIError, match="the picture could not be drawn"):
+    with pytest.raises(openai.APIError, match="the image could not be generated"):
         next(found)
 
 
@@ -78,7 +78,7 @@ def test_a_candidate_that_was_sent_before_another_failed_counts_as_drawn(serve, 
     server = serve(max_batch=1).ready()
     found = iter(events(server, prompt="die-at-seed-8", n=2, extra_body={"seed": 7}))
     assert next(found).seed == 7
-    with pytest.raises(openai.APIError, match="the picture could not be drawn"):
+    with pytest.raises(openai.APIError, match="the image could not be generated"):
         next(found)
     for outcome in ("drawn", "failed"):
         count = f'diffusion_images_total{{model_name="flux",outcome="{outcome}"}}'

@@ -96,10 +96,10 @@ def test_what_a_killed_worker_had_is_answered_by_the_next(kafka: Kafka) -> None:
     kafka.model.answer = answer
     for number in range(60):
         kafka.put({"prompt": str(number)})
-    first = kafka.work(most_in_flight=4)
+    first = kafka.work(max_in_flight=4)
     until(lambda: len(kafka.model.asked) >= 10)
     first.kill()
-    kafka.work(most_in_flight=4)
+    kafka.work(max_in_flight=4)
     until(lambda: len(set(kafka.model.prompts())) == 60, 50)
     time.sleep(1)
     answers = kafka.take("out", 60)

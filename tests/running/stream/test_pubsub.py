@@ -46,7 +46,7 @@ def test_poison_is_a_dead_letter_with_its_reason_and_the_rest_goes_on(world: Pub
         return (500, {}, b"{}") if body["prompt"] == "broken" else (200, {}, b"{}")
 
     world.model.answer = answer
-    worker = world.work(attempts=3, most_bytes=1000)
+    worker = world.work(attempts=3, max_bytes=1000)
     put = {
         world.put(b"no json"): ("not-json", "0", ""),
         world.put([1]): ("not-an-object", "0", "a JSON list"),
@@ -115,7 +115,7 @@ def test_refusals_shrink_what_is_under_way_and_answers_let_it_grow(world: PubSub
         return 200, {}, b"{}"
 
     world.model.answer = answer
-    worker = world.work(most_in_flight=32, attempts=1)
+    worker = world.work(max_in_flight=32, attempts=1)
     for number in range(200):
         world.put({"prompt": str(number)})
     world.take(READ_OUT, 200)
@@ -142,7 +142,7 @@ def test_a_drain_finishes_what_has_begun_and_gives_back_the_rest(world: PubSub) 
         return 200, {}, json.dumps({"said": body["prompt"]}).encode()
 
     world.model.answer = answer
-    first = world.work(most_in_flight=4)
+    first = world.work(max_in_flight=4)
     for number in range(4):
         world.put({"prompt": str(number)})
     until(lambda: len(world.model.asked) == 2)  # an adaptive limit begins with two
@@ -199,7 +199,7 @@ def test_messages_of_a_key_are_answered_in_their_order(tmp_path: Path) -> None:
             time.sleep(0.05 if body["prompt"].startswith("a") else 0),
             (200, {}, json.dumps({"said": body["prompt"]}).encode()),
         )[1]
-        world.work(ordered=True, most_in_flight=8)
+        world.work(ordered=True, max_in_flight=8)
         for number in range(10):
             world.put({"prompt": f"a{number}"}, key="a")
             world.put({"prompt": f"b{number}"}, key="b")

@@ -13,5 +13,5 @@ NAME = re.compile(r'^NAME(?:: Final)? = "(.+)"$', re.MULTILINE)
 def test_no_server_of_the_cloud_itself_is_a_leftover():
     sources = [file.read_text() for file in TWIN.rglob("*.py")]
     servers = {name for text in sources if SERVERS.search(text) for name in NAME.findall(text)}
-    assert "api-door" in servers
+    assert "api-endpoint" in servers
     assert servers <= set(CLOUD_ITSELF)

@@ -138,7 +138,7 @@ def test_a_batch_whose_job_fails_fails_with_the_reason_and_keeps_its_answers() -
 
 
 def test_a_file_has_requests_for_one_engine_only() -> None:
-    bounds = Bounds(PATH, MODELS, most_lines=9, shard_lines=9, shard_bytes=9**9)
+    bounds = Bounds(PATH, MODELS, max_lines=9, shard_lines=9, shard_bytes=9**9)
     found = check([line(0), line(1)], bounds)
     assert (found.errors, found.engine) == ([], "llama")
     other = json.loads(line(2))

@@ -102,7 +102,7 @@ def test_a_team_with_too_many_bytes_uploads_no_more_and_the_others_do() -> None:
     async def run() -> None:
         bucket = Stored()
         await bucket.write("files/red/file-1", bytes(93))
-        async with api(bucket, most_stored_bytes=100) as upload:
+        async with api(bucket, max_stored_bytes=100) as upload:
             status, content = await upload("red", HEAD + REST)
             assert (status, content["error"]["code"]) == (413, "storage_limit_exceeded")
             assert (await upload("blue", HEAD + REST))[0] == 200

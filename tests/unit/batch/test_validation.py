@@ -12,7 +12,7 @@ CHAT = "/v1/chat/completions"
 BOUNDS = Bounds(
     endpoint=CHAT,
     models={"llama": Model((CHAT,)), "embed": Model(("/v1/embeddings",))},
-    most_lines=100,
+    max_lines=100,
     shard_bytes=10_000,
     shard_lines=3,
 )
@@ -139,7 +139,7 @@ def test_embeddings_have_at_most_2048_inputs_a_request_and_50000_a_batch() -> No
 
 
 def test_errors_are_listed_up_to_a_hundred() -> None:
-    found = check([b"{\n"] * 150, bounds(most_lines=200))
+    found = check([b"{\n"] * 150, bounds(max_lines=200))
     assert len(found.errors) == 100
 
 

@@ -17,7 +17,7 @@ from infra.stack.problems import StackError
 from scripts.canary.comparison import Share
 from scripts.canary.measuring import Measured, Version, counters_of, growth, versions_of
 from scripts.canary.percent import write_percent
-from scripts.canary.steps import NoSight
+from scripts.canary.steps import NotMeasurable
 from twin.cluster.monitoring.promql import QueryError, Sample
 
 EXAMPLE = STACKS.parent / "docs" / "examples" / "gitops"
@@ -178,7 +178,7 @@ def test_a_prometheus_that_does_not_answer_is_no_sight():
 
     cluster = SimpleNamespace(name="c", matchers="", load_balancer_matchers="", query=refuse)
     deployed: Any = SimpleNamespace(clusters={"us": cluster})
-    with pytest.raises(NoSight, match="c: timed out"):
+    with pytest.raises(NotMeasurable, match="c: timed out"):
         Measured(deployed, ("us",), CANARY, STABLE, None).begin()
 
 
@@ -193,9 +193,9 @@ def test_a_prometheus_that_does_not_answer_is_no_sight():
 def test_engines_without_a_bound_in_common_are_judged_by_errors_alone(
     canary, threshold, first_token
 ):
-    sight = look_at(canary, VLLM, threshold, first_token)
-    assert list(sight.measures) == ["errors"]
-    assert list(sight.not_comparable) == ["late first tokens"]
+    measurements = look_at(canary, VLLM, threshold, first_token)
+    assert list(measurements.measures) == ["errors"]
+    assert list(measurements.not_comparable) == ["late first tokens"]
 
 
 def test_the_series_of_a_version_are_not_those_of_the_other():

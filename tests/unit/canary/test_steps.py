@@ -3,7 +3,7 @@
 import pytest
 
 from scripts.canary.comparison import Rule, Share
-from scripts.canary.steps import Canary, NoSight, Outcome, Settings, Sight, check_steps
+from scripts.canary.steps import Canary, Measurements, NotMeasurable, Outcome, Settings, check_steps
 
 RULE = Rule(alpha=0.05, margin_percent=1.0, least_requests=100)
 SETTINGS = Settings((5, 50, 100), 60, 300, 20, RULE)
@@ -26,7 +26,7 @@ class Requests:
         total = self.per_look * self.looks
         canary = total * self.share // 100
         bad = round(canary * self.percent_bad / 100)
-        return Sight({"errors": (Share(bad, canary), Share(0, total - canary))})
+        return Measurements({"errors": (Share(bad, canary), Share(0, total - canary))})
 
     def set_percent(self, percent):
         self.share = percent
@@ -86,7 +86,7 @@ def test_a_stable_version_with_few_requests_does_not_keep_a_step_waiting():
 
 def test_looks_that_fail_are_taken_again_and_what_nobody_sees_is_rolled_back_in_the_end():
     requests = Requests(per_look=1000)
-    original, failures = requests.look, [NoSight("c: timed out")] * 2
+    original, failures = requests.look, [NotMeasurable("c: timed out")] * 2
 
     def look():
         if failures:
@@ -98,7 +98,7 @@ def test_looks_that_fail_are_taken_again_and_what_nobody_sees_is_rolled_back_in_
     assert "5%: cannot see: c: timed out" in requests.told
 
     def no_begin():
-        raise NoSight("c: connection refused")
+        raise NotMeasurable("c: connection refused")
 
     blind = Requests()
     blind.begin = no_begin
@@ -124,7 +124,7 @@ def test_a_run_knows_which_share_is_live_when_a_change_fails():
 
 def test_without_anything_to_measure_nothing_is_passed():
     requests = Requests()
-    requests.look = lambda: Sight({})
+    requests.look = lambda: Measurements({})
     assert requests.run() is Outcome.ROLLED_BACK
 
 

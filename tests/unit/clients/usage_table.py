@@ -9,7 +9,7 @@ from typing import Any
 
 from gke_inference.sizing.shapes import ModelShape
 from simulator.server.bodies import fields, images, responses
-from simulator.server.bodies.asks import Ask, Server, prompt_tokens, read_asks
+from simulator.server.bodies.asks import CompletionRequest, Server, prompt_tokens, read_asks
 from simulator.server.bodies.errors import ApiError
 
 TABLE = Path(__file__).parents[3] / "workloads/gateway/internal/tokens/testdata/usage.json"
@@ -69,13 +69,13 @@ def _usage(path: str, body: Json) -> tuple[int, int] | None:
         return None
 
 
-def _generated(asks: list[Ask]) -> tuple[int, int]:
+def _generated(asks: list[CompletionRequest]) -> tuple[int, int]:
     prompts = {id(ask.prompt): len(ask.prompt) for ask in asks}
     return sum(prompts.values()), sum(ask.max_tokens for ask in asks)
 
 
 def _server() -> Server:
-    return Server(CONTEXT, images.Sight("m", _SHAPE))
+    return Server(CONTEXT, images.MediaSupport("m", _SHAPE))
 
 
 def _chat(body: Json) -> tuple[int, int]:

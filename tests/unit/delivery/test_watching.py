@@ -9,7 +9,7 @@ import pytest
 from scripts.delivery.checkout import Checkout
 from scripts.delivery.rollback import History
 from scripts.delivery.status import Delivered
-from scripts.delivery.watching import Sight, Watch
+from scripts.delivery.watching import DeliveryStatus, Watch
 from scripts.terminal.console import CommandError
 
 FOLDER, EU, OTHER = "clusters/search/us", "clusters/search/eu", "clusters/ads/us"
@@ -76,7 +76,7 @@ class Clusters:
         if self.looks in self.at_look:
             self.at_look[self.looks]()
         seen = {name: self._status(name) for name in self.names if name not in self.silent}
-        return Sight(seen, dict(self.silent))
+        return DeliveryStatus(seen, dict(self.silent))
 
     def _status(self, name):
         head = self.repository.head()

@@ -128,7 +128,7 @@ def test_what_cannot_be_done_is_refused_in_openais_shape(body, status, field, wo
         (with_base(steps="4"), "base_models.steps: must be a whole number, at least 0, got '4'"),
         (with_base(sigmas="1"), "base_models.sigmas: must be a list of numbers, got '1'"),
         (with_base(sigmas=[None]), r"base_models.sigmas: must be a list of numbers, got \[None\]"),
-        (with_base(sigmas=[0.5, 1]), "base_models: b: sigmas: must be at most"),
+        (with_base(sigmas=[0.5, 1]), "base_models: b: sigmas: must be up to"),
         (
             {"model": "m", "folder": "/w", "adapters": {"a": "/a"}, "adapter_slots": 0},
             "adapter_slots: must be at least 1, got 0",

@@ -22,9 +22,9 @@ RUN: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"sigmas": [0.5, 0.6]}, "sigmas: must be at most 100 falling numbers above 0"),
-        ({"sigmas": [1.5, 0.5]}, "sigmas: must be at most 100 falling numbers above 0"),
-        ({"sigmas": [1, 0]}, "sigmas: must be at most 100 falling numbers above 0"),
+        ({"sigmas": [0.5, 0.6]}, "sigmas: must be up to 100 strictly decreasing numbers"),
+        ({"sigmas": [1.5, 0.5]}, "sigmas: must be up to 100 strictly decreasing numbers"),
+        ({"sigmas": [1, 0]}, "sigmas: must be up to 100 strictly decreasing numbers"),
         ({"sigmas": [1, 0.5], "steps": 3}, "steps: must be 0 or the 2 of sigmas, got 3"),
         ({"sigmas": [1, 0.5], "step_cache": 0.1}, "step_cache: must be 0 when sigmas are set"),
         ({"step_cache": 1}, "step_cache: must be at least 0 and below 1, got 1"),

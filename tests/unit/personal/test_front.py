@@ -327,8 +327,8 @@ def test_an_unknown_error_is_answered_and_logged_without_its_text(
         ({"topic": ""}, "topic: must be set, got nothing"),
         ({"callback_hosts": []}, "callback_hosts: must be set, got nothing"),
         ({"upload_seconds": 604_801}, "upload_seconds: must be 1 to 604800, got 604801"),
-        ({"most_sets": 0}, "most_sets: must be 1 to 1000, got 0"),
-        ({"least_pictures": 30}, "least_pictures: must be 1 to 20, got 30"),
+        ({"max_open_sets": 0}, "max_open_sets: must be 1 to 1000, got 0"),
+        ({"min_photos": 30}, "min_photos: must be 1 to 20, got 30"),
     ],
 )
 def test_settings_are_refused_by_field(change: dict[str, Any], message: str) -> None:

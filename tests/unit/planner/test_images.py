@@ -32,7 +32,7 @@ def test_a_step_without_guidance_takes_half_the_time():
 def test_time_goes_with_pictures_and_pixels():
     one = stage_seconds("tpu-v6e", pixels=1024 * 1024)
     assert stage_seconds("tpu-v6e", pixels=512 * 512).denoise_step == one.denoise_step / 4
-    three = stage_seconds("tpu-v6e", pixels=1024 * 1024, pictures=3)
+    three = stage_seconds("tpu-v6e", pixels=1024 * 1024, images=3)
     assert three.denoise_step == pytest.approx(3 * one.denoise_step)
     assert three.text_encode == one.text_encode
 

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import replace
 
-from planner.advice.portfolio import Key, Offer, Rest, Wish, cheapest, frontier, within
+from planner.advice.portfolio import Key, Offer, Requirement, Rest, cheapest, frontier, within
 from planner.choice.plan import Estimate
 
 TPUS: Key = ("us-central1", "TPUS")
@@ -16,11 +16,11 @@ def offer(what: str, usd: float, temporary: float = 0.0, **uses: int) -> Offer[s
     return Offer(what, Estimate(usd, usd / 2, usd * 2), used, temporary)
 
 
-CHAT = Wish(
+CHAT = Requirement(
     "chat", 3.0,
     (offer("tpu", 10, tpus=8), offer("gpu", 14, gpus=4), offer("tpu spot", 4, 1.0, tpus=8)),
 )  # fmt: skip
-CODE = Wish(
+CODE = Requirement(
     "code", 1.0, (offer("tpu", 20, tpus=8), offer("gpu", 21, gpus=4), offer("gpu spot", 9, 1.0))
 )
 
@@ -62,7 +62,7 @@ def test_the_solver_finds_what_a_search_of_everything_finds():
 
 def test_quotas_that_nothing_fits_have_no_portfolio():
     assert cheapest([CHAT, CODE], {TPUS: 0, GPUS: 0}, most_temporary=0) is None
-    assert frontier([Wish("chat", 1.0, CHAT.offers[:1])], {TPUS: 7}) == []
+    assert frontier([Requirement("chat", 1.0, CHAT.offers[:1])], {TPUS: 7}) == []
 
 
 def test_the_frontier_costs_less_with_more_temporary_nodes_and_has_no_point_twice():
@@ -93,16 +93,16 @@ def test_the_rest_of_a_stack_uses_quota_and_costs_money():
 def test_the_node_of_an_upgrade_is_counted_once_and_as_the_largest():
     node = (TPUS, "us-central1")
     offers = [replace(offer("tpu", 10, tpus=8), spare={node: chips}) for chips in (1, 4)]
-    wishes = [Wish(str(at), 1.0, (one,)) for at, one in enumerate(offers)]
-    assert cheapest(wishes, {TPUS: 19}) is None
-    found = cheapest(wishes, {TPUS: 20}, rest=Rest(0.0, {}, {node: 2}))
+    requirements = [Requirement(str(at), 1.0, (one,)) for at, one in enumerate(offers)]
+    assert cheapest(requirements, {TPUS: 19}) is None
+    found = cheapest(requirements, {TPUS: 20}, rest=Rest(0.0, {}, {node: 2}))
     assert found is not None
     assert found.uses == {TPUS: 20}
-    assert cheapest(wishes, {TPUS: 20}, rest=Rest(0.0, {}, {node: 5})) is None
+    assert cheapest(requirements, {TPUS: 20}, rest=Rest(0.0, {}, {node: 5})) is None
 
 
 def test_offers_of_equal_cost_differ_by_their_burden():
     offers = tuple(replace(offer(str(burden), 10), burden=burden) for burden in (3.0, 1.0, 2.0))
-    found = cheapest([Wish("chat", 1.0, offers)], {})
+    found = cheapest([Requirement("chat", 1.0, offers)], {})
     assert found is not None
     assert names(found) == {"chat": "1.0"}

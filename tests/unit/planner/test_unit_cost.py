@@ -24,7 +24,7 @@ from planner.unit_cost.unit_cost import (
     Traffic,
     UnitCost,
     blended,
-    picture_speed,
+    diffusion_speed,
     token_speed,
 )
 from scripts.plan.unit_costs import print_unit_costs, unit_cost_as_json
@@ -178,7 +178,7 @@ def test_no_steps_are_refused_and_not_taken_for_the_models_own():
     assert model is not None
     rung = check_rung({"accelerator": "tpu-v6e", "topology": "1x1", "provisioning": "spot"})
     with pytest.raises(ValueError, match="steps: must be 1 or more, got 0"):
-        picture_speed(model, rung, steps=0)
+        diffusion_speed(model, rung, steps=0)
 
 
 def test_a_longer_request_than_the_models_context_has_a_reason_and_no_number():
@@ -211,11 +211,11 @@ def test_pictures_are_counted_in_thousands_and_every_chip_draws():
         check_rung({"accelerator": "tpu-v6e", "topology": shape, "provisioning": "spot"})
         for shape in ("1x1", "2x2")
     )
-    single, whole = (picture_speed(model, rung, steps=4).per_second for rung in (chip, four))
+    single, whole = (diffusion_speed(model, rung, steps=4).per_second for rung in (chip, four))
     assert single is not None
     assert whole is not None
     assert whole.value == pytest.approx(4 * single.value)
-    small = picture_speed(model, four, steps=4, size="512x512").per_second
+    small = diffusion_speed(model, four, steps=4, size="512x512").per_second
     assert small is not None
     assert small.value == pytest.approx(4 * whole.value)
 
@@ -227,7 +227,7 @@ def test_videos_are_counted_in_thousands_at_their_first_size_and_length():
     wan = find("wan-2.1-1.3b")
     assert wan is not None
     four = check_rung({"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "spot"})
-    found = picture_speed(wan, four, steps=50, size="832x480", frames=81)
+    found = diffusion_speed(wan, four, steps=50, size="832x480", frames=81)
     assert one.speed.per_second == found.per_second
     assert one.usd is not None
     assert one.usd.low.value < one.usd.value.value < one.usd.high.value
@@ -306,7 +306,7 @@ def two_models(name: str = "flux-mini", **mini: Any) -> tuple[UnitCost, ...]:
     """Return the unit costs of the image example with a second model on every chip."""
     size = {"parameters_billion": 5.6, "bits": 16}
     models = {name: {"size": size, **mini}}
-    changed = {"flux-schnell": {"size": size, "pictures": {"models": models}}}
+    changed = {"flux-schnell": {"size": size, "images": {"models": models}}}
     return costs_of("docs/examples/pictures/Pulumi.pictures.yaml", changes=changed)
 
 
@@ -318,7 +318,7 @@ def test_a_further_image_model_has_the_unit_cost_of_its_own_steps():
     dev = find("flux.1-dev")
     assert dev is not None
     rung = check_rung({"accelerator": "tpu-v6e", "topology": "2x2", "provisioning": "on-demand"})
-    assert further.speed.per_second == picture_speed(dev, rung, steps=7).per_second
+    assert further.speed.per_second == diffusion_speed(dev, rung, steps=7).per_second
     said = by_model([first])
     assert list(said) == ["flux-schnell", "flux-mini"]
     assert (said["flux-schnell"].server, said["flux-mini"].server) == ("", "flux-schnell")

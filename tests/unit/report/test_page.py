@@ -205,7 +205,7 @@ def test_a_further_image_model_is_named_beside_its_server(stack, rendered):
         size = {"parameters_billion": 5.6, "bits": 16}
         mini = {"weights": "flux.1-dev", "size": size, "steps": 20}
         first = data["models"]["flux-schnell"]
-        first |= {"size": size, "pictures": {"models": {"flux-mini": mini}}}
+        first |= {"size": size, "images": {"models": {"flux-mini": mini}}}
 
     folder = rendered(state("v1", "ConfigMap", "a", {}))
     found = page(resolve(stack(two, name="pictures")), "pictures", folder, day=DAY)

@@ -141,8 +141,8 @@ def test_an_alert_on_the_page_links_to_its_runbook_which_the_page_serves(tmp_pat
     served = tmp_path / "prometheus" / "consoles" / "runbooks"
     names = {f"{runbook_name(alert['name'])}.html" for alert in sources()}
     assert {file.name for file in served.iterdir()} == names
-    text = (served / "tokens-slow.html").read_text()
-    assert "# TokensSlow" in text
+    text = (served / "tpot-slow-burn.html").read_text()
+    assert "# TPOTSlowBurn" in text
     assert "{{" not in text.replace('{{"{{"}}', "")
     assert 'link.href = "runbooks/"' in SCRIPT.read_text()
 

@@ -12,7 +12,7 @@ import pytest
 from scripts.operate.ask import endpoint_of
 from scripts.shared import hosts
 from scripts.shared.model_client import models
-from simulator.traffic import Ask, Options, Prompt, Trace, run
+from simulator.traffic import Options, Prompt, Trace, TraceEntry, run
 from twin.cluster.gateway.translation.certificates import managed_certificate
 from twin.host.paths import TwinPaths
 from twin.host.pki import make_twin_pki
@@ -95,6 +95,6 @@ def test_later_commands_find_the_host_again(server, tmp_path, monkeypatch):
 def test_traffic_reaches_a_host_of_the_twin(server):
     paths, url = server
     known = hosts.Host(ADDRESS, paths.ca_bundle)
-    trace = Trace.merge("one", [Ask(0.0, "chat", Prompt("hello"), 1, stream=False)])
+    trace = Trace.merge("one", [TraceEntry(0.0, "chat", Prompt("hello"), 1, stream=False)])
     report = run(trace, url, Options(address=known.address, tls=known.context()))
     assert report.summary().refused == 1  # 429, by the server that only the address leads to

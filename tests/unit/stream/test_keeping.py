@@ -69,7 +69,7 @@ class Topic:
 class Settings:
     deadline_seconds = 5.0
     model = "llama"
-    most_bytes = 10**6
+    max_bytes = 10**6
     names = ("llama",)
     objective = "batch"
     ordered = False

@@ -26,7 +26,7 @@ class Clock:
 
 def request(body: Any, **attributes: str) -> Any:
     message = Message("7", json.dumps(body).encode(), attributes)
-    return request_of(message, model="llama", names=NAMES, objective="o", most_bytes=100)
+    return request_of(message, model="llama", names=NAMES, objective="o", max_bytes=100)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_each_file_of_the_secret_is_a_setting_of_the_client(tmp_path: Path) -> N
     [
         ({"source": {"kind": "tape"}}, r"source\.kind: must be one of kafka, pubsub, got 'tape'"),
         ({"endpoint": "10.0.0.1"}, "endpoint: must be a URL, got '10.0.0.1'"),
-        ({"attempts": 0}, "attempts and most_in_flight: must be 1 or more"),
+        ({"attempts": 0}, "attempts and max_in_flight: must be 1 or more"),
         ({"colour": 1}, "colour: must be one of address, attempts"),
     ],
 )

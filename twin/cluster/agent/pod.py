@@ -80,7 +80,7 @@ class PodRunner:
         self._sent: JsonObject = {}
         self._started = time.time()
         self._announced: set[str] = set()
-        self._told: dict[tuple[str, str], float] = {}
+        self._reported: dict[tuple[str, str], float] = {}
         self._stop = threading.Event()
         self._deleted = threading.Event()
         self._wake = threading.Event()
@@ -388,10 +388,10 @@ class PodRunner:
 
     def _event(self, kind: str, reason: str, message: str) -> None:
         """Write an event; a repeated event is written only after an interval."""
-        written = self._told.get((reason, message), -_SAME_EVENT_SECONDS)
+        written = self._reported.get((reason, message), -_SAME_EVENT_SECONDS)
         if time.monotonic() - written < _SAME_EVENT_SECONDS:
             return
-        self._told[reason, message] = time.monotonic()
+        self._reported[reason, message] = time.monotonic()
         event = pod_event(self._pod, "kubelet", kind, reason, message)
         event["source"]["host"] = self.node_name
         try:

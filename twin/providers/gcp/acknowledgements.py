@@ -25,7 +25,7 @@ class Witness:
         """
         self._store = store
         self._settle = settle
-        self._told: deque[tuple[float, int, str, str]] = deque()
+        self._pending: deque[tuple[float, int, str, str]] = deque()
         self._more = threading.Event()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class Witness:
         if port is None:
             return
         with self._lock:
-            self._told.append((time.monotonic() + self._settle, port, token, resource_id))
+            self._pending.append((time.monotonic() + self._settle, port, token, resource_id))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, daemon=True, name="witness")
                 self._thread.start()
@@ -50,17 +50,17 @@ class Witness:
 
     def _run(self) -> None:
         while True:
-            if not self._told:
+            if not self._pending:
                 self._more.wait()
                 self._more.clear()
                 continue
-            time.sleep(max(0.0, self._told[0][0] - time.monotonic()))
+            time.sleep(max(0.0, self._pending[0][0] - time.monotonic()))
             self.settle()
 
     def settle(self) -> None:
         """Acknowledge what is due, except the last responses to a disconnected engine."""
         ports = connected_ports()
-        while self._told and self._told[0][0] <= time.monotonic():
-            _, port, token, resource_id = self._told.popleft()
+        while self._pending and self._pending[0][0] <= time.monotonic():
+            _, port, token, resource_id = self._pending.popleft()
             if port in ports:
                 self._store.acknowledge(token, resource_id)

@@ -31,7 +31,7 @@ pb = rpc.provider_pb2
 _Call = ParamSpec("_Call")
 
 
-def _told(method: Callable[_Call, Any]) -> Callable[_Call, Any]:
+def _report_errors(method: Callable[_Call, Any]) -> Callable[_Call, Any]:
     """Report failures to the engine as messages instead of tracebacks."""
 
     @functools.wraps(method)
@@ -90,7 +90,7 @@ class KubernetesProvider(rpc.BaseProvider):
         failures = [_failure(error) for error in provider_settings.check(args)]
         return pb.CheckResponse(inputs=request.news, failures=failures)
 
-    @_told
+    @_report_errors
     def DiffConfig(self, request: Any, context: Any) -> Any:
         """Return the differences; a change of the cluster replaces all objects."""
         old = rpc.strip_secrets(rpc.plain(request.olds))
@@ -103,7 +103,7 @@ class KubernetesProvider(rpc.BaseProvider):
             replaces=replaces,
         )
 
-    @_told
+    @_report_errors
     def Configure(self, request: Any, context: Any) -> Any:
         """Store the arguments of one provider instance."""
         args = rpc.strip_secrets(rpc.plain(request.args))
@@ -116,7 +116,7 @@ class KubernetesProvider(rpc.BaseProvider):
         return rpc.empty_pb2.Empty()
 
     # ---- objects
-    @_told
+    @_report_errors
     def Check(self, request: Any, context: Any) -> Any:
         """Complete and check inputs: API version, kind, name, namespace."""
         session = self._session(context)
@@ -136,7 +136,7 @@ class KubernetesProvider(rpc.BaseProvider):
             metadata.setdefault("namespace", namespace)
         return pb.CheckResponse(inputs=rpc.to_struct(inputs))
 
-    @_told
+    @_report_errors
     def Diff(self, request: Any, context: Any) -> Any:
         """Compare inputs with those of the last update, or with the result of a refresh."""
         session = self._session(context)
@@ -165,7 +165,7 @@ class KubernetesProvider(rpc.BaseProvider):
             hasDetailedDiff=True,
         )
 
-    @_told
+    @_report_errors
     def Create(self, request: Any, context: Any) -> Any:
         """Create an object and wait until it is ready; in a preview, do a dry run if possible."""
         session, inputs = self._session(context), rpc.plain(request.properties)
@@ -181,7 +181,7 @@ class KubernetesProvider(rpc.BaseProvider):
         made = self._ready(session, request, context, made, state)
         return pb.CreateResponse(id=objects.identifier(made), properties=state.outputs(made))
 
-    @_told
+    @_report_errors
     def Update(self, request: Any, context: Any) -> Any:
         """Update an object and wait until it is ready; in a preview, do a dry run if possible."""
         session, inputs = self._session(context), rpc.plain(request.news)
@@ -245,7 +245,7 @@ class KubernetesProvider(rpc.BaseProvider):
             _abort_not_ready(context, error, state)
             raise
 
-    @_told
+    @_report_errors
     def Read(self, request: Any, context: Any) -> Any:
         """Read an object for an import or a refresh; return nothing if it does not exist."""
         session = self._session(context)
@@ -278,7 +278,7 @@ class KubernetesProvider(rpc.BaseProvider):
             inputs=rpc.to_struct(now),
         )
 
-    @_told
+    @_report_errors
     def Delete(self, request: Any, context: Any) -> Any:
         """Delete an object and wait until it is deleted."""
         session = self._session(context)
@@ -309,7 +309,7 @@ class KubernetesProvider(rpc.BaseProvider):
         return {"apiVersion": gvk.api_version, "kind": gvk.kind, **obj, "metadata": metadata}
 
     # ---- unsupported calls
-    @_told
+    @_report_errors
     def Construct(self, request: Any, context: Any) -> Any:
         """Reject components, which only the official provider implements."""
         raise ProviderError(
@@ -317,7 +317,7 @@ class KubernetesProvider(rpc.BaseProvider):
             "have; use CustomResource or the typed resources"
         )
 
-    @_told
+    @_report_errors
     def Invoke(self, request: Any, context: Any) -> Any:
         """Reject functions, which render charts and files."""
         raise ProviderError(f"{request.tok}: the twin has no functions of this provider")

@@ -1,11 +1,11 @@
 """The two clients of the fairness measurement: what is sent, and how waiting is counted."""
 
 from bench.laboratory.fairness import FAIRNESS_HEADER, LOUD, QUIET, Load, trace, waited
-from simulator.traffic.asks import Ask
+from simulator.traffic.asks import TraceEntry
 from simulator.traffic.records import Outcome, Record
 
 
-def asks_of(client: str, factor: float) -> list[Ask]:
+def asks_of(client: str, factor: float) -> list[TraceEntry]:
     return [ask for ask in trace(Load(30, factor)).asks if ask.group == client]
 
 

@@ -22,7 +22,7 @@ from gke_inference.serving.model_objects import deployments, launcher_config
 from gke_inference.serving.model_plan import ModelPlan, model_plan
 from gke_inference.serving.startup import start_minutes
 
-from .batch_metrics import pod_monitoring, wall
+from .batch_metrics import network_policy, pod_monitoring
 from .batch_set import set_spec
 
 COMPONENT = "batch-engine"
@@ -127,7 +127,7 @@ def objects(args: BatchEngineArgs, plan: ModelPlan, content: Any) -> dict[str, M
         **(
             {}
             if collectors is None
-            else {"wall": wall(name, namespace, labels, collectors, _METRICS_PORT)}
+            else {"wall": network_policy(name, namespace, labels, collectors, _METRICS_PORT)}
         ),
     }
 
@@ -141,7 +141,7 @@ def settings(args: BatchEngineArgs, bucket: str) -> str:
         "endpoint": "http://$(POD_IP):8000",
         "metrics_port": _METRICS_PORT,
         "models": {name: {"endpoints": each} for name, each in args["models"].items()},
-        "most_in_flight": whole(args, "requests", REQUESTS, least=1, most=4096),
+        "max_in_flight": whole(args, "requests", REQUESTS, least=1, most=4096),
     }
     return json.dumps(found, indent=1, sort_keys=True)
 

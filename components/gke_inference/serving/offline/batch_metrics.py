@@ -45,7 +45,7 @@ def pod_monitoring(name: str, namespace: str, labels: dict[str, str], worker_por
     )
 
 
-def wall(
+def network_policy(
     name: str, namespace: str, labels: dict[str, str], collectors: str, worker_port: int
 ) -> Manifest:
     """Return the NetworkPolicy through which collectors in a namespace reach the jobs' pods."""

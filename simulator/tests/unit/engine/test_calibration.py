@@ -3,7 +3,7 @@
 from statistics import median
 
 from planner.speed.points import rows
-from scripts.docs.engine import engine_picture
+from scripts.docs.engine import engine_plot
 from simulator.engine.calibration import bursts, families, fit, fits
 
 
@@ -35,6 +35,6 @@ def test_bursts_take_longer_the_larger_they_are():
     assert on_tpu == sorted(on_tpu)
 
 
-def test_the_picture_shows_every_point():
+def test_the_plot_shows_every_point():
     points = sum(len(family.compared) for family in families())
-    assert engine_picture().count('r="3"') == points
+    assert engine_plot().count('r="3"') == points

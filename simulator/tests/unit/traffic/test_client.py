@@ -5,11 +5,11 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from simulator.traffic import Ask, Options, Outcome, Prompt, Trace, run
+from simulator.traffic import Options, Outcome, Prompt, Trace, TraceEntry, run
 
 
 def ask(how, at=0.0, **fields):
-    return Ask(at, how, Prompt("shared ", 'own "\n'), 3, **fields)
+    return TraceEntry(at, how, Prompt("shared ", 'own "\n'), 3, **fields)
 
 
 def one(server, how, options=None, **fields):

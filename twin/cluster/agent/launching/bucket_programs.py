@@ -12,7 +12,7 @@ from twin.cluster.agent.launching.environment import ConfigError
 from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import rewrite
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.wire.kube import JsonObject
 
 _PATHS: Final = ("key_file", "scratch")
@@ -76,4 +76,4 @@ def buckets(place: Place) -> dict[str, str]:
     """Return the variables that point the Cloud Storage client to the twin's server."""
     if place.root is None:
         return {}
-    return {"STORAGE_EMULATOR_HOST": door.url(TwinPaths(place.root), place.caller)}
+    return {"STORAGE_EMULATOR_HOST": endpoint.url(TwinPaths(place.root), place.caller)}

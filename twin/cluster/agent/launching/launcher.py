@@ -18,7 +18,7 @@ from twin.cluster.agent.launching.place import Place
 from twin.cluster.agent.launching.volumes import Mount, moves
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import gcs, secret_manager
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.wire.kube import JsonObject
 
 _MODULE = ["-m", "engine"]
@@ -174,7 +174,7 @@ def environment(base: Mapping[str, str], root: Path, place: Place) -> dict[str, 
     """
     storage = _NOBODY
     if place.root is not None and gcs.runs(paths := TwinPaths(place.root)):
-        storage = door.url(paths, place.caller)
+        storage = endpoint.url(paths, place.caller)
     secrets: dict[str, str] = {}
     if place.root is not None and _has_secrets(root):
         url = secret_manager.url(TwinPaths(place.root)) + place.caller.path

@@ -41,14 +41,14 @@ _STATUSES: Final = {
 }
 
 
-def most_bytes() -> int:
+def max_bytes() -> int:
     """Return the maximum size of a request."""
     return int(all_rules()["bigquery.request.most"].value)
 
 
 def too_large() -> tuple[int, Json]:
     """Return status and body of the response to a request that is too large."""
-    text = f"Request payload size exceeds the limit: {most_bytes()} bytes."
+    text = f"Request payload size exceeds the limit: {max_bytes()} bytes."
     return failed(CloudError(400, text, "badRequest"))
 
 

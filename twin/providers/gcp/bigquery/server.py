@@ -12,7 +12,7 @@ from typing import Final
 from twin.host.loopback_server import LoopbackServer, served_by
 from twin.host.own_callers import OwnHttpServer
 from twin.host.paths import TwinPaths
-from twin.providers.gcp.bigquery.inserts import Tables, failed, most_bytes, too_large
+from twin.providers.gcp.bigquery.inserts import Tables, failed, max_bytes, too_large
 from twin.providers.gcp.bigquery.rows import Rows
 from twin.wire.http_answers import Answers
 from twin.wire.property_values import CloudError, Json
@@ -52,7 +52,7 @@ class _Handler(Answers):
     def do_GET(self) -> None:
         """Answer a call."""
         size = int(self.headers.get("Content-Length") or 0)
-        if size > most_bytes():
+        if size > max_bytes():
             while size > 0:  # a client reads an answer only after it has sent everything
                 size -= len(self.rfile.read(min(size, _CHUNK))) or size
             self._send(*too_large())

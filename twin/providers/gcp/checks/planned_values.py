@@ -30,7 +30,7 @@ def as_planned(known: Resource, old: Json, new: Json) -> Json:
 
 
 def unknown_until_applied(known: Resource, old: Json, new: Json) -> list[str]:
-    """Return the top-level outputs that an update computes anew (`plan_computed` of the data).
+    """Return the top-level outputs that an update computes again (`plan_computed` of the data).
 
     Args:
         known: the resource type.

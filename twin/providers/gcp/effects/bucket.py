@@ -8,7 +8,7 @@ from pathlib import Path
 from twin.host.paths import REPOSITORY
 from twin.providers.gcp.effects import gcs, mounted
 from twin.providers.gcp.effects.base import Effect, World
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.resources.buckets import check_bucket
 from twin.providers.gcp.resources.refusals import check_empty
 from twin.wire.property_values import CloudError, Json, as_object, get_path
@@ -22,7 +22,7 @@ class BucketEffect(Effect):
     def create(self, world: World, record: Record) -> Json:
         """Create the bucket."""
         gcs.create_bucket(world.paths, record.name, record.project)
-        door.start(world.paths)  # before the first pod, which would wait for it
+        endpoint.start(world.paths)  # before the first pod, which would wait for it
         return {}
 
     def update(self, world: World, record: Record, outputs: Json) -> Json:

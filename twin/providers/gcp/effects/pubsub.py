@@ -9,7 +9,7 @@ from twin.host.locks import exclusive
 from twin.host.paths import TwinPaths
 from twin.host.ports import are_released, free_port, free_ports, listens
 from twin.providers.gcp.effects.base import Effect, World
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.iam.principals import Principal, split
 from twin.providers.gcp.resources.pubsub import SUBSCRIPTION, TOPIC, check_subscription, grants
 from twin.toolchain import named, provide, tool
@@ -180,7 +180,7 @@ def _restore(paths: TwinPaths) -> None:
 
 def _open(paths: TwinPaths, caller: Principal, port: int) -> None:
     """Give a caller its address."""
-    check = f"{door.url(paths, caller)}/check"
+    check = f"{endpoint.url(paths, caller)}/check"
     _request(paths, "PUT", "/callers", {"address": f"{_LOOPBACK}:{port}", "check": check})
 
 

@@ -229,7 +229,7 @@ def _patiently(
         except KubeError as error:
             limit, reason = _patience(error, obj, kind_seconds)
             if time.monotonic() - start > limit or stop.is_set():
-                raise _told(error, obj, manager) from error
+                raise _provider_error(error, obj, manager) from error
             tell(reason)
         stop.wait(_TRY_AGAIN_SECONDS)
 
@@ -248,7 +248,7 @@ def _patience(
     return 0.0, ""
 
 
-def _told(error: KubeError, obj: JsonObject, manager: str) -> ProviderError:
+def _provider_error(error: KubeError, obj: JsonObject, manager: str) -> ProviderError:
     if error.reason == "AlreadyExists":
         return ProviderError(
             f"{describe(obj)}: already exists. Import it, give it another name, or set "

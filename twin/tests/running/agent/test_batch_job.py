@@ -25,7 +25,7 @@ from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.base.context import ClusterContext
 from twin.host import processes
 from twin.providers.gcp.effects import gcs
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.tests.running.agent.objects import grant_bucket, node
 from twin.tests.running.agent.test_launcher import ARGS
@@ -43,10 +43,10 @@ LINES = 400
 def storage(context: ClusterContext) -> Iterator[str]:
     """Address of the object storage, which ends even where the service's set-up fails."""
     try:
-        door.start(context.paths)
+        endpoint.start(context.paths)
         yield gcs.url(context.paths)
     finally:
-        processes.stop(context.paths, door.NAME, gcs.NAME)
+        processes.stop(context.paths, endpoint.NAME, gcs.NAME)
 
 
 @pytest.fixture(name="service")

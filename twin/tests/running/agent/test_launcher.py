@@ -173,7 +173,7 @@ def test_a_server_looks_for_what_it_streams_in_the_twins_own_object_storage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(launcher.gcs, "runs", lambda _: True)
-    monkeypatch.setattr(launcher.door, "url", lambda _, caller: f"http://here{caller.path}")
+    monkeypatch.setattr(launcher.endpoint, "url", lambda _, caller: f"http://here{caller.path}")
     pod = {"metadata": {"namespace": "serving"}, "spec": {"serviceAccountName": "llama"}}
     place = Place(pod, TPU_NODE, [], {}, tmp_path, Rules(), Path, root=tmp_path, project="acme")
     made = launcher.environment({"PATH": "/bin"}, tmp_path, place)

@@ -16,7 +16,7 @@ from twin.host import processes
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.effects import gcs, secret_manager
 from twin.providers.gcp.effects.secret_store import SECRET, VERSION
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.iam.principals import Principal
 from twin.world.store import Record, Store
 
@@ -54,7 +54,7 @@ class Cloud:
         client: Any = storage.Client(
             project="acme",
             credentials=AnonymousCredentials(),
-            client_options={"api_endpoint": door.url(self.paths, caller)},
+            client_options={"api_endpoint": endpoint.url(self.paths, caller)},
         )
         return client.bucket(name)
 
@@ -124,7 +124,7 @@ def test_a_writer_uses_every_method_of_the_workloads_but_no_settings_of_the_buck
     blob.upload_from_file(io.BytesIO(large), size=len(large))
     found = bucket.get_blob("large")
     assert found.download_as_bytes() == large
-    assert found.media_link.startswith(door.url(cloud.paths, POD)), "no way around the roles"
+    assert found.media_link.startswith(endpoint.url(cloud.paths, POD)), "no way around the roles"
     both = bucket.blob("both")
     both.compose([bucket.blob("there"), bucket.blob("there")])
     assert both.download_as_bytes() == b"content" * 2
@@ -135,7 +135,7 @@ def test_a_writer_uses_every_method_of_the_workloads_but_no_settings_of_the_buck
 
 def test_who_may_only_create_replaces_nothing(cloud: Cloud) -> None:
     cloud.grant_bucket("roles/storage.objectCreator")
-    base = f"{door.url(cloud.paths, POD)}/upload/storage/v1/b/batches/o?uploadType=media&name="
+    base = f"{endpoint.url(cloud.paths, POD)}/upload/storage/v1/b/batches/o?uploadType=media&name="
     urllib.request.urlopen(f"{base}fresh", b"x", timeout=10).close()  # noqa: S310 - of this machine
     with pytest.raises(urllib.error.HTTPError) as caught:
         urllib.request.urlopen(f"{base}there", b"x", timeout=10)  # noqa: S310 - of this machine
@@ -162,7 +162,7 @@ def test_a_google_service_account_has_roles_of_its_own(cloud: Cloud) -> None:
 
 
 def test_a_request_without_an_identity_is_refused(cloud: Cloud) -> None:
-    base = door.url(cloud.paths, POD).removesuffix(POD.path)
+    base = endpoint.url(cloud.paths, POD).removesuffix(POD.path)
     with pytest.raises(urllib.error.HTTPError, match="401"):
         urllib.request.urlopen(f"{base}/storage/v1/b/batches/o", timeout=10)  # noqa: S310
 

@@ -18,7 +18,7 @@ from twin.cluster.agent.launching.tokens import api_server
 from twin.cluster.base.context import ClusterContext
 from twin.host import processes
 from twin.providers.gcp.effects import gcs
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.providers.kubernetes.manifests.objects import to_object
 from twin.tests.running.agent.objects import grant_bucket
 from twin.tests.running.agent.test_launcher import ARGS
@@ -38,7 +38,7 @@ def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[Prog
     World().save(context.paths.capacity_file)
     queue_of_slices(kube)
     storage = gcs.url(context.paths)
-    door.start(context.paths)
+    endpoint.start(context.paths)
     for bucket in ("batches", "acme-models", "acme-caches"):
         body = json.dumps({"name": bucket}).encode()
         asked = urllib.request.Request(f"{storage}/storage/v1/b?project=p", body)  # noqa: S310
@@ -93,7 +93,7 @@ def served(tmp_path: Path, context: ClusterContext, kube: Kube) -> Iterator[Prog
         made.kill()
         for found in kube.list(SETS):  # a failed test leaves one
             kube.delete(f"{SETS}/{found['metadata']['name']}", {"propagationPolicy": "Background"})
-        processes.stop(context.paths, door.NAME, gcs.NAME)
+        processes.stop(context.paths, endpoint.NAME, gcs.NAME)
 
 
 def test_a_batch_is_answered_by_an_engine_on_all_hosts_of_a_slice(

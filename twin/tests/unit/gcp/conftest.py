@@ -12,7 +12,7 @@ import pytest
 from twin.host.paths import TwinPaths
 from twin.providers.gcp import lifecycle
 from twin.providers.gcp.effects import gcs
-from twin.providers.gcp.iam import door
+from twin.providers.gcp.iam import endpoint
 from twin.providers.gcp.provider import Provider
 from twin.providers.gcp.server import world_of
 from twin.wire import rpc
@@ -159,7 +159,7 @@ class FakeStorage:
         }
         for name, replacement in replacements.items():
             monkeypatch.setattr(gcs, name, replacement)
-        monkeypatch.setattr(door, "start", lambda _: None)
+        monkeypatch.setattr(endpoint, "start", lambda _: None)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from twin.providers.gcp.bigquery import inserts, server
 from twin.providers.gcp.bigquery.grants import ON_DATASET, ON_TABLE
-from twin.providers.gcp.bigquery.inserts import Tables, most_bytes
+from twin.providers.gcp.bigquery.inserts import Tables, max_bytes
 from twin.providers.gcp.bigquery.rows import Rows
 from twin.tests.unit.gcp.conftest import Cloud, Refused
 from twin.world.capacity import World
@@ -323,8 +323,8 @@ def test_the_server_refuses_a_request_of_more_than_10_mib(tables: Tables, cloud:
             return error.code, json.loads(error.read())
 
     try:
-        assert sent(most_bytes())[0] == 200
-        status, found = sent(most_bytes() + 1)
+        assert sent(max_bytes())[0] == 200
+        status, found = sent(max_bytes() + 1)
     finally:
         made.shutdown()
         made.server_close()

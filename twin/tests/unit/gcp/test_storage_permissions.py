@@ -2,7 +2,7 @@
 
 import pytest
 
-from twin.providers.gcp.doors.cloud_storage import Request, check
+from twin.providers.gcp.endpoints.cloud_storage import Request, check
 from twin.wire.property_values import CloudError
 
 ALL = "storage.objects."

@@ -16,8 +16,8 @@ from twin.host import own_callers
 from twin.host.own_callers import OwnHttpServer, is_own, page_problem, uid_of_caller
 from twin.host.paths import TwinPaths
 from twin.providers.gcp.bigquery import server as bigquery
-from twin.providers.gcp.doors import server as door
 from twin.providers.gcp.effects import secret_manager
+from twin.providers.gcp.endpoints import server as endpoint
 from twin.providers.gcp.signed import server as signed_urls
 from twin.wire.own_grpc_callers import OwnCallers
 
@@ -175,7 +175,7 @@ def test_a_path_that_envoy_calls_takes_the_host_name_of_its_client(serving):
 
 _SERVERS = {
     "bigquery": bigquery.serve,
-    "door": door.serve,
+    "endpoint": endpoint.serve,
     "secret-manager": secret_manager.serve,
     "signed-urls": signed_urls.serve,
 }

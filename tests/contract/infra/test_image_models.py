@@ -1,0 +1,274 @@
+"""A model that draws: the example stack, its pods, its autoscaler, and what is refused."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from gke_inference.base.inputs import rung_of
+from gke_inference.serving.autoscaling import autoscaler
+from gke_inference.serving.launcher.spec import NEEDS
+from gke_inference.serving.model_objects import deployments
+from gke_inference.serving.model_plan import model_plan
+from infra.deploy.described import described
+from infra.deploy.gateway import routed_models
+from infra.deploy.serving_arguments import scaling_args, server_args
+from infra.reading.load import parse
+from infra.stack.problems import StackError
+from tests.contract.infra.resolved import region_of, served_in
+from twin.host.paths import REPOSITORY
+from workloads.diffusion.__main__ import parser, settings_of
+from workloads.diffusion.config import from_dict
+
+EXAMPLE = REPOSITORY / "docs" / "examples" / "pictures" / "Pulumi.pictures.yaml"
+MODEL, REGION = "flux-schnell", "us-central1"
+
+
+MINI = {
+    "weights": "flux-mini",
+    "size": {"parameters_billion": 5.6, "bits": 16},
+    "steps": 20,
+    "context": 128,
+}
+"""A model of 3.2 billion parameters with FLUX.1's encoders, T5 at half the bits."""
+
+
+def two(**changed):
+    """Return changes of the example to two small models on every chip."""
+    mini = {name: value for name, value in {**MINI, **changed}.items() if value is not None}
+    return {"size": MINI["size"], "images": {"models": {"flux-mini": mini}}}
+
+
+def server_of(given):
+    """Return the container of the model's server."""
+    args = server_args(given, served_in(given, MODEL, REGION))
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    return pod_of(args, rungs)["containers"][0]
+
+
+def stack(**changed):
+    whole = yaml.safe_load(EXAMPLE.read_text())["config"]["gke-inference:platform"]
+    model = {**whole["models"][MODEL], **changed}
+    whole["models"][MODEL] = {name: value for name, value in model.items() if value is not None}
+    return parse(json.dumps(whole))
+
+
+def pod_of(args, rungs):
+    return deployments(model_plan(args, rungs))["tpu"]["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module")
+def container():
+    args = server_args(stack(), served_in(stack(), MODEL, REGION))
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    return pod_of(args, rungs)["containers"][0]
+
+
+def test_each_chip_of_a_replica_has_a_process_of_its_own(container):
+    assert container["resources"]["limits"] == {"google.com/tpu": "4"}
+    assert "--workers=4" in [*container["command"], *container.get("args", [])]
+
+
+def test_the_server_takes_every_argument_that_its_pod_has(container):
+    words = [*container["command"], *container.get("args", [])]
+    at = words.index("diffusion")
+    given = parser().parse_args(words[at + 1 :])
+    assert (given.model, given.steps, given.queue_limit) == (MODEL, 4, 64)
+    assert given.size == ["1024x1024", "768x1344"]
+    assert given.adapter[0].endswith(f"/{MODEL}/adapters/comic")
+
+
+def test_a_server_holds_further_models_beside_the_first():
+    server = server_of(stack(**two()))
+    words = [*server["command"], *server["args"]]
+    found = parser().parse_args(words[words.index("diffusion") + 1 :])
+    (base,) = from_dict(settings_of(found)).base_models
+    assert (base.model, base.steps, base.text_tokens) == ("flux-mini", 20, 128)
+    assert base.folder.endswith("/flux-mini")
+    mounts = [mount["mountPath"] for mount in server["volumeMounts"]]
+    assert any(base.folder.startswith(f"{mount}/") for mount in mounts)
+
+
+def test_a_server_is_only_started_once_the_weights_of_every_model_are_there():
+    given = stack(**two())
+    args = server_args(given, served_in(given, MODEL, REGION))
+    args = {**args, "has_gate": True}
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    notes = deployments(model_plan(args, rungs))["tpu"]["metadata"]["annotations"]
+    needs = [need.rpartition("/")[2] for need in json.loads(notes[NEEDS])]
+    assert needs == [MODEL, "flux-mini", "comic"]
+
+
+def test_requests_reach_a_further_model_by_its_name():
+    region = region_of(stack(**two()), REGION)
+    server: Any = SimpleNamespace(labels={"a": "b"}, port=8000)
+    (routed,) = routed_models(region, {MODEL: server})
+    assert routed.get("further_models") == ["flux-mini"]
+    assert routed.get("adapters") == ["comic"]
+
+
+def test_the_outputs_of_a_stack_name_the_further_models_of_a_server():
+    both, one = stack(**two()), stack()
+    assert described(both, MODEL, both.models[MODEL])["further_models"] == ["flux-mini"]
+    assert "further_models" not in described(one, MODEL, one.models[MODEL])
+
+
+def test_live_adapters_of_a_model_that_draws_need_no_loader():
+    given = stack(live_adapters={"max_rank": 32, "slots": 4})
+    args = server_args(given, served_in(given, MODEL, REGION))
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    (server,) = pod_of(args, rungs)["containers"]
+    words = [*server["command"], *server.get("args", [])]
+    flags = parser().parse_args(words[words.index("diffusion") + 1 :])
+    assert flags.live_adapters == f"/mnt/live-adapters/{MODEL}/live-adapters"
+    assert (flags.live_rank, flags.adapter_slots) == (32, 4)
+    assert "VLLM_ALLOW_RUNTIME_LORA_UPDATING" not in str(server["env"])
+
+
+@pytest.mark.parametrize(
+    ("images", "flags"),
+    [
+        ({"step_cache": 0.12, "steps": 28}, ["--steps=28", "--step-cache=0.12"]),
+        ({"sigmas": [1, 0.65, 0.3]}, ["--sigma=1", "--sigma=0.65", "--sigma=0.3"]),
+    ],
+)
+def test_what_saves_steps_is_a_flag_of_the_server(pictures, flags):
+    given = stack(pictures=pictures)
+    args = server_args(given, served_in(given, MODEL, REGION))
+    rungs = [rung_of(rung, "rung") for rung in args["rungs"]]
+    (server,) = pod_of(args, rungs)["containers"]
+    found = [word for word in server["args"] if word.startswith(("--si", "--st"))]
+    assert [word for word in found if not word.startswith("--size")] == flags
+
+
+def test_what_it_compiles_outlives_the_pod(container):
+    cache = next(one for one in container["env"] if one["name"] == "JAX_COMPILATION_CACHE_DIR")
+    mounts = [mount["mountPath"] for mount in container["volumeMounts"]]
+    assert any(cache["value"].startswith(mount) for mount in mounts)
+
+
+def test_it_is_scaled_by_its_queue_and_by_nothing_that_it_does_not_export():
+    region, served = region_of(stack(), REGION), served_in(stack(), MODEL, REGION)
+    scaling = scaling_args(region, served)
+    metrics = autoscaler(scaling[f"{MODEL}-tpu"])["spec"]["metrics"]
+    names = [metric["pods"]["metric"]["name"] for metric in metrics]
+    assert names == ["prometheus.googleapis.com|diffusion_pictures_waiting|gauge"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"engine": "vllm"}, "engine must be diffusion when task is image, got 'vllm'"),
+        ({"task": "generate", "images": None}, "task must be one of image"),
+        ({"images": {"sizes": ["1000x1000"]}}, "must be multiples of 16, got 1000x1000"),
+        (
+            {"images": {"sigmas": [1, 0.5, 0.5]}},
+            "images.sigmas must be up to 100 strictly decreasing numbers in (0, 1], "
+            "got 1, 0.5, 0.5",
+        ),
+        (
+            {"images": {"sigmas": [1, 0.5], "steps": 2}},
+            "images.steps must not be set when sigmas are given: each is one step, got 2",
+        ),
+        (
+            {"images": {"sigmas": [1, 0.5], "step_cache": 0.1}},
+            "images.step_cache must not be set when sigmas are given: a distilled schedule has "
+            "no steps to skip, got 0.1",
+        ),
+        (
+            {"live_adapters": {"max_rank": 256}},
+            "live_adapters.max_rank must be at most 128 when task is image, got 256",
+        ),
+        (
+            {"adapters": ["noir"], "adapter_rank": 256},
+            "adapter_rank must be at most 128 when task is image, got 256",
+        ),
+        (
+            {"size": {"parameters_billion": 17, "bits": 16}},
+            "needs 33.8 GiB on each chip (31.7 GiB of weights, 0.2 of adapters, 2 free)",
+        ),
+        (
+            {**two(), "size": {"parameters_billion": 14.5, "bits": 16}},
+            "needs 39.6 GiB on each chip (37.4 GiB of weights, 0.2 of adapters, 2 free), "
+            "one of tpu-v6e has 31.2 GiB",
+        ),
+        (
+            two(sigmas=[1, 0.5]),
+            "images.models.flux-mini.steps must not be set when sigmas are given: each is one "
+            "step, got 20",
+        ),
+        (
+            two(sigmas=[0.5, 1], steps=None),
+            "images.models.flux-mini.sigmas must be up to 100 strictly decreasing numbers in "
+            "(0, 1], got 0.5, 1",
+        ),
+        (
+            two(weights="gs://elsewhere/flux-mini"),
+            "images.models.flux-mini.weights must be in the bucket of the first model "
+            "(flux-schnell), got 'gs://elsewhere/flux-mini'",
+        ),
+        (
+            two(weights="flux.2-klein-4b"),
+            "images.models.flux-mini.weights must be of a model that engine diffusion can run",
+        ),
+        (
+            {"weights": "sdxl-base-1.0"},
+            "models.flux-schnell.context must be 77 for flux-schnell: Stable Diffusion XL reads no "
+            "longer prompts, got 256",
+        ),
+        (
+            {"weights": "sdxl-turbo", "context": 77, "images": {"step_cache": 0.1}},
+            "images.step_cache must not be set for flux-schnell: a UNet has no first block whose "
+            "output others reuse, got 0.1",
+        ),
+        (
+            {"weights": "sdxl-turbo", "context": 77, "images": {"sigmas": [1, 0.5]}},
+            "images.sigmas must not be set for flux-schnell: its schedule is in its "
+            "scheduler_config.json",
+        ),
+        (
+            two(weights="sdxl-lightning"),
+            "images.models.flux-mini.context must be 77 for flux-mini: Stable Diffusion XL reads "
+            "no longer prompts, got 128",
+        ),
+        (
+            two(weights="sdxl-lightning", context=None, steps=None, sigmas=[1, 0.5]),
+            "images.models.flux-mini.sigmas must not be set for flux-mini: its schedule is in",
+        ),
+        (
+            {"size": MINI["size"], "images": {"models": {"comic": MINI}}},
+            "models.flux-schnell.images.models.comic must be a unique name, which is "
+            "models.flux-schnell.adapters[0] already",
+        ),
+        (
+            {
+                "weights": "sdxl-base-1.0",
+                "context": 77,
+                "size": {"parameters_billion": 15.5, "bits": 16},
+            },
+            "needs 32.0 GiB on each chip (28.9 GiB of weights, 0.2 of adapters, 3 free)",
+        ),
+        (
+            {"live_adapters": {"max_rank": 128, "slots": 8}},
+            "needs 39.3 GiB on each chip (27.0 GiB of weights, 10.3 of adapters, 2 free), "
+            "one of tpu-v6e has 31.2 GiB",
+        ),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_when_the_stack_is_read(changed, words):
+    with pytest.raises(StackError) as refused:
+        stack(**changed)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("weights", ["flux.2-klein-4b", "gs://acme/flux.2-klein-4b"])
+def test_weights_that_the_image_server_has_no_pipeline_for_are_refused(weights: str):
+    with pytest.raises(StackError) as caught:
+        stack(weights=weights)
+    assert str(caught.value.problems[0]) == (
+        f"models.{MODEL}.weights: must be of a model that engine diffusion can run "
+        f"(flux-mini or flux.1-dev or flux.1-krea-dev or flux.1-schnell or sdxl-lightning or "
+        f"sdxl-turbo or stable-diffusion-xl), got '{weights}'"
+    )

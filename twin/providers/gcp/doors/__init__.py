@@ -1,1 +1,0 @@
-"""The way of pods to the emulators: each request is checked against the grants to its caller."""

@@ -1,0 +1,1 @@
+"""Endpoints of the emulators for pods, which check each caller's grants."""
