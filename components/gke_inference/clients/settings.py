@@ -182,6 +182,8 @@ class ClientGateArgs(TypedDict):
 DEFAULT_CONTEXT = 131_072
 """Assumed context of a model that nobody describes, in tokens: that of many current models."""
 LARGEST_CONTEXT = 2**30
+MOST_MONTHLY_USD = 10**9
+MOST_PRICE = 10**6
 _MOST_ARMOR = 2
 ANONYMOUS = "anonymous"
 """Team of requests without a credential."""
@@ -209,9 +211,10 @@ def checked(args: ClientGateArgs) -> None:
             raise pulumi.InputPropertyError(f"cacheSaltPaths.{name}", rule)
     for name, price in args.get("prices", {}).items():
         for field, value in cast("Mapping[str, float]", price).items():
-            if value < 0:
+            if not 0 <= value <= MOST_PRICE:
                 path = f"prices.{name}.{camel(field)}"
-                raise pulumi.InputPropertyError(path, f"must be 0 or more, got {value!r}")
+                rule = f"must be 0 to {MOST_PRICE}, got {value!r}"
+                raise pulumi.InputPropertyError(path, rule)
     for at, issuer in enumerate(args.get("issuers", [])):
         _check_issuer(f"issuers[{at}]", issuer, args)
     if "certificates" in args:
@@ -229,9 +232,10 @@ def _check_team(where: str, team: ClientTeamArgs, args: ClientGateArgs) -> None:
     dollars = team.get("monthly_usd")
     if dollars is None:
         return
-    if dollars <= 0:
+    if not 0 < dollars <= MOST_MONTHLY_USD:
         path = f"{where}.monthlyUsd"
-        raise pulumi.InputPropertyError(path, f"must be more than 0, got {dollars!r}")
+        rule = f"must be more than 0 and at most {MOST_MONTHLY_USD}, got {dollars!r}"
+        raise pulumi.InputPropertyError(path, rule)
     allowed = team.get("models", sorted(args["models"]))
     if missing := [name for name in allowed if name not in args.get("prices", {})]:
         rule = f"needs a price for every model the team may use, got none for {missing[0]!r}"

@@ -200,7 +200,14 @@ def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
             {"teams": {"a": {"priority": "urgent"}}},
             "priority: must be one of interactive, batch, got 'urgent'",
         ),
-        ({"teams": {"a": {"monthly_usd": 0}}}, "teams.a.monthlyUsd: must be more than 0, got 0"),
+        (
+            {"teams": {"a": {"monthly_usd": 0}}},
+            "teams.a.monthlyUsd: must be more than 0 and at most 1000000000, got 0",
+        ),
+        (
+            {"teams": {"a": {"monthly_usd": 2e9}}},
+            "teams.a.monthlyUsd: must be more than 0 and at most 1000000000, got 2000000000.0",
+        ),
         (
             {"teams": {"a": {"monthly_usd": 5}}},
             "teams.a.monthlyUsd: needs a price for every model the team may use, "
@@ -208,7 +215,7 @@ def test_an_issuer_has_its_header_and_the_teams_of_its_claim(recorder):
         ),
         (
             {"prices": {"sql": {"input_usd_per_million": -1, "output_usd_per_million": 1}}},
-            "prices.sql.inputUsdPerMillion: must be 0 or more, got -1",
+            "prices.sql.inputUsdPerMillion: must be 0 to 1000000, got -1",
         ),
         (
             {"issuers": [{"audiences": [], "claim": "t", "issuer": "x", "jwks_uri": "https://x"}]},
