@@ -1,4 +1,4 @@
-"""Stacks whose numbers are all at one end of their ranges, as far as the rules of a stack let them."""
+"""Stacks whose numbers are at one end of their ranges, as far as the rules of a stack let them."""
 
 import copy
 import json
@@ -61,7 +61,7 @@ def numbers(kind: Any, value: Any, path: tuple[str | int, ...] = ()) -> Iterator
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if _is_model(kind) and isinstance(value, dict):
         for name, field in kind.model_fields.items():
-            if not path and name not in AREAS or path[:1] == ("models",) and name in _OTHERS:
+            if (not path and name not in AREAS) or (path[:1] == ("models",) and name in _OTHERS):
                 continue
             found = range_of(field)
             if found is not None:

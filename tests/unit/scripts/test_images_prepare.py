@@ -134,7 +134,7 @@ def test_one_step_creates_the_repository_builds_the_images_and_reads_their_diges
     assert (bucket, name) == (BUCKET, "HEAD.tar.gz")
     with tarfile.open(fileobj=io.BytesIO(rig.objects.kept[bucket, name])) as archive:
         names = archive.getnames()
-    assert "workloads/images/body-router/Dockerfile" in names
+    assert "workloads/images/Dockerfile" in names
     assert {each.partition("/")[0] for each in names} == {"workloads"}
 
 

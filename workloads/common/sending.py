@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from .logs import say
+from workloads.common.logs import say
 
 BUSY: Final = (429, 503)
 _MAY_PASS: Final = (408, 409, 425)
