@@ -19,8 +19,8 @@ from aiohttp import web
 from workloads.common.bucket import Bucket
 from workloads.common.logs import say, set_up
 from workloads.common.serving import stopping
+from workloads.stream.source import Delivery
 
-from ..stream.source import Delivery
 from .adopting import adopt
 from .erasure import Eraser
 from .front import Front
@@ -64,7 +64,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _serve(settings: FrontSettings) -> None:
-    from ..stream.pubsub import PubSubTopic  # noqa: PLC0415 - the worker has no topic
+    from workloads.stream.pubsub import PubSubTopic  # noqa: PLC0415 - the worker has no topic
+
     from .signing import Signer  # noqa: PLC0415
 
     stop = stopping()
@@ -97,7 +98,7 @@ async def _listen(app: web.Application, port: int) -> web.AppRunner:
 
 
 async def _work(settings: WorkSettings) -> None:
-    from ..stream.pubsub import PubSubSource  # noqa: PLC0415 - the service has no subscription
+    from workloads.stream.pubsub import PubSubSource  # noqa: PLC0415 - the service has no subscription
 
     stop = stopping()
     objects = Bucket(settings.bucket)

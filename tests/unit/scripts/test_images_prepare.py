@@ -175,7 +175,9 @@ def test_a_build_fails_without_its_dockerfile(rig):
     with tarfile.open(fileobj=content, mode="w:gz"):
         pass
     rig.objects.kept[BUCKET, "HEAD.tar.gz"] = content.getvalue()
-    with pytest.raises(ImagesError, match="failed to read dockerfile: open workloads/images/body"):
+    with pytest.raises(
+        ImagesError, match="failed to read dockerfile: open workloads/images/Dockerfile"
+    ):
         rig.prepare()
 
 
