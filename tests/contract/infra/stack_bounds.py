@@ -40,6 +40,7 @@ class Number:
 
 def range_of(field: FieldInfo) -> tuple[float, float] | None:
     """Return the smallest and the largest number that a field takes, in steps of 0.01."""
+    bound: Any  # rules also take what is no number
     least = most = None
     for rule in field.metadata:
         match rule:

@@ -18,7 +18,7 @@ from infra.stack.edge.clients import AnswerCache, Clients, ClientTeam, TeamLimit
 from infra.stack.edge.guardrails import Guardrail
 from infra.stack.engines import EngineSettings
 from tests.contract.infra.cloud import Deployed
-from tests.contract.infra.stack_bounds import at_bounds, range_of
+from tests.contract.infra.stack_bounds import End, at_bounds, range_of
 from tests.shipped_stacks import EXAMPLES
 from twin.host.paths import WORKLOADS
 from twin.toolchain import tool
@@ -172,7 +172,7 @@ def started(tmp_path: Path) -> Callable[[str, str], list[tuple[str, str]]]:
     return start
 
 
-def rendered(deployed: Deployed, example: str, end: str) -> list[tuple[str, str]]:
+def rendered(deployed: Deployed, example: str, end: End) -> list[tuple[str, str]]:
     """Return the settings of every program of an example with its numbers at one end."""
     (file,) = (EXAMPLES / example).glob("Pulumi.*.yaml")
     platform, reached = at_bounds(platform_of(file), end)
@@ -191,7 +191,7 @@ def without_authorities(text: str) -> str:
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("example", sorted(REACHED))
 def test_programs_start_with_every_number_at_an_end_of_its_range(
-    deployed: Deployed, tmp_path: Path, example: str, end: str
+    deployed: Deployed, tmp_path: Path, example: str, end: End
 ) -> None:
     start, left, seen = started(tmp_path), rendered(deployed, example, end), set[str]()
     while left:
@@ -205,7 +205,7 @@ def test_programs_start_with_every_number_at_an_end_of_its_range(
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("example", ["backends", "clients", "guardrails"])
 def test_programs_in_go_start_with_every_number_at_an_end_of_its_range(
-    deployed: Deployed, tmp_path: Path, example: str, end: str
+    deployed: Deployed, tmp_path: Path, example: str, end: End
 ) -> None:
     for program, text in rendered(deployed, example, end):
         if program not in ("callout", "relay"):
@@ -233,7 +233,7 @@ def test_a_program_in_go_is_no_narrower_than_the_stack(program: str, setting: st
 def test_a_launcher_reads_numbers_that_no_example_has_the_hardware_for(name: str, end: str) -> None:
     found = range_of(EngineSettings.model_fields[name])
     assert found is not None
-    numbers = {"tensor_parallel": 1, name: int(found[ENDS.index(end)])}
+    numbers: dict[str, Any] = {"tensor_parallel": 1, name: int(found[ENDS.index(end)])}
     serving = spec.Serving("gpu", "chat", "/models/chat", context_tokens=8192, **numbers)
     written = spec.Spec("chat", {"gpu": serving})
     assert spec.read(written.text()) == written

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ def targets(path: Path, scratch: Path) -> list[str]:
     ]
 
 
-def _stages(structure: list[Instruction]) -> tuple[list[Instruction], dict[str, list[Instruction]]]:
+def _stages(structure: Iterable[Any]) -> tuple[list[Instruction], dict[str, list[Instruction]]]:
     head: list[Instruction] = []
     stages: dict[str, list[Instruction]] = {}
     current = head
